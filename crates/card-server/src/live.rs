@@ -233,11 +233,11 @@ pub fn lost_power() -> BlockDevError {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::test_model::{SMALL, parse, small_but};
+    use crate::test_model::{SMALL, parse, small_with};
 
     /// The small card, serving.
     pub(crate) fn serving(changes: &[(&str, &str)]) -> LiveCard {
-        let live = LiveCard::new(Card::new(&small_but(changes).unwrap()));
+        let live = LiveCard::new(Card::new(&small_with(changes).unwrap()));
         live.begin(Duration::ZERO);
         live
     }

@@ -10,7 +10,7 @@ pub(crate) fn parse(text: &str) -> Result<CardModel, ModelError> {
 }
 
 /// The small card with each `from` replaced by its `to`.
-pub(crate) fn small_but(changes: &[(&str, &str)]) -> Result<CardModel, ModelError> {
+pub(crate) fn small_with(changes: &[(&str, &str)]) -> Result<CardModel, ModelError> {
     let mut text = SMALL.to_owned();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");

@@ -1,18 +1,18 @@
-//! How many requests a second the simulator serves in the process, without keeping bytes.
+//! Measures how many requests per second the simulator serves for page-mapped cards, without
+//! keeping contents.
 //!
-//! Every card is page-mapped with 4 KiB pages (once with 16 KiB) and 4 MiB erase blocks (beyond
-//! 64 GiB: 32 MiB); its host can address 80 % of its erase blocks, the rest are spare. It is
-//! written over once, then in requests of a page at random places (all of the card, uniform), as
-//! many as half its pages, so that garbage is collected; then a million at a time, the best of
-//! five, of the time on a processor where the kernel tells it. Rates count host requests; what the
-//! NAND has to do for them is printed beside.
+//! The cards have 4 KiB pages (one has 16 KiB) and 4 MiB erase blocks (beyond 64 GiB: 32 MiB); 80 %
+//! of the erase blocks are addressable, the rest are spare. A card is fully written once, then in
+//! uniform random requests of one page, as many as half its pages, so that garbage is collected.
+//! Then batches of a million requests are timed, and the best of five is reported, in CPU time if
+//! the kernel provides it. Rates count host requests; NAND work is printed next to them.
 //!
-//! The ratio is that of the time to the card of 4 GiB with greedy collection in the same run, the
-//! memory that of the whole process with that card.
+//! The ratio compares the time with that of the 4 GiB card with greedy collection in the same run;
+//! memory is that of the whole process with that card.
 //!
-//! Run it with `cargo bench -p flashfit-card --bench in_process`; `-- 64` measures only the card of
-//! 64 GiB beside that of 4 GiB: the one of 1 TiB needs 3 GiB of memory and some minutes. A large
-//! card's time is that of memory, so it depends on whether the kernel gives huge pages
+//! Run it with `cargo bench -p flashfit-card --bench in_process`; `-- 64` only measures the cards of
+//! 64 GiB and 4 GiB: the one of 1 TiB needs 3 GiB of memory and some minutes. Large cards are bound
+//! by memory latency, so their time depends on huge pages
 //! (`/sys/kernel/mm/transparent_hugepage/enabled`).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -21,24 +21,24 @@ mod measure;
 
 use flashfit_card::{Card, CardModel, CardRequest};
 use flashfit_catalog::Origin;
-use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
+use measure::{GIB, Places, each_ns, memory_bytes, print_header, print_row};
 
 const PAGE: u64 = 4096;
 const LARGE_PAGE: u64 = 16384;
 const UNIT: u64 = 4 << 20;
-/// Of cards beyond 64 GiB, over more dies.
+/// For cards beyond 64 GiB, with more dies.
 const LARGE_UNIT: u64 = 32 << 20;
-/// Requests that are timed together.
+/// Requests per timed batch.
 const REQUESTS: u64 = 1_000_000;
 const REPEATS: u32 = 5;
-/// A map of which only a part is in the card's memory.
+/// A map that is only partly in the card's memory.
 const MAP_CACHE: &str = "map_cache = \"1MiB\"\n";
 
 fn main() {
     let sizes: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![64, 1024] } else { sizes };
     println!("random writes of a page, garbage collection, capacity 80 % of all erase units:");
-    tell_head("write amplification in thousandths");
+    print_header("write amplification in thousandths");
     let base_ns = measure_card("greedy", "", 4, PAGE, None);
     for (collection, more) in [("cost-benefit", ""), ("fifo", ""), ("greedy", MAP_CACHE)] {
         measure_card(collection, more, 4, PAGE, Some(base_ns));
@@ -50,7 +50,7 @@ fn main() {
     }
 }
 
-/// Measures a card; returns the nanoseconds a request takes at best.
+/// Measures a card; returns the best time per request in nanoseconds.
 fn measure_card(
     collection: &str,
     more: &str,
@@ -75,11 +75,11 @@ fn measure_card(
     let amplification = card.counters().write_amplification_thousandths.unwrap_or(0);
     let name = format!("{collection}, {} KiB {}", page / 1024, more.trim());
     let base_ns = base_ns.unwrap_or(best_ns);
-    tell(&name, gibibytes, best_ns, base_ns, memory, &amplification.to_string());
+    print_row(&name, gibibytes, best_ns, base_ns, memory, &amplification.to_string());
     best_ns
 }
 
-/// Writes so many pages of `page` bytes.
+/// Writes `pages` random pages of `page` bytes.
 fn write(card: &mut Card, places: &mut Places, page: u64, pages: u64, requests: u64) {
     let data = [0; LARGE_PAGE as usize];
     let data = &data[..usize::try_from(page).expect("a page is small")];

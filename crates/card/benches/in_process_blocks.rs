@@ -1,13 +1,13 @@
-//! How many requests a second the simulator itself serves, for cards with block-mapped layers.
+//! Measures how many requests per second the simulator serves for block-mapped cards.
 //!
-//! Metadata only, one core, random writes of 4 KiB over a whole card that is full, so that each
-//! goes beyond the open erase blocks; over cards of 4 GiB, 256 GiB and 1 TiB, all with erase blocks
-//! of 4 MiB, as the time of a request must not depend on the size of the card. The ratio is that of
-//! the time to the card of 4 GiB in the same run, the memory that of the whole process with that
-//! card. The best of some repeats, of the time on a processor.
+//! Without contents, on one core, with random writes of 4 KiB over a full card, so that each goes
+//! beyond the open blocks; for cards of 4 GiB, 256 GiB and 1 TiB with erase blocks of 4 MiB, because
+//! the time per request must not depend on the size of the card. The ratio compares the time with
+//! that of the 4 GiB card in the same run; memory is that of the whole process with that card.
+//! Reports the best of several repeats, in CPU time.
 //!
-//! Run with `cargo bench -p flashfit-card --bench in_process_blocks`; `-- 64` measures a card of
-//! 64 GiB beside that of 4 GiB.
+//! Run with `cargo bench -p flashfit-card --bench in_process_blocks`; `-- 64` measures the cards of
+//! 64 GiB and 4 GiB.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -15,7 +15,7 @@ mod measure;
 
 use flashfit_card::{Card, CardModel, CardRequest};
 use flashfit_catalog::Origin;
-use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
+use measure::{GIB, Places, each_ns, memory_bytes, print_header, print_row};
 
 const LAYERS: [(&str, &str); 4] = [
     ("block-mapped", "kind = \"block-mapped\"\nopen_units = 3"),
@@ -23,7 +23,7 @@ const LAYERS: [(&str, &str); 4] = [
     ("log-block", "kind = \"log-block\"\nopen_units = 3\nlog_units = 4\nlog_request = \"4KiB\""),
     ("update-log", "kind = \"update-log\"\nopen_units = 4\nlog_units = 4\nlog_request = \"8KiB\""),
 ];
-/// Requests that are timed together.
+/// Requests per timed batch.
 const REQUESTS: u64 = 500_000;
 const REPEATS: u32 = 5;
 const BLOCK: u64 = 4096;
@@ -32,7 +32,7 @@ fn main() {
     let sizes: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![256, 1024] } else { sizes };
     println!("random writes of 4 KiB, best of {REPEATS}:");
-    tell_head("programs each");
+    print_header("programs each");
     for (name, layer) in LAYERS {
         let base_ns = measure_card(name, layer, 4, None);
         for &gibibytes in &sizes {
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Measures a card; returns the nanoseconds a request takes at best.
+/// Measures a card; returns the best time per request in nanoseconds.
 fn measure_card(name: &str, layer: &str, gibibytes: u64, base_ns: Option<f64>) -> f64 {
     let model = model(layer, gibibytes);
     let mut card = Card::counting(&model);
@@ -64,7 +64,7 @@ fn measure_card(name: &str, layer: &str, gibibytes: u64, base_ns: Option<f64>) -
     let programs = programs / (REQUESTS * u64::from(REPEATS));
     let memory = memory_bytes();
     let base_ns = base_ns.unwrap_or(best_ns);
-    tell(name, gibibytes, best_ns, base_ns, memory, &programs.to_string());
+    print_row(name, gibibytes, best_ns, base_ns, memory, &programs.to_string());
     best_ns
 }
 

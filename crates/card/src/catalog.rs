@@ -1,4 +1,4 @@
-//! The cards of the catalog, and cards from a file of the user's.
+//! Loads card models from the catalog or from a user's file.
 
 use std::path::Path;
 
@@ -7,13 +7,11 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use crate::model::{CardModel, ModelError};
 
-/// Why a card model cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum CardError {
-    /// There is no such card, or its file cannot be read.
+    /// Unknown card, or an unreadable file.
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    /// The file is not a card model.
     #[error(transparent)]
     Model(#[from] ModelError),
 }
@@ -34,23 +32,19 @@ impl UserError for CardError {
     }
 }
 
-/// The card of that name in the catalog, or the one in the file at that path.
-///
-/// What contains a `/` or ends in `.toml` is a path. `user_dir` is the user's own catalog.
-///
-/// # Errors
-/// As [`CardError`] tells.
+/// Loads a card by its catalog name, or from a file if the name contains a `/` or ends in `.toml`.
+/// `user_dir` is the user's catalog folder.
 pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, CardError> {
     model(&entry(name_or_path, user_dir)?)
 }
 
-/// The card file itself, with its comments; it is not looked at.
+/// The text of a card file, unparsed.
 ///
 /// # Errors
-/// When there is no such card, or its file cannot be read.
+/// When the card is unknown or its file cannot be read.
 pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry, CardError> {
     let path = Path::new(name_or_path);
-    if name_or_path.contains('/') || path.extension().is_some_and(|ending| ending == "toml") {
+    if name_or_path.contains('/') || path.extension().is_some_and(|extension| extension == "toml") {
         return Ok(read(path)?);
     }
     let entries = entries("cards", "toml", user_dir)?;
@@ -64,7 +58,7 @@ pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry
 /// All cards of the catalog, sorted by name.
 ///
 /// # Errors
-/// When a file of the user's cannot be read or is not a card model.
+/// When a user's file cannot be read or is not a valid card model.
 pub fn all(user_dir: Option<&Path>) -> Result<Vec<CardModel>, CardError> {
     entries("cards", "toml", user_dir)?.iter().map(model).collect()
 }
@@ -79,7 +73,7 @@ mod tests {
     use crate::model::tests::SMALL;
 
     #[test]
-    fn every_card_of_the_catalogue_is_possible_and_bears_its_files_name() {
+    fn every_card_of_the_catalog_is_valid_and_named_after_its_file() {
         let entries = entries("cards", "toml", None).unwrap();
         assert!(!entries.is_empty());
         for entry in entries {
@@ -89,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_name_is_refused_with_the_near_one() {
+    fn a_mistyped_name_is_refused_with_a_suggestion() {
         let error = load("sd-c4-blok", None).unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
         assert_eq!(error.hint().as_deref(), Some("did you mean `sd-c4-block`?"));
     }
 
     #[test]
-    fn a_path_is_read_and_a_missing_one_is_named() {
+    fn a_path_is_read_and_a_missing_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
         std::fs::write(&path, SMALL).unwrap();

@@ -1,107 +1,89 @@
-//! What a card counts: the host's requests, the NAND's work, and the time of both.
+//! Counters of a card: host requests, NAND operations, and their time.
 
 use serde::{Deserialize, Serialize};
 
-/// What a card counted. Everything but the wear of its units can begin again.
+/// Counters of a card. A reset clears everything except wear.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
-    /// Bytes that the host read.
     pub host_read_bytes: u64,
-    /// Bytes that the host wrote.
     pub host_written_bytes: u64,
-    /// Read requests.
     pub host_read_requests: u64,
-    /// Write requests.
     pub host_write_requests: u64,
-    /// Flush requests.
     pub host_flushes: u64,
-    /// Bytes that the host discarded.
     pub host_discarded_bytes: u64,
-    /// Bytes read from the NAND.
     pub nand_read_bytes: u64,
-    /// Bytes programmed in the NAND, in whole write units.
+    /// Bytes programmed, in whole write units.
     pub nand_programmed_bytes: u64,
-    /// Erase blocks erased.
     pub erases: u64,
-    /// How these are spread; over the card's whole life.
+    /// Distribution of erase counts over the life of the card.
     pub erases_per_unit: ErasesPerBlock,
-    /// Erase blocks that were erased more often than they are rated for; over the card's whole
-    /// life.
+    /// Erase blocks beyond their rated endurance, over the life of the card.
     #[serde(default)]
     pub units_beyond_rating: u64,
-    /// Merges of a block-mapped layer.
+    /// Merges of block-mapped layers.
     pub merges: Merges,
-    /// Erase blocks reclaimed by a page-mapped layer.
+    /// Erase blocks reclaimed by page-mapped layers.
     pub garbage_collections: u64,
-    /// Erase blocks copied from the pSLC area to cells of several bits.
+    /// Erase blocks folded from the pSLC area into multi-bit cells.
     #[serde(default)]
     pub folds: u64,
-    /// Erase blocks moved for the sake of even wear.
+    /// Erase blocks moved by static wear leveling.
     #[serde(default)]
     pub wear_levelling_moves: u64,
-    /// Pieces of the map read because they were not in memory.
+    /// Pieces of the map read because they were not cached.
     #[serde(default)]
     pub map_reads: u64,
-    /// Pieces of the map written to make room for others.
+    /// Pieces of the map written on eviction.
     #[serde(default)]
     pub map_writes: u64,
-    /// Time in requests, in nanoseconds.
+    /// Time spent in requests, in nanoseconds.
     pub busy_ns: u64,
-    /// Of that, time in merges and garbage collection, in nanoseconds.
+    /// Part of `busy_ns` spent in merges and garbage collection.
     pub merge_ns: u64,
-    /// Time of work between requests, in nanoseconds.
+    /// Time of background work between requests, in nanoseconds.
     #[serde(default)]
     pub background_ns: u64,
-    /// Requests that were held up by a stall of the noise model.
+    /// Requests delayed by a stall of the noise model.
     #[serde(default)]
     pub stalls: u64,
-    /// Losses of power.
     #[serde(default)]
     pub power_cuts: u64,
-    /// Bytes programmed by bytes that the host wrote, in thousandths; `None` where it wrote none.
+    /// Programmed bytes per written byte, in thousandths; `None` if the host wrote nothing.
     pub write_amplification_thousandths: Option<u64>,
 }
 
-/// What a translation layer counts itself.
+/// Counters of a translation layer; the fields are those of [`Counters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LayerCounters {
-    /// As in [`Counters`].
     pub merges: Merges,
-    /// As in [`Counters`].
     pub garbage_collections: u64,
-    /// As in [`Counters`].
     pub folds: u64,
-    /// As in [`Counters`].
     pub wear_levelling_moves: u64,
-    /// As in [`Counters`].
     pub map_reads: u64,
-    /// As in [`Counters`].
     pub map_writes: u64,
-    /// As in [`Counters`].
     pub merge_ns: u64,
 }
 
-/// How wear is spread over the erase blocks.
+/// Distribution of wear over the erase blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ErasesPerBlock {
-    /// Of the least worn unit.
+    /// Erase count of the least worn block.
     pub least: u64,
-    /// On average, in thousandths.
+    /// Average erase count, in thousandths.
     pub mean_thousandths: u64,
-    /// Of the most worn unit.
+    /// Erase count of the most worn block.
     pub most: u64,
 }
 
-/// Merges by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Merges {
-    /// Every page was copied.
+    /// All pages were copied.
     pub full: u64,
-    /// The rest was copied behind what was written in order.
+    /// The remaining pages were copied after those written in order.
     pub partial: u64,
-    /// Nothing was copied.
+    /// No page was copied.
     pub switch: u64,
-    /// The log for small writes gave a unit back.
+    /// A block of the log for small writes was reclaimed.
     #[serde(default)]
     pub log: u64,
 }
@@ -119,7 +101,7 @@ impl Merges {
 }
 
 impl Counters {
-    /// What was counted after `earlier`; the wear of the units is that of the whole life.
+    /// The difference to `earlier`; wear is that of the whole life.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let less = u64::saturating_sub;
@@ -186,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_only_integers() {
+    fn counters_serialize_as_integers() {
         let json = serde_json::to_value(Counters::default().with_write_amplification()).unwrap();
         assert_eq!(json["merges"]["full"], 0);
         assert_eq!(json["write_amplification_thousandths"], serde_json::Value::Null);

@@ -1,24 +1,23 @@
-//! A card inside the process: each request lets its service time pass on a clock.
+//! A card within the process: each request advances a clock by its service time.
 //!
 //! With a virtual clock, a probe that takes minutes on a real card takes milliseconds. Time that
-//! passes on the clock between requests is idle time of the card.
+//! passes between requests is idle time of the card.
 
 use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Clock};
 
 use crate::card::{Card, CardRequest};
 
-/// A card under a clock.
+/// A [`BlockDev`] that runs a card against a clock.
 #[derive(Debug)]
 pub struct InProcessCard<C> {
     card: Card,
     clock: C,
-    /// The card's time less the clock's, when they were put together.
+    /// The card's time minus the clock's at creation, if positive.
     card_ahead_ns: u64,
     clock_ahead_ns: u64,
 }
 
 impl<C: Clock> InProcessCard<C> {
-    /// Puts a card under a clock.
     pub fn new(card: Card, clock: C) -> Self {
         let (card_ns, clock_ns) = (card.done_ns(), clock.now_ns());
         let card_ahead_ns = card_ns.saturating_sub(clock_ns);
@@ -26,17 +25,14 @@ impl<C: Clock> InProcessCard<C> {
         Self { card, clock, card_ahead_ns, clock_ahead_ns }
     }
 
-    /// The card, to read its counters.
     pub fn card(&self) -> &Card {
         &self.card
     }
 
-    /// The card, to cut its power or reset its counters.
     pub fn card_mut(&mut self) -> &mut Card {
         &mut self.card
     }
 
-    /// The clock.
     pub fn clock(&self) -> &C {
         &self.clock
     }
@@ -76,10 +72,10 @@ mod tests {
     use flashfit_device::VirtualClock;
 
     use super::*;
-    use crate::model::tests::{SMALL, parse, small_but};
+    use crate::model::tests::{SMALL, parse, small_with};
 
     #[test]
-    fn the_clock_shows_what_the_card_was_busy() {
+    fn the_clock_advances_by_the_busy_time_of_the_card() {
         let card = Card::new(&parse(SMALL).unwrap());
         let mut device = InProcessCard::new(card, VirtualClock::default());
         device.write(0, &[1; 4096]).unwrap();
@@ -94,7 +90,7 @@ mod tests {
     #[test]
     fn time_between_requests_is_idle_time() {
         let sections = "[cache]\nbytes = \"8KiB\"\n[background]\nafter_ns = 1000\n[discard]";
-        let mut card = Card::new(&small_but(&[("[discard]", sections)]).unwrap());
+        let mut card = Card::new(&small_with(&[("[discard]", sections)]).unwrap());
         card.serve(CardRequest::Flush).unwrap();
         let clock = VirtualClock::default();
         clock.sleep_ns(5);

@@ -1,13 +1,12 @@
-//! Tables that grow with the card, in huge pages where the kernel gives them.
+//! Tables that grow with the card, in huge pages if the kernel provides them.
 //!
-//! A request looks up a few entries anywhere in tables of up to some gibibytes. With pages of
-//! 4 KiB nearly every look-up on a large card misses the TLB too, and its walk through the page
-//! table misses the caches; with pages of 2 MiB it does not. So the kernel is asked for those, for
-//! tables that are larger than what a TLB of 2048 entries covers. Whether it gives them is its
-//! affair (`/sys/kernel/mm/transparent_hugepage/enabled` must not be `never`); a refusal changes
-//! only the speed. Limits: such a table takes memory in steps of 2 MiB where it is written, so that
-//! one written at random is soon in memory as a whole; smaller ones, those of a page-mapped card
-//! below 8 GiB with pages of 4 KiB, in steps of 4 KiB.
+//! A request looks up a few random entries in tables of up to several GiB. With pages of 4 KiB,
+//! nearly every lookup on a large card misses the TLB, and the page walk misses the caches; with
+//! pages of 2 MiB it does not. Huge pages are therefore requested for tables larger than the reach
+//! of a TLB with 2048 entries. Without them only the speed differs
+//! (`/sys/kernel/mm/transparent_hugepage/enabled` must not be `never`). Limits: such a table
+//! allocates memory in steps of 2 MiB, so random writes soon make it fully resident; smaller tables,
+//! those of page-mapped cards below 8 GiB with pages of 4 KiB, allocate in steps of 4 KiB.
 //! Source: madvise(2), `MADV_HUGEPAGE`.
 
 use std::ops::{Deref, DerefMut};
@@ -15,41 +14,39 @@ use std::ops::{Deref, DerefMut};
 use rustix::mm::{Advice, madvise};
 use serde::{Deserialize, Serialize};
 
-/// A huge page of x86-64, and of arm64 with pages of 4 KiB.
+/// On x86-64, and on arm64 with pages of 4 KiB.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// From this size on a table is worth huge pages.
+/// Minimum table size for huge pages.
 const LARGE_BYTES: usize = 8 << 20;
 
-/// A number in a table.
 pub trait TableEntry: Copy + Default + PartialEq {}
 
 impl TableEntry for u32 {}
 impl TableEntry for u64 {}
 
-/// A table of numbers that are zero at first. What stays zero takes no memory.
+/// A table of numbers, initially zero. Untouched parts take no memory.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<T>")]
 #[serde(bound(deserialize = "T: TableEntry + Deserialize<'de>"))]
 pub struct LargeTable<T>(Vec<T>);
 
 impl<T: TableEntry> LargeTable<T> {
-    /// So many zeros.
+    /// A table of `entries` zeros.
     pub fn new(entries: usize) -> Self {
-        // Zeros come from the kernel, untouched.
+        // calloc: the kernel provides the zeros on first access.
         let table = vec![T::default(); entries];
         ask_for_huge_pages(&table);
         Self(table)
     }
 
-    /// What it takes when all of it was written.
+    /// Memory of the fully written table.
     pub fn memory_bytes(&self) -> usize {
         self.0.capacity() * size_of::<T>()
     }
 }
 
 impl<T: TableEntry> From<Vec<T>> for LargeTable<T> {
-    /// The numbers of a table that was loaded, moved to where huge pages can be; zeros stay
-    /// untouched.
+    /// Copies a loaded table into one that can have huge pages, without touching zeros.
     fn from(loaded: Vec<T>) -> Self {
         let mut table = Self::new(loaded.len());
         for (to, from) in table.iter_mut().zip(loaded) {
@@ -75,8 +72,8 @@ impl<T> DerefMut for LargeTable<T> {
     }
 }
 
-/// Advises the kernel for the whole huge pages that lie within a large table.
-#[expect(unsafe_code, reason = "the advice is given for addresses, not for a borrowed table")]
+/// Advises the kernel for the huge pages that lie completely within a large table.
+#[expect(unsafe_code, reason = "madvise takes an address range, not a borrowed table")]
 fn ask_for_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     let start = table.as_ptr().cast::<u8>().cast_mut();
@@ -86,10 +83,10 @@ fn ask_for_huge_pages<T>(table: &[T]) {
         return;
     }
     let range = start.wrapping_add(skipped).cast();
-    // SAFETY: the range lies within the table, which is alive; this advice changes neither what
-    // memory holds nor who may use it.
+    // SAFETY: the range lies within the table, which is alive; this advice changes neither the
+    // contents nor the protection of memory.
     let advised = unsafe { madvise(range, inside, Advice::LinuxHugepage) };
-    // Without huge pages everything works as well, only more slowly.
+    // Failure only costs speed.
     advised.unwrap_or_default();
 }
 
@@ -100,7 +97,7 @@ mod tests {
     const ENTRIES: usize = LARGE_BYTES / 4 + 7;
 
     #[test]
-    fn a_large_table_is_zero_and_comes_back_as_it_was_saved() {
+    fn a_large_table_is_zeroed_and_survives_saving_and_loading() {
         let mut table = LargeTable::<u32>::new(ENTRIES);
         assert!(table.iter().all(|&entry| entry == 0));
         table[7] = 3;

@@ -1,16 +1,13 @@
-//! The simulated card: NAND, translation layer, cache, timing.
+//! Simulates a flash card: NAND, translation layer, cache, timing.
 //!
-//! A [`CardModel`] is read from the catalog; a [`Card`] serves requests after it and says how
-//! long each takes. [`InProcessCard`] passes that time on a clock, for probes and tests.
-//! `flashfit-card-server` puts a card behind a real kernel as a block device.
+//! A [`CardModel`] is parsed from a card file; a [`Card`] serves requests and returns how long each
+//! takes. [`InProcessCard`] advances a clock by that time, for probes and tests.
+//! `flashfit-card-server` attaches a card to the kernel as a block device. [`cut`] simulates power
+//! cuts with honest and faulty devices; [`snapshot`] saves and loads a whole card.
 //!
-//! [`cut`] takes its power away, with what honest devices and others do then; [`snapshot`] saves
-//! and loads it whole.
-//!
-//! Limits: flash has no errors but those of a cut, does not forget, and works on beyond its rated
-//! endurance, which is only counted. Wear is levelled by the least worn free unit everywhere, by
-//! moving what never changes in page-mapped layers alone; these also collect and fold in idle time,
-//! the others do not.
+//! Limits: the only flash errors are those of a power cut; data does not decay; worn blocks keep
+//! working and are only counted. All layers level wear dynamically by taking the least worn free
+//! block; only page-mapped layers level statically, and only they collect and fold in idle time.
 
 pub mod cache;
 pub mod card;

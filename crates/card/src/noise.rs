@@ -1,37 +1,33 @@
-//! How the times of a card vary: jitter on every request, and rare stalls.
+//! Random variation of a card's times: jitter on every request, and rare stalls.
 //!
-//! A generator of its own, so that nothing but times depends on it. Limits: every delay is drawn
-//! by itself (stalls of real cards come in clusters, after much writing), and jitter is spread
-//! evenly.
+//! It has its own generator, so that it affects nothing but times. Limits: delays are independent,
+//! while stalls of real cards cluster after much writing; jitter is uniform.
 
 use flashfit_device::random::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::model::NoiseModel;
 
-/// The noise of a card.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CardNoise {
     model: NoiseModel,
     random: Random,
 }
 
-/// What a request takes longer.
+/// The additional time of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delay {
-    /// By how much, in nanoseconds.
     pub delay_ns: u64,
-    /// Whether a stall is part of it.
+    /// Whether it includes a stall.
     pub stalled: bool,
 }
 
 impl CardNoise {
-    /// From its seed.
     pub fn new(model: &NoiseModel) -> Self {
         Self { model: model.clone(), random: Random::new(model.seed) }
     }
 
-    /// The delay of a request that takes `time_ns` without it.
+    /// The delay of a request that takes `time_ns` without noise.
     pub fn delay(&mut self, time_ns: u64) -> Delay {
         let most_ns = u128::from(time_ns) * u128::from(self.model.jitter_thousandths) / 1000;
         let most_ns = u64::try_from(most_ns).unwrap_or(u64::MAX - 1).min(u64::MAX - 1);
@@ -48,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_stay_within_what_the_model_says_and_repeat_by_seed() {
+    fn delays_stay_within_the_model_and_repeat_by_seed() {
         let model =
             NoiseModel { seed: 7, jitter_thousandths: 100, stall_every: 50, stall_ns: 9000 };
         let draw = || {
@@ -65,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn no_jitter_is_no_delay() {
+    fn without_jitter_there_is_no_delay() {
         let model = NoiseModel { seed: 7, jitter_thousandths: 0, stall_every: 0, stall_ns: 9000 };
         assert_eq!(CardNoise::new(&model).delay(1000), Delay { delay_ns: 0, stalled: false });
     }

@@ -1,19 +1,19 @@
-//! A request cut at the borders of chunks, pages or other units of equal size.
+//! Splits a request at the boundaries of blocks of equal size.
 
 use std::ops::Range;
 
-/// The part of a request that lies in one unit.
+/// The part of a request within one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPart {
-    /// The unit's number.
+    /// Number of the block.
     pub unit: u64,
-    /// Where in the unit, in bytes.
+    /// Byte range within the block.
     pub inside: Range<usize>,
-    /// Where in the request's buffer, in bytes.
+    /// Byte range within the request's buffer.
     pub part: Range<usize>,
 }
 
-/// Cuts `length` bytes from `offset` at the borders of units of `unit_bytes`.
+/// Splits `length` bytes from `offset` at multiples of `unit_bytes`.
 pub fn pieces(offset: u64, length: usize, unit_bytes: u64) -> impl Iterator<Item = RequestPart> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -29,9 +29,9 @@ pub fn pieces(offset: u64, length: usize, unit_bytes: u64) -> impl Iterator<Item
     })
 }
 
-/// A size of something held in memory.
+/// Converts the size of a buffer that fits in memory.
 pub fn in_memory(bytes: u64) -> usize {
-    usize::try_from(bytes).expect("what is held in memory fits the address space")
+    usize::try_from(bytes).expect("an allocated size fits in usize")
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_over_three_units_of_an_odd_size() {
+    fn a_request_is_split_at_boundaries_of_an_odd_size() {
         let found: Vec<RequestPart> = pieces(5, 6, 3).collect();
         let piece = |unit, inside, part| RequestPart { unit, inside, part };
         assert_eq!(found, [piece(1, 2..3, 0..1), piece(2, 0..3, 1..4), piece(3, 0..2, 4..6)]);

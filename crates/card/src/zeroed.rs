@@ -1,8 +1,8 @@
-//! Sectors that were discarded although their page is still mapped: they read as zeros.
+//! Tracks sectors that were discarded while their page is still mapped: they read as zeros.
 //!
-//! A translation layer forgets whole units only. The loop driver sends a discard and a request to
-//! write zeros as one and the same call, so a discarded range must read as zeros to its last
-//! sector. Limits: the marks are kept like the map, without a cost of their own.
+//! A translation layer only unmaps whole blocks. The loop driver uses the same call for discards and
+//! for writing zeros, so a discarded range must read as zeros to its last sector. Limit: the marks
+//! cost the simulated card neither time nor space.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,31 +14,29 @@ use crate::nand::contents::PageContent;
 /// As long as the largest sector.
 const ZEROS: &[u8] = &[0; 4096];
 
-/// The marked sectors, by logical page.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ZeroedSectors {
     pages: BTreeMap<u32, Vec<bool>>,
 }
 
 impl ZeroedSectors {
-    /// Marks sectors of a page that has `sectors` of them.
+    /// Marks sectors of a page that has `sectors` sectors.
     pub fn mark(&mut self, page: u32, inside: Range<usize>, sectors: usize) {
         self.pages.entry(page).or_insert_with(|| vec![false; sectors])[inside].fill(true);
     }
 
-    /// The page is written again, or is mapped no more.
+    /// Called when the page is rewritten or unmapped.
     pub fn clear(&mut self, page: u32) {
         if !self.pages.is_empty() {
             self.pages.remove(&page);
         }
     }
 
-    /// The pages with marks.
     pub fn pages(&self) -> Vec<u32> {
         self.pages.keys().copied().collect()
     }
 
-    /// A page's content with zeros for the marked sectors.
+    /// A page's content with zeros in the marked sectors.
     pub fn over(
         &self,
         page: u32,
@@ -60,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marked_sectors_read_as_zeros_even_where_they_were_lost() {
+    fn marked_sectors_read_as_zeros_even_if_they_were_unreadable() {
         let mut zeroed = ZeroedSectors::default();
         zeroed.mark(3, 0..1, 2);
         let page = |content| zeroed.over(3, content, 1024, 512);

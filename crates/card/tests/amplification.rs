@@ -1,19 +1,19 @@
-//! Write amplification of page-mapped cards, held against published models; and what wear
-//! levelling, folding and the cached map do to a workload.
+//! Compares the write amplification of page-mapped cards with published models, and tests the effect
+//! of wear leveling, folding and the cached map on a workload.
 //!
-//! The models are for uniform random writes of single pages to all logical pages, in steady state,
+//! The models assume uniform random writes of single pages to all logical pages in steady state,
 //! with `alpha` = physical by logical pages:
 //!
-//! - Greedy: a unit of `b` pages with `j` valid ones loses one with the probability `j / U` at each
-//!   write, and is collected when `x` are left. So there are `U / (j (b - x))` units with `j` valid
-//!   pages for each `j` from `b` down to `x`, which sums to
+//! - Greedy: a block of `b` pages with `j` valid ones loses one with probability `j / U` per write,
+//!   and is collected when `x` are left. So there are `U / (j (b - x))` blocks with `j` valid pages
+//!   for each `j` from `b` down to `x`, which sums to
 //!   `alpha = b / (b - x) * (1/b + 1/(b-1) + ... + 1/(x+1))`, and the amplification is
 //!   `b / (b - x)`. Desnoyers, "Analytic modeling of SSD write performance" (SYSTOR 2012), who
-//!   closes the sum with a logarithm and Lambert's W; the same fixed point as the mean field of
-//!   Van Houdt, "A mean field model for a class of garbage
-//!   collection algorithms in flash-based solid state drives" (SIGMETRICS 2013), for the greedy
-//!   limit, where `x` lies between two numbers when units are collected at both.
-//! - FIFO (there: LRU): `alpha / (alpha + W(-alpha e^-alpha))`, with the principal branch of
+//!   approximates the sum with a logarithm and Lambert's W; the same fixed point as the mean field
+//!   of Van Houdt, "A mean field model for a class of garbage collection algorithms in flash-based
+//!   solid state drives" (SIGMETRICS 2013), for the greedy limit, where `x` lies between two numbers
+//!   if blocks are collected at both.
+//! - FIFO (called LRU there): `alpha / (alpha + W(-alpha e^-alpha))`, with the principal branch of
 //!   Lambert's W. Desnoyers, as above.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -25,7 +25,7 @@ use flashfit_device::random::Random;
 const PAGE: u64 = 4096;
 const PAGES_PER_UNIT: u32 = 128;
 const UNITS: u32 = 400;
-/// Units that can be addressed, of so many: 70 to 93 %.
+/// Total and addressable blocks: 70 to 93 %.
 const CAPACITIES: [u32; 5] = [280, 310, 340, 360, 372];
 
 struct Build<'a> {
@@ -79,7 +79,7 @@ fn sequential(card: &mut Card, rounds: u32) {
     }
 }
 
-/// What `writes` writes count, after so many more that the state is steady.
+/// The counters of `writes` writes in steady state, after as many warm-up writes as needed.
 fn measured(card: &mut Card, writes: u64, mut page: impl FnMut() -> u64) -> Counters {
     for _ in 0..3 * writes {
         write(card, page());
@@ -101,7 +101,7 @@ fn uniform(card: &mut Card) -> f64 {
     amplification(&measured(card, pages, || random.below(pages)))
 }
 
-/// Nine of ten writes go to the first tenth of the card.
+/// Nine out of ten writes go to the first tenth of the card.
 fn hot_and_cold(pages: u64) -> impl FnMut() -> u64 {
     let mut random = Random::new(11);
     move || {
@@ -110,7 +110,7 @@ fn hot_and_cold(pages: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Where a function that falls crosses 0 between `low` and `high`.
+/// The root of a decreasing function between `low` and `high`.
 fn root(mut low: f64, mut high: f64, falling: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);
@@ -119,7 +119,7 @@ fn root(mut low: f64, mut high: f64, falling: impl Fn(f64) -> f64) -> f64 {
     low
 }
 
-/// The sum of `1/j` for `j` from `x + 1` to `b`, straight between whole `x`.
+/// The sum of `1/j` for `j` from `x + 1` to `b`, linearly interpolated between integers `x`.
 fn harmonic(x: f64, b: u32) -> f64 {
     (1..=b).map(f64::from).map(|j| (j - x).clamp(0.0, 1.0) / j).sum()
 }
@@ -131,19 +131,19 @@ fn greedy_model(alpha: f64) -> f64 {
 }
 
 fn fifo_model(alpha: f64) -> f64 {
-    // W(z) on the principal branch lies between -1 and 0 for these z, where w e^w rises.
+    // For these z, W(z) on the principal branch lies between -1 and 0, where w e^w increases.
     let z = -alpha * (-alpha).exp();
     let w = root(-1.0, 0.0, |w| z - w * w.exp());
     alpha / (alpha + w)
 }
 
-/// Physical by logical pages. One unit is always free, waiting to be collected into.
+/// Physical by logical pages. One block is always free for collection.
 fn alpha(capacity_units: u32) -> f64 {
     f64::from(UNITS - 1) / f64::from(capacity_units)
 }
 
-/// Within five hundredths, as a share of the model's.
-fn agrees(collection: &str, model: impl Fn(f64) -> f64) {
+/// Checks that the relative difference to the model is within 5 %.
+fn assert_matches_model(collection: &str, model: impl Fn(f64) -> f64) {
     for capacity_units in CAPACITIES {
         let expected = model(alpha(capacity_units));
         let found = uniform(&mut plain(capacity_units, collection));
@@ -153,29 +153,29 @@ fn agrees(collection: &str, model: impl Fn(f64) -> f64) {
 }
 
 #[test]
-fn greedy_collection_amplifies_as_its_model_says() {
-    agrees("greedy", greedy_model);
+fn greedy_collection_matches_its_model() {
+    assert_matches_model("greedy", greedy_model);
 }
 
 #[test]
-fn collection_in_the_order_of_filling_amplifies_as_its_model_says() {
-    agrees("fifo", fifo_model);
+fn fifo_collection_matches_its_model() {
+    assert_matches_model("fifo", fifo_model);
 }
 
 #[test]
-fn the_models_are_solved() {
+fn the_model_solutions_are_correct() {
     for alpha in [1.05, 1.2, 1.5, 2.0] {
-        // What FIFO finds valid in a unit is what one cycle of writes has left of it.
+        // The pages that FIFO finds valid in a block are those that survived one cycle of writes.
         let valid = 1.0 - 1.0 / fifo_model(alpha);
         assert!((valid - (-alpha * (1.0 - valid)).exp()).abs() < 1e-6, "{alpha}");
         assert!(greedy_model(alpha) < fifo_model(alpha), "{alpha}");
     }
-    // Half of everything spare, and large units: alpha (1 - v) = -ln v has v = 0.2032.
+    // With half of the pages spare and large blocks, alpha (1 - v) = -ln v has v = 0.2032.
     assert!((fifo_model(2.0) - 1.0 / (1.0 - 0.2032)).abs() < 1e-3);
 }
 
 #[test]
-fn sequential_writing_amplifies_nothing() {
+fn sequential_writes_are_not_amplified() {
     for collection in ["greedy", "cost-benefit", "fifo"] {
         let mut card = plain(372, collection);
         sequential(&mut card, 2);
@@ -186,7 +186,7 @@ fn sequential_writing_amplifies_nothing() {
 }
 
 #[test]
-fn cost_benefit_knows_hot_from_cold() {
+fn cost_benefit_separates_hot_from_cold_data() {
     let [fifo, cost_benefit] = ["fifo", "cost-benefit"].map(|collection| {
         let mut card = plain(340, collection);
         let pages = pages(&card);
@@ -195,7 +195,7 @@ fn cost_benefit_knows_hot_from_cold() {
     assert!(cost_benefit < fifo, "{cost_benefit} and {fifo}");
 }
 
-/// Wear after many writes to a twentieth of the card; and what they cost.
+/// The counters after many writes to a twentieth of the card.
 fn hot_spot(layer: &str) -> Counters {
     let mut card = Build { capacity_units: 60, units: 70, nand: "", layer, more: "" }.card();
     let (hot, mut random) = (pages(&card) / 20, Random::new(5));
@@ -206,7 +206,7 @@ fn hot_spot(layer: &str) -> Counters {
 }
 
 #[test]
-fn static_wear_levelling_bounds_the_spread_of_wear() {
+fn static_wear_leveling_bounds_the_spread_of_wear() {
     let (without, with) = (hot_spot(""), hot_spot("wear_spread = 20"));
     let spread =
         |counters: &Counters| counters.erases_per_unit.most - counters.erases_per_unit.least;
@@ -218,12 +218,12 @@ fn static_wear_levelling_bounds_the_spread_of_wear() {
 
 const PSLC: &str = "cell = \"tlc\"\n[nand.pslc]\nunits = 12\nread_ns = 20_000
 program_ns = 200_000\nerase_ns = 2_000_000\nendurance_cycles = 30_000";
-/// Of 128 / 3 pages each, a unit less than there are: the last one may not be full.
+/// One block less than there are, at 128 / 3 pages each, because the last one may not be full.
 const PSLC_PAGES: u64 = 11 * 42;
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
-fn idle_time_folds_and_makes_the_next_writes_fast() {
+fn folding_in_idle_time_makes_the_next_writes_fast() {
     let background = "[background]\nafter_ns = 1_000_000";
     let build = Build { capacity_units: 60, units: 70, nand: PSLC, layer: "", more: background };
     let (mut card, mut random) = (build.card(), Random::new(3));
@@ -244,8 +244,8 @@ fn idle_time_folds_and_makes_the_next_writes_fast() {
     assert!(amplification(&counters) > 1.9, "{counters:?}");
 }
 
-/// The time of a write at random within the first `span` pages of a card whose map is cached for
-/// 16384 pages, and the counters.
+/// The time of a random write within the first `span` pages of a card that caches the map of 16384
+/// pages, and the counters.
 fn within(span: u64) -> (u64, Counters) {
     let layer = "map_cache = \"64KiB\"";
     let mut card = Build { capacity_units: 512, units: 640, nand: "", layer, more: "" }.card();

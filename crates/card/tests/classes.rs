@@ -1,6 +1,6 @@
-//! What each class of card makes of flashbench's open-AU procedure: the shape of the tables that
-//! were measured on real cards, with small models in virtual time.
-//! Source: the open-AU runs of wirenboard/sdcard_benchmark (MIT licence).
+//! The behavior of each class of card in flashbench's open-AU procedure: small models in virtual time
+//! reproduce the shape of the tables measured on real cards.
+//! Source: the open-AU runs of wirenboard/sdcard_benchmark (MIT license).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,14 +29,15 @@ const LOG: &str = "kind = \"log-block\"\nopen_units = 3\nscratch = true\nlog_uni
 const CHUNKS: &str = "kind = \"update-log\"\nopen_units = 4\nlog_units = 2\n\
                       log_request = \"8KiB\"";
 
-/// Bytes per second of the second pass over the same units, as the first finds them untouched.
+/// Rate of the second pass over the same erase blocks, in bytes per second; the first one finds
+/// them unwritten.
 fn rate(layer: &str, units: u64, block_kib: u64, order: Order) -> u64 {
     let mut device = filled(&card(layer));
     open_au(&mut device, units, Bytes::kib(block_kib), order);
     open_au(&mut device, units, Bytes::kib(block_kib), order)
 }
 
-/// Milliseconds that a block took.
+/// Time per block in milliseconds.
 fn block_ms(layer: &str, units: u64, block_kib: u64, order: Order) -> u64 {
     (block_kib << 10) * 1000 / rate(layer, units, block_kib, order)
 }
@@ -50,7 +51,7 @@ fn random(layer: &str, units: u64, block_kib: u64) -> u64 {
 }
 
 #[test]
-fn class_a_collapses_at_one_open_unit_more_to_a_merge_a_write_whatever_its_size() {
+fn class_a_drops_to_a_merge_per_write_beyond_its_open_blocks() {
     for block_kib in [4, 64] {
         let (one, three) = (linear(BLOCKS, 1, block_kib), linear(BLOCKS, 3, block_kib));
         assert!(three * 100 >= one * 95, "{block_kib} KiB: {one} and {three} B/s");
@@ -66,18 +67,18 @@ fn class_a_collapses_at_one_open_unit_more_to_a_merge_a_write_whatever_its_size(
 }
 
 #[test]
-fn class_a_beyond_its_open_units_amplifies_small_writes_by_an_erase_unit() {
+fn class_a_beyond_its_open_blocks_amplifies_small_writes_to_an_erase_block() {
     let mut device = filled(&card(BLOCKS));
     open_au(&mut device, 5, Bytes::kib(4), Order::Random);
     let counters = device.card().counters();
     let amplification = counters.write_amplification_thousandths.unwrap();
-    // A page of the log for each write, and the merged unit.
+    // A page of the log for each write, and the merged block.
     let unit = 1000 * ((4 << 20) + (16 << 10)) / 4096;
     assert!(amplification.abs_diff(unit) * 100 < unit, "{amplification}");
 }
 
 #[test]
-fn a_card_without_units_out_of_order_is_unusable_for_small_random_writes() {
+fn a_card_without_out_of_order_blocks_is_unusable_for_small_random_writes() {
     let layer = "kind = \"block-mapped\"\nopen_units = 3\nopen_units_random = 0\nscratch = true";
     assert!(linear(layer, 3, 4) > 1_000_000);
     assert!(random(layer, 1, 4096) > 10_000_000);
@@ -86,7 +87,7 @@ fn a_card_without_units_out_of_order_is_unusable_for_small_random_writes() {
 }
 
 #[test]
-fn class_b_keeps_its_speed_at_4_kib_only() {
+fn class_b_keeps_its_speed_only_at_4_kib() {
     let (three, four, seven) = (random(LOG, 3, 4), random(LOG, 4, 4), random(LOG, 7, 4));
     assert!(four * 100 >= three * 80 && seven * 100 >= three * 50, "{three}, {four}, {seven} B/s");
     for block_kib in [16, 64] {
@@ -97,15 +98,15 @@ fn class_b_keeps_its_speed_at_4_kib_only() {
 }
 
 #[test]
-fn what_the_log_takes_beyond_its_programs_makes_small_writes_constant() {
+fn the_log_overhead_makes_small_writes_constant() {
     let layer = format!("{LOG}\nlog_ns = 17_000_000");
     let rates: Vec<u64> = [2, 3, 4, 5].map(|units| random(&layer, units, 4)).into();
-    // Runs 21 and 6_2: 0.19 MB/s with any number of units.
+    // Runs 21 and 6_2: 0.19 MB/s with any number of erase blocks.
     assert!(rates.iter().all(|rate| (170_000..210_000).contains(rate)), "{rates:?}");
 }
 
 #[test]
-fn class_c_has_a_soft_cliff() {
+fn class_c_slows_down_gradually() {
     let within = linear(CHUNKS, 4, 64);
     assert!(within * 100 >= linear(CHUNKS, 1, 64) * 95);
     let mut before = within;
@@ -117,19 +118,19 @@ fn class_c_has_a_soft_cliff() {
 }
 
 #[test]
-fn class_c_dips_between_the_log_and_the_chunk() {
+fn class_c_is_slowest_between_the_log_and_the_chunk() {
     let rates = [4, 8, 16, 64, 256, 1024].map(|block_kib| random(CHUNKS, 1, block_kib));
     assert!(rates[0] > 900_000 && rates[1] > 4 * rates[2], "{rates:?}");
     assert!(rates[5] > 9_000_000, "{rates:?}");
     for block_kib in [16, 64, 256] {
-        // Of a real one 68, 61 and 60 ms.
+        // On a real card: 68, 61 and 60 ms.
         let time_ms = block_ms(CHUNKS, 1, block_kib, Order::Random);
         assert!((50..80).contains(&time_ms), "{block_kib} KiB: {time_ms} ms");
     }
 }
 
 #[test]
-fn class_d_has_no_cliff() {
+fn class_d_does_not_slow_down() {
     let layer = "kind = \"page-mapped\"";
     for block_kib in [4, 64] {
         let (one, seven) = (random(layer, 1, block_kib), random(layer, 7, block_kib));
@@ -138,7 +139,7 @@ fn class_d_has_no_cliff() {
 }
 
 #[test]
-fn what_was_never_written_or_was_discarded_reads_faster() {
+fn unwritten_and_discarded_data_reads_faster() {
     for layer in [BLOCKS, LOG, CHUNKS, "kind = \"page-mapped\""] {
         let layer = format!("{layer}\n[discard]\ngranularity = \"4MiB\"");
         let mut device = filled(&card(&layer));

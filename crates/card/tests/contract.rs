@@ -1,5 +1,5 @@
-//! What every block device keeps to, on a simulated card in the process and on an image file past
-//! the page cache: bounds, bytes, and that refused requests change nothing.
+//! The contract of every block device, checked on a simulated card and on an image file with direct
+//! I/O: bounds, contents, and that refused requests change nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -33,8 +33,8 @@ bytes_per_second = 1_000_000_000
 kind = "page-mapped"
 "#;
 
-/// Everything that a device promises to those who only know the seam.
-fn keeps_to_it(device: &mut dyn BlockDev) {
+/// Checks everything that the trait [`BlockDev`] promises.
+fn check_contract(device: &mut dyn BlockDev) {
     let description = device.describe();
     let sector = description.sector_bytes as usize;
     assert_eq!(description.capacity_bytes, BYTES);
@@ -79,22 +79,22 @@ fn keeps_to_it(device: &mut dyn BlockDev) {
 }
 
 #[test]
-fn a_simulated_card_in_the_process() {
+fn a_simulated_card_fulfills_the_contract() {
     for more in ["", "[discard]\ngranularity = \"16KiB\"\n[cache]\nbytes = \"64KiB\"\n"] {
         let text = format!("{CARD}{more}");
         let model = CardModel::parse(&text, &Origin::File("contract.toml".into())).unwrap();
-        keeps_to_it(&mut InProcessCard::new(Card::new(&model), VirtualClock::default()));
+        check_contract(&mut InProcessCard::new(Card::new(&model), VirtualClock::default()));
     }
 }
 
 #[test]
-fn an_image_past_the_page_cache() {
+fn an_image_with_direct_io_fulfills_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("contract.img");
     std::fs::File::create(&path).unwrap().set_len(BYTES).unwrap();
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
-    let medium = Device::from_image(&runner, &path).unwrap();
-    let agreement = ConsentMethod::Named(medium.short_name());
-    let consent = WriteConsent::ask(&system, &runner, &medium, &agreement).unwrap();
-    keeps_to_it(&mut DirectDevice::writable(&consent).unwrap());
+    let shown = Device::from_image(&runner, &path).unwrap();
+    let method = ConsentMethod::Named(shown.short_name());
+    let consent = WriteConsent::ask(&system, &runner, &shown, &method).unwrap();
+    check_contract(&mut DirectDevice::writable(&consent).unwrap());
 }

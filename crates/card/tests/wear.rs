@@ -1,5 +1,4 @@
-//! What the cards of the catalog make of simple patterns of writes, as real ones of their kind
-//! do.
+//! The catalog's cards behave like real ones of their kind under simple patterns of writes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,12 +21,12 @@ fn filled(model: &CardModel) -> InProcessCard<VirtualClock> {
     device
 }
 
-/// Small writes to `units` erase blocks in turn; returns the counters.
+/// The counters of small writes to `units` erase blocks in turn.
 fn small_writes_in_turn(model: &CardModel, units: u64, writes: u64) -> Counters {
     let mut device = filled(model);
     for number in 0..writes {
         let unit = number % units;
-        // Not from the unit's beginning, so that nothing is in order.
+        // Not from the start of the erase block, so that nothing is in order.
         let place = model.erase_unit_bytes() / 2 + number / units % 64 * SMALL_WRITE as u64;
         device.write(unit * model.erase_unit_bytes() + place, &[2; SMALL_WRITE]).unwrap();
     }
@@ -43,27 +42,27 @@ fn amplification(counters: &Counters) -> u64 {
 }
 
 #[test]
-fn within_the_open_units_a_small_write_costs_a_page() {
+fn within_the_open_blocks_a_small_write_costs_a_page() {
     let counters = small_writes_in_turn(&block_mapped(), 3, 300);
     assert_eq!(counters.merges.full, 0);
     assert_eq!(amplification(&counters), 4000);
 }
 
 #[test]
-fn beyond_the_open_units_a_small_write_costs_an_erase_unit() {
+fn beyond_the_open_blocks_a_small_write_costs_an_erase_block() {
     let counters = small_writes_in_turn(&block_mapped(), 4, 300);
     assert_eq!(counters.merges.full, 297);
     let whole_unit = 1000 * ((4 << 20) + (16 << 10)) / SMALL_WRITE as u64;
     assert!(amplification(&counters) > whole_unit * 98 / 100, "{counters:?}");
     assert!(amplification(&counters) <= whole_unit);
     let mean_ns = counters.busy_ns / 300;
-    // Run 5_2: 0.94 s for each 4 KiB.
+    // Run 5_2: 0.94 s per 4 KiB.
     assert!((850_000_000..1_000_000_000).contains(&mean_ns), "{mean_ns}");
 }
 
 #[test]
-fn the_cheap_card_writes_linearly_as_measured() {
-    // Run 5_2, in bytes per second, with one and with four units.
+fn sequential_writes_of_the_cheap_card_match_measurements() {
+    // Run 5_2, in bytes per second, with one and with four erase blocks.
     for (block_kib, within, beyond) in
         [(1024, 4_990_000, 1_220_000), (64, 5_100_000, 72_600), (16, 3_650_000, 18_100)]
     {
@@ -78,14 +77,14 @@ fn the_cheap_card_writes_linearly_as_measured() {
 }
 
 #[test]
-fn the_cheap_card_writes_out_of_order_more_slowly() {
+fn random_writes_of_the_cheap_card_are_slower() {
     let rate =
         |order| open_au(&mut common::open_au::filled(&block_mapped()), 3, Bytes::kib(64), order);
     assert!(rate(Order::Random) < rate(Order::Linear));
 }
 
 #[test]
-fn the_a1_card_serves_small_requests_as_measured() {
+fn small_requests_of_the_a1_card_match_measurements() {
     let model = catalog::load("usd-a1-pagemap", None).unwrap();
     let mut device = filled(&model);
     let start_ns = device.clock().now_ns();
@@ -98,7 +97,7 @@ fn the_a1_card_serves_small_requests_as_measured() {
 }
 
 #[test]
-fn sequential_overwrites_of_a_page_mapped_card_amplify_nothing() {
+fn sequential_overwrites_of_a_page_mapped_card_are_not_amplified() {
     let model = catalog::load("usd-a1-pagemap", None).unwrap();
     let mut device = filled(&model);
     for offset in (0..model.capacity.0).step_by(512 << 10) {
@@ -108,7 +107,7 @@ fn sequential_overwrites_of_a_page_mapped_card_amplify_nothing() {
 }
 
 #[test]
-fn erase_units_of_three_mebibytes_work() {
+fn erase_blocks_of_three_mebibytes_work() {
     let mut model = block_mapped();
     model.nand.erase_unit = Bytes::mib(3);
     model.capacity = Bytes::mib(510);

@@ -20,7 +20,7 @@ pub fn import(
 ) -> Result<(ProbeSettings, ProbeOutcome), ProbeRunError> {
     let imported = read(files)?;
     let probed = inference::infer(&imported);
-    let hints = DeviceHints::of(&imported, &probed.findings);
+    let hints = DeviceHints::from_findings(&imported, &probed.findings);
     let tables = imported.open_units;
     Ok((settings(files, seed), ProbeOutcome { probed, tables, hints, failure: None }))
 }

@@ -1,6 +1,6 @@
-//! What published tables say: the inference of erase blocks, and twins that predict hidden cells.
+//! Accuracy on published tables: inference of erase blocks, and twins that predict hidden cells.
 //! `cargo bench -p flashfit-twin --bench tables` prints both sections of `docs/accuracy.md`; with
-//! `-- inference` or `-- twins` one of them.
+//! `-- inference` or `-- twins` only one of them.
 
 #![expect(clippy::print_stdout, reason = "it prints the sections")]
 
@@ -10,13 +10,14 @@ mod tables;
 mod twins;
 
 fn main() {
-    let asked: Vec<String> =
+    let selected: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let wanted = |section: &str| asked.is_empty() || asked.iter().any(|word| word == section);
-    if wanted("inference") {
+    let is_selected =
+        |section: &str| selected.is_empty() || selected.iter().any(|word| word == section);
+    if is_selected("inference") {
         println!("{}", tables::section());
     }
-    if wanted("twins") {
+    if is_selected("twins") {
         println!("{}", twins::section());
     }
 }

@@ -1,8 +1,8 @@
-//! How often a card does what in each cell of an open-unit table.
+//! Counts the operations of a simulated card for each cell of an open-block table.
 //!
-//! The card is simulated once, with times that let the counts be read off: the NAND's operations
-//! are counted by the card, copies and log writes take times so far apart that their sum shows the
-//! number of each.
+//! The card is simulated once, with operation times chosen so that the counts can be read off: the
+//! card counts NAND operations itself; copies and log writes take times of such different magnitude
+//! that their sum reveals how many there were of each.
 
 use flashfit_card::{Card, InProcessCard};
 use flashfit_device::{BlockDev, Bytes, VirtualClock};
@@ -13,66 +13,64 @@ use crate::fit_target::FitTarget;
 use crate::structure::CardStructure;
 use crate::times::{TIMES, Times};
 
-/// The size of the writes with which a card is filled beforehand.
-const PIECE_BYTES: usize = 1 << 20;
-/// The seed of the mixed orders.
+/// The size of the writes that fill a card beforehand.
+const FILL_BYTES: usize = 1 << 20;
+/// The seed of random orders.
 pub const SEED: u64 = 1;
-/// Data on a bus takes a nanosecond at least; a request has fewer pages than this.
+/// A page takes at least 1 ns on the bus, and a request has fewer than 2^16 pages.
 const COPY_NS: u64 = 1 << 16;
-/// A cell has fewer copies than this, by `COPY_NS`.
+/// A cell has fewer than 2^29 copies of `COPY_NS`.
 const LOG_NS: u64 = 1 << 45;
 
-/// What is done in a cell and takes time.
+/// The operations in a cell, for a given bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CountedWork {
-    /// What passes while the NAND waits, in seconds: data on the bus.
+    /// Time in seconds during which the NAND waits for the bus.
     pub fixed: f64,
-    /// How often, in the order of [`Times`].
-    pub of: [f64; TIMES],
+    /// Number of operations, in the order of [`Times`].
+    pub counts: [f64; TIMES],
 }
 
-/// What is done in a cell, whatever the bus.
+/// The operations in a cell, for any bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BusFreeWork {
-    of: [f64; TIMES],
+    counts: [f64; TIMES],
     request_bytes: f64,
     page_bytes: f64,
 }
 
-/// A bus, and which of it and the NAND is waited for.
+/// A bus, and whether it or the NAND is the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FitBus {
-    /// How fast data passes.
     pub bytes_per_second: u64,
-    /// Whether a page takes longer on the bus than in the NAND.
+    /// Whether transferring a page takes longer than programming it.
     pub limits: bool,
 }
 
 impl BusFreeWork {
-    /// What of it takes time. Data passes while the page before it is programmed: of the bus and
-    /// the NAND the slower one counts, and the faster one for a page.
+    /// The operations that take time on this bus. Transfer and programming of consecutive pages
+    /// overlap: the slower one counts for every page, the faster one for one page per request.
     pub fn on(&self, bus: FitBus) -> CountedWork {
-        let [requests, programs, ..] = self.of;
-        let mut of = self.of;
+        let [requests, programs, ..] = self.counts;
+        let mut counts = self.counts;
         let rate = bus.bytes_per_second as f64;
         let pages = (self.request_bytes / self.page_bytes).max(1.0);
         if bus.limits {
-            of[1] = (programs - (pages - 1.0) * requests).max(0.0);
-            return CountedWork { fixed: requests * self.request_bytes / rate, of };
+            counts[1] = (programs - (pages - 1.0) * requests).max(0.0);
+            return CountedWork { fixed: requests * self.request_bytes / rate, counts };
         }
-        CountedWork { fixed: requests * self.request_bytes.min(self.page_bytes) / rate, of }
+        CountedWork { fixed: requests * self.request_bytes.min(self.page_bytes) / rate, counts }
     }
 }
 
-/// A cell's key: how many units, in which order, the size of a write.
+/// The key of a cell: open blocks, order, and write size.
 pub type CellKey = (u32, AccessOrder, Bytes);
 
-/// The key of a cell.
 pub fn key(cell: &TableCell) -> CellKey {
     (cell.units, cell.access, cell.write)
 }
 
-/// The procedure by which a target was measured.
+/// The procedure that measured a target.
 pub fn procedure(target: &FitTarget) -> OpenBlockProcedure {
     OpenBlockProcedure {
         erase_unit: target.erase_unit,
@@ -82,16 +80,16 @@ pub fn procedure(target: &FitTarget) -> OpenBlockProcedure {
     }
 }
 
-/// A card of that structure in virtual time, written all over once, as cards that are measured are.
-pub fn used(
+/// A card with this model in virtual time, fully written once, as cards are before a measurement.
+pub fn precondition(
     model: &flashfit_card::CardModel,
 ) -> Result<InProcessCard<VirtualClock>, ProcedureError> {
     let mut device = InProcessCard::new(Card::counting(model), VirtualClock::default());
     let capacity = device.describe().capacity_bytes;
-    let piece = vec![0x5a; PIECE_BYTES];
+    let piece = vec![0x5a; FILL_BYTES];
     let mut offset = 0;
     while offset < capacity {
-        let length = (capacity - offset).min(PIECE_BYTES as u64) as usize;
+        let length = (capacity - offset).min(FILL_BYTES as u64) as usize;
         device.write(offset, &piece[..length])?;
         offset += length as u64;
     }
@@ -99,15 +97,15 @@ pub fn used(
     Ok(device)
 }
 
-/// The counts of every cell that the runs of a target have.
+/// The operation counts of every cell in the runs of a target.
 ///
 /// # Errors
-/// As [`ProcedureError`] tells: the sizes of the target do not fit the card.
+/// When the sizes of the target do not fit the card.
 pub fn count(
     target: &FitTarget,
     structure: &CardStructure,
 ) -> Result<Vec<(CellKey, BusFreeWork)>, ProcedureError> {
-    let none = Times {
+    let zero = Times {
         command: 0.0,
         program: 0.0,
         read: 0.0,
@@ -117,11 +115,11 @@ pub fn count(
         jump: 0.0,
         switch: 0.0,
     };
-    let mut model = structure.model(target.erase_unit, u64::MAX, &none);
+    let mut model = structure.model(target.erase_unit, u64::MAX, &zero);
     model.nand.copy_ns = COPY_NS;
     model.layer.log_ns = model.layer.log_ns.map(|_| LOG_NS);
     let procedure = procedure(target);
-    let mut device = used(&model)?;
+    let mut device = precondition(&model)?;
     let clock = device.clock().clone();
     let data = procedure.data();
     let page = structure.page;
@@ -137,7 +135,7 @@ pub fn count(
             let reads = (after.nand_read_bytes - before.nand_read_bytes) / page;
             let jumps = if access == AccessOrder::Linear { 0.0 } else { requests };
             let switches = if units == 1 { 0.0 } else { requests };
-            let of = [
+            let operations = [
                 requests,
                 programs as f64,
                 reads as f64,
@@ -147,8 +145,12 @@ pub fn count(
                 jumps,
                 switches,
             ];
-            let done = BusFreeWork { of, request_bytes: write.0 as f64, page_bytes: page as f64 };
-            counts.push(((units, access, write), done));
+            let work = BusFreeWork {
+                counts: operations,
+                request_bytes: write.0 as f64,
+                page_bytes: page as f64,
+            };
+            counts.push(((units, access, write), work));
         }
     }
     Ok(counts)

@@ -1,4 +1,4 @@
-//! A twin as a card file, with comments on what was fitted to what.
+//! Writes a twin as a card file whose comments tell how each value was found.
 
 use flashfit_card::CardModel;
 use flashfit_card::model::ModelError;
@@ -6,7 +6,7 @@ use flashfit_catalog::Origin;
 
 use crate::Twin;
 
-/// What the search found by simulating.
+/// Keys found by the search.
 const SEARCHED: [&str; 11] = [
     "page",
     "kind",
@@ -20,7 +20,7 @@ const SEARCHED: [&str; 11] = [
     "map_unit",
     "undeclared",
 ];
-/// What was fitted to the measurements.
+/// Keys fitted to the measurements.
 const FITTED: [&str; 8] = [
     "read_ns",
     "program_ns",
@@ -31,21 +31,21 @@ const FITTED: [&str; 8] = [
     "jump_ns",
     "switch_ns",
 ];
-/// What the measurements say themselves.
+/// Keys measured directly.
 const MEASURED: [&str; 2] = ["erase_unit", "lookup_ns"];
 
 impl Twin {
-    /// The text of the card file. It is read again, so that what is returned can be used.
+    /// The text of the card file, parsed once to ensure that it is valid.
     ///
     /// # Errors
-    /// When the model cannot be simulated; no measurement that passed [`crate::fit`] leads there.
+    /// When the model cannot be simulated; this does not happen for the result of [`crate::fit`].
     pub fn to_toml(&self) -> Result<String, ModelError> {
         let comparison = &self.comparison;
         let mut text = format!(
-            "# {}\n#\n# A twin: a simulated card whose parameters were fitted by flashfit. What it does is \
-             simulated;\n# how the real one is built inside can be different.\n# Against the {} rates that it \
-             was fitted to: median ratio {}, nine in ten within {}.\n# Its capacity is reduced, so \
-             that it is quickly simulated; no other figure depends on it.\n\n",
+            "# {}\n#\n# A twin: a simulated card whose parameters were fitted by flashfit. Its behavior is \
+             simulated;\n# the real device may work differently inside.\n# Compared with the {} rates that it \
+             was fitted to: median ratio {}, nine in ten within {}.\n# Its capacity is reduced \
+             for a fast simulation; no other figure depends on it.\n\n",
             self.model.title,
             comparison.cells,
             hundredths(comparison.median_error_thousandths),
@@ -56,7 +56,7 @@ impl Twin {
             text.push_str(line);
             let key = line.split('=').next().unwrap_or("").trim();
             let comment = [
-                (&SEARCHED[..], "found by trying"),
+                (&SEARCHED[..], "found by search"),
                 (&FITTED[..], "fitted"),
                 (&MEASURED[..], "measured"),
             ];

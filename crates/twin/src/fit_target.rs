@@ -1,8 +1,8 @@
-//! What a twin is fitted to: the rates of open-unit tables, and the order in which they were
-//! measured.
+//! The measurements that a twin is fitted to: the rates of open-block tables, in the order in which
+//! they were measured.
 //!
-//! The order counts because a card is left by one run as the next finds it. Several tables of one
-//! device are put together by the median of each cell.
+//! The order matters because each run starts with the card as the previous one left it. For several
+//! tables of one device, the median of each cell is used.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,33 @@ use flashfit_device::Bytes;
 use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
 
-/// With fewer cells a model could be anything.
-const LEAST_CELLS: usize = 12;
-/// No table has more units; simulating them would take long.
-pub const MOST_UNITS: u32 = 64;
+/// Fewer cells do not determine a model.
+const MIN_CELLS: usize = 12;
+/// Upper limit of open blocks, to bound the time of the simulation.
+pub const MAX_UNITS: u32 = 64;
 
-/// The rates, and how they were got.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitTarget {
-    /// The rates that are known, each cell once.
+    /// Measured rates, one per cell.
     pub cells: Vec<TableCell>,
-    /// The runs in the order of measurement: how many units, in which order. Each writes all sizes.
+    /// Open blocks and order of each run, in the order of measurement. Each run has all sizes.
     pub runs: Vec<(u32, AccessOrder)>,
-    /// The erase block that was supposed by the measurement: the largest write.
+    /// The erase block that the measurement assumed: the largest write.
     pub erase_unit: Bytes,
-    /// The smallest write.
     pub least_write: Bytes,
 }
 
 impl FitTarget {
-    /// What tables of one device say together; `None` where they say too little for a fit.
-    pub fn of(tables: &[OpenBlockTable]) -> Option<Self> {
+    /// Combines the tables of one device; `None` if they have too few cells.
+    pub fn from_tables(tables: &[OpenBlockTable]) -> Option<Self> {
         let all = || tables.iter().flat_map(|table| &table.cells);
         let erase_unit = all().map(|cell| cell.write).max()?;
-        // Larger and smaller ones of other tables would need a procedure of their own.
+        // Other sizes would need a separate procedure.
         let divides = |write: Bytes| erase_unit.0 % write.0 == 0;
         let halves = |write: Bytes| divides(write) && (erase_unit.0 / write.0).is_power_of_two();
         let mut rates: BTreeMap<(u32, AccessOrder, Bytes), Vec<f64>> = BTreeMap::new();
         let mut runs = Vec::new();
-        for cell in all().filter(|cell| halves(cell.write) && cell.units <= MOST_UNITS) {
+        for cell in all().filter(|cell| halves(cell.write) && cell.units <= MAX_UNITS) {
             let run = (cell.units, cell.access);
             if !runs.contains(&run) {
                 runs.push(run);
@@ -56,15 +54,15 @@ impl FitTarget {
             })
             .collect();
         let least_write = cells.iter().map(|cell| cell.write).min()?;
-        (cells.len() >= LEAST_CELLS).then_some(Self { cells, runs, erase_unit, least_write })
+        (cells.len() >= MIN_CELLS).then_some(Self { cells, runs, erase_unit, least_write })
     }
 
-    /// The most units that were written in turn.
+    /// The largest number of open blocks.
     pub fn most_units(&self) -> u32 {
         self.runs.iter().map(|(units, _)| *units).max().unwrap_or(1)
     }
 
-    /// The same with only some of the cells known; the runs stay.
+    /// Keeps only some of the cells, but all runs.
     #[must_use]
     pub fn with_cells(&self, keep: impl Fn(usize) -> bool) -> Self {
         let cells = self.cells.iter().enumerate().filter(|(at, _)| keep(*at));

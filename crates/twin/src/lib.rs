@@ -1,11 +1,11 @@
-//! Twins: card models fitted to what was measured of real devices.
+//! Fits card models ("twins") to measurements of real devices.
 //!
-//! A twin is fitted to open-unit tables: how fast a device takes writes that go to several erase
-//! units in turn ([`fit_target`]). The card is simulated under the very procedure by which they were
-//! measured ([`counts`], [`predict`]); how it is built is searched for ([`search`], [`structure`]),
-//! how long its parts take is fitted ([`times`]). What comes out is a card file ([`mod@file`]).
-//! Limits: writes one at a time; no zone at the start, no cache that is flushed, no work in idle
-//! time.
+//! A twin is fitted to open-block tables: how fast a device accepts writes that go to several erase
+//! blocks in turn ([`fit_target`]). Candidate cards are simulated under the same measurement
+//! procedure ([`counts`], [`predict`]); their structure is searched ([`search`], [`structure`]) and
+//! their operation times are fitted ([`times`]). The result is a card file ([`mod@file`]). Limits:
+//! one write at a time; no special zone at the start of the device, no flushed cache, no background
+//! work.
 
 pub mod counts;
 pub mod file;
@@ -27,16 +27,16 @@ use fit_target::FitTarget;
 use search::{FitInterrupted, Search, SimulatedCounts};
 use structure::CardStructure;
 
-/// What is known of a device besides its open-unit tables.
+/// What is known about a device besides its open-block tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceHints {
-    /// What a read takes longer that reaches into another erase block, in nanoseconds.
+    /// Additional time of a read that crosses an erase block boundary, in nanoseconds.
     pub lookup_ns: u64,
 }
 
 impl DeviceHints {
-    /// What imported alignment tables and what was found in them say.
-    pub fn of(imported: &Imported, findings: &GeometryFindings) -> Self {
+    /// Derives hints from imported alignment tables and their findings.
+    pub fn from_findings(imported: &Imported, findings: &GeometryFindings) -> Self {
         let Some(QuantityValue::Bytes(unit)) = findings.erase_unit.value else {
             return Self::default();
         };
@@ -50,37 +50,33 @@ impl DeviceHints {
     }
 }
 
-/// A card model and how well it agrees with what it was fitted to.
+/// A fitted card model and its agreement with the measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Twin {
-    /// The model.
     pub model: CardModel,
-    /// How it is built, as the search knows it.
+    /// The structure found by the search.
     pub structure: CardStructure,
-    /// What it makes of the same procedure. All of it is simulated.
+    /// The simulated rates of the same procedure.
     pub rates: OpenBlockTable,
-    /// The rates that it was fitted to beside its own.
+    /// Comparison of the simulated with the measured rates.
     pub comparison: Comparison,
 }
 
-/// Why there is no twin.
+/// Why no twin was fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum TwinError {
-    /// No open-unit table, or one with very few rates.
-    #[error("there are too few rates to fit a card model to")]
-    TooLittle,
-    /// No card model has units and writes of these sizes.
-    #[error("no card model has erase units of {erase_unit} with writes of {least_write}")]
+    /// No open-block table, or one with very few rates.
+    #[error("too few rates to fit a card model")]
+    TooFewRates,
+    #[error("no card model has erase blocks of {erase_unit} with writes of {least_write}")]
     NoModel {
-        /// The erase block that was supposed by the measurement.
+        /// The erase block that the measurement assumed.
         erase_unit: Bytes,
-        /// Its smallest write.
         least_write: Bytes,
     },
-    /// Whoever looked on ended it.
+    /// The observer stopped the search.
     #[error("the fitting was interrupted")]
     Interrupted,
-    /// The simulated card failed.
     #[error(transparent)]
     Procedure(#[from] ProcedureError),
 }
@@ -88,7 +84,7 @@ pub enum TwinError {
 impl UserError for TwinError {
     fn class(&self) -> ExitClass {
         match self {
-            Self::TooLittle | Self::NoModel { .. } => ExitClass::Usage,
+            Self::TooFewRates | Self::NoModel { .. } => ExitClass::Usage,
             Self::Interrupted => ExitClass::Interrupted,
             Self::Procedure(error) => error.class(),
         }
@@ -96,37 +92,33 @@ impl UserError for TwinError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::TooLittle => Some(
-                "import open-unit tables too: `flashbench --open-au --open-au-nr=N DEVICE` for N \
-                 from 1 on (it overwrites the medium)"
+            Self::TooFewRates => Some(
+                "import open-block tables too: `flashbench --open-au --open-au-nr=N DEVICE` for N \
+                 from 1 on (it overwrites the device)"
                     .to_owned(),
             ),
-            Self::NoModel { .. } => Some("measure with an erase unit of 2^k or 3 x 2^k".to_owned()),
+            Self::NoModel { .. } => {
+                Some("measure with an erase block of 2^k or 3 x 2^k".to_owned())
+            }
             Self::Interrupted => None,
             Self::Procedure(error) => error.hint(),
         }
     }
 }
 
-/// Fits a twin to open-unit tables of one device. `name` becomes the card's, `what` says what the
-/// device is. It takes from seconds to some minutes; the same tables give the same twin.
-///
-/// # Errors
-/// As [`TwinError`] tells.
+/// Fits a twin to open-block tables of one device; this takes seconds to minutes and is
+/// deterministic. The tuple gives the card's name and a description of the device.
 pub fn fit(
     tables: &[OpenBlockTable],
     hints: DeviceHints,
     (name, what): (&str, &str),
     watch: &mut dyn ProbeObserver,
 ) -> Result<Twin, TwinError> {
-    let target = FitTarget::of(tables).ok_or(TwinError::TooLittle)?;
+    let target = FitTarget::from_tables(tables).ok_or(TwinError::TooFewRates)?;
     fit_to(&target, &mut SimulatedCounts::default(), hints, (name, what), watch)
 }
 
-/// As [`fit`], to a target of which structures may have been simulated before.
-///
-/// # Errors
-/// As [`TwinError`] tells.
+/// Like [`fit`], for a prepared target and with a cache of simulated structures.
 pub fn fit_to(
     target: &FitTarget,
     known: &mut SimulatedCounts,
@@ -145,15 +137,15 @@ pub fn fit_to(
     model.name = plain_name(name);
     model.title = format!("Twin of {what}");
     model.source =
-        format!("fitted by flashfit to {} open-unit rates of {what}", target.cells.len());
+        format!("fitted by flashfit to {} open-block rates of {what}", target.cells.len());
     model.layer.lookup_ns = hints.lookup_ns;
     let rates = predict::predict(&model, target)?;
     let known = OpenBlockTable { cells: target.cells.clone() };
-    let comparison = Comparison::of(&known, &rates).ok_or(TwinError::TooLittle)?;
+    let comparison = Comparison::of(&known, &rates).ok_or(TwinError::TooFewRates)?;
     Ok(Twin { model, structure: best.structure, rates, comparison })
 }
 
-/// A name as card files can have.
+/// Replaces characters that are not allowed in card names.
 fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().map(plain).collect();

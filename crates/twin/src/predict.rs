@@ -1,19 +1,16 @@
-//! What a card model makes of the procedure by which a target was measured.
+//! Simulates the measurement procedure of a target on a card model.
 
 use flashfit_card::CardModel;
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{OpenBlockTable, ProcedureError, TableCell};
 
-use crate::counts::{procedure, used};
+use crate::counts::{precondition, procedure};
 use crate::fit_target::FitTarget;
 
-/// The rates of a model in every cell that a target's runs have. All of it is simulated.
-///
-/// # Errors
-/// As [`ProcedureError`] tells.
+/// The simulated rates of a model in every cell of a target's runs.
 pub fn predict(model: &CardModel, target: &FitTarget) -> Result<OpenBlockTable, ProcedureError> {
     let procedure = procedure(target);
-    let mut device = used(model)?;
+    let mut device = precondition(model)?;
     let clock = device.clock().clone();
     let data = procedure.data();
     let mut cells = Vec::new();

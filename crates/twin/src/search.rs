@@ -1,11 +1,10 @@
-//! Which structure fits best: a search over those that can be.
+//! Searches for the card structure that explains a target best.
 //!
-//! Every kind of layer is tried with a few starts; from the best of each kind one value after
-//! another is changed to each other that it can have, as long as that helps; what is found is tried
-//! with the other kinds of layer too. A structure is simulated once ([`crate::counts`]), its times
-//! are fitted without simulation ([`crate::times`]). The same target gives the same twin. Limits: a
-//! search of that kind finds a good structure, not surely the best, and several can explain a table
-//! equally well.
+//! Every kind of layer is tried with a few start structures. For the best kinds, coordinate descent
+//! changes one value at a time while that improves the fit; the result is then tried with the other
+//! kinds of layer. Each structure is simulated once ([`crate::counts`]); its times are fitted
+//! without simulation ([`crate::times`]). The search is deterministic. Limits: it finds a local
+//! optimum, and several structures may explain a table equally well.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,175 +19,169 @@ use crate::fit_target::FitTarget;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind, bus_for};
 use crate::times::{self, FittedTimes};
 
-/// How many of the kinds are searched further.
+/// How many kinds of layer are searched in detail.
 const KINDS_SEARCHED: usize = 3;
-/// A kind that begins so much farther off than the best is not searched further.
-const HOPELESS: f64 = 0.15;
-/// A change must bring the rates nearer by this, as a mean of logarithms, to be worth it.
-const WORTH: f64 = 0.001;
-/// A bus that limits the fastest rate is hardly faster than that.
-const SLOWEST_BUS: f64 = 1.03;
-/// A usual write unit, and one with which cards are quickly simulated.
+/// A kind whose start is worse than the best by more than this is dropped.
+const MAX_START_GAP: f64 = 0.15;
+/// Smallest improvement of the mean absolute log ratio that justifies a change.
+const MIN_GAIN: f64 = 0.001;
+/// Speed of a limiting bus relative to the fastest measured rate.
+const LIMITING_BUS_FACTOR: f64 = 1.03;
+/// A common write unit that is also fast to simulate.
 const START_PAGE: u64 = 16384;
-/// More open erase blocks than that are not looked for.
-const MOST_OPEN: u32 = 16;
-/// Largest writes to a log.
+const MAX_OPEN: u32 = 16;
+/// Candidate sizes of the largest write that goes to a log.
 const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
-/// How often all values are gone through at most.
-const MOST_ROUNDS: usize = 3;
+/// Upper limit of passes over all values.
+const MAX_ROUNDS: usize = 3;
 
-/// The counts of structures that were simulated; good for any subset of a target's cells.
+/// Cached counts of simulated structures, valid for any subset of a target's cells.
 #[derive(Debug, Default)]
 pub struct SimulatedCounts {
-    counts: BTreeMap<CardStructure, Option<BTreeMap<KeyOrder, BusFreeWork>>>,
+    counts: BTreeMap<CardStructure, Option<BTreeMap<OrderedKey, BusFreeWork>>>,
 }
 
-/// A key with an order of its own.
-type KeyOrder = (u32, bool, u64);
+/// A [`CellKey`] that can be ordered.
+type OrderedKey = (u32, bool, u64);
 
-fn ordered((units, access, write): CellKey) -> KeyOrder {
+fn ordered((units, access, write): CellKey) -> OrderedKey {
     (units, access == AccessOrder::Random, write.0)
 }
 
-/// A structure with the times that fit it best.
+/// A structure with its best times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BestFit {
-    /// How it is built.
     pub structure: CardStructure,
-    /// Its times, and how far the rates lie off with them.
     pub fitted: FittedTimes,
-    /// Its bus.
     pub bus: FitBus,
 }
 
-/// The search was ended from outside.
+/// The observer stopped the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FitInterrupted;
 
-/// A search, and what it knows so far.
 pub struct Search<'a> {
     target: &'a FitTarget,
-    took: Vec<f64>,
+    durations: Vec<f64>,
     buses: [FitBus; 2],
-    known: &'a mut SimulatedCounts,
-    watch: &'a mut dyn ProbeObserver,
+    cache: &'a mut SimulatedCounts,
+    observer: &'a mut dyn ProbeObserver,
     tried: usize,
 }
 
 impl<'a> Search<'a> {
-    /// A search for the structure that explains a target.
     pub fn new(
         target: &'a FitTarget,
-        known: &'a mut SimulatedCounts,
-        watch: &'a mut dyn ProbeObserver,
+        cache: &'a mut SimulatedCounts,
+        observer: &'a mut dyn ProbeObserver,
     ) -> Self {
         let unit = target.erase_unit.0 as f64;
-        let took = target
+        let durations = target
             .cells
             .iter()
             .map(|cell| unit * f64::from(cell.units) / cell.bytes_per_second as f64)
             .collect();
-        Self { buses: buses_of(target), target, took, known, watch, tried: 0 }
+        Self { buses: buses_of(target), target, durations, cache, observer, tried: 0 }
     }
 
-    /// The best structure that is found.
+    /// Runs the search; `None` if no structure can be simulated.
     ///
     /// # Errors
-    /// [`FitInterrupted`] when whoever watches ends it.
+    /// [`FitInterrupted`] when the observer stops it.
     pub fn run(&mut self) -> Result<Option<BestFit>, FitInterrupted> {
-        let mut begun = Vec::new();
+        let mut starts = Vec::new();
         for kind in KINDS {
-            let all = self.weigh(&self.starts(kind))?;
-            begun.extend(all.into_iter().min_by(nearer));
+            let all = self.evaluate(&self.starts(kind))?;
+            starts.extend(all.into_iter().min_by(by_error));
         }
-        begun.sort_by(nearer);
-        let Some(least) = begun.first().map(|best| best.fitted.off) else { return Ok(None) };
-        begun.retain(|best| best.fitted.off <= least + HOPELESS);
-        begun.truncate(KINDS_SEARCHED);
+        starts.sort_by(by_error);
+        let Some(least) = starts.first().map(|best| best.fitted.error) else { return Ok(None) };
+        starts.retain(|best| best.fitted.error <= least + MAX_START_GAP);
+        starts.truncate(KINDS_SEARCHED);
         let mut found = Vec::new();
-        for start in begun {
+        for start in starts {
             found.push(self.improve(start)?);
         }
-        let Some(best) = found.into_iter().min_by(nearer) else { return Ok(None) };
-        // What was found for one kind may suit another that a worse start led astray.
-        let others = self.weigh(&self.as_other_kinds(best.structure))?;
-        match others.into_iter().min_by(nearer) {
-            Some(other) if other.fitted.off < best.fitted.off - WORTH => {
+        let Some(best) = found.into_iter().min_by(by_error) else { return Ok(None) };
+        // The result of one kind may suit another kind whose own start was worse.
+        let others = self.evaluate(&self.as_other_kinds(best.structure))?;
+        match others.into_iter().min_by(by_error) {
+            Some(other) if other.fitted.error < best.fitted.error - MIN_GAIN => {
                 self.improve(other).map(Some)
             }
             _ => Ok(Some(best)),
         }
     }
 
-    /// Changes one value after another, as long as that helps.
+    /// Coordinate descent from one structure.
     fn improve(&mut self, mut best: BestFit) -> Result<BestFit, FitInterrupted> {
-        for _ in 0..MOST_ROUNDS {
-            let before = best.fitted.off;
+        for _ in 0..MAX_ROUNDS {
+            let before = best.fitted.error;
             for value in 0..VALUES {
                 let others: Vec<CardStructure> = self.alternatives(best.structure, value);
-                let all = self.weigh(&others)?;
-                if let Some(other) = all.into_iter().min_by(nearer) {
-                    if other.fitted.off < best.fitted.off - WORTH {
+                let all = self.evaluate(&others)?;
+                if let Some(other) = all.into_iter().min_by(by_error) {
+                    if other.fitted.error < best.fitted.error - MIN_GAIN {
                         best = other;
                     }
                 }
             }
-            if best.fitted.off > before - WORTH {
+            if best.fitted.error > before - MIN_GAIN {
                 break;
             }
         }
         Ok(best)
     }
 
-    /// Simulates what was not simulated yet and fits the times of each.
-    fn weigh(&mut self, structures: &[CardStructure]) -> Result<Vec<BestFit>, FitInterrupted> {
+    /// Simulates new structures and fits the times of all.
+    fn evaluate(&mut self, structures: &[CardStructure]) -> Result<Vec<BestFit>, FitInterrupted> {
         let mut new: Vec<CardStructure> = structures.to_vec();
         new.sort_unstable();
         new.dedup();
-        new.retain(|structure| !self.known.counts.contains_key(structure));
+        new.retain(|structure| !self.cache.counts.contains_key(structure));
         let workers = thread::available_parallelism().map_or(1, usize::from);
-        for some in new.chunks(workers) {
-            self.tried += some.len();
-            // How many will be tried is not known; the share comes nearer to all with each.
-            let done = 1.0 - 1.0 / (1.0 + self.tried as f64 / 100.0);
-            if let ControlFlow::Break(()) = self.watch.step(done, "trying card models") {
+        for batch in new.chunks(workers) {
+            self.tried += batch.len();
+            // The total is unknown, so the reported progress approaches 1 asymptotically.
+            let progress = 1.0 - 1.0 / (1.0 + self.tried as f64 / 100.0);
+            if let ControlFlow::Break(()) = self.observer.step(progress, "trying card models") {
                 return Err(FitInterrupted);
             }
             let target = self.target;
             let counted = thread::scope(|scope| {
-                let running: Vec<_> = some
+                let running: Vec<_> = batch
                     .iter()
                     .map(|structure| scope.spawn(move || counts::count(target, structure).ok()))
                     .collect();
                 let ends = running.into_iter().map(|thread| thread.join());
                 ends.map(|end| end.expect("a simulation does not panic")).collect::<Vec<_>>()
             });
-            for (structure, counts) in some.iter().zip(counted) {
+            for (structure, counts) in batch.iter().zip(counted) {
                 let by_key =
                     counts.map(|all| all.into_iter().map(|(k, c)| (ordered(k), c)).collect());
-                self.known.counts.insert(*structure, by_key);
+                self.cache.counts.insert(*structure, by_key);
             }
         }
         Ok(structures.iter().filter_map(|structure| self.fitted(*structure)).collect())
     }
 
     fn fitted(&self, structure: CardStructure) -> Option<BestFit> {
-        let all = self.known.counts.get(&structure)?.as_ref()?;
-        let done: Option<Vec<BusFreeWork>> =
+        let all = self.cache.counts.get(&structure)?.as_ref()?;
+        let work: Option<Vec<BusFreeWork>> =
             self.target.cells.iter().map(|cell| all.get(&ordered(key(cell))).copied()).collect();
-        let done = done?;
+        let work = work?;
         let on_each = self.buses.into_iter().map(|bus| {
-            let counts: Vec<CountedWork> = done.iter().map(|done| done.on(bus)).collect();
-            BestFit { structure, fitted: times::fit(&counts, &self.took, structure.page), bus }
+            let counts: Vec<CountedWork> = work.iter().map(|work| work.on(bus)).collect();
+            BestFit { structure, fitted: times::fit(&counts, &self.durations, structure.page), bus }
         });
-        on_each.min_by(nearer)
+        on_each.min_by(by_error)
     }
 
-    /// What the search begins with: every number of open erase blocks.
+    /// Start structures: one for each number of open blocks.
     fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_unit.0;
         let mut starts = Vec::new();
-        for open_units in 1..=self.most_open() {
+        for open_units in 1..=self.max_open() {
             let structure = CardStructure {
                 kind,
                 page: START_PAGE,
@@ -202,20 +195,20 @@ impl<'a> Search<'a> {
                 chunk: if kind == OrderedLayerKind::PageMapped { START_PAGE } else { unit / 8 },
                 spare_units: 6,
             };
-            starts.push(structure.plain());
+            starts.push(structure.normalized());
         }
-        starts.retain(|structure| self.can_be(structure));
+        starts.retain(|structure| self.is_valid(structure));
         starts.sort_unstable();
         starts.dedup();
         starts
     }
 
-    /// One more than were written test beds for all that are more.
-    fn most_open(&self) -> u32 {
-        self.target.most_units().min(MOST_OPEN) + 1
+    /// One more than the target has stands for any larger number.
+    fn max_open(&self) -> u32 {
+        self.target.most_units().min(MAX_OPEN) + 1
     }
 
-    /// The structures that differ from one in one of its values.
+    /// The structures that differ from `from` in one value.
     fn alternatives(&self, from: CardStructure, value: usize) -> Vec<CardStructure> {
         let unit = self.target.erase_unit.0;
         let powers = |least: u64, most: u64| {
@@ -228,7 +221,7 @@ impl<'a> Search<'a> {
             structure
         };
         let mut others: Vec<CardStructure> = match value {
-            // A log out of order holds as many bytes as before.
+            // The random-order log keeps its size in bytes.
             0 => powers(4096, 65536)
                 .map(|page| {
                     with(&|s| {
@@ -242,7 +235,7 @@ impl<'a> Search<'a> {
             2 => powers(4096, (unit / 2).min(512 << 10))
                 .map(|log| with(&|s| s.log_request = log))
                 .collect(),
-            3 => (1..=self.most_open())
+            3 => (1..=self.max_open())
                 .map(|open| {
                     with(&|s| {
                         let all = s.open_units_random == s.open_units;
@@ -254,7 +247,7 @@ impl<'a> Search<'a> {
                 })
                 .collect(),
             4 => {
-                // Shares of a unit, in sixteenths.
+                // Sixteenths of an erase block.
                 let pages = |share: u64| u32::try_from(unit / from.page * share / 16).unwrap_or(0);
                 [0, 1, 2, 3, 4, 6, 8, 12, 16]
                     .map(|share| with(&|s| s.random_pages = pages(share)))
@@ -274,20 +267,20 @@ impl<'a> Search<'a> {
             } else {
                 structure.chunk = structure.chunk.max(structure.page);
             }
-            *structure = structure.plain();
+            *structure = structure.normalized();
         }
         if from.kind == OrderedLayerKind::PageMapped && value == 5 {
-            others =
-                powers(4096, from.page).map(|chunk| with(&|s| s.chunk = chunk).plain()).collect();
+            others = powers(4096, from.page)
+                .map(|chunk| with(&|s| s.chunk = chunk).normalized())
+                .collect();
         }
-        others.retain(|structure| *structure != from && self.can_be(structure));
+        others.retain(|structure| *structure != from && self.is_valid(structure));
         others.sort_unstable();
         others.dedup();
         others
     }
 
-    /// A structure as it would be with a layer of another kind, where that has a log with several
-    /// of the largest writes to it.
+    /// The structure converted to the other kinds of layer, with several sizes of log writes.
     fn as_other_kinds(&self, from: CardStructure) -> Vec<CardStructure> {
         let kinds = KINDS.into_iter().filter(|&kind| kind != from.kind);
         let mut others: Vec<CardStructure> = kinds
@@ -307,16 +300,16 @@ impl<'a> Search<'a> {
                     ..from
                 }
             })
-            .map(CardStructure::plain)
+            .map(CardStructure::normalized)
             .collect();
-        others.retain(|structure| self.can_be(structure));
+        others.retain(|structure| self.is_valid(structure));
         others.sort_unstable();
         others.dedup();
         others
     }
 
-    /// Whether the sizes fit into each other.
-    fn can_be(&self, structure: &CardStructure) -> bool {
+    /// Whether the sizes are multiples of each other as required.
+    fn is_valid(&self, structure: &CardStructure) -> bool {
         let unit = self.target.erase_unit.0;
         let divides = |size: u64| size == 0 || unit % size == 0;
         divides(structure.page)
@@ -327,15 +320,15 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The values of a structure that are changed.
+/// Number of values that the search changes.
 const VALUES: usize = 10;
 
-fn nearer(one: &BestFit, other: &BestFit) -> std::cmp::Ordering {
-    one.fitted.off.total_cmp(&other.fitted.off).then(one.structure.cmp(&other.structure))
+fn by_error(one: &BestFit, other: &BestFit) -> std::cmp::Ordering {
+    one.fitted.error.total_cmp(&other.fitted.error).then(one.structure.cmp(&other.structure))
 }
 
-/// A bus that limits none of the rates, and one that limits the fastest; single rates that are far
-/// off do not count.
+/// A bus that limits no rate, and one that limits the fastest rates. The upper decile's median is
+/// used, so that outliers do not matter.
 fn buses_of(target: &FitTarget) -> [FitBus; 2] {
     let mut rates: Vec<f64> =
         target.cells.iter().map(|cell| cell.bytes_per_second as f64).collect();
@@ -343,6 +336,6 @@ fn buses_of(target: &FitTarget) -> [FitBus; 2] {
     let upper = median(&rates[rates.len() * 9 / 10..]);
     [
         FitBus { bytes_per_second: bus_for(upper as u64), limits: false },
-        FitBus { bytes_per_second: (upper * SLOWEST_BUS).max(1000.0) as u64, limits: true },
+        FitBus { bytes_per_second: (upper * LIMITING_BUS_FACTOR).max(1000.0) as u64, limits: true },
     ]
 }

@@ -1,4 +1,4 @@
-//! How a twin is built: everything of a card model that is not a time.
+//! The structure of a twin: everything in a card model that is not a time.
 
 use flashfit_card::CardModel;
 use flashfit_card::model::{
@@ -8,56 +8,49 @@ use flashfit_device::Bytes;
 
 use crate::times::Times;
 
-/// Erase blocks that the host can address: a twin is small, so that it is quickly simulated.
+/// Addressable erase blocks; few, so that the twin is fast to simulate.
 const CAPACITY_UNITS: u64 = 64;
-/// What units the layers need beyond those that are open and the log's.
+/// Erase blocks that a layer needs besides the open ones and its log.
 const SPARE_UNITS: u32 = 4;
-/// A bus must be so much faster than the fastest rate, or it would be what limits it.
+/// A bus that is not the bottleneck is at least this much faster than the fastest rate, in tenths.
 const BUS_MARGIN: u64 = 13;
-/// The rates of common buses: SD high speed, UHS-I SDR50 and SDR104, faster ones.
+/// Rates of common buses in bytes per second: SD high speed, UHS-I SDR50 and SDR104, and faster.
 const BUSES: [u64; 5] = [25_000_000, 50_000_000, 104_000_000, 400_000_000, 2_000_000_000];
 
-/// A card model without its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CardStructure {
-    /// The translation layer.
     pub kind: OrderedLayerKind,
-    /// The write unit, in bytes.
+    /// Write unit, in bytes.
     pub page: u64,
-    /// Units that can be open; layers that are not page-mapped.
+    /// Open erase blocks; 0 for page-mapped layers.
     pub open_units: u32,
-    /// How many of them in a mixed order.
+    /// Open erase blocks that accept writes in random order.
     pub open_units_random: u32,
-    /// How many pages a log out of order holds; 0 for as many as fit.
+    /// Pages that a random-order log can take; 0 for as many as fit.
     pub random_pages: u32,
-    /// Whether parts of a page are gathered in a scratch unit.
+    /// Whether partial pages are collected in a scratch block.
     pub scratch: bool,
-    /// Whether the controller has a buffer for a page in parts.
+    /// Whether the controller buffers one partial page.
     pub buffer: bool,
-    /// Units of the log for small writes.
+    /// Erase blocks of the log for small writes.
     pub log_units: u32,
-    /// The largest write that goes there, in bytes.
+    /// Largest write that goes to that log, in bytes.
     pub log_request: u64,
-    /// What is mapped by itself, in bytes: the chunk of an update log, the unit of a page map.
+    /// Mapping granularity in bytes: the chunk of an update log or the unit of a page map.
     pub chunk: u64,
-    /// Spare units beyond those that the layer needs; what a page map collects less for.
+    /// Additional spare blocks of a page-mapped layer, which reduce garbage collection.
     pub spare_units: u32,
 }
 
-/// The kinds of layer, as [`LayerKind`] with an order.
+/// The kinds of [`LayerKind`], with an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OrderedLayerKind {
-    /// As [`LayerKind::BlockMapped`].
     BlockMapped,
-    /// As [`LayerKind::LogBlock`].
     LogBlock,
-    /// As [`LayerKind::UpdateLog`].
     UpdateLog,
-    /// As [`LayerKind::PageMapped`].
     PageMapped,
 }
 
-/// All of them.
 pub const KINDS: [OrderedLayerKind; 4] = [
     OrderedLayerKind::BlockMapped,
     OrderedLayerKind::LogBlock,
@@ -66,10 +59,9 @@ pub const KINDS: [OrderedLayerKind; 4] = [
 ];
 
 impl CardStructure {
-    /// What is kept of the values that mean nothing to the kind of layer: nothing, so that equal
-    /// cards are equal.
+    /// Resets the values that the kind of layer ignores, so that equivalent structures are equal.
     #[must_use]
-    pub fn plain(mut self) -> Self {
+    pub fn normalized(mut self) -> Self {
         let by_page = self.kind == OrderedLayerKind::PageMapped;
         let has_log = matches!(self.kind, OrderedLayerKind::LogBlock | OrderedLayerKind::UpdateLog);
         let has_open_logs =
@@ -90,13 +82,12 @@ impl CardStructure {
         }
         self.open_units_random = self.open_units_random.min(self.open_units);
         if self.buffer {
-            // The buffer gathers before the scratch unit could.
+            // The buffer makes the scratch block redundant.
             self.scratch = false;
         }
         self
     }
 
-    /// The model with these times.
     pub fn model(&self, erase_unit: Bytes, bus: u64, times: &Times) -> CardModel {
         let ns = |seconds: f64| (seconds * 1e9).round().clamp(0.0, 6e10) as u64;
         let has_log = matches!(self.kind, OrderedLayerKind::LogBlock | OrderedLayerKind::UpdateLog);
@@ -173,8 +164,8 @@ impl CardStructure {
     }
 }
 
-/// A bus that is fast enough for a rate, in bytes a second.
+/// The slowest common bus that does not limit a rate, both in bytes per second.
 pub fn bus_for(fastest: u64) -> u64 {
-    let wanted = fastest.saturating_mul(BUS_MARGIN) / 10;
-    BUSES.into_iter().find(|&bus| bus >= wanted).unwrap_or(BUSES[BUSES.len() - 1])
+    let required = fastest.saturating_mul(BUS_MARGIN) / 10;
+    BUSES.into_iter().find(|&bus| bus >= required).unwrap_or(BUSES[BUSES.len() - 1])
 }

@@ -1,33 +1,34 @@
-//! The times of a twin: given how often its card does what in each cell, how long each takes.
+//! Fits the operation times of a twin to the duration of each cell, given its operation counts.
 //!
-//! A cell's time is a sum of counts and times, so no simulation is needed to try others. What is
-//! least is the distance of the logarithms, robustly, because single rates of a table can be far
-//! off; by Levenberg's and Marquardt's method from several starts, over the logarithms of the
-//! times, which keeps them positive. Where nothing speaks for a time it stays near what is usual.
+//! A cell's duration is the sum of counts times operation times, so no simulation is needed. The fit
+//! minimizes a robust loss of the log ratios, because single rates can be outliers, with the
+//! Levenberg-Marquardt method from several starts. The parameters are the logarithms of the times,
+//! which keeps the times positive. A weak prior keeps times that the data do not determine near
+//! typical values.
 
 use crate::counts::CountedWork;
 
-/// How many times there are.
+/// Number of [`Times`].
 pub const TIMES: usize = 8;
 
-/// What each thing takes, in seconds.
+/// Operation times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
-    /// A request.
+    /// Overhead of a request.
     pub command: f64,
     /// Programming a write unit.
     pub program: f64,
     /// Reading a write unit.
     pub read: f64,
-    /// The way of a copied write unit through the controller.
+    /// Transferring a copied write unit through the controller.
     pub copy: f64,
     /// Erasing an erase block.
     pub erase: f64,
-    /// A write to the log, beyond its programming.
+    /// Overhead of a write to the log.
     pub log: f64,
-    /// A write that does not go on where the last one to its erase block ended.
+    /// Overhead of a write that does not continue where the last one in its erase block ended.
     pub jump: f64,
-    /// A write to another erase block than the last.
+    /// Overhead of a write to a different erase block than the last one.
     pub switch: f64,
 }
 
@@ -37,8 +38,8 @@ impl Times {
         Self { command, program, read, copy, erase, log, jump, switch }
     }
 
-    /// The time of a cell, in seconds.
-    pub fn of(&self, count: &CountedWork) -> f64 {
+    /// Duration of a cell in seconds.
+    pub fn duration(&self, work: &CountedWork) -> f64 {
         let times = [
             self.command,
             self.program,
@@ -49,101 +50,108 @@ impl Times {
             self.jump,
             self.switch,
         ];
-        count.fixed + times.iter().zip(&count.of).map(|(time, of)| time * of).sum::<f64>()
+        work.fixed + times.iter().zip(&work.counts).map(|(time, count)| time * count).sum::<f64>()
     }
 }
 
-/// What is usual, by the size of a write unit in bytes: MLC, and an SD card's command.
-fn usual(page: u64) -> [f64; TIMES] {
+/// Typical logarithmic times for a write unit in bytes: MLC NAND, and commands of an SD card.
+fn typical(page: u64) -> [f64; TIMES] {
     let program = 1.5e-3 * (page as f64 / 16384.0).sqrt();
     [3e-4, program, 1e-4, 2e-4, 3e-3, 5e-4, 5e-5, 5e-5].map(f64::ln)
 }
 
-/// Residuals beyond this count linearly.
+/// Log ratio from which the loss grows linearly.
 const ROBUST: f64 = 0.25;
-/// How much a time is drawn to what is usual, for a factor of e, in squared residuals of a cell.
-const DRAWN: f64 = 0.004;
-/// No time is more.
-const MOST: f64 = 30.0;
-/// No time is less: a nanosecond.
-const LEAST: f64 = 1e-9;
-const STEPS: usize = 40;
+/// Weight of the prior, in squared log ratios.
+const PRIOR_WEIGHT: f64 = 0.004;
+/// Bounds of each time, in seconds.
+const MAX_TIME: f64 = 30.0;
+const MIN_TIME: f64 = 1e-9;
+const MAX_STEPS: usize = 40;
 
-/// Times and how far the rates lie off with them.
+/// Fitted times and their error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FittedTimes {
-    /// The times.
     pub times: Times,
-    /// The mean of the residuals' amounts, each at most `MOST_OFF`.
-    pub off: f64,
+    /// Mean absolute log ratio of the durations, each at most `MAX_ERROR`.
+    pub error: f64,
 }
 
-/// A rate that is off by more counts no more: ten times.
-const MOST_OFF: f64 = 2.303;
+/// A factor of ten; larger errors of a cell count as this.
+const MAX_ERROR: f64 = 2.303;
 
-/// Fits the times to what the cells took, in seconds.
-pub fn fit(counts: &[CountedWork], took: &[f64], page: u64) -> FittedTimes {
-    let usual = usual(page);
+/// Fits the times to the durations of the cells, in seconds.
+pub fn fit(counts: &[CountedWork], durations: &[f64], page: u64) -> FittedTimes {
+    let typical = typical(page);
     let starts = [
         [0.0; TIMES],
         [0.0, 0.5, 0.0, 2.0, 0.0, 2.5, 2.0, 2.0],
         [1.0, -0.7, 0.0, -2.0, 0.0, -2.0, 0.0, 3.0],
     ];
     let fitted = starts.into_iter().map(|offset| {
-        let start = std::array::from_fn(|at| usual[at] + offset[at]);
-        descend(counts, took, start, &usual)
+        let start = std::array::from_fn(|at| typical[at] + offset[at]);
+        minimize(counts, durations, start, &typical)
     });
     let (logs, _) =
         fitted.min_by(|one, other| one.1.total_cmp(&other.1)).expect("there are several starts");
     let times = Times::from_logs(&logs);
-    FittedTimes { times, off: off(&times, counts, took) }
+    FittedTimes { times, error: error(&times, counts, durations) }
 }
 
-/// How far the times lie off.
-pub fn off(times: &Times, counts: &[CountedWork], took: &[f64]) -> f64 {
-    let offs = counts
+/// Mean absolute log ratio of the durations, each at most `MAX_ERROR`.
+pub fn error(times: &Times, counts: &[CountedWork], durations: &[f64]) -> f64 {
+    let errors = counts
         .iter()
-        .zip(took)
-        .map(|(count, took)| (times.of(count) / took).ln().abs().min(MOST_OFF));
-    offs.sum::<f64>() / counts.len().max(1) as f64
+        .zip(durations)
+        .map(|(count, durations)| (times.duration(count) / durations).ln().abs().min(MAX_ERROR));
+    errors.sum::<f64>() / counts.len().max(1) as f64
 }
 
-/// A robust loss that is square for small residuals and linear for large ones.
+/// A robust loss: quadratic for small residuals, linear for large ones.
 fn loss(residual: f64) -> f64 {
     2.0 * ROBUST * ROBUST * ((1.0 + (residual / ROBUST).powi(2)).sqrt() - 1.0)
 }
 
-fn total(logs: &[f64; TIMES], counts: &[CountedWork], took: &[f64], usual: &[f64; TIMES]) -> f64 {
+fn total(
+    logs: &[f64; TIMES],
+    counts: &[CountedWork],
+    durations: &[f64],
+    typical: &[f64; TIMES],
+) -> f64 {
     let times = Times::from_logs(logs);
-    let cells: f64 =
-        counts.iter().zip(took).map(|(count, took)| loss((times.of(count) / took).ln())).sum();
-    let drawn: f64 = logs.iter().zip(usual).map(|(log, usual)| DRAWN * (log - usual).powi(2)).sum();
-    cells + drawn
+    let cells: f64 = counts
+        .iter()
+        .zip(durations)
+        .map(|(count, durations)| loss((times.duration(count) / durations).ln()))
+        .sum();
+    let prior: f64 =
+        logs.iter().zip(typical).map(|(log, typical)| PRIOR_WEIGHT * (log - typical).powi(2)).sum();
+    cells + prior
 }
 
-fn descend(
+fn minimize(
     counts: &[CountedWork],
-    took: &[f64],
+    durations: &[f64],
     start: [f64; TIMES],
-    usual: &[f64; TIMES],
+    typical: &[f64; TIMES],
 ) -> ([f64; TIMES], f64) {
     let mut logs = start;
-    let mut now = total(&logs, counts, took, usual);
+    let mut loss_now = total(&logs, counts, durations, typical);
     let mut damping = 0.1;
-    for _ in 0..STEPS {
-        let (slope, curve) = derivatives(&logs, counts, took, usual);
-        let mut damped = curve;
+    for _ in 0..MAX_STEPS {
+        let (gradient, hessian) = derivatives(&logs, counts, durations, typical);
+        let mut damped = hessian;
         for (at, row) in damped.iter_mut().enumerate() {
             row[at] += damping * row[at].max(1e-6);
         }
-        let Some(step) = solve(damped, slope) else { break };
+        let Some(step) = solve(damped, gradient) else { break };
         let next: [f64; TIMES] = std::array::from_fn(|at| {
-            (logs[at] - step[at].clamp(-2.0, 2.0)).clamp(LEAST.ln(), MOST.ln())
+            (logs[at] - step[at].clamp(-2.0, 2.0)).clamp(MIN_TIME.ln(), MAX_TIME.ln())
         });
-        let then = total(&next, counts, took, usual);
-        if then < now {
-            let gained = now - then;
-            (logs, now) = (next, then);
+        let next_loss = total(&next, counts, durations, typical);
+        if next_loss < loss_now {
+            let gained = loss_now - next_loss;
+            (logs, loss_now) = (next, next_loss);
             damping = (damping / 5.0).max(1e-6);
             if gained < 1e-6 {
                 break;
@@ -155,39 +163,40 @@ fn descend(
             }
         }
     }
-    (logs, now)
+    (logs, loss_now)
 }
 
-/// Half the gradient, and Gauss and Newton's half curvature.
+/// Half the gradient and half the Gauss-Newton approximation of the Hessian.
 fn derivatives(
     logs: &[f64; TIMES],
     counts: &[CountedWork],
-    took: &[f64],
-    usual: &[f64; TIMES],
+    durations: &[f64],
+    typical: &[f64; TIMES],
 ) -> ([f64; TIMES], [[f64; TIMES]; TIMES]) {
     let times = logs.map(f64::exp);
-    let mut slope: [f64; TIMES] = std::array::from_fn(|at| DRAWN * (logs[at] - usual[at]));
-    let mut curve = [[0.0; TIMES]; TIMES];
-    for (at, row) in curve.iter_mut().enumerate() {
-        row[at] = DRAWN;
+    let mut gradient: [f64; TIMES] =
+        std::array::from_fn(|at| PRIOR_WEIGHT * (logs[at] - typical[at]));
+    let mut hessian = [[0.0; TIMES]; TIMES];
+    for (at, row) in hessian.iter_mut().enumerate() {
+        row[at] = PRIOR_WEIGHT;
     }
-    for (count, took) in counts.iter().zip(took) {
-        let parts: [f64; TIMES] = std::array::from_fn(|at| times[at] * count.of[at]);
+    for (count, durations) in counts.iter().zip(durations) {
+        let parts: [f64; TIMES] = std::array::from_fn(|at| times[at] * count.counts[at]);
         let time = count.fixed + parts.iter().sum::<f64>();
-        let residual = (time / took).ln();
+        let residual = (time / durations).ln();
         let weight = 1.0 / (1.0 + (residual / ROBUST).powi(2)).sqrt();
         for one in 0..TIMES {
             let share = parts[one] / time;
-            slope[one] += weight * residual * share;
+            gradient[one] += weight * residual * share;
             for other in 0..TIMES {
-                curve[one][other] += weight * share * parts[other] / time;
+                hessian[one][other] += weight * share * parts[other] / time;
             }
         }
     }
-    (slope, curve)
+    (gradient, hessian)
 }
 
-/// Solves a system of linear equations by elimination with pivots; `None` where it is singular.
+/// Solves a linear system by Gaussian elimination with pivoting; `None` if it is singular.
 fn solve(mut rows: [[f64; TIMES]; TIMES], mut right: [f64; TIMES]) -> Option<[f64; TIMES]> {
     for column in 0..TIMES {
         let pivot = (column..TIMES)
@@ -220,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_that_explain_every_cell_are_found_despite_some_that_are_off() {
+    fn times_are_recovered_despite_outliers() {
         let truth = Times {
             command: 5e-4,
             program: 2e-3,
@@ -234,19 +243,18 @@ mod tests {
         let counts: Vec<CountedWork> = (0..60_u32)
             .map(|cell| CountedWork {
                 fixed: 0.01,
-                of: std::array::from_fn(|at| {
+                counts: std::array::from_fn(|at| {
                     f64::from((cell * 7 + 3) % (11 + 2 * at as u32)) * 10.0
                 }),
             })
             .collect();
-        let mut took: Vec<f64> = counts.iter().map(|count| truth.of(count)).collect();
-        took[5] *= 8.0;
-        took[17] /= 5.0;
-        let fitted = fit(&counts, &took, 16384);
-        let wrong = counts
-            .iter()
-            .zip(&took)
-            .filter(|(count, took)| (fitted.times.of(count) / **took).ln().abs() > 0.1);
+        let mut durations: Vec<f64> = counts.iter().map(|count| truth.duration(count)).collect();
+        durations[5] *= 8.0;
+        durations[17] /= 5.0;
+        let fitted = fit(&counts, &durations, 16384);
+        let wrong = counts.iter().zip(&durations).filter(|(count, durations)| {
+            (fitted.times.duration(count) / **durations).ln().abs() > 0.1
+        });
         assert!(wrong.count() <= 4, "{fitted:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! Twins of simulated cards, whose truth is known: a twin does what its card does, the same table
-//! gives the same twin, and what cannot be fitted says so.
+//! Twins of simulated cards with known parameters: a twin behaves like its card, the same table gives
+//! the same twin, and input that cannot be fitted is rejected.
 
-#![expect(clippy::unwrap_used, reason = "tests end where something fails")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::ControlFlow;
 
@@ -11,10 +11,10 @@ use flashfit_device::Bytes;
 use flashfit_device::random::Random;
 use flashfit_geometry::flashbench::{Comparison, OpenBlockProcedure, OpenBlockTable};
 use flashfit_geometry::probed::{NoObserver, ProbeObserver};
-use flashfit_twin::counts::used;
+use flashfit_twin::counts::precondition;
 use flashfit_twin::{DeviceHints, Twin, TwinError, fit};
 
-/// Small units, so that it is quickly simulated.
+/// Small erase blocks, for a fast simulation.
 const CARD: &str = r#"
 name = "small"
 title = "A small card"
@@ -39,7 +39,7 @@ bytes_per_second = 25_000_000
 fn table(layer: &str) -> OpenBlockTable {
     let origin = Origin::File("small.toml".into());
     let model = CardModel::parse(&format!("{CARD}{layer}"), &origin).unwrap();
-    let mut device = used(&model).unwrap();
+    let mut device = precondition(&model).unwrap();
     let clock = device.clock().clone();
     let procedure = OpenBlockProcedure {
         erase_unit: model.nand.erase_unit,
@@ -60,7 +60,7 @@ fn twin(table: &OpenBlockTable) -> Twin {
     .unwrap()
 }
 
-/// Half of the cells are hidden from the fit; how well the twin predicts those.
+/// How well a twin predicts half of the cells, which are hidden from the fit.
 fn prediction(table: &OpenBlockTable) -> Comparison {
     let mut order: Vec<usize> = (0..table.cells.len()).collect();
     Random::new(3).shuffle(&mut order);
@@ -74,7 +74,7 @@ fn prediction(table: &OpenBlockTable) -> Comparison {
 }
 
 #[test]
-fn twins_of_cards_of_each_kind_predict_what_was_hidden() {
+fn twins_of_each_kind_of_layer_predict_hidden_cells() {
     let (mut cells, mut within_2) = (0, 0);
     for layer in [
         "kind = \"block-mapped\"\nopen_units = 3\njump_ns = 200_000",
@@ -90,7 +90,7 @@ fn twins_of_cards_of_each_kind_predict_what_was_hidden() {
 }
 
 #[test]
-fn the_same_table_gives_the_same_card_file_and_it_can_be_used() {
+fn the_same_table_gives_the_same_valid_card_file() {
     let table = table("kind = \"block-mapped\"\nopen_units = 2");
     let first = twin(&table).to_toml().unwrap();
     assert_eq!(first, twin(&table).to_toml().unwrap());
@@ -101,20 +101,20 @@ fn the_same_table_gives_the_same_card_file_and_it_can_be_used() {
 }
 
 #[test]
-fn too_few_rates_and_an_interruption_are_told() {
+fn too_few_rates_and_an_interruption_are_reported() {
     let mut few = table("kind = \"block-mapped\"\nopen_units = 2");
-    struct Impatient;
-    impl ProbeObserver for Impatient {
+    struct StopAtOnce;
+    impl ProbeObserver for StopAtOnce {
         fn step(&mut self, _: f64, _: &str) -> ControlFlow<()> {
             ControlFlow::Break(())
         }
     }
     let error =
-        fit(&[few.clone()], DeviceHints::default(), ("a", "b"), &mut Impatient).unwrap_err();
+        fit(&[few.clone()], DeviceHints::default(), ("a", "b"), &mut StopAtOnce).unwrap_err();
     assert!(matches!(error, TwinError::Interrupted));
     few.cells.truncate(5);
     let error = fit(&[few], DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
-    assert!(matches!(error, TwinError::TooLittle));
+    assert!(matches!(error, TwinError::TooFewRates));
     let error = fit(&[], DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
-    assert!(matches!(error, TwinError::TooLittle));
+    assert!(matches!(error, TwinError::TooFewRates));
 }

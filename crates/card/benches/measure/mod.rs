@@ -1,12 +1,11 @@
-//! What the benches of the card in the process share: its time, its memory, and places at random.
+//! Helpers of the in-process benches: time, memory, and random places.
 
 use std::time::{Duration, Instant};
 
-/// One gibibyte.
 pub const GIB: u64 = 1 << 30;
 
-/// Nanoseconds that each of `count` pieces of `work` takes, of the time on a processor where the
-/// kernel tells it: so other load counts less.
+/// Nanoseconds per item of `work`, which handles `count` items; in CPU time if the kernel provides
+/// it, to reduce the influence of other load.
 pub fn each_ns(count: u64, work: impl FnOnce()) -> f64 {
     let (begin, begin_cpu) = (Instant::now(), on_cpu());
     work();
@@ -15,13 +14,13 @@ pub fn each_ns(count: u64, work: impl FnOnce()) -> f64 {
     taken.as_secs_f64() * 1e9 / count as f64
 }
 
-/// How long this thread was on a processor so far.
+/// CPU time of this thread.
 fn on_cpu() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
-/// The memory of this process that is in use now, in bytes; 0 where the kernel does not tell it.
+/// Memory of this process in bytes; 0 if unknown.
 pub fn memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -29,16 +28,15 @@ pub fn memory_bytes() -> u64 {
     kibibytes.unwrap_or(0_u64) * 1024
 }
 
-/// Numbers at random (xorshift64*, Vigna 2016, and Lemire's reduction).
+/// A random number generator (xorshift64*, Vigna 2016, with Lemire's reduction).
 pub struct Places(u64);
 
 impl Places {
-    /// The same ones every time.
+    /// Uses a fixed seed.
     pub fn new() -> Self {
         Self(1)
     }
 
-    /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -49,8 +47,8 @@ impl Places {
     }
 }
 
-/// Writes a line of the table; returns it to be compared with.
-pub fn tell(name: &str, gibibytes: u64, each_ns: f64, base_ns: f64, memory: u64, work: &str) {
+/// Prints a row of the table and returns its time for comparison.
+pub fn print_row(name: &str, gibibytes: u64, each_ns: f64, base_ns: f64, memory: u64, work: &str) {
     println!(
         "{name:34} {gibibytes:5} GiB {:>10.0} {each_ns:>6.0} {:>6.2} {:>6} {work}",
         1e9 / each_ns,
@@ -59,8 +57,8 @@ pub fn tell(name: &str, gibibytes: u64, each_ns: f64, base_ns: f64, memory: u64,
     );
 }
 
-/// The head of the table.
-pub fn tell_head(work: &str) {
+/// Prints the header of the table.
+pub fn print_header(work: &str) {
     println!(
         "{:34} {:>9} {:>10} {:>6} {:>6} {:>6} {work}",
         "layer", "card", "requests/s", "ns", "ratio", "MiB"

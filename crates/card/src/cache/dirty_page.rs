@@ -1,35 +1,35 @@
-//! A page, or a part of one, that waits in the cache.
+//! A dirty page, or a part of one, in the cache.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// The sectors of a page that wait, and what they hold.
+/// The dirty sectors of a page and their data.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DirtyPage {
-    /// Which page, of the logical ones.
+    /// Logical page number.
     pub page: u32,
-    /// How many flushes came before it.
+    /// Number of flushes before it.
     pub epoch: u64,
-    /// Where the span that `dirty` is about begins in the page, in sectors.
+    /// First sector of the span described by `dirty`.
     first: usize,
-    /// Whether each sector of the span waits.
+    /// Whether each sector of the span is dirty.
     dirty: Vec<bool>,
-    /// The bytes of the span; nothing where contents are not kept.
+    /// Bytes of the span; empty if contents are not kept.
     data: Vec<u8>,
     sector_bytes: usize,
     sectors_per_page: usize,
 }
 
 impl DirtyPage {
-    /// A page of which nothing waits yet.
+    /// A page without dirty sectors.
     pub fn new(page: u32, epoch: u64, sector_bytes: usize, sectors_per_page: usize) -> Self {
         let (first, dirty, data) = (0, Vec::new(), Vec::new());
         Self { page, epoch, first, dirty, data, sector_bytes, sectors_per_page }
     }
 
-    /// Takes up data for `inside` of the page, in bytes, or only that there is some; returns how
-    /// many bytes wait that did not before.
+    /// Adds data at byte range `inside`, or only marks it as dirty; returns the number of newly
+    /// dirty bytes.
     pub fn put(&mut self, inside: &Range<usize>, data: Option<&[u8]>) -> u64 {
         let sectors = self.sectors(inside);
         self.cover(&sectors, data.is_some());
@@ -40,8 +40,8 @@ impl DirtyPage {
         self.mark(&sectors, true)
     }
 
-    /// Drops what waits at `inside` of the page, in bytes; returns how many bytes did.
-    pub fn forget(&mut self, inside: &Range<usize>) -> u64 {
+    /// Drops dirty data at byte range `inside`; returns how many bytes were dropped.
+    pub fn drop_range(&mut self, inside: &Range<usize>) -> u64 {
         let sectors = self.sectors(inside);
         let end = self.first + self.dirty.len();
         let within = sectors.start.max(self.first)..sectors.end.min(end);
@@ -73,46 +73,40 @@ impl DirtyPage {
         (changed.map(|old| *old = dirty).count() * self.sector_bytes) as u64
     }
 
-    /// Whether a sector of the page waits.
-    pub fn holds(&self, sector: usize) -> bool {
+    pub fn is_dirty(&self, sector: usize) -> bool {
         let place = sector.checked_sub(self.first);
         place.and_then(|place| self.dirty.get(place)).is_some_and(|&dirty| dirty)
     }
 
-    /// Whether the first sector of the page waits.
-    pub fn holds_first(&self) -> bool {
-        self.holds(0)
+    pub fn has_first(&self) -> bool {
+        self.is_dirty(0)
     }
 
-    /// Whether the last sector of the page waits.
-    pub fn holds_last(&self) -> bool {
-        self.holds(self.sectors_per_page - 1)
+    pub fn has_last(&self) -> bool {
+        self.is_dirty(self.sectors_per_page - 1)
     }
 
-    /// Whether nothing waits any more.
     pub fn is_empty(&self) -> bool {
         !self.dirty.contains(&true)
     }
 
-    /// Whether every sector of the page waits.
     pub fn is_whole(&self) -> bool {
         self.dirty.len() == self.sectors_per_page && !self.dirty.contains(&false)
     }
 
-    /// How much of it waits, in bytes.
+    /// Number of dirty bytes.
     pub fn bytes(&self) -> u64 {
         (self.dirty.iter().filter(|&&dirty| dirty).count() * self.sector_bytes) as u64
     }
 
-    /// The sectors that wait, each with its place in the page, in bytes. None where contents are
-    /// not kept.
+    /// Runs of dirty data with their byte offsets in the page; empty if contents are not kept.
     pub fn parts(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let places = (self.first * self.sector_bytes..).step_by(self.sector_bytes);
         let sectors = places.zip(self.data.chunks(self.sector_bytes));
         sectors.zip(&self.dirty).filter_map(|(sector, &dirty)| dirty.then_some(sector))
     }
 
-    /// The bytes of the page, where all of it waits and contents are kept.
+    /// The bytes of the page if all of it is dirty and contents are kept.
     pub fn whole_data(&self) -> Option<&[u8]> {
         (self.is_whole() && !self.data.is_empty()).then_some(&self.data)
     }
@@ -123,16 +117,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_grows_to_both_sides_and_knows_its_gaps() {
+    fn a_span_grows_to_both_sides_and_tracks_gaps() {
         let mut page = DirtyPage::new(7, 0, 512, 8);
         assert_eq!(page.put(&(1024..1536), Some(&[1; 512])), 512);
         assert_eq!(page.put(&(0..512), Some(&[2; 512])), 512);
         assert_eq!(page.put(&(1024..2048), Some(&[3; 1024])), 512);
         let parts: Vec<_> = page.parts().map(|(place, part)| (place, part[0])).collect();
         assert_eq!(parts, [(0, 2), (1024, 3), (1536, 3)]);
-        assert!(page.holds_first() && !page.holds_last() && !page.is_whole());
-        assert_eq!(page.forget(&(512..4096)), 1024);
-        assert_eq!((page.forget(&(2048..4096)), page.bytes()), (0, 512));
+        assert!(page.has_first() && !page.has_last() && !page.is_whole());
+        assert_eq!(page.drop_range(&(512..4096)), 1024);
+        assert_eq!((page.drop_range(&(2048..4096)), page.bytes()), (0, 512));
         assert_eq!(page.put(&(0..4096), Some(&[9; 4096])), 3584);
         assert_eq!(page.whole_data(), Some(&[9; 4096][..]));
     }

@@ -1,26 +1,26 @@
-//! What a loss of power leaves of a cache.
+//! Decides which part of a cache survives a power cut.
 
 use flashfit_device::random::Random;
 
 use super::{DirtyPage, WriteCache};
 use crate::model::CacheOrder;
 
-/// What had reached the NAND of a cache when the power went, and what is lost.
+/// The parts of a cache that reached the NAND before a power cut, and those lost.
 #[derive(Debug, Default)]
 pub struct CacheLoss {
-    /// What had reached the NAND, in order.
+    /// Dirty pages that reached the NAND, in order.
     pub kept: Vec<DirtyPage>,
-    /// Pages, or parts of one, that are lost.
+    /// Number of lost pages or parts of pages.
     pub lost: u64,
-    /// Their bytes.
+    /// Number of lost bytes.
     pub lost_bytes: u64,
-    /// How many of them waited when a flush came that was only a barrier.
+    /// Lost entries that a barrier flush had covered.
     pub flushed_lost: u64,
 }
 
 impl WriteCache {
-    /// Empties the cache as a loss of power does. `kept_thousandths` is how much of it had reached
-    /// the NAND; chance decides where it is not said.
+    /// Empties the cache as a power cut does. `kept_thousandths` is the share that reached the NAND;
+    /// it is random if `None`.
     pub fn lose(&mut self, random: &mut Random, kept_thousandths: Option<u64>) -> CacheLoss {
         let share = kept_thousandths.unwrap_or_else(|| random.below(1001)).min(1000);
         let count = self.entries.len() as u64;

@@ -1,12 +1,12 @@
-//! The volatile write cache: what the host wrote and no flush has brought to the NAND yet.
+//! The volatile write cache: data written by the host that has not reached the NAND yet.
 //!
-//! Data is kept by page and sector, so that sectors written one after the other reach the NAND as
-//! one page, and adjoining pages as one run. When it is over-full, what has waited longest is
-//! written back. A loss of power keeps some of it, in the cache's order ([`CacheOrder`]):
-//! *unordered*, a page is in the cache once, and any subset may have reached the NAND; *ordered*, a
-//! page that is written again after another waits twice, and the oldest part of the queue has
-//! reached it; *barrier*, a page waits once for each span between two flushes, and spans reach the
-//! NAND one after the other. Limits: reads are not cached; runs end at erase blocks.
+//! Data is kept by page and sector, so that consecutive sectors reach the NAND as one page and
+//! adjacent pages as one run. When the cache is full, the oldest data is written back. A power cut
+//! keeps a part of the cache that depends on its order ([`CacheOrder`]). *Unordered*: a page is in
+//! the cache once, and any subset may have reached the NAND. *Ordered*: a page that is written again
+//! after another page is in the cache twice, and the oldest part of the queue has reached the NAND.
+//! *Barrier*: a page is in the cache once per interval between flushes, and intervals reach the NAND
+//! in order. Limits: reads are not cached; runs end at erase block boundaries.
 //! Sources: JEDEC JESD84-B51, sections 6.6.31 (cache, its barrier) and 7.4 (BARRIER_SUPPORT,
 //! CACHE_FLUSH_POLICY).
 
@@ -27,7 +27,7 @@ use crate::model::{CacheModel, CacheOrder, CardModel};
 use crate::nand::contents::PageContent;
 use crate::request_parts::in_memory;
 
-/// A volatile write cache. Pages are logical; places in them are in bytes, in whole sectors.
+/// A volatile write cache. Pages are logical; ranges are in bytes and cover whole sectors.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WriteCache {
     order: CacheOrder,
@@ -38,16 +38,16 @@ pub struct WriteCache {
     keeps_data: bool,
     dirty_bytes: u64,
     arrivals: u64,
-    /// Flushes so far.
+    /// Number of flushes so far.
     epoch: u64,
-    /// What waits, by arrival.
+    /// Entries by arrival number.
     entries: BTreeMap<u64, DirtyPage>,
-    /// Page and arrival of each entry.
+    /// Page and arrival number of each entry.
     by_page: BTreeSet<(u32, u64)>,
 }
 
 impl WriteCache {
-    /// An empty cache; without `keeps_data` it only knows what waits, not what it is.
+    /// An empty cache; without `keeps_data` it only tracks which sectors are dirty.
     pub fn new(model: &CardModel, cache: &CacheModel, keeps_data: bool) -> Self {
         Self {
             order: cache.order,
@@ -64,24 +64,22 @@ impl WriteCache {
         }
     }
 
-    /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Its order.
     pub fn order(&self) -> CacheOrder {
         self.order
     }
 
-    /// Takes up `data`, to lie at `inside` in the page.
+    /// Adds `data` at byte range `inside` of a page.
     pub fn put(&mut self, page: u32, inside: &Range<usize>, data: &[u8]) {
         let arrival = self.entry_to_join(page).unwrap_or_else(|| self.new_entry(page));
         let entry = self.entries.get_mut(&arrival).expect("it was just found or made");
         self.dirty_bytes += entry.put(inside, self.keeps_data.then_some(data));
     }
 
-    /// The entry that more of a page can be added to without harm to the order.
+    /// The entry that more data of a page may join without violating the order.
     fn entry_to_join(&self, page: u32) -> Option<u64> {
         let (_, arrival) = *self.by_page.range((page, 0)..=(page, u64::MAX)).next_back()?;
         let joins = match self.order {
@@ -101,22 +99,22 @@ impl WriteCache {
         self.arrivals
     }
 
-    /// What waits of a page, oldest first.
+    /// The entries of a page, oldest first.
     fn of_page(&self, page: u32) -> impl Iterator<Item = &DirtyPage> {
         let entries = self.by_page.range((page, 0)..=(page, u64::MAX));
         entries.map(|(_, arrival)| &self.entries[arrival])
     }
 
-    /// Whether everything at `inside` of the page waits.
+    /// Whether all sectors at `inside` of the page are dirty.
     pub fn covers(&self, page: u32, inside: &Range<usize>) -> bool {
         if self.entries.is_empty() {
             return false;
         }
         let mut sectors = inside.start / self.sector_bytes..inside.end / self.sector_bytes;
-        sectors.all(|sector| self.of_page(page).any(|entry| entry.holds(sector)))
+        sectors.all(|sector| self.of_page(page).any(|entry| entry.is_dirty(sector)))
     }
 
-    /// Puts what waits at `inside` of the page over `buffer`.
+    /// Copies dirty data at `inside` of the page over `buffer`.
     pub fn overlay(&self, page: u32, inside: &Range<usize>, buffer: &mut [u8]) {
         if self.entries.is_empty() {
             return;
@@ -129,7 +127,7 @@ impl WriteCache {
         }
     }
 
-    /// A page with what waits of it put over its content in the NAND.
+    /// A page's NAND content with its dirty data applied.
     pub fn over(&self, page: u32, content: PageContent) -> PageContent {
         if self.of_page(page).next().is_none() {
             return content;
@@ -137,13 +135,13 @@ impl WriteCache {
         content.with_all(self.page_bytes as u64, self.of_page(page).flat_map(DirtyPage::parts))
     }
 
-    /// Drops what waits at `inside` of the page, without writing it.
-    pub fn forget(&mut self, page: u32, inside: &Range<usize>) {
+    /// Drops dirty data at `inside` of the page without writing it.
+    pub fn drop_range(&mut self, page: u32, inside: &Range<usize>) {
         let arrivals: Vec<u64> =
             self.by_page.range((page, 0)..=(page, u64::MAX)).map(|&(_, at)| at).collect();
         for arrival in arrivals {
             let entry = self.entries.get_mut(&arrival).expect("both tables hold the same entries");
-            self.dirty_bytes -= entry.forget(inside);
+            self.dirty_bytes -= entry.drop_range(inside);
             if entry.is_empty() {
                 self.remove(arrival);
             }
@@ -157,7 +155,7 @@ impl WriteCache {
         entry
     }
 
-    /// The numbers of the pages that wait, within a range.
+    /// The dirty pages within a range.
     pub fn pages_in(&self, pages: Range<u32>) -> Vec<u32> {
         let found = self.by_page.range((pages.start, 0)..(pages.end, 0));
         let mut pages: Vec<u32> = found.map(|&(page, _)| page).collect();
@@ -165,47 +163,45 @@ impl WriteCache {
         pages
     }
 
-    /// Whether the byte before this place of the page waits.
-    pub fn goes_on(&self, page: u32, place: usize) -> bool {
+    /// Whether the byte before this offset of the page is dirty.
+    pub fn continues_at(&self, page: u32, place: usize) -> bool {
         place >= self.sector_bytes && self.covers(page, &(place - self.sector_bytes..place))
     }
 
-    /// How much waits.
     pub fn dirty_bytes(&self) -> u64 {
         self.dirty_bytes
     }
 
-    /// Whether something must be written back before more is taken up.
-    pub fn is_over_full(&self) -> bool {
+    /// Whether data must be written back before more is added.
+    pub fn exceeds_capacity(&self) -> bool {
         self.dirty_bytes > self.capacity_bytes
     }
 
-    /// A flush as a barrier: what comes later reaches the NAND later.
+    /// Marks a barrier: later data reaches the NAND later.
     pub fn begin_epoch(&mut self) {
         self.epoch += 1;
     }
 
-    /// Takes out what has waited longest, with what adjoins it and may go along.
+    /// Removes the oldest entry together with adjacent ones that may be written with it.
     pub fn take_run(&mut self) -> Vec<DirtyPage> {
         let Some((&oldest, _)) = self.entries.first_key_value() else { return Vec::new() };
         let (mut first, mut last) = (oldest, oldest);
         let mut arrivals = std::collections::VecDeque::from([oldest]);
         if self.order != CacheOrder::Ordered {
-            while let Some(before) = self.neighbour(first, false) {
+            while let Some(before) = self.adjacent(first, false) {
                 first = before;
                 arrivals.push_front(before);
             }
         }
-        while let Some(after) = self.neighbour(last, true) {
+        while let Some(after) = self.adjacent(last, true) {
             last = after;
             arrivals.push_back(after);
         }
         arrivals.into_iter().map(|arrival| self.remove(arrival)).collect()
     }
 
-    /// The entry whose data adjoins that of another, behind or before it, and may be written
-    /// along with it.
-    fn neighbour(&self, arrival: u64, behind: bool) -> Option<u64> {
+    /// The entry adjacent to another one, after or before it, that may be written together with it.
+    fn adjacent(&self, arrival: u64, behind: bool) -> Option<u64> {
         let entry = &self.entries[&arrival];
         let page = if behind { entry.page.checked_add(1) } else { entry.page.checked_sub(1) }?;
         if page / self.pages_per_unit != entry.page / self.pages_per_unit {
@@ -215,14 +211,14 @@ impl WriteCache {
         let other = match self.order {
             CacheOrder::Unordered => arrivals.next(),
             CacheOrder::Barrier => arrivals.find(|at| self.entries[at].epoch == entry.epoch),
-            // Arrivals that were forgotten leave gaps.
+            // Dropped entries leave gaps in the arrival numbers.
             CacheOrder::Ordered => {
                 let next = self.entries.range(arrival + 1..).next().map(|(&at, _)| at);
                 arrivals.find(|&at| Some(at) == next)
             }
         }?;
-        let neighbour = &self.entries[&other];
-        let (left, right) = if behind { (entry, neighbour) } else { (neighbour, entry) };
-        (left.holds_last() && right.holds_first()).then_some(other)
+        let adjacent = &self.entries[&other];
+        let (left, right) = if behind { (entry, adjacent) } else { (adjacent, entry) };
+        (left.has_last() && right.has_first()).then_some(other)
     }
 }

@@ -1,15 +1,15 @@
-//! What waits, in which order it goes, and what a loss of power leaves of it.
+//! What the cache keeps, in which order it is written back, and what a power cut leaves of it.
 
 use flashfit_device::random::Random;
 
 use super::*;
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 
-/// Pages of 2 KiB with four sectors, eight of them in an erase block.
+/// Pages of 2 KiB with four sectors, eight per erase block.
 fn cache(order: &str) -> WriteCache {
     let section = format!("[cache]\nbytes = 2048\norder = \"{order}\"\n[discard]");
     let sizes = [("\"4KiB\"", "\"2KiB\""), ("\"64KiB\"", "\"16KiB\"")];
-    let model = small_but(&[sizes[0], sizes[1], ("[discard]", &section)]).unwrap();
+    let model = small_with(&[sizes[0], sizes[1], ("[discard]", &section)]).unwrap();
     WriteCache::new(&model, model.cache.as_ref().unwrap(), true)
 }
 
@@ -25,7 +25,7 @@ fn runs(cache: &mut WriteCache) -> Vec<Vec<u32>> {
     runs
 }
 
-/// Which values of which pages had reached the NAND.
+/// The values of the pages that reached the NAND.
 fn kept(cache: &mut WriteCache, seed: u64) -> Vec<(u32, u8)> {
     let loss = cache.lose(&mut Random::new(seed), None);
     let first = |dirty: &DirtyPage| dirty.parts().next().unwrap().1[0];
@@ -33,7 +33,7 @@ fn kept(cache: &mut WriteCache, seed: u64) -> Vec<(u32, u8)> {
 }
 
 #[test]
-fn reads_see_what_waits_and_only_that() {
+fn reads_see_dirty_data_only() {
     let mut cache = cache("unordered");
     cache.put(3, &(512..1024), &[7; 512]);
     let mut buffer = [1; 1024];
@@ -44,14 +44,14 @@ fn reads_see_what_waits_and_only_that() {
 }
 
 #[test]
-fn what_waited_longest_goes_first_with_what_adjoins_it() {
+fn the_oldest_data_is_written_first_with_adjacent_data() {
     let mut cache = cache("unordered");
     put(&mut cache, 5, 1);
-    assert!(!cache.is_over_full());
+    assert!(!cache.exceeds_capacity());
     for page in [1, 4, 6, 5, 8] {
         put(&mut cache, page, 2);
     }
-    assert!(cache.is_over_full());
+    assert!(cache.exceeds_capacity());
     // Page 8 is in the next erase block.
     put(&mut cache, 7, 2);
     assert_eq!(runs(&mut cache), [vec![4, 5, 6, 7], vec![1], vec![8]]);
@@ -66,7 +66,7 @@ fn a_gap_within_the_pages_ends_a_run() {
 }
 
 #[test]
-fn an_ordered_cache_goes_in_the_order_of_arrival() {
+fn an_ordered_cache_writes_in_order_of_arrival() {
     let mut cache = cache("ordered");
     for (page, value) in [(5, 1), (6, 1), (2, 1), (5, 2), (4, 1)] {
         put(&mut cache, page, value);
@@ -103,7 +103,7 @@ fn an_unordered_cache_keeps_any_part() {
 }
 
 #[test]
-fn behind_a_barrier_nothing_is_kept_before_all_in_front_of_it_is() {
+fn data_after_a_barrier_is_kept_only_if_all_before_it_is() {
     let mut seen = BTreeSet::new();
     for seed in 0..400 {
         let mut cache = cache("barrier");
@@ -119,21 +119,21 @@ fn behind_a_barrier_nothing_is_kept_before_all_in_front_of_it_is() {
 }
 
 #[test]
-fn what_is_forgotten_is_not_written_back() {
+fn dropped_data_is_not_written_back() {
     let mut cache = cache("ordered");
     cache.put(1, &(0..1024), &[1; 1024]);
     put(&mut cache, 2, 1);
     cache.put(1, &(0..512), &[2; 512]);
-    cache.forget(1, &(0..512));
+    cache.drop_range(1, &(0..512));
     assert_eq!(cache.pages_in(0..9), [1, 2]);
-    cache.forget(1, &(512..1024));
+    cache.drop_range(1, &(512..1024));
     assert_eq!(cache.dirty_bytes, 2048);
     assert_eq!(runs(&mut cache), [[2]]);
     assert_eq!(cache.dirty_bytes, 0);
 }
 
 #[test]
-fn a_cache_that_keeps_no_data_counts_all_the_same() {
+fn a_cache_without_data_counts_the_same() {
     let mut cache = cache("unordered");
     cache.keeps_data = false;
     put(&mut cache, 1, 1);

@@ -1,4 +1,4 @@
-//! Discards: what the layer and the cache forget, and what only reads as zeros.
+//! Discards: unmaps what the layer can unmap and marks the rest as zeros.
 
 use super::{Card, number};
 use crate::layer::TranslationLayer;
@@ -7,7 +7,7 @@ use crate::request_parts::in_memory;
 impl Card {
     pub(super) fn discard(&mut self, offset: u64, length: u64) {
         self.host.host_discarded_bytes += length;
-        self.forget_cached(offset, length);
+        self.drop_cached(offset, length);
         let granularity = self.description().discard_granularity_bytes;
         let (page_bytes, end) = (self.nand.page_bytes(), offset + length);
         let whole = offset.next_multiple_of(granularity)..end / granularity * granularity;
@@ -23,7 +23,7 @@ impl Card {
         }
     }
 
-    /// Whatever is still mapped of a discarded range reads as zeros.
+    /// Sectors of a discarded range that stay mapped must read as zeros.
     fn mark_zeroed(&mut self, offset: u64, length: u64) {
         let (page_bytes, sector_bytes) = (self.nand.page_bytes(), self.model.sector_bytes as usize);
         let sectors = in_memory(page_bytes) / sector_bytes;
@@ -39,7 +39,7 @@ impl Card {
         }
     }
 
-    fn forget_cached(&mut self, offset: u64, length: u64) {
+    fn drop_cached(&mut self, offset: u64, length: u64) {
         let Some(cache) = &mut self.cache else { return };
         let (page_bytes, end) = (self.nand.page_bytes(), offset + length);
         let pages = number(offset / page_bytes)..number(end.div_ceil(page_bytes));
@@ -47,7 +47,7 @@ impl Card {
             let start = u64::from(page) * page_bytes;
             let from = offset.max(start) - start;
             let to = end.min(start + page_bytes) - start;
-            cache.forget(page, &(in_memory(from)..in_memory(to)));
+            cache.drop_range(page, &(in_memory(from)..in_memory(to)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a card holds, looked at without using it: no time passes, nothing is counted.
+//! Reads the contents of a card without side effects: no time passes, nothing is counted.
 
 use std::fs::File;
 use std::io;
@@ -11,11 +11,11 @@ use crate::nand::contents::PageContent;
 use crate::request_parts::pieces;
 
 impl Card {
-    /// Fills `buffer` with what a host would read at `offset`, with or without power.
+    /// Fills `buffer` with what a host would read at `offset`, even without power.
     ///
     /// # Errors
-    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::Disconnected`] from a broken card, and
-    /// [`BlockDevError::Io`] where flash cannot be read.
+    /// [`BlockDevError::OutOfBounds`]; [`BlockDevError::Disconnected`] if the card is broken;
+    /// [`BlockDevError::Io`] if flash cannot be read.
     pub fn peek(&self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
         if self.power == Power::Broken {
             return Err(broken());
@@ -31,11 +31,11 @@ impl Card {
         Ok(())
     }
 
-    /// Writes what a host would read into an empty file, sparse: after a cut, the image that the
-    /// cut leaves. Returns how many bytes could not be read; there the image has zeros.
+    /// Writes what a host would read to an empty file, sparsely. Returns how many bytes could not be
+    /// read; the image has zeros there.
     ///
     /// # Errors
-    /// The file's; an error of its own from a broken card.
+    /// I/O errors of the file, and an error if the card is broken.
     pub fn write_image(&self, file: &File) -> io::Result<u64> {
         if self.power == Power::Broken {
             return Err(io::Error::other(broken().to_string()));

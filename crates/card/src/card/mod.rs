@@ -1,11 +1,10 @@
-//! A card: bus, cache, translation layer, NAND and bytes put together.
+//! The card: combines bus, cache, translation layer, NAND and contents.
 //!
-//! A card has a time of its own, in nanoseconds from when it was made. A request that arrives at
-//! some time is commanded, transferred, and served by the layer; with queue depth 1 one after the
-//! other, with a command queue as far as the bus and the dies are free. The transfer of a page
-//! overlaps with the programming of the one before it. State changes in the order of arrival, so
-//! only times depend on when requests arrive; and what is done in idle time, where the model has
-//! it. Limits: reads are not cached; a queue does not reorder.
+//! A card has its own time in nanoseconds since its creation. A request is commanded, transferred
+//! and served by the layer: sequentially with queue depth 1, or as soon as the bus and the dies are
+//! free with a command queue. The transfer of a page overlaps with programming the previous one.
+//! State changes in order of arrival, so arrival times only affect times and background work.
+//! Limits: reads are not cached; a queue does not reorder requests.
 
 mod discard;
 mod image;
@@ -28,52 +27,42 @@ use crate::noise::CardNoise;
 use crate::zeroed::ZeroedSectors;
 use streams::Streams;
 
-/// What a host asks of a card. Offsets and lengths are in bytes, in whole sectors.
+/// A request of a host. Offsets and lengths are in bytes and cover whole sectors.
 #[derive(Debug)]
 pub enum CardRequest<'a> {
-    /// Fill the buffer.
     Read {
-        /// From where.
         offset: u64,
-        /// Into what.
         buffer: &'a mut [u8],
     },
-    /// Write the data.
     Write {
-        /// Where.
         offset: u64,
-        /// What.
         data: &'a [u8],
     },
-    /// Bring everything written so far to the NAND.
+    /// Writes everything so far to the NAND.
     Flush,
-    /// Forget a range: it reads as zeros afterwards. Only whole units of the card's discard
-    /// granularity free anything in the NAND.
+    /// Discards a range, which then reads as zeros. Only whole blocks of the card's discard
+    /// granularity are freed in the NAND.
     Discard {
-        /// From where.
         offset: u64,
-        /// How much.
         length: u64,
     },
 }
 
-/// Whether a card can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Power {
     On,
     Off,
-    /// It answers nothing any more, with or without power.
+    /// It never responds again, with or without power.
     Broken,
 }
 
-/// The write that was done last.
+/// The last write that completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct LastWrite {
     pub done_ns: u64,
     pub logical_page: u32,
 }
 
-/// A simulated card.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Card {
     #[serde(with = "crate::snapshot::model_text")]
@@ -86,45 +75,45 @@ pub struct Card {
     pub(crate) power: Power,
     /// When the bus is free for another command, in the card's time.
     command_free_ns: u64,
-    /// When it is free for more data, which passes in the order of the requests.
+    /// When the bus is free for more data, which is transferred in the order of requests.
     bus_free_ns: u64,
-    /// When the last request began, in the card's time.
+    /// Start of the last request, in the card's time.
     pub(crate) last_begin_ns: u64,
-    /// When it was done.
+    /// End of the last request.
     pub(crate) last_end_ns: u64,
-    /// When everything asked so far is done, in the card's time.
+    /// End of all requests so far, in the card's time.
     pub(crate) done_ns: u64,
     pub(crate) last_write: Option<LastWrite>,
-    /// Where writes ended; nothing is known of it when a saved card goes on.
+    /// Where writes ended; not saved.
     #[serde(skip)]
     streams: Streams,
     #[serde(skip)]
     pub(crate) journal: RecentWrites,
-    /// What the host asked for and how long it took; the rest is counted where it happens.
+    /// Host requests and their time; other counters are kept where they occur.
     pub(crate) host: Counters,
-    /// The counters at their last reset.
+    /// The counters at the last reset.
     base: Counters,
 }
 
 impl Card {
-    /// A card as it leaves the factory: erased, without wear, powered.
+    /// A new card: erased, without wear, powered.
     ///
     /// # Panics
-    /// May panic, here or later, for a model that did not pass [`CardModel::parse`].
+    /// May panic, here or later, for a model that was not created by [`CardModel::parse`].
     pub fn new(model: &CardModel) -> Self {
-        Self::keeping(model, RetentionPolicy::InMemory)
+        Self::with_retention(model, RetentionPolicy::InMemory)
     }
 
-    /// A card that keeps no bytes: every read gives zeros. For counts and times alone.
+    /// A card that keeps no contents: every read returns zeros. For counts and times alone.
     ///
     /// # Panics
     /// As [`Card::new`].
     pub fn counting(model: &CardModel) -> Self {
-        Self::keeping(model, RetentionPolicy::Nothing)
+        Self::with_retention(model, RetentionPolicy::Nothing)
     }
 
-    /// A card as [`Card::new`] that keeps its bytes in an empty file, sparse, instead of memory.
-    /// The file means nothing without the card; [`Card::save`] is for keeping both.
+    /// Like [`Card::new`], but keeps the contents in an empty file, sparsely, instead of memory. The
+    /// file is useless without the card; [`Card::save`] saves both.
     ///
     /// # Panics
     /// As [`Card::new`].
@@ -134,7 +123,7 @@ impl Card {
         card
     }
 
-    fn keeping(model: &CardModel, keep: RetentionPolicy) -> Self {
+    fn with_retention(model: &CardModel, keep: RetentionPolicy) -> Self {
         let cache = model.cache.as_ref();
         Self {
             nand: Nand::new(model, keep),
@@ -158,17 +147,15 @@ impl Card {
         }
     }
 
-    /// The parameters that it was made after.
     pub fn model(&self) -> &CardModel {
         &self.model
     }
 
-    /// Whether it has power; one that a cut has bricked never has it again.
+    /// Whether the card has power; a bricked card never has power again.
     pub fn is_powered(&self) -> bool {
         self.power == Power::On
     }
 
-    /// Its fixed facts.
     pub fn description(&self) -> BlockDevInfo {
         let model = &self.model;
         BlockDevInfo {
@@ -179,26 +166,27 @@ impl Card {
         }
     }
 
-    /// The card's time when everything asked so far is done.
+    /// The card's time when all requests so far are complete.
     pub fn done_ns(&self) -> u64 {
         self.done_ns
     }
 
-    /// Serves a request that arrives when the one before it is done, and returns how long it
-    /// takes, in nanoseconds.
+    /// Serves a request that arrives when the previous one is complete; returns its duration in
+    /// nanoseconds.
     ///
     /// # Errors
-    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::NoDiscard`], or [`BlockDevError::Disconnected`]
-    /// while the card has no power or is broken; then nothing has changed. [`BlockDevError::Io`]
-    /// where flash cannot be read, or where the file that keeps the bytes cannot take them.
+    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::NoDiscard`], or
+    /// [`BlockDevError::Disconnected`] if the card has no power or is broken; the card is then
+    /// unchanged. [`BlockDevError::Io`] if flash cannot be read or the contents file cannot be
+    /// written.
     pub fn serve(&mut self, request: CardRequest<'_>) -> Result<u64, BlockDevError> {
         let arrival_ns = self.done_ns;
         Ok(self.submit(arrival_ns, request)? - arrival_ns)
     }
 
-    /// Serves a request that arrives at `arrival_ns` of the card's time and returns when it is
-    /// done. Requests are submitted in the order of their arrival; one that is submitted as
-    /// earlier than it can be begun waits, as on a busy card.
+    /// Serves a request that arrives at `arrival_ns` of the card's time and returns its completion
+    /// time. Requests must be submitted in order of arrival; a request that arrives while the card
+    /// is busy waits.
     ///
     /// # Errors
     /// As [`Card::serve`].
@@ -209,12 +197,12 @@ impl Card {
     ) -> Result<u64, BlockDevError> {
         self.check(&request)?;
         self.idle_until(arrival_ns);
-        self.journal.forget_before(arrival_ns);
-        // A flush waits for what other requests before it let the dies do.
+        self.journal.drop_before(arrival_ns);
+        // A flush waits for the program operations of earlier requests.
         let queued = self.model.queue.depth > 1 && !matches!(request, CardRequest::Flush);
         let begin_ns = arrival_ns.max(if queued { self.command_free_ns } else { self.done_ns });
         self.last_begin_ns = begin_ns;
-        // While data waits for the flash, a bus with a queue takes the commands that follow.
+        // While data waits for the flash, a bus with a queue accepts further commands.
         self.command_free_ns = begin_ns + self.model.bus.command_ns;
         self.bus_free_ns = self.bus_free_ns.max(self.command_free_ns);
         self.nand.begin(self.command_free_ns);
@@ -241,14 +229,14 @@ impl Card {
         let end_ns = end_ns.saturating_add(delay.delay_ns);
         if delay.stalled {
             self.host.stalls += 1;
-            // While it stalls, a card takes no other request either.
+            // A stalled card accepts no other request either.
             self.command_free_ns = end_ns;
             self.bus_free_ns = end_ns;
         }
         end_ns
     }
 
-    /// Lets the time until `now_ns` of the card's time pass without a request.
+    /// Advances the card's time to `now_ns` without a request; background work runs.
     pub fn idle_until(&mut self, now_ns: u64) {
         let Some(background) = &self.model.background else { return };
         let mut begin_ns = self.done_ns.saturating_add(background.after_ns);
@@ -298,12 +286,12 @@ impl Card {
         }
     }
 
-    /// What was counted since the card was made, or since the last reset.
+    /// Counters since creation or the last reset.
     pub fn counters(&self) -> Counters {
         self.totals().since(&self.base)
     }
 
-    /// Lets all counters begin at 0 again, but for the wear, which no card forgets.
+    /// Resets all counters except wear.
     pub fn reset_counters(&mut self) {
         self.base = self.totals();
     }
@@ -330,14 +318,14 @@ impl Card {
     }
 }
 
-/// The error of a card that answers nothing any more.
+/// The error of a card that does not respond.
 pub(crate) fn broken() -> BlockDevError {
     BlockDevError::Disconnected(
         "the simulated card is broken and answers nothing any more".to_owned(),
     )
 }
 
-/// A page's number.
+/// Converts a page number.
 pub(crate) fn number(page: u64) -> u32 {
     u32::try_from(page).expect("a checked model has fewer than 2^32 pages")
 }

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::cut::{CutOptions, EnabledFault, FaultClass};
-use crate::model::tests::{SMALL, parse, small_but};
+use crate::model::tests::{SMALL, parse, small_with};
 
 const PAGE: usize = 4096;
 
 fn cached() -> Card {
     let cache = ("[discard]", "[cache]\nbytes = \"8KiB\"\n[discard]");
-    Card::new(&small_but(&[cache]).unwrap())
+    Card::new(&small_with(&[cache]).unwrap())
 }
 
 fn write(card: &mut Card, offset: u64, data: &[u8]) -> u64 {
@@ -33,9 +33,9 @@ fn a_request_takes_command_transfer_and_nand_time() {
 }
 
 #[test]
-fn a_read_that_reaches_into_another_erase_unit_looks_it_up() {
+fn a_read_across_an_erase_block_boundary_costs_a_lookup() {
     let layer = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nlookup_ns = 30");
-    let mut card = Card::new(&small_but(&[layer]).unwrap());
+    let mut card = Card::new(&small_with(&[layer]).unwrap());
     let unit = 64 << 10;
     assert_eq!(read(&mut card, unit, PAGE).0, 10 + 4096);
     assert_eq!(read(&mut card, unit - 512, 1024).0, 10 + 1024 + 30);
@@ -45,16 +45,16 @@ fn a_read_that_reaches_into_another_erase_unit_looks_it_up() {
 }
 
 #[test]
-fn a_write_out_of_its_units_order_costs_a_jump_and_one_to_another_unit_a_switch() {
+fn an_out_of_order_write_costs_a_jump_and_another_erase_block_a_switch() {
     let layer = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\njump_ns = 30\nswitch_ns = 200");
-    let mut card = Card::new(&small_but(&[layer]).unwrap());
+    let mut card = Card::new(&small_with(&[layer]).unwrap());
     let plain = 10 + 4096 + 700;
     let (unit, page) = (64 << 10, 4096);
     assert_eq!(write(&mut card, 0, &[1; PAGE]), plain);
     assert_eq!(write(&mut card, page, &[1; PAGE]), plain);
     assert_eq!(write(&mut card, 5 * page, &[1; PAGE]), plain + 30);
     assert_eq!(write(&mut card, unit, &[1; PAGE]), plain + 200);
-    // Each unit goes on where it was left.
+    // Each erase block is continued where its last write ended.
     assert_eq!(write(&mut card, 6 * page, &[1; PAGE]), plain + 200);
     assert_eq!(write(&mut card, unit + page, &[1; PAGE]), plain + 200);
     assert_eq!(write(&mut card, unit, &[1; PAGE]), plain);
@@ -62,16 +62,16 @@ fn a_write_out_of_its_units_order_costs_a_jump_and_one_to_another_unit_a_switch(
 }
 
 #[test]
-fn an_undeclared_buffer_gathers_a_page_that_is_written_in_parts() {
+fn an_undeclared_buffer_collects_a_page_written_in_parts() {
     let cache = ("[discard]", "[cache]\nbytes = \"4KiB\"\nundeclared = true\n[discard]");
-    let mut card = Card::new(&small_but(&[cache]).unwrap());
+    let mut card = Card::new(&small_with(&[cache]).unwrap());
     assert!(!card.description().volatile_cache);
     for part in 0..7 {
         assert_eq!(write(&mut card, part * 512, &[part as u8; 512]), 10 + 512);
     }
     assert_eq!(read(&mut card, 3 * 512, 512).1, [3; 512]);
     assert_eq!(write(&mut card, 7 * 512, &[7; 512]), 10 + 512 + 700);
-    // What does not go on makes it write back what it has, which is less than a page.
+    // A non-consecutive write flushes the partial page in the buffer.
     write(&mut card, 8192, &[8; 512]);
     let before = card.counters().nand_programmed_bytes;
     write(&mut card, 16384, &[9; PAGE]);
@@ -79,11 +79,11 @@ fn an_undeclared_buffer_gathers_a_page_that_is_written_in_parts() {
     assert_eq!(read(&mut card, 8192, 512).1, [8; 512]);
     assert_eq!(read(&mut card, 7 * 512, 512).1, [7; 512]);
     let other = ("[discard]", "[cache]\nbytes = \"8KiB\"\nundeclared = true\n[discard]");
-    assert!(small_but(&[other]).unwrap_err().to_string().contains("cache.bytes"));
+    assert!(small_with(&[other]).unwrap_err().to_string().contains("cache.bytes"));
 }
 
 #[test]
-fn counters_tell_what_happened_and_reset_forgets_all_but_wear() {
+fn counters_are_correct_and_a_reset_clears_all_but_wear() {
     let mut card = Card::new(&parse(SMALL).unwrap());
     for round in 0..3000_u64 {
         write(&mut card, round * 37 % 256 * 4096, &[1; 512]);
@@ -103,7 +103,7 @@ fn counters_tell_what_happened_and_reset_forgets_all_but_wear() {
 }
 
 #[test]
-fn a_cache_gathers_sectors_into_pages() {
+fn a_cache_collects_sectors_into_pages() {
     let mut card = cached();
     for sector in 0..8 {
         write(&mut card, sector * 512, &[3; 512]);
@@ -115,7 +115,7 @@ fn a_cache_gathers_sectors_into_pages() {
 }
 
 #[test]
-fn a_cut_loses_what_was_not_flushed() {
+fn a_power_cut_loses_unflushed_data() {
     let mut card = cached();
     write(&mut card, 0, &[1; 512]);
     card.serve(CardRequest::Flush).unwrap();
@@ -132,7 +132,7 @@ fn a_cut_loses_what_was_not_flushed() {
 }
 
 #[test]
-fn a_discard_reads_as_zeros_even_where_it_frees_nothing() {
+fn a_discarded_range_reads_as_zeros_even_if_nothing_is_freed() {
     let mut card = cached();
     write(&mut card, 0, &[1; 2 * PAGE]);
     card.serve(CardRequest::Flush).unwrap();
@@ -141,14 +141,14 @@ fn a_discard_reads_as_zeros_even_where_it_frees_nothing() {
     let (_, bytes) = read(&mut card, 0, 2 * PAGE);
     assert!(bytes[..512].iter().all(|&byte| byte == 1));
     assert!(bytes[512..].iter().all(|&byte| byte == 0));
-    // Of the two pages only the second lay wholly in the range.
+    // Only the second of the two pages lies completely in the range.
     assert_eq!(read(&mut card, 0, 512).0, 10 + 512 + 50);
     assert_eq!(read(&mut card, 4096, 512).0, 10 + 512);
 }
 
 #[test]
-fn what_lies_outside_is_refused() {
-    let mut card = Card::new(&small_but(&[("[discard]\ngranularity = \"4KiB\"", "")]).unwrap());
+fn requests_out_of_bounds_are_refused() {
+    let mut card = Card::new(&small_with(&[("[discard]\ngranularity = \"4KiB\"", "")]).unwrap());
     for (offset, length) in [(1 << 20, 512), (0, 100), (100, 512), (u64::MAX - 511, 512)] {
         let data = vec![0; length];
         let refused = card.serve(CardRequest::Write { offset, data: &data });
@@ -160,8 +160,8 @@ fn what_lies_outside_is_refused() {
 }
 
 #[test]
-fn adjoining_dirty_pages_reach_the_layer_as_one_request() {
-    let model = small_but(&[
+fn adjacent_dirty_pages_reach_the_layer_as_one_request() {
+    let model = small_with(&[
         ("kind = \"page-mapped\"", "kind = \"block-mapped\"\nopen_units = 3"),
         ("[discard]", "[cache]\nbytes = \"64KiB\"\n[discard]"),
     ]);
@@ -170,7 +170,7 @@ fn adjoining_dirty_pages_reach_the_layer_as_one_request() {
         write(&mut card, page * 4096, &[1; PAGE]);
     }
     card.serve(CardRequest::Flush).unwrap();
-    // Backwards, but written back as one run in order: nothing needs copying.
+    // Written backwards, but written back as one run in order: nothing is copied.
     assert_eq!(card.counters().merges, crate::Merges { switch: 1, ..Default::default() });
 }
 
@@ -178,7 +178,7 @@ fn adjoining_dirty_pages_reach_the_layer_as_one_request() {
 fn a_cache_is_written_back_in_idle_time_and_a_flush_has_its_own_cost() {
     let sections = "[cache]\nbytes = \"8KiB\"\nflush_ns = 90\n[background]\nafter_ns = 1000\n";
     let mut card =
-        Card::new(&small_but(&[("[discard]", &format!("{sections}[discard]"))]).unwrap());
+        Card::new(&small_with(&[("[discard]", &format!("{sections}[discard]"))]).unwrap());
     write(&mut card, 0, &[1; PAGE]);
     let done_ns = card.done_ns();
     card.idle_until(done_ns + 999);
@@ -189,9 +189,9 @@ fn a_cache_is_written_back_in_idle_time_and_a_flush_has_its_own_cost() {
 }
 
 #[test]
-fn a_flush_that_is_a_barrier_waits_for_no_flash() {
+fn a_barrier_flush_does_not_wait_for_the_flash() {
     let section = "[cache]\nbytes = \"8KiB\"\norder = \"barrier\"\n[discard]";
-    let mut card = Card::new(&small_but(&[("[discard]", section)]).unwrap());
+    let mut card = Card::new(&small_with(&[("[discard]", section)]).unwrap());
     write(&mut card, 0, &[1; PAGE]);
     assert_eq!(card.serve(CardRequest::Flush).unwrap(), 10);
     assert_eq!(card.counters().nand_programmed_bytes, 0);
@@ -200,9 +200,9 @@ fn a_flush_that_is_a_barrier_waits_for_no_flash() {
 }
 
 #[test]
-fn noise_changes_times_and_nothing_else() {
+fn noise_only_changes_times() {
     let noise = "[noise]\nseed = 5\njitter_thousandths = 100\nstall_every = 10\nstall_ns = 5000\n";
-    let noisy = small_but(&[("[discard]", &format!("{noise}[discard]"))]).unwrap();
+    let noisy = small_with(&[("[discard]", &format!("{noise}[discard]"))]).unwrap();
     let (mut calm, mut noisy) = (Card::new(&parse(SMALL).unwrap()), Card::new(&noisy));
     for round in 0..300 {
         for card in [&mut calm, &mut noisy] {
@@ -218,7 +218,7 @@ fn noise_changes_times_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_until_it_is_written() {
+fn unreadable_data_is_an_error_until_it_is_rewritten() {
     let mut card = cached();
     write(&mut card, 0, &[1; PAGE]);
     card.serve(CardRequest::Flush).unwrap();
@@ -227,7 +227,7 @@ fn what_cannot_be_read_is_an_error_until_it_is_written() {
     let error = card.serve(CardRequest::Read { offset: 512, buffer: &mut [0; 512] }).unwrap_err();
     assert!(matches!(error, BlockDevError::Io { offset: 512, .. }), "{error}");
     write(&mut card, 0, &[2; 512]);
-    // From the cache over the damaged page, and from the NAND.
+    // Served from the cache over the damaged page, and from the NAND.
     for _ in 0..2 {
         assert_eq!(read(&mut card, 0, 512).1, [2; 512]);
         assert!(card.serve(CardRequest::Read { offset: 0, buffer: &mut [0; PAGE] }).is_err());
@@ -248,7 +248,7 @@ fn a_full_disk_is_an_error_of_the_card() {
 }
 
 #[test]
-fn an_image_is_what_a_host_would_read() {
+fn an_image_equals_what_a_host_reads() {
     let mut card = cached();
     write(&mut card, 4096, &[1; PAGE]);
     write(&mut card, 1 << 19, &[2; 512]);
@@ -266,10 +266,10 @@ fn an_image_is_what_a_host_would_read() {
 }
 
 #[test]
-fn reads_of_a_queue_overlap_in_the_dies() {
+fn queued_reads_overlap_in_the_dies() {
     let time = |depth: &str| {
         let queue = format!("dies = 2\n[queue]\ndepth = {depth}\n[bus]");
-        let mut card = Card::new(&small_but(&[("[bus]", queue.as_str())]).unwrap());
+        let mut card = Card::new(&small_with(&[("[bus]", queue.as_str())]).unwrap());
         write(&mut card, 0, &[1; 2 * PAGE]);
         let begin_ns = card.done_ns();
         for offset in [0, PAGE as u64] {
@@ -283,8 +283,8 @@ fn reads_of_a_queue_overlap_in_the_dies() {
 }
 
 #[test]
-fn a_full_cache_is_written_back_a_write_unit_at_a_time() {
-    let model = small_but(&[
+fn a_full_cache_is_written_back_one_write_unit_at_a_time() {
+    let model = small_with(&[
         ("page = \"4KiB\"", "page = \"8KiB\"\nplanes = 2"),
         ("[discard]", "map_unit = \"4KiB\"\n[cache]\nbytes = \"16KiB\"\n[discard]"),
     ]);

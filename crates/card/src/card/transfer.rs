@@ -1,4 +1,4 @@
-//! Data between the host, the cache and the NAND.
+//! Transfers data between the host, the cache and the NAND.
 
 use flashfit_device::BlockDevError;
 
@@ -76,14 +76,14 @@ impl Card {
         }
     }
 
-    /// A logical page as the NAND has it, at `found`.
+    /// The content of a logical page in the NAND, at physical page `found`.
     pub(crate) fn in_nand(&self, logical_page: u32, found: Option<u32>) -> PageContent {
         let Some(page) = found else { return PageContent::Zeros };
         let (page_bytes, sector_bytes) = (self.nand.page_bytes(), self.model.sector_bytes as usize);
         self.zeroed.over(logical_page, self.nand.content(page), page_bytes, sector_bytes)
     }
 
-    /// A logical page as the host would read it.
+    /// A logical page as a host would read it.
     pub(crate) fn visible(&self, logical_page: u32) -> PageContent {
         let found = self.layer.locate(&self.nand, logical_page);
         self.over_cached(logical_page, self.in_nand(logical_page, found))
@@ -92,7 +92,7 @@ impl Card {
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
         self.host.host_write_requests += 1;
         self.host.host_written_bytes += data.len() as u64;
-        self.bus_free_ns += self.streams.turn_ns(&self.model, offset, data.len() as u64);
+        self.bus_free_ns += self.streams.switch_cost_ns(&self.model, offset, data.len() as u64);
         let mut last = None;
         for piece in pieces(offset, data.len(), self.nand.page_bytes()) {
             self.bus_free_ns += self.transfer_ns(piece.part.len());
@@ -113,15 +113,15 @@ impl Card {
             let done_ns = self.nand.finished_ns().max(self.bus_free_ns);
             self.last_write = Some(LastWrite { done_ns, logical_page });
         }
-        self.kept(offset, data.len())
+        self.check_contents(offset, data.len())
     }
 
-    /// A part of a page waits in the controller's buffer until the page is whole or something else
-    /// is written; a whole page does not.
+    /// Puts a partial page into the controller's buffer until the page is complete or something else
+    /// is written; complete pages bypass the buffer.
     fn gather(&mut self, piece: &RequestPart, part: &[u8], request_bytes: u64) {
         let page = number(piece.unit);
         let cache = self.cache.as_ref().expect("a model with a buffer has a cache");
-        if !cache.is_empty() && !cache.goes_on(page, piece.inside.start) {
+        if !cache.is_empty() && !cache.continues_at(page, piece.inside.start) {
             while self.write_back_run() {}
         }
         let page_bytes = self.nand.page_bytes();
@@ -135,8 +135,8 @@ impl Card {
         }
     }
 
-    /// The failure of the file that keeps the bytes, where there is one.
-    fn kept(&mut self, offset: u64, length: usize) -> Result<(), BlockDevError> {
+    /// The failure of the contents file, if any.
+    fn check_contents(&mut self, offset: u64, length: usize) -> Result<(), BlockDevError> {
         match self.nand.contents_mut().take_failure() {
             None => Ok(()),
             Some(source) => Err(BlockDevError::Io { offset, length: length as u64, source }),
@@ -156,7 +156,7 @@ impl Card {
         });
     }
 
-    /// Has the layer write a page, whose content is made of the one before.
+    /// Writes a page through the layer, merging a partial write with the previous content.
     pub(crate) fn put_page(
         &mut self,
         write: PageWrite,
@@ -173,7 +173,7 @@ impl Card {
         self.layer.write(&mut self.nand, write);
         self.zeroed.clear(logical_page);
         let done_ns = self.nand.finished_ns();
-        // A layer may have programmed pages of its own behind it.
+        // The layer may have programmed further pages after this one.
         let last = self.nand.contents().last_programmed();
         let page = match self.nand.logical_page(last) {
             Some(held) if held == logical_page => last,
@@ -194,10 +194,10 @@ impl Card {
         if let Some(cache) = &self.model.cache {
             self.nand.wait(cache.flush_ns);
         }
-        self.kept(0, 0)
+        self.check_contents(0, 0)
     }
 
-    /// One piece of the work that can wait for idle time; `false` when there is none.
+    /// Performs one piece of background work; `false` if there is none.
     pub(super) fn work_in_background(&mut self) -> bool {
         if self.write_back_run() {
             self.layer.settle(&mut self.nand);
@@ -209,11 +209,11 @@ impl Card {
         worked
     }
 
-    /// Makes room for what was put in: as much at a time as the dies can program together, so that
-    /// small writes share write units.
+    /// Makes room in the cache. Writes back as much at a time as the dies can program together, so
+    /// that small writes share write units.
     fn write_back_excess(&mut self) {
         let together = self.nand.write_unit_bytes() * u64::from(self.model.nand.dies);
-        while self.cache.as_ref().is_some_and(WriteCache::is_over_full) {
+        while self.cache.as_ref().is_some_and(WriteCache::exceeds_capacity) {
             let before = self.cached_bytes();
             while before - self.cached_bytes() < together && self.write_back_run() {}
         }
@@ -223,7 +223,7 @@ impl Card {
         self.cache.as_ref().map_or(0, WriteCache::dirty_bytes)
     }
 
-    /// Writes what has waited longest and what adjoins it; `false` when nothing waits.
+    /// Writes back the oldest data and adjacent data; `false` if the cache is empty.
     fn write_back_run(&mut self) -> bool {
         let run = self.cache.as_mut().map(WriteCache::take_run).unwrap_or_default();
         let request_bytes = run.iter().map(DirtyPage::bytes).sum();
@@ -242,7 +242,7 @@ impl Card {
         });
     }
 
-    /// The time that data needs on the bus, rounded up to a nanosecond.
+    /// Transfer time on the bus, rounded up.
     fn transfer_ns(&self, length: usize) -> u64 {
         (length as u64 * 1_000_000_000).div_ceil(self.model.bus.bytes_per_second)
     }

@@ -1,11 +1,12 @@
-//! The classes of what a loss of power does, by name.
+//! The effects of a power cut, by name.
 //!
-//! The first two are what a device does that keeps its promises; the others are faults of the
-//! device, for which no file system may be blamed. Sources: Zheng et al., "Understanding the
-//! robustness of SSDs under power fault" (FAST 2013): bit corruption, shorn writes, unserializable
-//! writes, metadata corruption, dead devices; Tseng, Grupp and Swanson, "Understanding the impact
-//! of power loss on flash memory" (DAC 2011): paired pages; Ahmadian et al. (2018): writes lost up
-//! to 700 ms after they were acknowledged; Bradley for OLPC (linux-mmc, 2010): SD cards that die
+//! The first two occur on correct devices; the others are device faults, for which a file system is
+//! not to blame. Sources: Zheng et al., "Understanding the robustness of SSDs under power fault"
+//! (FAST 2013): bit corruption, shorn writes, unserializable writes, metadata corruption, dead
+//! devices; Tseng, Grupp and Swanson, "Understanding the impact of power loss on flash memory"
+//! (DAC 2011): paired pages; Ahmadian et al. (2018): writes lost up to 700 ms after acknowledgment;
+//! Bradley for OLPC (linux-mmc, 2010): SD cards that die when power is cut within 1.6 s of a write;
+//! Datalight (2018): pages that can be read only once.
 //! when the power goes within 1.6 s of a write; Datalight (2018): pages that can be read once.
 
 use std::fmt;
@@ -14,33 +15,32 @@ use std::str::FromStr;
 use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
-/// A kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultClass {
-    /// What waits in the volatile cache is lost, as far as its order allows.
+    /// Loses unflushed cache contents, as far as the cache order allows.
     LostCache,
-    /// Of a request under way, each write unit is there wholly or not at all.
+    /// Tears requests in progress at write units.
     TornWrite,
-    /// Of a request under way, each sector of 512 bytes is there or not.
+    /// Tears requests in progress at sectors of 512 bytes.
     TornSector,
-    /// An interrupted program operation destroys the page that shares its cells.
+    /// Destroys the page that shares its cells with an interrupted program operation.
     PairedPage,
-    /// The mapping falls back to an earlier state.
+    /// Reverts the mapping to an earlier state.
     Rollback,
-    /// A merge under way is taken for a finished one.
+    /// Treats a merge in progress as complete.
     HalfMerge,
-    /// A cut soon after a write destroys an erase block, or the card.
+    /// Destroys an erase block or the card if power is cut soon after a write.
     FoldingWindow,
-    /// A page can be read a few more times.
+    /// Limits the number of further reads of a page.
     WeakPage,
-    /// What was discarded comes back.
+    /// Restores discarded data.
     StaleDiscard,
-    /// The card answers nothing any more.
+    /// The card never responds again.
     Brick,
 }
 
-/// Name, what it does, and what its value means: default and most, where it takes one.
+/// Name, description, and the default and maximum of its value, if it takes one.
 struct Facts {
     name: &'static str,
     title: &'static str,
@@ -48,7 +48,7 @@ struct Facts {
 }
 
 impl FaultClass {
-    /// All of them, in the order in which they are numbered, from 1.
+    /// All classes in the order of their numbers, from 1.
     pub const ALL: [Self; 10] = [
         Self::LostCache,
         Self::TornWrite,
@@ -111,17 +111,17 @@ impl FaultClass {
         Facts { name, title, value }
     }
 
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// What it does, and what its value means, in one line.
+    /// The effect and the meaning of its value, in one line.
     pub fn title(self) -> &'static str {
         self.facts().title
     }
 
-    /// Whether a device that keeps its promises does it.
+    /// Whether correct devices show this effect.
     pub fn is_honest(self) -> bool {
         matches!(self, Self::LostCache | Self::TornWrite)
     }
@@ -133,47 +133,35 @@ impl fmt::Display for FaultClass {
     }
 }
 
-/// A class that is switched on, as `NAME` or `NAME=VALUE`.
+/// An enabled class, written as `NAME` or `NAME=VALUE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnabledFault {
-    /// Which.
     pub class: FaultClass,
-    /// Its value, where one was given.
     pub value: Option<u64>,
 }
 
 impl EnabledFault {
-    /// A class with its usual value.
+    /// Enables a class with its default value.
     pub fn new(class: FaultClass) -> Self {
         Self { class, value: None }
     }
 
-    /// Its value, or the usual one; 0 for a class without.
+    /// The value, or the default; 0 for a class without a value.
     pub fn value_or_default(self) -> u64 {
         let default = self.class.facts().value.map_or(0, |(default, _)| default);
         self.value.unwrap_or(default)
     }
 }
 
-/// Why a text is no fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// There is no such class.
-    #[error("no fault is called `{0}`")]
+    #[error("unknown fault `{0}`")]
     Unknown(String),
-    /// The class takes no value.
     #[error("`{0}` takes no value")]
     NoValue(FaultClass),
     /// Not a whole number, or too large.
-    #[error("`{class}` takes a whole number up to {most}, not `{value}`")]
-    Value {
-        /// Which class.
-        class: FaultClass,
-        /// What was given.
-        value: String,
-        /// The largest.
-        most: u64,
-    },
+    #[error("`{class}` needs a whole number up to {most}, not `{value}`")]
+    Value { class: FaultClass, value: String, most: u64 },
 }
 
 impl UserError for FaultError {
@@ -226,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_read_as_they_are_written() {
+    fn faults_survive_writing_and_parsing() {
         for text in ["lost-cache", "rollback=250", "brick", "weak-page=0"] {
             assert_eq!(text.parse::<EnabledFault>().unwrap().to_string(), text);
         }
@@ -237,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fault_is_refused_with_the_reason() {
+    fn invalid_faults_are_rejected_with_the_reason() {
         let refused = |text: &str| text.parse::<EnabledFault>().unwrap_err();
         assert!(refused("tornwrite").hint().unwrap().contains("torn-write"));
         assert_eq!(refused("brick=1").to_string(), "`brick` takes no value");

@@ -1,12 +1,12 @@
-//! The faults of devices that break their promises: classes 4 to 10.
+//! Faults of devices that violate their specification: classes 4 to 10.
 //!
-//! *Paired pages*: in an erase block of several bits a cell, an upper page shares its cells with a
-//! lower one that was programmed before. Counted in write units of one die, the even ones from 2 on
-//! are upper, and the lower one of each lies three before it (of the first, two): the "distance 3"
-//! scheme of Linux (`nand_pairing_dist3_get_info` in `drivers/mtd/nand/raw/nand_base.c`). Cells of
-//! three and four bits follow the same rule here, which understates them. *Folding window*: one
-//! time in four the card breaks, otherwise each page of the erase block written last is lost with
-//! even chance.
+//! *Paired pages*: in an erase block with several bits per cell, an upper page shares its cells with
+//! a lower page that was programmed earlier. Counted in write units of one die, even ones from 2 on
+//! are upper, and their lower page is three positions earlier (two for the first): the "distance 3"
+//! scheme of Linux (`nand_pairing_dist3_get_info` in `drivers/mtd/nand/raw/nand_base.c`). The same
+//! rule is used for three and four bits per cell, which understates the effect. *Folding window*:
+//! the card breaks with probability 1/4; otherwise each page of the last written erase block is lost
+//! with probability 1/2.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::layer::{PageWrite, TranslationLayer};
 use crate::nand::contents::PageContent;
 use crate::request_parts::in_memory;
 
-/// How long SD cards were seen to work on after a write (OLPC, 2010).
+/// Time after a write during which SD cards were observed to keep working (OLPC, 2010).
 const FOLDING_WINDOW_NS: u64 = 1_600_000_000;
 const NOT_IN_NAND: &str = "what was written last is not in the NAND";
 
@@ -78,7 +78,7 @@ impl Cut<'_> {
         Some(write_unit - distance * dies)
     }
 
-    /// Lets nothing of a page of the NAND be readable; whether something valid was there.
+    /// Makes a physical page unreadable; returns whether it had valid data.
     fn destroy(&mut self, page: u32) -> bool {
         let Some(logical_page) = self.logical_page(page) else { return false };
         let card = &mut *self.card;
@@ -154,8 +154,7 @@ impl Cut<'_> {
         Ok(1)
     }
 
-    /// Maps discarded pages again, to any of the copies that the NAND still has; one in four comes
-    /// back garbled.
+    /// Maps discarded pages again, to any copy that is still in the NAND; one in four is corrupted.
     fn stale_discard(&mut self, fault: EnabledFault) -> u64 {
         let mut random = self.random(FaultClass::StaleDiscard);
         let thousandths = fault.value_or_default();
@@ -169,9 +168,9 @@ impl Cut<'_> {
         for (logical_page, copies) in self.unmapped_copies() {
             let chosen = random.below(copies.len() as u64);
             let page = copies[in_memory(chosen)];
-            // Mapping the ones before may have erased it.
-            let held = self.card.nand.logical_page(page) == Some(logical_page);
-            if random.below(1000) < thousandths && held {
+            // Remapping earlier pages may have erased this one.
+            let still_there = self.card.nand.logical_page(page) == Some(logical_page);
+            if random.below(1000) < thousandths && still_there {
                 let old = self.card.nand.content(page);
                 let garbled = random.below(4) == 0;
                 self.map_again(logical_page, if garbled { self.garbage(&mut random) } else { old });
@@ -182,7 +181,7 @@ impl Cut<'_> {
         pages
     }
 
-    /// Logical pages that are mapped nowhere, with the pages of the NAND that still hold them.
+    /// Unmapped logical pages and the physical pages that still contain them.
     fn unmapped_copies(&self) -> BTreeMap<u32, Vec<u32>> {
         let card = &*self.card;
         let mut copies: BTreeMap<u32, Vec<u32>> = BTreeMap::new();

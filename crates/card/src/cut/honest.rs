@@ -1,11 +1,10 @@
-//! What a device does that keeps its promises: classes 1 and 2, and class 3, which is class 2 in
+//! The effects of a power cut on a correct device: classes 1 and 2, and class 3, which is class 2 in
 //! smaller pieces.
 //!
-//! A request under way has reached the NAND as far as the time of the cut: what was programmed by
-//! then is there; of the write units that the dies were programming each is there or not; the rest
-//! is not. A write unit comes and goes as a whole: sectors of it that the request did not write
-//! are as they were before, unless the device lets a torn write unit take them along. Then nothing
-//! of the write unit can be read any more.
+//! A request in progress has reached the NAND up to the time of the power cut: completed program
+//! operations persist, those in progress each persist or not, the rest does not. A write unit
+//! persists as a whole: sectors that the request did not write keep their old content, unless the
+//! device lets a torn write unit destroy them; then the whole write unit is unreadable.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,14 +17,14 @@ use crate::layer::TranslationLayer;
 use crate::model::CacheOrder;
 use crate::nand::contents::{DAMAGE_BYTES, PageContent};
 
-/// What became of the pages of one write unit that were programmed together.
+/// The outcome of the pages of one write unit that were programmed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PowerCutOutcome {
-    There,
+    Persisted,
     Gone,
-    /// Some sectors of it are there.
+    /// Some sectors persist.
     InPart,
-    /// Nothing of it can be read.
+    /// The write unit is unreadable.
     Destroyed,
 }
 
@@ -35,36 +34,37 @@ impl Cut<'_> {
         self.lose_cache(torn);
     }
 
-    /// Undoes what had not been programmed yet; returns whether something is not there.
+    /// Undoes incomplete program operations; returns whether anything is missing.
     fn tear(&mut self) -> bool {
         let mut programs = self.card.journal.take_programs();
         let at_ns = self.at_ns();
         let under_way = programs.iter().position(|program| program.done_ns > at_ns);
-        let mut anything_gone = false;
+        let mut anything_missing = false;
         if let Some(first) = under_way {
             let torn = programs.split_off(first);
-            let fates = self.fates(&torn);
-            anything_gone = fates.iter().any(|&fate| fate != PowerCutOutcome::There);
-            programs.extend(self.undo(torn, &fates));
+            let outcomes = self.outcomes(&torn);
+            anything_missing =
+                outcomes.iter().any(|&outcome| outcome != PowerCutOutcome::Persisted);
+            programs.extend(self.undo(torn, &outcomes));
         } else if self.options.fault(FaultClass::TornSector).is_some() {
             self.report.missing(FaultClass::TornSector, "no write was under way");
         }
         self.card.journal.put_programs(programs);
-        anything_gone
+        anything_missing
     }
 
-    /// The fate of each program operation, the same for all pages of a write unit.
-    fn fates(&mut self, torn: &VecDeque<ProgrammedPage>) -> Vec<PowerCutOutcome> {
+    /// The outcome of each program operation, equal for all pages of a write unit.
+    fn outcomes(&mut self, torn: &VecDeque<ProgrammedPage>) -> Vec<PowerCutOutcome> {
         let mut random = self.random(FaultClass::TornWrite);
         let in_order = self.card.cache.as_ref().is_some_and(|c| c.order() != CacheOrder::Unordered);
-        // So many write units are being programmed at a time.
+        // The number of write units that are programmed concurrently.
         let dies = if in_order { 1 } else { self.card.model.nand.dies };
-        let (mut fates, mut busy, mut last) = (Vec::new(), 0, None);
+        let (mut outcomes, mut busy, mut last) = (Vec::new(), 0, None);
         for program in torn {
             let same = last.replace(program.write_unit) == Some(program.write_unit);
-            let fate = match fates.last() {
-                Some(&fate) if same => fate,
-                _ if program.done_ns <= self.at_ns() => PowerCutOutcome::There,
+            let outcome = match outcomes.last() {
+                Some(&outcome) if same => outcome,
+                _ if program.done_ns <= self.at_ns() => PowerCutOutcome::Persisted,
                 _ => {
                     busy += 1;
                     if busy > dies {
@@ -75,9 +75,9 @@ impl Cut<'_> {
                     }
                 }
             };
-            fates.push(fate);
+            outcomes.push(outcome);
         }
-        fates
+        outcomes
     }
 
     fn chance(&self, random: &mut Random) -> PowerCutOutcome {
@@ -89,34 +89,34 @@ impl Cut<'_> {
         } else if self.options.fault(FaultClass::TornSector).is_some() {
             PowerCutOutcome::InPart
         } else if there {
-            PowerCutOutcome::There
+            PowerCutOutcome::Persisted
         } else {
             PowerCutOutcome::Gone
         }
     }
 
-    /// Gives each page what it held before, but for what is there; from the newest on, because a
-    /// page holds the newest that is there. Returns the programs that remain.
+    /// Restores the previous content of pages that did not persist, newest first, because a page
+    /// holds its newest persisted content. Returns the remaining program operations.
     fn undo(
         &mut self,
         torn: VecDeque<ProgrammedPage>,
-        fates: &[PowerCutOutcome],
+        outcomes: &[PowerCutOutcome],
     ) -> Vec<ProgrammedPage> {
         let mut settled = BTreeSet::new();
         let (mut remain, mut pages) = (Vec::new(), BTreeSet::new());
         let (mut torn_sectors, mut sectors) = (0, self.random(FaultClass::TornSector));
-        for (program, &fate) in torn.into_iter().zip(fates).rev() {
+        for (program, &outcome) in torn.into_iter().zip(outcomes).rev() {
             let logical_page = program.logical_page;
-            if fate == PowerCutOutcome::There || settled.contains(&logical_page) {
+            if outcome == PowerCutOutcome::Persisted || settled.contains(&logical_page) {
                 settled.insert(logical_page);
                 remain.push(program);
                 continue;
             }
             pages.insert(logical_page);
-            let content = match fate {
+            let content = match outcome {
                 PowerCutOutcome::InPart => {
                     settled.insert(logical_page);
-                    let (content, count) = self.in_part(&program, &mut sectors);
+                    let (content, count) = self.partial_content(&program, &mut sectors);
                     torn_sectors += count;
                     content
                 }
@@ -125,7 +125,7 @@ impl Cut<'_> {
                     self.report.collateral_sectors += self.untouched_sectors(&program);
                     PageContent::lost(self.card.nand.page_bytes())
                 }
-                PowerCutOutcome::There | PowerCutOutcome::Gone => program.before,
+                PowerCutOutcome::Persisted | PowerCutOutcome::Gone => program.before,
             };
             self.set(logical_page, content);
         }
@@ -135,8 +135,8 @@ impl Cut<'_> {
         remain
     }
 
-    /// What a torn page holds when only some of its sectors are there, and how many are not.
-    fn in_part(&self, program: &ProgrammedPage, random: &mut Random) -> (PageContent, u64) {
+    /// The content of a page of which only some sectors persist, and how many do not.
+    fn partial_content(&self, program: &ProgrammedPage, random: &mut Random) -> (PageContent, u64) {
         let page_bytes = self.card.nand.page_bytes();
         let now = self.nand_content(program.logical_page).to_vec(page_bytes);
         let parts = now.chunks(DAMAGE_BYTES).enumerate();
@@ -146,7 +146,7 @@ impl Cut<'_> {
         (program.before.with_all(page_bytes, there), missing as u64)
     }
 
-    /// How many sectors of a program operation are as they were before it.
+    /// Sectors of a program operation that keep their old content.
     fn untouched_sectors(&self, program: &ProgrammedPage) -> u64 {
         let page_bytes = self.card.nand.page_bytes();
         let now = self.nand_content(program.logical_page).to_vec(page_bytes);
@@ -155,12 +155,12 @@ impl Cut<'_> {
         pairs.filter(|(now, before)| now == before).count() as u64
     }
 
-    /// What is not in the NAND yet is lost, but for what the cache had written back of itself.
+    /// Loses the cache, except what it had already written back.
     fn lose_cache(&mut self, torn: bool) {
         let mut random = self.random(FaultClass::LostCache);
         let kept = self.options.fault(FaultClass::LostCache).and_then(|fault| fault.value);
         let Some(cache) = &mut self.card.cache else { return };
-        // Behind what did not reach the NAND, nothing of an ordered cache has.
+        // If a program operation is missing, an ordered cache has written nothing after it.
         let stopped = torn && cache.order() != CacheOrder::Unordered;
         let loss = cache.lose(&mut random, if stopped { Some(0) } else { kept });
         self.report.lost_cache_bytes = loss.lost_bytes;
@@ -172,13 +172,13 @@ impl Cut<'_> {
         self.card.layer.settle(&mut self.card.nand);
     }
 
-    /// A logical page as the NAND has it.
+    /// The content of a logical page in the NAND.
     pub(super) fn nand_content(&self, logical_page: u32) -> PageContent {
         let found = self.card.layer.locate(&self.card.nand, logical_page);
         found.map_or(PageContent::Zeros, |page| self.card.nand.content(page))
     }
 
-    /// Lets a logical page hold something else, where it is mapped.
+    /// Changes the content of a logical page if it is mapped.
     pub(super) fn set(&mut self, logical_page: u32, content: PageContent) -> bool {
         let found = self.card.layer.locate(&self.card.nand, logical_page);
         if let Some(page) = found {

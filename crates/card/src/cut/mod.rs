@@ -1,13 +1,12 @@
-//! Loss of power: what it leaves of a card.
+//! Power cuts: what they leave of a card.
 //!
-//! A cut happens at some moment of the card's time. What no flush confirmed may be lost as the
-//! cache's order allows, and a request under way is there in part; that is what an honest device
-//! does (`honest`). The faults of `device` come on top when they are switched on. Every class
-//! draws its chances from a stream of its own, so that switching one on changes no other.
+//! A power cut happens at some moment of the card's time. Unflushed data may be lost as far as the
+//! cache order allows, and requests in progress may be torn; that is what correct devices do
+//! (`honest`). Faults of `device` are added if they are enabled. Every class draws from its own
+//! random stream, so enabling one does not change the others.
 //!
-//! What a cut undoes it undoes in the bytes of the page where the logical page lies: the mapping
-//! itself stays as it is, and so do wear and counters. Limits: no second cut while the card starts
-//! again; discards under way are done.
+//! Undoing a write changes the bytes of the physical page; the mapping, wear and counters stay.
+//! Limits: no second power cut during startup; discards in progress are complete.
 
 mod class;
 mod device;
@@ -25,43 +24,38 @@ pub use report::{AbsentFault, CutReport, Damage, DamageUnit};
 
 use crate::card::{Card, Power, broken};
 
-/// When the power goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CutMoment {
-    /// When everything asked so far is done.
+    /// After the completion of all requests so far.
     #[default]
     Now,
-    /// At this time of the card, in nanoseconds; requests that are done later are under way.
+    /// At this time of the card, in nanoseconds; requests that complete later are in progress.
     At(u64),
-    /// At some time within the last request, by the seed.
+    /// At a random time within the last request.
     DuringLast,
 }
 
-/// How a cut is to be.
+/// Parameters of a power cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CutOptions {
-    /// Where all its chances come from.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// When.
     pub moment: CutMoment,
-    /// What happens beyond what an honest device does; and the values of that, where the usual
-    /// ones are not meant.
+    /// Faults beyond the behavior of a correct device, and non-default values of honest classes.
     pub faults: Vec<EnabledFault>,
 }
 
 impl CutOptions {
-    /// An honest cut when everything asked so far is done.
+    /// A power cut of a correct device after the completion of all requests so far.
     pub fn honest(seed: u64) -> Self {
         Self { seed, ..Self::default() }
     }
 
-    /// The same, at another moment.
     #[must_use]
     pub fn at(self, moment: CutMoment) -> Self {
         Self { moment, ..self }
     }
 
-    /// The same, with a fault more.
     #[must_use]
     pub fn with(mut self, fault: EnabledFault) -> Self {
         self.faults.push(fault);
@@ -73,12 +67,12 @@ impl CutOptions {
     }
 }
 
-/// A cut that is being done.
+/// A power cut in progress.
 struct Cut<'a> {
     card: &'a mut Card,
     options: &'a CutOptions,
     report: CutReport,
-    /// The pages of the NAND that were being programmed.
+    /// The physical pages that were being programmed.
     interrupted: Vec<u32>,
 }
 
@@ -87,28 +81,27 @@ impl Cut<'_> {
         self.report.at_ns
     }
 
-    /// The logical page that a page of the NAND holds; `None` for erased ones and the layer's own.
+    /// The logical page in a physical page; `None` for erased pages and the layer's own.
     fn logical_page(&self, page: u32) -> Option<u32> {
         let logical_pages = self.card.model.capacity.0 / self.card.nand.page_bytes();
         let held = self.card.nand.logical_page(page);
         held.filter(|&logical_page| u64::from(logical_page) < logical_pages)
     }
 
-    /// The chances of a class.
+    /// The random numbers of a class.
     fn random(&self, class: FaultClass) -> Random {
         stream(self.options.seed, class as u64 + 1)
     }
 }
 
-/// The random numbers of one purpose of a cut.
+/// An independent random stream for one purpose.
 fn stream(seed: u64, purpose: u64) -> Random {
     Random::new(Random::new(seed).next_u64() ^ Random::new(purpose).next_u64())
 }
 
 impl Card {
-    /// Takes the power away. The card answers nothing until [`Card::power_on`]; what it holds then
-    /// can be looked at before ([`Card::peek`], [`Card::write_image`]). Does nothing to a card that
-    /// has no power.
+    /// Cuts the power. The card does not respond until [`Card::power_on`]; its contents can be read
+    /// before with [`Card::peek`] and [`Card::write_image`]. Does nothing without power.
     pub fn power_cut(&mut self, options: &CutOptions) -> CutReport {
         let at_ns = self.moment(options);
         let mut report = CutReport::new(at_ns, options.seed);
@@ -123,10 +116,10 @@ impl Card {
             cut.device_faults();
             report = cut.report;
         } else if let Some(cache) = &mut self.cache {
-            // Which pages are there changes nothing that such a card can tell.
+            // A broken card cannot show which pages persist.
             cache.lose(&mut stream(options.seed, 0), Some(0));
         }
-        // What a cut lets the dies finish is done when the power comes back.
+        // Program operations that survive the power cut are complete when power returns.
         self.done_ns = self.done_ns.max(self.nand.finished_ns());
         self.journal.clear();
         self.power = Power::Off;
@@ -147,10 +140,10 @@ impl Card {
         }
     }
 
-    /// Gives the power back.
+    /// Restores the power.
     ///
     /// # Errors
-    /// [`BlockDevError::Disconnected`] from a card that a cut has broken.
+    /// [`BlockDevError::Disconnected`] if a power cut has broken the card.
     pub fn power_on(&mut self) -> Result<(), BlockDevError> {
         if self.power == Power::Broken {
             return Err(broken());
@@ -159,8 +152,8 @@ impl Card {
         Ok(())
     }
 
-    /// Keeps what is written over for so long, in milliseconds of the card's time, so that a cut
-    /// can bring it back ([`FaultClass::Rollback`]). Costs memory, never time.
+    /// Keeps overwritten data for this long, in milliseconds of the card's time, so that a power cut
+    /// can restore it ([`FaultClass::Rollback`]). Costs memory, not simulated time.
     pub fn record_history(&mut self, window_ms: u64) {
         self.journal.keep_for(window_ms.saturating_mul(1_000_000));
     }

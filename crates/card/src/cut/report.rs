@@ -1,57 +1,50 @@
-//! What a cut did to a card.
+//! Reports the effects of a power cut.
 
 use serde::{Deserialize, Serialize};
 
 use super::class::FaultClass;
 
-/// A class of damage that happened.
+/// A class of damage that occurred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
-    /// Which.
     pub class: FaultClass,
     /// How often, in [`Damage::unit`].
     pub count: u64,
-    /// What was counted, in the plural.
     pub unit: DamageUnit,
 }
 
-/// What the damage of a class is counted in.
+/// The unit in which the damage of a class is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DamageUnit {
-    /// Mapped pages, or parts of one.
+    /// Mapped pages or parts of them.
     Pages,
     /// Sectors of 512 bytes.
     Sectors,
-    /// Whole cards.
     Cards,
 }
 
-/// A class that was asked for and could not happen.
+/// An enabled class that could not occur.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AbsentFault {
-    /// Which.
     pub class: FaultClass,
-    /// Why not.
     pub reason: String,
 }
 
-/// What a cut did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutReport {
-    /// When it was, in the card's time.
+    /// Time of the power cut, in the card's time.
     pub at_ns: u64,
-    /// What its chances were drawn from.
     pub seed: u64,
-    /// The damage, in the order of the classes.
+    /// Damage in the order of the classes.
     pub happened: Vec<Damage>,
-    /// What was asked for and could not happen.
+    /// Enabled classes that could not occur.
     pub absent: Vec<AbsentFault>,
-    /// Bytes of the cache that were lost.
+    /// Lost bytes of the cache.
     pub lost_cache_bytes: u64,
-    /// Of the lost entries of the cache, those that came before a flush that was only a barrier.
+    /// Lost cache entries that a barrier flush had covered.
     pub flushed_entries_lost: u64,
-    /// Sectors that a torn write took along although it did not write them.
+    /// Unwritten sectors destroyed by a torn write.
     pub collateral_sectors: u64,
 }
 
@@ -68,16 +61,16 @@ impl CutReport {
         }
     }
 
-    /// Whether nothing happened but what a device does that keeps its promises. It says no as well
-    /// where flushed sectors beside a torn write are no longer what they were, and where a host
-    /// took a mere barrier for a flush.
+    /// Whether a correct device may show this result. `false` also if a torn write destroyed flushed
+    /// neighboring sectors, or if entries covered by a barrier flush were lost, because a host may
+    /// have relied on the barrier as a flush.
     pub fn is_honest(&self) -> bool {
         self.happened.iter().all(|damage| damage.class.is_honest())
             && self.collateral_sectors == 0
             && self.flushed_entries_lost == 0
     }
 
-    /// How often a class happened; 0 when it did not.
+    /// How often a class occurred.
     pub fn count(&self, class: FaultClass) -> u64 {
         self.happened.iter().find(|damage| damage.class == class).map_or(0, |damage| damage.count)
     }

@@ -1,13 +1,13 @@
-//! That each class does its damage and nothing else, and tells of it.
+//! Each class causes its damage and nothing else, and reports it.
 
 use super::*;
 use crate::card::CardRequest;
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 
 const PAGE: usize = 4096;
 
 fn card(changes: &[(&str, &str)]) -> Card {
-    let mut card = Card::new(&small_but(changes).unwrap());
+    let mut card = Card::new(&small_with(changes).unwrap());
     card.record_history(2000);
     card
 }
@@ -17,7 +17,7 @@ fn write(card: &mut Card, page: u64, value: u8) {
     card.serve(CardRequest::Write { offset, data: &[value; PAGE] }).unwrap();
 }
 
-/// The first byte of each page; `None` where it cannot be read.
+/// The first byte of each page; `None` if it is unreadable.
 fn first_bytes(card: &Card, pages: std::ops::Range<u64>) -> Vec<Option<u8>> {
     let byte = |page| {
         let mut buffer = [0; PAGE];
@@ -32,7 +32,7 @@ fn cut(card: &mut Card, seed: u64, moment: CutMoment, fault: &str) -> CutReport 
     report
 }
 
-/// The last write of several pages, cut by the seed.
+/// A card whose last write of several pages was torn at random.
 fn torn(changes: &[(&str, &str)], seed: u64, fault: Option<&str>) -> (Card, CutReport) {
     let mut card = card(changes);
     card.serve(CardRequest::Write { offset: 0, data: &[1; 8 * PAGE] }).unwrap();
@@ -44,7 +44,7 @@ fn torn(changes: &[(&str, &str)], seed: u64, fault: Option<&str>) -> (Card, CutR
 }
 
 #[test]
-fn a_torn_write_is_there_up_to_some_page() {
+fn a_torn_write_persists_up_to_some_page() {
     let mut lengths = std::collections::BTreeSet::new();
     for seed in 0..60 {
         let (card, report) = torn(&[], seed, None);
@@ -59,7 +59,7 @@ fn a_torn_write_is_there_up_to_some_page() {
 }
 
 #[test]
-fn the_pages_of_a_write_unit_share_their_fate_and_dies_do_not() {
+fn pages_of_a_write_unit_persist_together_but_dies_independently() {
     let two = [("page = \"4KiB\"", "page = \"8KiB\"\ndies = 2"), ("[discard]", "[discard]\n")];
     let map = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nmap_unit = \"4KiB\"");
     let mut orders = std::collections::BTreeSet::new();
@@ -74,7 +74,7 @@ fn the_pages_of_a_write_unit_share_their_fate_and_dies_do_not() {
 }
 
 #[test]
-fn a_torn_write_can_take_its_neighbours_along() {
+fn a_torn_write_can_destroy_neighboring_sectors() {
     let mut card = card(&[]);
     write(&mut card, 0, 1);
     card.serve(CardRequest::Write { offset: 0, data: &[2; 512] }).unwrap();
@@ -98,7 +98,7 @@ fn a_torn_sector_is_finer_than_a_page() {
 }
 
 #[test]
-fn nothing_is_under_way_when_all_is_done() {
+fn completed_requests_are_not_torn() {
     let mut card = card(&[]);
     write(&mut card, 0, 1);
     for (fault, reason) in [("torn-sector", "no write"), ("half-merge", "no merge")] {
@@ -110,8 +110,8 @@ fn nothing_is_under_way_when_all_is_done() {
 }
 
 #[test]
-fn an_interrupted_upper_page_destroys_its_lower_one() {
-    // The fifth page of an erase block is an upper one; its lower one is the second.
+fn an_interrupted_upper_page_destroys_its_lower_page() {
+    // The fifth page of an erase block is an upper page; its lower page is the second.
     let mut card = card(&[]);
     for page in 0..5 {
         write(&mut card, page, 1);
@@ -124,7 +124,7 @@ fn an_interrupted_upper_page_destroys_its_lower_one() {
 }
 
 #[test]
-fn a_lower_page_and_cells_of_one_bit_destroy_nothing() {
+fn lower_pages_and_single_bit_cells_destroy_nothing() {
     for (cell, pages, reason) in [("mlc", 4, "no upper page"), ("slc", 5, "cells of one bit")] {
         let cell = format!("spare_units = 4\ncell = \"{cell}\"");
         let mut card = card(&[("spare_units = 4", &cell)]);
@@ -138,7 +138,7 @@ fn a_lower_page_and_cells_of_one_bit_destroy_nothing() {
 }
 
 #[test]
-fn a_rollback_undoes_what_was_flushed_within_its_time() {
+fn a_rollback_undoes_flushed_data_within_its_time() {
     let mut card = card(&[("program_ns = 700", "program_ns = 100_000_000")]);
     for (page, value) in [(0, 1), (1, 2), (2, 3), (1, 4), (3, 5)] {
         write(&mut card, page, value);
@@ -152,7 +152,7 @@ fn a_rollback_undoes_what_was_flushed_within_its_time() {
 
 #[test]
 fn without_history_nothing_is_rolled_back() {
-    let mut card = Card::new(&small_but(&[]).unwrap());
+    let mut card = Card::new(&small_with(&[]).unwrap());
     write(&mut card, 0, 1);
     let report = cut(&mut card, 1, CutMoment::Now, "rollback");
     assert!(report.absent[0].reason.contains("history"));
@@ -160,14 +160,14 @@ fn without_history_nothing_is_rolled_back() {
 }
 
 #[test]
-fn a_half_merge_leaves_a_unit_half_empty() {
+fn a_half_merge_leaves_a_block_half_empty() {
     let block = ("kind = \"page-mapped\"", "kind = \"block-mapped\"\nopen_units = 1");
     let mut card = card(&[block]);
     for page in 0..32 {
         write(&mut card, page, 1);
     }
     write(&mut card, 15, 2);
-    // Another unit is opened, so that the first must be merged.
+    // Opening another erase block forces a merge of the first.
     write(&mut card, 31, 2);
     let report = cut(&mut card, 1, CutMoment::DuringLast, "half-merge");
     let lost = report.count(FaultClass::HalfMerge);
@@ -177,7 +177,7 @@ fn a_half_merge_leaves_a_unit_half_empty() {
 }
 
 #[test]
-fn a_cut_soon_after_a_write_can_destroy_a_unit_or_the_card() {
+fn a_power_cut_soon_after_a_write_can_destroy_a_block_or_the_card() {
     let (mut units, mut cards) = (0, 0);
     for seed in 0..40 {
         let mut card = card(&[]);
@@ -206,7 +206,7 @@ fn after_the_window_nothing_is_lost() {
 }
 
 #[test]
-fn a_weak_page_is_read_so_often_and_no_more() {
+fn a_weak_page_can_be_read_a_limited_number_of_times() {
     let mut card = card(&[]);
     write(&mut card, 0, 1);
     write(&mut card, 1, 2);
@@ -219,12 +219,12 @@ fn a_weak_page_is_read_so_often_and_no_more() {
 }
 
 #[test]
-fn what_was_discarded_comes_back_old_or_garbled() {
+fn discarded_data_returns_old_or_corrupted() {
     let mut card = card(&[("granularity = \"4KiB\"", "granularity = \"8KiB\"")]);
     for value in [1, 2] {
         (0..64).for_each(|page| write(&mut card, page, value));
     }
-    // The first and the last page are only marked.
+    // The first and the last page are only marked as zeros.
     card.serve(CardRequest::Discard { offset: 4096, length: 62 * 4096 }).unwrap();
     card.serve(CardRequest::Flush).unwrap();
     assert!(first_bytes(&card, 1..63).iter().all(|&byte| byte == Some(0)));
@@ -236,7 +236,7 @@ fn what_was_discarded_comes_back_old_or_garbled() {
 }
 
 #[test]
-fn a_brick_answers_nothing_ever_again() {
+fn a_bricked_card_never_responds_again() {
     let mut card = card(&[]);
     write(&mut card, 0, 1);
     let report = cut(&mut card, 1, CutMoment::Now, "brick");
@@ -249,7 +249,7 @@ fn a_brick_answers_nothing_ever_again() {
 }
 
 #[test]
-fn a_fault_does_not_change_what_the_others_do() {
+fn a_fault_does_not_change_the_effects_of_others() {
     let cached = [("[discard]", "[cache]\nbytes = \"64KiB\"\n[discard]")];
     let lost = |fault: &str| {
         let mut card = card(&cached);
@@ -261,7 +261,7 @@ fn a_fault_does_not_change_what_the_others_do() {
 }
 
 #[test]
-fn a_report_is_written_and_read_as_json() {
+fn a_report_survives_serialization() {
     let (_, report) = torn(&[], 3, Some("half-merge"));
     let json = serde_json::to_string(&report).unwrap();
     assert!(json.contains("\"class\":\"half-merge\""), "{json}");

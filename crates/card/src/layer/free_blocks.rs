@@ -1,8 +1,8 @@
-//! The erase blocks that hold nothing, least worn first: dynamic wear levelling.
+//! The free erase blocks, least worn first: dynamic wear leveling.
 //!
-//! A unit is erased when it is taken, not when it is given back, unless its owner has erased it by
-//! then. Limits: by themselves these units level the wear only among those that come back; units
-//! whose data never changes are the concern of static wear levelling.
+//! A block is erased when it is taken, unless its owner has erased it already. Limit: dynamic wear
+//! leveling only evens out blocks that are reused; blocks with static data need static wear
+//! leveling.
 
 use std::collections::BTreeSet;
 
@@ -17,38 +17,37 @@ pub struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// The first `count` units of a card that was never used.
+    /// The first `count` blocks of a new card.
     pub fn all(count: u32) -> Self {
         Self::of(0..count)
     }
 
-    /// These units of a card that was never used.
+    /// These blocks of a new card.
     pub fn of(units: impl Iterator<Item = u32>) -> Self {
         Self { by_wear: units.map(|unit| (0, unit)).collect() }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.by_wear.len()
     }
 
-    /// How often the most worn of them was erased.
+    /// Erase count of the most worn free block.
     pub fn most_erases(&self) -> Option<u32> {
         self.by_wear.last().map(|&(erases, _)| erases)
     }
 
-    /// Gives a unit back.
+    /// Returns a block.
     pub fn put(&mut self, nand: &Nand, unit: u32) {
         let new = self.by_wear.insert((nand.erases_of(unit), unit));
         assert!(new, "unit {unit} is given back twice");
     }
 
-    /// Takes the least worn unit and erases it where that is needed.
+    /// Takes the least worn block and erases it if necessary.
     pub fn take(&mut self, nand: &mut Nand) -> u32 {
         Self::prepared(nand, self.by_wear.pop_first())
     }
 
-    /// Takes the most worn unit, for what will stay in it, and erases it where that is needed.
+    /// Takes the most worn block, for static data, and erases it if necessary.
     pub fn take_most_worn(&mut self, nand: &mut Nand) -> u32 {
         Self::prepared(nand, self.by_wear.pop_last())
     }

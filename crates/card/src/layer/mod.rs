@@ -1,8 +1,8 @@
-//! Translation layers: how logical pages are kept in pages that cannot be written over.
+//! Translation layers: map logical pages to physical pages that cannot be overwritten.
 //!
-//! A layer decides which NAND operations a page costs; the [`Nand`] counts them and knows how long
-//! they take. The unit of a layer is the mapped unit of the card model, called page; smaller writes
-//! arrive as `whole == false` and cost the reading of the old page first.
+//! A layer decides which NAND operations a request needs; the [`Nand`] counts and schedules them. A
+//! page is the mapped unit of the card model. A partial write arrives as `whole == false` and costs
+//! reading the old page first.
 
 mod block_mapped;
 mod free_blocks;
@@ -27,20 +27,19 @@ use crate::model::{CardModel, LayerKind};
 use crate::nand::Nand;
 use zone::Zone;
 
-/// A page that is written.
+/// The write of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageWrite {
-    /// Which.
     pub logical_page: u32,
-    /// Whether all of it is written.
+    /// Whether the whole page is written.
     pub whole: bool,
-    /// The size of the request that it belongs to, in bytes. What comes from a cache is a request
-    /// of its own for each run of adjoining pages.
+    /// Size of the request in bytes. Data written back from a cache counts as one request per run of
+    /// adjacent pages.
     pub request_bytes: u64,
 }
 
 impl PageWrite {
-    /// A request that writes just this page, wholly.
+    /// A request that writes exactly one whole page.
     pub fn whole(logical_page: u32, page_bytes: u64) -> Self {
         Self { logical_page, whole: true, request_bytes: page_bytes }
     }
@@ -48,50 +47,47 @@ impl PageWrite {
 
 /// A translation layer over a [`Nand`].
 ///
-/// The content of a page that is written was loaded into the NAND's register before
-/// ([`Nand::load`]); the layer programs it exactly once, before it copies anything behind it.
+/// The content of a written page is loaded with [`Nand::load`] before the call; the layer programs
+/// it exactly once, before it copies anything after it.
 pub trait TranslationLayer: std::fmt::Debug + Send {
-    /// Writes a page, wholly or in part.
+    /// Writes a page, completely or partly.
     fn write(&mut self, nand: &mut Nand, write: PageWrite);
 
-    /// What was written so far must be in the NAND: the end of a request, or of the writing back of
-    /// a cache.
+    /// Ends a request or a write-back of the cache: everything written so far must be in the NAND.
     fn settle(&mut self, nand: &mut Nand) {
         nand.close_write_unit();
     }
 
-    /// Forgets the pages of a range, as far as the layer can.
+    /// Unmaps the pages of a range as far as the layer can.
     fn discard(&mut self, nand: &mut Nand, logical_pages: Range<u32>);
 
-    /// Where a page is; `None` when it was never written, or discarded.
+    /// The physical page of a logical page; `None` if it was never written or was discarded.
     fn locate(&self, nand: &Nand, logical_page: u32) -> Option<u32>;
 
-    /// Does one piece of the work that can wait for idle time; `false` when there is none.
+    /// Performs one piece of background work; `false` if there is none.
     fn work_in_background(&mut self, _nand: &mut Nand) -> bool {
         false
     }
 
-    /// What it has counted.
     fn counters(&self) -> LayerCounters;
 
-    /// Reads a page, and returns where it is. A page that is nowhere takes no time.
+    /// Reads a page and returns its physical page. Reading an unmapped page takes no time.
     fn read(&mut self, nand: &mut Nand, logical_page: u32) -> Option<u32> {
         let page = self.locate(nand, logical_page)?;
-        let held = nand.logical_page(page);
-        assert_eq!(held, Some(logical_page), "the layer lost track of a page");
+        let stored = nand.logical_page(page);
+        assert_eq!(stored, Some(logical_page), "the layer lost track of a page");
         nand.read(page);
         Some(page)
     }
 }
 
-/// The layer of a card, and the zone at its start where the card has one.
+/// The layer of a card, with the zone at its start if the card has one.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Layer {
     zone: Option<Zone>,
     main: Main,
 }
 
-/// The kinds of layer.
 #[derive(Debug, Serialize, Deserialize)]
 enum Main {
     BlockMapped(BlockMapped),
@@ -101,7 +97,7 @@ enum Main {
 }
 
 impl Layer {
-    /// The layer that a model asks for.
+    /// Creates the layer of a model.
     pub fn new(model: &CardModel) -> Self {
         let mut units: Vec<u32> = model.good_units().collect();
         let zone = model.zone.as_ref().map(|zone| Zone::new(model, zone, &mut units));
@@ -122,7 +118,7 @@ impl Layer {
     }
 }
 
-/// Calls a method of whichever layer it is.
+/// Calls a method of the actual layer.
 macro_rules! of_each {
     ($main:expr, $layer:ident => $call:expr) => {
         match $main {

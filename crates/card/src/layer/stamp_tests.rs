@@ -1,19 +1,19 @@
-//! Every layer against a plain table: a page is always where its last write went, and what was
-//! never written, or discarded, is nowhere.
+//! Compares every layer with a plain table: a page is at its last write, and unwritten or discarded
+//! pages are unmapped.
 
 use std::collections::HashMap;
 
 use proptest::prelude::*;
 
 use super::{Layer, PageWrite, TranslationLayer};
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 use crate::nand::Nand;
 use crate::nand::contents::{PageContent, RetentionPolicy};
 
 const PAGES: u32 = 256;
 const PAGE_BYTES: u64 = 4096;
 
-/// Each kind of layer with each of its options, and with the fewest spare units that it can have.
+/// Each kind of layer with each of its options, with the fewest spare blocks allowed.
 const LAYERS: [(&str, u32); 16] = [
     ("page-mapped", 2),
     ("page-mapped\"\ncollection = \"cost-benefit", 3),
@@ -52,11 +52,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A layer on its flash, and what each page must hold.
+/// A layer with its flash, and the expected content of each page.
 struct Stamped {
     layer: Layer,
     nand: Nand,
-    /// The number of the write that wrote a page last.
+    /// The number of the last write of each page.
     latest: HashMap<u32, u64>,
     writes: u64,
 }
@@ -76,7 +76,7 @@ impl Stamped {
             ("kind = \"page-mapped\"", kind.as_str()),
             ("spare_units = 4", spare.as_str()),
         ];
-        let model = small_but(&changes).unwrap();
+        let model = small_with(&changes).unwrap();
         Self {
             layer: Layer::new(&model),
             nand: Nand::new(&model, RetentionPolicy::InMemory),
@@ -97,7 +97,7 @@ impl Stamped {
         match *step {
             Step::Write { page, whole } => self.write(page, whole, PAGE_BYTES),
             Step::Parts { page, count } => {
-                // Four parts a page, each a request of its own.
+                // Four parts per page, each a separate request.
                 for part in page * 4..(page * 4 + count).min(PAGES * 4) {
                     self.write(part / 4, false, PAGE_BYTES / 4);
                     self.layer.settle(&mut self.nand);
@@ -112,7 +112,7 @@ impl Stamped {
                 let pages = page..(page + count).min(PAGES);
                 self.layer.discard(&mut self.nand, pages.clone());
                 for page in pages {
-                    // A layer may keep what it cannot forget.
+                    // A layer may keep what it cannot unmap.
                     if self.layer.locate(&self.nand, page).is_none() {
                         self.latest.remove(&page);
                     }
@@ -128,9 +128,9 @@ impl Stamped {
     fn check(&self) {
         for page in 0..PAGES {
             let at = self.layer.locate(&self.nand, page);
-            let held = at.and_then(|at| self.nand.logical_page(at));
+            let stored = at.and_then(|at| self.nand.logical_page(at));
             let write = self.latest.get(&page);
-            assert_eq!(held, write.map(|_| page));
+            assert_eq!(stored, write.map(|_| page));
             let content = at.map(|at| self.nand.content(at));
             assert_eq!(content, write.map(|&write| content_of(write)), "page {page}");
         }
@@ -141,7 +141,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_page_is_where_its_last_write_went(
+        fn a_page_is_at_its_last_write(
         kind in 0..LAYERS.len(),
         more_spare in 0..3_u32,
         zone in any::<bool>(),
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-/// What a read of a page takes beyond nothing at all.
+/// The time of reading a page.
 fn read_ns(stamped: &mut Stamped, page: u32) -> u64 {
     let start_ns = stamped.nand.finished_ns();
     stamped.nand.begin(start_ns);
@@ -165,7 +165,7 @@ fn read_ns(stamped: &mut Stamped, page: u32) -> u64 {
 }
 
 #[test]
-fn pages_never_written_or_discarded_take_no_time_to_read() {
+fn unwritten_and_discarded_pages_take_no_time_to_read() {
     for (kind, spare) in LAYERS {
         for zone in [false, true] {
             let mut stamped = Stamped::new(kind, spare, zone);
@@ -176,7 +176,7 @@ fn pages_never_written_or_discarded_take_no_time_to_read() {
             assert!(read_ns(&mut stamped, 5) >= 50, "{kind}");
             stamped.play(&Step::Discard { page: 0, count: PAGES });
             assert_eq!(read_ns(&mut stamped, 5), 0, "{kind}");
-            // The neighbours of a page that is written again stay as they are.
+            // Rewriting a page must not affect its neighbors.
             stamped.play(&Step::Write { page: 5, whole: true });
             stamped.play(&Step::Run { page: 64, count: 64 });
             assert!(read_ns(&mut stamped, 5) >= 50, "{kind}");

@@ -1,10 +1,9 @@
-//! The specially mapped zone at the start of a card, where a file allocation table is.
+//! The specially mapped zone at the start of a card, for a file allocation table.
 //!
-//! Many cards keep their first one or two erase blocks so that small writes in any order are cheap
-//! there, as the table needs it, whatever the rest of the card can do: here they are page-mapped
-//! over units of their own, with spare ones of their own. No unit is open or closed in it, and
-//! reads take longer by `extra_read_ns` a page. Limits: nothing is collected in idle time; wear
-//! is levelled within the zone only.
+//! On many cards the first one or two erase blocks accept small random writes cheaply, as the table
+//! requires, whatever the rest of the card does: here they are page-mapped over their own erase
+//! blocks and spare blocks. No blocks are opened or closed in the zone, and reads take `extra_read_ns`
+//! longer per page. Limits: nothing is collected in idle time; wear is leveled within the zone only.
 //! Sources: flashbench's README, `--find-fat`; Arnd Bergmann, "Optimizing Linux with cheap flash
 //! drives" (LWN, 2011).
 
@@ -17,7 +16,6 @@ use crate::counters::LayerCounters;
 use crate::model::{CardModel, LayerKind, LayerModel, ZoneModel};
 use crate::nand::Nand;
 
-/// The zone at the start of a card.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Zone {
     layer: PageMapped,
@@ -26,7 +24,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone of a card that was never used; takes its erase blocks from the end of `units`.
+    /// The zone of a new card; takes its erase blocks from the end of `units`.
     pub fn new(model: &CardModel, zone: &ZoneModel, units: &mut Vec<u32>) -> Self {
         let rest = units.len() - (zone.units + zone.spare_units) as usize;
         let own = units.split_off(rest);
@@ -49,7 +47,7 @@ impl Zone {
             jump_ns: 0,
             switch_ns: 0,
         };
-        // As many units in all, so that their numbers stay the same.
+        // The total stays the same, so that block numbers do not change.
         let pslc = within.nand.pslc.take();
         within.nand.spare_units += pslc.map_or(0, |pslc| pslc.units);
         Self {
@@ -59,12 +57,12 @@ impl Zone {
         }
     }
 
-    /// The first logical page behind it.
+    /// The first logical page after the zone.
     pub fn end(&self) -> u32 {
         self.end
     }
 
-    /// What the zone has counted, and what the rest of the card has.
+    /// Adds the zone's counters to those of the rest of the card.
     pub fn add_to(&self, mut counters: LayerCounters) -> LayerCounters {
         let own = self.layer.counters();
         counters.garbage_collections += own.garbage_collections;
@@ -88,7 +86,7 @@ impl Zone {
         self.layer.locate(nand, logical_page)
     }
 
-    /// Reads a page, and returns where it is.
+    /// Reads a page and returns its physical page.
     pub fn read(&mut self, nand: &mut Nand, logical_page: u32) -> Option<u32> {
         let page = self.layer.read(nand, logical_page)?;
         nand.wait(self.extra_read_ns);
@@ -100,14 +98,14 @@ impl Zone {
 mod tests {
     use super::super::Layer;
     use super::*;
-    use crate::model::tests::small_but;
+    use crate::model::tests::small_with;
     use crate::nand::contents::RetentionPolicy;
 
     const UNIT: u32 = 16;
 
-    /// One open erase block, and three units of zone.
+    /// One open erase block, and a zone of three blocks.
     fn card() -> (Layer, Nand) {
-        let model = small_but(&[
+        let model = small_with(&[
             ("kind = \"page-mapped\"", "kind = \"block-mapped\"\nopen_units = 1"),
             ("[discard]", "[zone]\nunits = 3\nspare_units = 2\nextra_read_ns = 25\n[discard]"),
         ]);
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_zone_no_unit_is_open_or_closed() {
+    fn no_blocks_are_opened_or_closed_in_the_zone() {
         let (mut layer, mut nand) = card();
         for page in 0..16 * UNIT {
             write(&mut layer, &mut nand, page);

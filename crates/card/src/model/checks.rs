@@ -1,36 +1,36 @@
-//! Which card models can be: the limits of sizes, counts and times.
+//! Validates card models: limits of sizes, counts and times.
 //!
-//! Whatever passes here can be simulated without an arithmetic overflow and without running out of
-//! free erase blocks; the layers rely on it.
+//! A model that passes can be simulated without arithmetic overflow and without running out of free
+//! erase blocks; the layers rely on that.
 
 use flashfit_device::Bytes;
 
 use super::{CardModel, LayerKind, PslcModel};
 
-/// Keeps the simulator's own tables (about 8 bytes a page) within reason.
+/// Bounds the memory of the simulator's tables (about 8 bytes per page).
 const MAX_PAGES: u64 = 1 << 30;
 const MAX_PARALLEL: u32 = 64;
-/// A hundred times as long; more is a stall.
+/// Noise beyond a factor of 100 is modeled as a stall.
 const MAX_JITTER: u32 = 100_000;
-/// What SATA's native command queueing, eMMC 5.1 and SD's application class A2 have at most.
+/// The maximum of SATA NCQ, eMMC 5.1 and SD application class A2.
 const MAX_DEPTH: u32 = 32;
-/// One minute: longer is a unit mistaken.
+/// One minute; larger values are probably in a wrong unit.
 const MAX_TIME_NS: u64 = 60_000_000_000;
 const MIN_BYTES_PER_SECOND: u64 = 1000;
 const MAX_BYTES_PER_SECOND: u64 = 1_000_000_000_000;
-/// What the kernel's discard granularity can express.
+/// The maximum that the kernel's discard granularity can express.
 const MAX_GRANULARITY: u64 = 1 << 31;
-/// A page-mapped layer collects garbage into one unit while another is still to be reclaimed.
+/// A page-mapped layer collects into one free block while another one is being reclaimed.
 const MIN_SPARE_PAGE_MAPPED: u32 = 2;
-/// A log for small writes is collected into one unit.
+/// A log for small writes is collected into one block.
 const LOG_SPARE_UNITS: u32 = 1;
-/// Chunks are brought together in one unit while another is free, and some unit that is not open
-/// must have more slots than there is data for.
+/// Chunks are consolidated into one block while another one is free, and a closed block must have
+/// more slots than there is data for.
 const UPDATE_LOG_SPARE_UNITS: u32 = 2;
 const RANDOM: &str = "layer.open_units_random";
 const RANDOM_PAGES: &str = "layer.random_pages";
 
-/// A key and why its value cannot be.
+/// A key with the reason why its value is invalid.
 #[derive(Debug)]
 pub struct InvalidKey {
     pub key: &'static str,
@@ -43,7 +43,6 @@ fn require(holds: bool, key: &'static str, reason: impl FnOnce() -> String) -> C
     if holds { Ok(()) } else { Err(InvalidKey { key, reason: reason() }) }
 }
 
-/// Checks a whole model.
 pub fn check(model: &CardModel) -> Checked {
     names(model)?;
     sizes(model)?;
@@ -78,8 +77,8 @@ fn sizes(model: &CardModel) -> Checked {
         return Err(InvalidKey { key: "nand.page", reason: "is too large".to_owned() });
     };
     map_unit(model, write_unit)?;
-    multiple("nand.erase_unit", model.nand.erase_unit.0, stripe, "write units of all dies")?;
-    multiple("capacity", model.capacity.0, model.nand.erase_unit.0, "erase units")
+    multiple("nand.erase_unit", model.nand.erase_unit.0, stripe, "write units across all dies")?;
+    multiple("capacity", model.capacity.0, model.nand.erase_unit.0, "erase blocks")
 }
 
 fn map_unit(model: &CardModel, write_unit: u64) -> Checked {
@@ -100,7 +99,7 @@ fn multiple(key: &'static str, value: u64, of: u64, what: &str) -> Checked {
 fn counts(model: &CardModel) -> Checked {
     let nand = &model.nand;
     require(nand.spare_units > 0, "nand.spare_units", || {
-        "a card needs spare erase units to write into".to_owned()
+        "a card needs spare erase blocks to write to".to_owned()
     })?;
     let pslc = nand.pslc.as_ref().map_or(0, |pslc| u64::from(pslc.units));
     let extra = u64::from(nand.spare_units) + u64::from(nand.factory_bad_units) + pslc;
@@ -154,7 +153,7 @@ fn layer(model: &CardModel) -> Checked {
         (layer.open_units_random.is_some(), !mapped_by_page && !has_chunks, RANDOM),
         (layer.random_pages.is_some(), !mapped_by_page && !has_chunks, RANDOM_PAGES),
     ] {
-        require(wanted || !given, key, || "means nothing to a layer of this kind".to_owned())?;
+        require(wanted || !given, key, || "does not apply to this kind of layer".to_owned())?;
     }
     chunk(model)?;
     for (given, key) in [
@@ -163,7 +162,7 @@ fn layer(model: &CardModel) -> Checked {
         (layer.collection.is_some(), "layer.collection"),
         (layer.wear_spread.is_some(), "layer.wear_spread"),
     ] {
-        require(mapped_by_page || !given, key, || "is for page-mapped layers only".to_owned())?;
+        require(mapped_by_page || !given, key, || "applies only to page-mapped layers".to_owned())?;
     }
     require(mapped_by_page || model.nand.pslc.is_none(), "nand.pslc", || {
         "only a page-mapped layer can use a pSLC area".to_owned()
@@ -180,14 +179,14 @@ fn pslc_units(model: &CardModel) -> Checked {
     let write_units = model.erase_unit_bytes() / model.write_unit_bytes();
     let bits = model.nand.cell.bits();
     require(write_units >= u64::from(bits), "nand.erase_unit", || {
-        format!("with one bit per cell instead of {bits} it would not hold a write unit")
+        format!("with one bit per cell instead of {bits}, it is smaller than a write unit")
     })
 }
 
-/// A key that a layer of this kind must have, and no other may.
+/// Requires a key for this kind of layer, or rejects it.
 fn belongs(given: bool, wanted: bool, key: &'static str) -> Checked {
-    require(given || !wanted, key, || "is missing for a layer of this kind".to_owned())?;
-    require(wanted || !given, key, || "means nothing to a layer of this kind".to_owned())
+    require(given || !wanted, key, || "is required for this kind of layer".to_owned())?;
+    require(wanted || !given, key, || "does not apply to this kind of layer".to_owned())
 }
 
 fn chunk(model: &CardModel) -> Checked {
@@ -196,7 +195,7 @@ fn chunk(model: &CardModel) -> Checked {
     }
     let (chunk, erase_unit) = (model.chunk_bytes(), model.erase_unit_bytes());
     let stripe = model.write_unit_bytes() * u64::from(model.nand.dies);
-    multiple("layer.chunk", chunk, stripe, "write units of all dies")?;
+    multiple("layer.chunk", chunk, stripe, "write units across all dies")?;
     require(erase_unit % chunk == 0, "layer.chunk", || {
         format!("{chunk} bytes do not divide the erase unit of {erase_unit} bytes")
     })
@@ -208,7 +207,7 @@ fn open_units(model: &CardModel) -> Checked {
     require(model.layer.random_pages != Some(0), RANDOM_PAGES, || "is zero".to_owned())?;
     let random = model.layer.open_units_random;
     require(random.is_none_or(|random| random <= open), RANDOM, || {
-        format!("is more than the {open} that can be open at all")
+        format!("exceeds the {open} open erase blocks")
     })
 }
 
@@ -217,7 +216,7 @@ fn spare_units(model: &CardModel) -> Checked {
     let zone = model.zone.as_ref();
     if let Some(zone) = zone {
         require(zone.units > 0 && zone.units < model.capacity_units(), "zone.units", || {
-            "must be at least 1 and leave some of the card".to_owned()
+            "must be at least 1 and smaller than the card".to_owned()
         })?;
         require(zone.spare_units >= MIN_SPARE_PAGE_MAPPED, "zone.spare_units", || {
             format!("a page-mapped zone needs at least {MIN_SPARE_PAGE_MAPPED}")
@@ -238,7 +237,7 @@ fn spare_units(model: &CardModel) -> Checked {
         None => u64::from(MIN_SPARE_PAGE_MAPPED) + u64::from(model.map_units()),
     };
     require(needed + zone <= spare, "nand.spare_units", || {
-        format!("a card like this needs at least {} spare erase units", needed + zone)
+        format!("this card needs at least {} spare erase blocks", needed + zone)
     })
 }
 
@@ -251,7 +250,7 @@ fn optional_parts(model: &CardModel) -> Checked {
         })?;
         let unit = Bytes(model.map_unit_bytes());
         require(!cache.undeclared || cache.bytes == unit, "cache.bytes", || {
-            format!("a buffer that is not declared holds one mapped unit of {unit}")
+            format!("an undeclared buffer must be one mapped unit of {unit}")
         })?;
     }
     if let Some(discard) = &model.discard {
@@ -279,14 +278,14 @@ fn noise(model: &CardModel) -> Checked {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::tests::small_but;
+    use crate::model::tests::small_with;
 
     const BLOCK: (&str, &str) =
         ("kind = \"page-mapped\"", "kind = \"block-mapped\"\nopen_units = 3");
 
-    /// Every change must be refused, with this key in the message.
-    fn refused(changes: &[(&str, &str)], key: &str) {
-        let text = small_but(changes).unwrap_err().to_string();
+    /// The change must be rejected with this key in the message.
+    fn assert_rejected(changes: &[(&str, &str)], key: &str) {
+        let text = small_with(changes).unwrap_err().to_string();
         assert!(
             text.starts_with("test.toml: line ") && text.contains(&format!(": {key}: ")),
             "{text}"
@@ -294,43 +293,46 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_do_not_fit_each_other() {
-        refused(&[("sector_bytes = 512", "sector_bytes = 1024")], "sector_bytes");
-        refused(&[("page = \"4KiB\"", "page = 0")], "nand.page");
-        refused(&[("page = \"4KiB\"", "page = 700")], "nand.page");
-        refused(&[("erase_unit = \"64KiB\"", "erase_unit = \"0\"")], "nand.erase_unit");
-        refused(&[("erase_unit = \"64KiB\"", "erase_unit = \"66KiB\"")], "nand.erase_unit");
-        refused(&[("capacity = \"1MiB\"", "capacity = \"0\"")], "capacity");
-        refused(&[("capacity = \"1MiB\"", "capacity = \"1000KiB\"")], "capacity");
+    fn inconsistent_sizes_are_rejected() {
+        assert_rejected(&[("sector_bytes = 512", "sector_bytes = 1024")], "sector_bytes");
+        assert_rejected(&[("page = \"4KiB\"", "page = 0")], "nand.page");
+        assert_rejected(&[("page = \"4KiB\"", "page = 700")], "nand.page");
+        assert_rejected(&[("erase_unit = \"64KiB\"", "erase_unit = \"0\"")], "nand.erase_unit");
+        assert_rejected(&[("erase_unit = \"64KiB\"", "erase_unit = \"66KiB\"")], "nand.erase_unit");
+        assert_rejected(&[("capacity = \"1MiB\"", "capacity = \"0\"")], "capacity");
+        assert_rejected(&[("capacity = \"1MiB\"", "capacity = \"1000KiB\"")], "capacity");
     }
 
     #[test]
-    fn absurd_counts_and_times() {
-        refused(&[("spare_units = 4", "spare_units = 0")], "nand.spare_units");
-        refused(&[("spare_units = 4", "spare_units = 1")], "nand.spare_units");
-        refused(&[("spare_units = 4", "spare_units = 4294967295")], "nand.page");
-        refused(&[("capacity = \"1MiB\"", "capacity = \"15000P\"")], "nand.page");
-        refused(&[("endurance_cycles = 1000", "endurance_cycles = 0")], "nand.endurance_cycles");
-        refused(&[("read_ns = 50", "read_ns = 60_000_000_001")], "nand.read_ns");
+    fn absurd_counts_and_times_are_rejected() {
+        assert_rejected(&[("spare_units = 4", "spare_units = 0")], "nand.spare_units");
+        assert_rejected(&[("spare_units = 4", "spare_units = 1")], "nand.spare_units");
+        assert_rejected(&[("spare_units = 4", "spare_units = 4294967295")], "nand.page");
+        assert_rejected(&[("capacity = \"1MiB\"", "capacity = \"15000P\"")], "nand.page");
+        assert_rejected(
+            &[("endurance_cycles = 1000", "endurance_cycles = 0")],
+            "nand.endurance_cycles",
+        );
+        assert_rejected(&[("read_ns = 50", "read_ns = 60_000_000_001")], "nand.read_ns");
         let layer = "kind = \"page-mapped\"";
         let slow = "kind = \"page-mapped\"\nlookup_ns = 60_000_000_001";
-        refused(&[(layer, slow)], "layer.lookup_ns");
+        assert_rejected(&[(layer, slow)], "layer.lookup_ns");
         let rate = "bytes_per_second = 1_000_000_000";
-        refused(&[(rate, "bytes_per_second = 0")], "bus.bytes_per_second");
+        assert_rejected(&[(rate, "bytes_per_second = 0")], "bus.bytes_per_second");
     }
 
     #[test]
-    fn layers_and_their_open_units() {
-        assert!(small_but(&[BLOCK]).is_ok());
-        refused(&[BLOCK, ("spare_units = 4", "spare_units = 3")], "nand.spare_units");
-        refused(&[BLOCK, ("open_units = 3", "open_units = 0")], "layer.open_units");
-        refused(&[BLOCK, ("open_units = 3", "")], "layer.open_units");
+    fn layers_require_their_open_blocks() {
+        assert!(small_with(&[BLOCK]).is_ok());
+        assert_rejected(&[BLOCK, ("spare_units = 4", "spare_units = 3")], "nand.spare_units");
+        assert_rejected(&[BLOCK, ("open_units = 3", "open_units = 0")], "layer.open_units");
+        assert_rejected(&[BLOCK, ("open_units = 3", "")], "layer.open_units");
         let page = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nopen_units = 3");
-        refused(&[page], "layer.open_units");
+        assert_rejected(&[page], "layer.open_units");
     }
 
     #[test]
-    fn layers_with_logs_and_chunks() {
+    fn layers_require_their_logs_and_chunks() {
         let log = "open_units = 1\nlog_units = 1\nlog_request = \"4KiB\"";
         let kind = |kind: &str, more: &str| format!("kind = \"{kind}\"\n{log}\n{more}");
         for (text, key) in [
@@ -352,31 +354,31 @@ mod tests {
         ] {
             let changes = [("kind = \"page-mapped\"", text.as_str())];
             if key.is_empty() {
-                assert!(small_but(&changes).is_ok(), "{text}");
+                assert!(small_with(&changes).is_ok(), "{text}");
             } else {
-                refused(&changes, key);
+                assert_rejected(&changes, key);
             }
         }
         let text = kind("update-log", "chunk = \"32KiB\"");
         let five = [("kind = \"page-mapped\"", text.as_str()), ("units = 4", "units = 5")];
-        assert_eq!(small_but(&five).unwrap().chunks_per_unit(), 2);
+        assert_eq!(small_with(&five).unwrap().chunks_per_unit(), 2);
     }
 
     #[test]
-    fn caches_discards_and_queues() {
+    fn invalid_caches_discards_and_queues_are_rejected() {
         let with = |section: &'static str| [("[discard]", section)];
-        refused(&with("[cache]\nbytes = 0\n[discard]"), "cache.bytes");
-        refused(&with("[cache]\nbytes = \"2MiB\"\n[discard]"), "cache.bytes");
-        refused(&with("[queue]\ndepth = 33\n[discard]"), "queue.depth");
+        assert_rejected(&with("[cache]\nbytes = 0\n[discard]"), "cache.bytes");
+        assert_rejected(&with("[cache]\nbytes = \"2MiB\"\n[discard]"), "cache.bytes");
+        assert_rejected(&with("[queue]\ndepth = 33\n[discard]"), "queue.depth");
         let granularity = "granularity = \"4KiB\"";
-        refused(&[(granularity, "granularity = 700")], "discard.granularity");
-        refused(&[(granularity, "granularity = \"2MiB\"")], "discard.granularity");
+        assert_rejected(&[(granularity, "granularity = 700")], "discard.granularity");
+        assert_rejected(&[(granularity, "granularity = \"2MiB\"")], "discard.granularity");
     }
 
     #[test]
-    fn an_erase_unit_need_not_be_a_power_of_two() {
+    fn an_erase_block_need_not_be_a_power_of_two() {
         let changes =
             [("erase_unit = \"64KiB\"", "erase_unit = \"48KiB\""), ("\"1MiB\"", "\"960KiB\"")];
-        assert_eq!(small_but(&changes).unwrap().pages_per_unit(), 12);
+        assert_eq!(small_with(&changes).unwrap().pages_per_unit(), 12);
     }
 }

@@ -1,15 +1,14 @@
-//! The card model: what a card file says.
+//! The card model: the parsed content of a card file (TOML).
 //!
-//! The file is TOML. A model says how a card is built (NAND, bus, translation layer, cache), never
-//! how a particular workload runs on it. The sections of the file are the modules [`nand`],
-//! [`layer`] and [`front`]. Limits: one kind of NAND per card, with a part of it used with one bit
-//! per cell.
+//! A model describes how a card is built (NAND, bus, translation layer, cache), never how a
+//! particular workload performs. The sections of the file are in [`nand`], [`layer`] and [`front`].
+//! Limit: one kind of NAND per card, part of which may be used as pSLC.
 
 mod checks;
 pub mod front;
 pub mod layer;
+mod line_number;
 pub mod nand;
-mod place;
 
 use flashfit_catalog::Origin;
 use flashfit_device::Bytes;
@@ -23,78 +22,64 @@ pub use front::{
 pub use layer::{Collection, LayerKind, LayerModel, ZoneModel};
 pub use nand::{CellType, NandModel, PslcModel};
 
-/// What an entry of a page-mapped layer's map takes.
+/// Size of an entry in a page-mapped layer's map.
 const MAP_ENTRY_BYTES: u64 = 4;
-/// Erase blocks that the map has beyond what its current pieces fill.
+/// Erase blocks for the map in addition to its current pieces.
 const MAP_SPARE_UNITS: u32 = 2;
 
-/// The parameters of a simulated card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardModel {
-    /// The name by which it is called; in the catalog, the file's name without its ending.
+    /// In the catalog, the file name without extension.
     pub name: String,
-    /// One line on what it is.
+    /// One line for people.
     pub title: String,
-    /// Where its figures come from.
+    /// Source of the parameters.
     pub source: String,
-    /// The published table of a real card that it is checked against, by its name in
-    /// `catalog/published/`.
+    /// Name in `catalog/published/` of the table of a real card that the model is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counterpart: Option<String>,
-    /// What the host can address: a whole number of erase blocks.
+    /// A multiple of the erase block.
     pub capacity: Bytes,
-    /// The smallest unit of access, in bytes: 512 or 4096.
+    /// 512 or 4096.
     pub sector_bytes: u32,
-    /// The flash itself.
     pub nand: NandModel,
-    /// The way between host and card.
     pub bus: BusModel,
-    /// How logical addresses are kept in the NAND.
     pub layer: LayerModel,
-    /// The specially mapped zone at the start, for a file allocation table, where there is one.
+    /// The specially mapped zone at the start, for a file allocation table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<ZoneModel>,
-    /// The volatile write cache, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheModel>,
-    /// How it takes discards, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discard: Option<DiscardModel>,
-    /// Its command queue.
     #[serde(default)]
     pub queue: QueueModel,
-    /// What it does in idle time, where it does something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundModel>,
-    /// How its times vary, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseModel>,
 }
 
-/// Why a file is not a card model.
+/// Why a file is not a valid card model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Not TOML, a key that does not exist, one that is missing, or a value of the wrong type.
+    /// Invalid TOML, an unknown or missing key, or a value of the wrong type.
     #[error("{origin}: line {line}: {reason}")]
     Syntax {
-        /// The file.
         origin: Origin,
-        /// The line, from 1.
+        /// Counted from 1.
         line: usize,
-        /// What is wrong there.
         reason: String,
     },
-    /// No card can be built like that.
+    /// The values contradict each other or a limit.
     #[error("{origin}: line {line}: {key}: {reason}")]
-    Impossible {
-        /// The file.
+    Invalid {
         origin: Origin,
-        /// The line of the key or, where it is missing, of its section; from 1.
+        /// Line of the key, or of its section if the key is missing; counted from 1.
         line: usize,
-        /// The key, with its section.
+        /// The key with its section.
         key: &'static str,
-        /// Why it cannot be.
         reason: String,
     },
 }
@@ -105,55 +90,55 @@ impl UserError for ModelError {
     }
 }
 
-/// Where a model does not say; 512 KiB of a usual erase block.
+/// Default chunk: an eighth of an erase block, 512 KiB for 4 MiB.
 const CHUNKS_PER_UNIT: u64 = 8;
 
 impl CardModel {
-    /// Reads a card file; `origin` is only for the messages.
+    /// Parses and validates a card file; `origin` is for error messages.
     ///
     /// # Errors
-    /// [`ModelError::Syntax`] or [`ModelError::Impossible`], both with the line.
+    /// [`ModelError::Syntax`] or [`ModelError::Invalid`], both with the line.
     pub fn parse(text: &str, origin: &Origin) -> Result<Self, ModelError> {
         let model: Self = toml::from_str(text).map_err(|error| ModelError::Syntax {
             origin: origin.clone(),
-            line: place::line_of(text, error.span().map_or(0, |span| span.start)),
+            line: line_number::line_of(text, error.span().map_or(0, |span| span.start)),
             reason: error.message().to_owned(),
         })?;
-        checks::check(&model).map_err(|fault| ModelError::Impossible {
+        checks::check(&model).map_err(|fault| ModelError::Invalid {
             origin: origin.clone(),
-            line: place::line_of_key(text, fault.key),
+            line: line_number::line_of_key(text, fault.key),
             key: fault.key,
             reason: fault.reason,
         })?;
         Ok(model)
     }
 
-    /// Whether hosts are told of a volatile cache.
+    /// Whether hosts see a volatile cache.
     pub fn declares_cache(&self) -> bool {
         self.cache.as_ref().is_some_and(|cache| !cache.undeclared)
     }
 
-    /// The size of an erase block, in bytes.
+    /// Size of an erase block.
     pub fn erase_unit_bytes(&self) -> u64 {
         self.nand.erase_unit.0
     }
 
-    /// The size of a write unit, the pages of all planes written together, in bytes.
+    /// Size of a write unit: the pages of all planes, which are programmed together.
     pub fn write_unit_bytes(&self) -> u64 {
         self.nand.page.0 * u64::from(self.nand.planes)
     }
 
-    /// The size of a mapped unit, in bytes: what a translation layer keeps track of.
+    /// Size of a mapped unit: the granularity of the translation layer.
     pub fn map_unit_bytes(&self) -> u64 {
         self.layer.map_unit.map_or_else(|| self.write_unit_bytes(), |unit| unit.0)
     }
 
-    /// Erase blocks that the host can address.
+    /// Addressable erase blocks.
     pub fn capacity_units(&self) -> u32 {
         count(self.capacity.0 / self.nand.erase_unit.0)
     }
 
-    /// All erase blocks: spare ones, those of the pSLC area and bad ones included.
+    /// All erase blocks, including spare, pSLC and bad ones.
     pub fn total_units(&self) -> u32 {
         self.capacity_units()
             + self.nand.spare_units
@@ -161,27 +146,27 @@ impl CardModel {
             + self.nand.factory_bad_units
     }
 
-    /// Mapped units in an erase block.
+    /// Mapped units per erase block.
     pub fn pages_per_unit(&self) -> u32 {
         count(self.nand.erase_unit.0 / self.map_unit_bytes())
     }
 
-    /// Mapped units in a write unit.
+    /// Mapped units per write unit.
     pub fn pages_per_write_unit(&self) -> u32 {
         count(self.write_unit_bytes() / self.map_unit_bytes())
     }
 
-    /// The size of what an update-log layer maps by itself, in bytes.
+    /// Mapping granularity of an update-log layer.
     pub fn chunk_bytes(&self) -> u64 {
         self.layer.chunk.map_or(self.nand.erase_unit.0 / CHUNKS_PER_UNIT, |chunk| chunk.0)
     }
 
-    /// Such chunks in an erase block.
+    /// Chunks per erase block.
     pub fn chunks_per_unit(&self) -> u32 {
         count(self.nand.erase_unit.0 / self.chunk_bytes())
     }
 
-    /// The erase blocks that were bad from the beginning: evenly spread, in ascending order.
+    /// Factory-bad erase blocks: evenly spread, in ascending order.
     pub fn factory_bad_units(&self) -> impl Iterator<Item = u32> {
         let (bad, total) = (u64::from(self.nand.factory_bad_units), u64::from(self.total_units()));
         (0..bad).map(move |number| count((2 * number + 1) * total / (2 * bad)))
@@ -193,19 +178,18 @@ impl CardModel {
         (0..self.total_units()).filter(move |unit| bad.next_if_eq(unit).is_none())
     }
 
-    /// Entries of the map in a write unit, at 4 bytes each.
+    /// Map entries per write unit, at 4 bytes each.
     pub fn entries_per_map_piece(&self) -> u32 {
         count(self.write_unit_bytes() / MAP_ENTRY_BYTES)
     }
 
-    /// Write units that the whole map takes.
+    /// Write units of the whole map.
     pub fn map_pieces(&self) -> u32 {
         let entries = self.capacity.0 / self.map_unit_bytes();
         count(entries.div_ceil(self.entries_per_map_piece().into()))
     }
 
-    /// Erase blocks that the map takes in the NAND: two more than it needs, to write into. None
-    /// where all of it is in memory.
+    /// Erase blocks of the map in the NAND, including two free ones; 0 if the map is in memory.
     pub fn map_units(&self) -> u32 {
         let pieces_per_unit = self.pages_per_unit() / self.pages_per_write_unit();
         let cached = self.layer.map_cache.is_some();

@@ -3,63 +3,56 @@
 use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The flash of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NandModel {
-    /// How many bits a cell holds.
+    /// Bits per cell.
     #[serde(default)]
     pub cell: CellType,
-    /// The page of one plane.
+    /// Page size of one plane.
     pub page: Bytes,
-    /// Planes whose pages are written together; page times planes is the write unit.
+    /// Planes programmed together; page size times planes is the write unit.
     #[serde(default = "one")]
     pub planes: u32,
-    /// Dies that work at the same time. The write units of an erase block lie on them in turn.
+    /// Dies that operate in parallel. The write units of an erase block alternate between them.
     #[serde(default = "one")]
     pub dies: u32,
-    /// The erase block over all planes and dies: a whole number of write units for each die, not
-    /// necessarily a power of two.
+    /// Size of an erase block over all planes and dies: a multiple of the write unit for each die,
+    /// not necessarily a power of two.
     pub erase_unit: Bytes,
-    /// Time to read a write unit, in nanoseconds.
+    /// Time to read a write unit.
     pub read_ns: u64,
-    /// Time to program a write unit, in nanoseconds.
+    /// Time to program a write unit.
     pub program_ns: u64,
-    /// Time to erase an erase block, in nanoseconds.
+    /// Time to erase an erase block.
     pub erase_ns: u64,
-    /// What copying a write unit takes beyond its reading and programming, in nanoseconds: its way
-    /// through the controller.
+    /// Time of copying a write unit in addition to reading and programming it: the transfer through
+    /// the controller.
     #[serde(default)]
     pub copy_ns: u64,
-    /// How many erasures an erase block is rated for.
+    /// Rated erase cycles of an erase block.
     pub endurance_cycles: u64,
     /// Good erase blocks beyond the capacity.
     pub spare_units: u32,
-    /// Erase blocks that were bad from the beginning, beyond the spare ones.
+    /// Factory-bad erase blocks, in addition to the spare ones.
     #[serde(default)]
     pub factory_bad_units: u32,
-    /// The erase blocks that are used with one bit per cell, beyond the spare ones.
+    /// Erase blocks used with one bit per cell, in addition to the spare ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pslc: Option<PslcModel>,
 }
 
-/// The bits of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellType {
-    /// One bit.
     Slc,
-    /// Two bits.
     #[default]
     Mlc,
-    /// Three bits.
     Tlc,
-    /// Four bits.
     Qlc,
 }
 
 impl CellType {
-    /// How many bits it holds.
     pub fn bits(self) -> u32 {
         match self {
             Self::Slc => 1,
@@ -70,19 +63,18 @@ impl CellType {
     }
 }
 
-/// Erase blocks with one bit per cell: they hold less by the cell's bits, and are faster.
+/// Erase blocks used with one bit per cell, which makes them smaller and faster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PslcModel {
-    /// How many.
     pub units: u32,
-    /// Time to read a write unit, in nanoseconds.
+    /// Time to read a write unit.
     pub read_ns: u64,
-    /// Time to program a write unit, in nanoseconds.
+    /// Time to program a write unit.
     pub program_ns: u64,
-    /// Time to erase an erase block, in nanoseconds.
+    /// Time to erase an erase block.
     pub erase_ns: u64,
-    /// How many erasures one of them is rated for.
+    /// Rated erase cycles.
     pub endurance_cycles: u64,
 }
 

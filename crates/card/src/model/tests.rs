@@ -1,4 +1,4 @@
-//! Card files that are read, and one that the tests of the other modules vary.
+//! Parses card files, and provides a small card for the tests of other modules.
 
 use super::*;
 
@@ -8,8 +8,8 @@ pub(crate) fn parse(text: &str) -> Result<CardModel, ModelError> {
     CardModel::parse(text, &Origin::File("test.toml".into()))
 }
 
-/// The small card with `from` replaced by `to`.
-pub(crate) fn small_but(changes: &[(&str, &str)]) -> Result<CardModel, ModelError> {
+/// The small card with each `(from, to)` replaced in its text.
+pub(crate) fn small_with(changes: &[(&str, &str)]) -> Result<CardModel, ModelError> {
     let mut text = SMALL.to_owned();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -19,7 +19,7 @@ pub(crate) fn small_but(changes: &[(&str, &str)]) -> Result<CardModel, ModelErro
 }
 
 #[test]
-fn a_model_says_its_geometry() {
+fn a_model_derives_its_geometry() {
     let model = parse(SMALL).unwrap();
     assert_eq!(model.erase_unit_bytes(), 65536);
     assert_eq!(model.write_unit_bytes(), 4096);
@@ -29,14 +29,14 @@ fn a_model_says_its_geometry() {
 }
 
 #[test]
-fn a_model_survives_being_written_and_read() {
+fn a_model_survives_writing_and_parsing() {
     let model = parse(SMALL).unwrap();
     assert_eq!(parse(&toml::to_string(&model).unwrap()).unwrap(), model);
 }
 
 #[test]
-fn an_unknown_key_is_refused_with_file_and_line() {
-    let error = small_but(&[("read_ns = 50", "raed_ns = 50")]).unwrap_err();
+fn an_unknown_key_is_rejected_with_file_and_line() {
+    let error = small_with(&[("read_ns = 50", "raed_ns = 50")]).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("test.toml: line 9: "), "{text}");
     assert!(text.contains("raed_ns"), "{text}");
@@ -44,7 +44,7 @@ fn an_unknown_key_is_refused_with_file_and_line() {
 }
 
 #[test]
-fn broken_toml_is_refused_with_its_line() {
-    let text = small_but(&[("[bus]", "[bus")]).unwrap_err().to_string();
+fn broken_toml_is_rejected_with_its_line() {
+    let text = small_with(&[("[bus]", "[bus")]).unwrap_err().to_string();
     assert!(text.starts_with("test.toml: line 14: "), "{text}");
 }

@@ -1,33 +1,32 @@
-//! Copying: from page to page, and of runs of pages at once.
+//! Copies single pages and runs of pages.
 //!
-//! A merge copies hundreds of pages that lie side by side. What that comes to is the same as page
-//! after page; only the simulator's own work is less. A copied page passes through the controller,
-//! which checks and corrects it, for `copy_ns` of the model. Limits: a die waits while one of its
-//! pages passes.
-//! Source: data sheet of the Numonyx NAND01G-B2B, section 6.4, "Copy back program" (data that is
-//! moved within a die is not checked, so that doing so should be limited).
+//! A merge copies hundreds of consecutive pages. The result equals that of single copies; only the
+//! simulator's work is reduced. A copied page is transferred through the controller, which checks and
+//! corrects it, for `copy_ns` of the model. Limit: the die waits during the transfer.
+//! Source: data sheet of the Numonyx NAND01G-B2B, section 6.4, "Copy back program" (data moved within
+//! a die is not checked, so such copies should be limited).
 
 use super::Nand;
 use super::stored_pages::CopiedRun;
 
 impl Nand {
-    /// Copies a page to an erased one.
+    /// Copies a page to an erased page.
     ///
     /// # Panics
-    /// As [`Nand::read`] and [`Nand::program`].
+    /// See [`Nand::read`] and [`Nand::program`].
     pub fn copy(&mut self, from: u32, to: u32) {
         self.schedule.independent();
         self.read_for_copy(from);
-        let logical_page = self.held.get(from) - 1;
+        let logical_page = self.stored.get(from) - 1;
         self.put(to, logical_page);
         self.contents.copy(from, to);
     }
 
-    /// Copies `count` pages from `from` on, as far as they are programmed, to the pages from `to`
-    /// on; both runs lie within an erase block.
+    /// Copies the programmed pages among `count` pages from `from` to the pages from `to`; each run
+    /// lies within one erase block.
     ///
     /// # Panics
-    /// As [`Nand::copy`].
+    /// See [`Nand::copy`].
     pub fn copy_run(&mut self, from: u32, to: u32, count: u32) {
         if count == 0 {
             return;
@@ -44,7 +43,7 @@ impl Nand {
 
     fn copy_each(&mut self, from: u32, to: u32, count: u32) {
         for at in 0..count {
-            if self.held.get(from + at) != 0 {
+            if self.stored.get(from + at) != 0 {
                 self.copy(from + at, to + at);
             }
         }
@@ -57,7 +56,7 @@ impl Nand {
             place >= self.units[unit as usize].next_page && place + count <= self.pages_per_unit,
             "{count} pages from page {to} on are not erased, or not of one unit"
         );
-        let CopiedRun { pages: copied, last } = self.held.copy(from, to, count);
+        let CopiedRun { pages: copied, last } = self.stored.copy(from, to, count);
         if copied == 0 {
             return;
         }
@@ -66,7 +65,7 @@ impl Nand {
         if copied == count || self.schedule.dies() == 1 {
             self.schedule.copies(to, copied, reads_ns, programs_ns);
         } else {
-            for page in (to..to + count).filter(|&page| self.held.get(page) != 0) {
+            for page in (to..to + count).filter(|&page| self.stored.get(page) != 0) {
                 self.schedule.copies(page, 1, reads_ns, programs_ns);
             }
         }
@@ -77,7 +76,7 @@ impl Nand {
         self.open_write_unit = super::NONE;
         if self.keeps_contents() {
             for at in 0..count {
-                if self.held.get(to + at) != 0 {
+                if self.stored.get(to + at) != 0 {
                     self.contents.copy(from + at, to + at);
                 }
             }
@@ -87,13 +86,13 @@ impl Nand {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::tests::small_but;
+    use crate::model::tests::small_with;
     use crate::nand::Nand;
     use crate::nand::contents::{PageContent, RetentionPolicy};
 
     fn used(dies: u32) -> Nand {
         let dies = format!("dies = {dies}\ncopy_ns = 30\n[bus]");
-        let model = small_but(&[("[bus]", dies.as_str())]).unwrap();
+        let model = small_with(&[("[bus]", dies.as_str())]).unwrap();
         let mut nand = Nand::new(&model, RetentionPolicy::InMemory);
         for place in [0, 1, 2, 5, 6, 9, 10, 11, 12, 13] {
             nand.load(PageContent::from_bytes(&[place as u8 + 1; 4096]));
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_comes_to_the_same_as_its_pages() {
+    fn copying_a_run_equals_copying_its_pages() {
         for dies in [1, 2, 4] {
             for (from, count) in [(0, 16), (1, 3), (3, 2), (5, 8)] {
                 let (mut run, mut each) = (used(dies), used(dies));
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_page_passes_through_the_controller() {
+    fn a_copied_page_is_transferred_through_the_controller() {
         let mut nand = used(1);
         let start_ns = nand.finished_ns();
         nand.copy(0, 16);

@@ -1,16 +1,14 @@
-//! The flash itself: erase blocks of pages that are read, programmed once in ascending order, and
-//! erased together; each operation is counted and takes its time on its die.
+//! The flash: erase blocks of pages that are read, programmed once in ascending order, and erased
+//! together. Each operation is counted and occupies its die.
 //!
-//! A *page* here is what a translation layer maps (the card model's map unit). Write units of one
-//! or more such pages are programmed at once: the pages of one write unit that are programmed one
-//! after the other cost one program operation, until [`Nand::close_write_unit`] says that what is
-//! programmed must not wait for more. The write units of an erase block lie on the dies in turn,
-//! and dies work at the same time. A programmed page bears the number of the logical page that it
-//! holds, as the spare area of a real one does, and its contents ([`contents`]). Units that were
-//! bad from the beginning hold nothing. Limits: no read disturb, no errors in use; beyond its rated
-//! endurance a unit works as before, and is only counted; a write unit's read serves only the
-//! operations of one request. Source of the rules: ONFI 4.x, "page programming order" (pages in a
-//! block are programmed from the least to the most significant address, each once between
+//! A *page* here is the unit that a translation layer maps (the model's map unit). Consecutive pages
+//! of one write unit cost one program operation together, until [`Nand::close_write_unit`] prevents
+//! that. The write units of an erase block alternate between the dies, which operate in parallel. A
+//! programmed page stores its logical page number, like the spare area of real flash, and its
+//! contents ([`contents`]). Factory-bad blocks are not used. Limits: no read disturb and no errors
+//! in use; beyond its rated endurance a block works as before and is only counted; data of a write
+//! unit that was read serves only the same request. Source of the rules: ONFI 4.x, "page programming
+//! order" (pages of a block are programmed in ascending order, each once between erasures).
 //! erasures).
 
 pub mod contents;
@@ -31,10 +29,9 @@ use contents::{PageBytes, PageContent, RetentionPolicy};
 use schedule::DieSchedule;
 use stored_pages::StoredPages;
 
-/// No page, or no unit, in a table of them.
+/// Marks the absence of a page or block in a table.
 pub const NONE: u32 = u32::MAX;
 
-/// An erase block's state.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Unit {
     erases: u32,
@@ -42,40 +39,36 @@ struct Unit {
     cells: Cells,
 }
 
-/// How the cells of an erase block are used.
+/// Use of the cells of an erase block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Cells {
-    /// With all the bits they have.
+    /// All bits of each cell.
     #[default]
     MultiBit,
-    /// With one bit each.
+    /// One bit per cell.
     OneBit,
-    /// Not at all.
+    /// Factory-bad, not used.
     Bad,
 }
 
-/// What the NAND counts. Programs and reads are counted in write units.
+/// Operation counts, in write units for programs and reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NandCounters {
-    /// Write units read.
     pub reads: u64,
-    /// Write units programmed.
     pub programs: u64,
-    /// Erase blocks erased.
     pub erases: u64,
 }
 
-/// How long operations take, in nanoseconds, and how often they can be done.
+/// Operation times in nanoseconds, and endurance.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Ratings {
     read_ns: u64,
     program_ns: u64,
     erase_ns: u64,
-    /// How many erasures a unit is rated for.
+    /// Rated erase cycles.
     endurance_cycles: u64,
 }
 
-/// The flash of a card.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Nand {
     pages_per_unit: u32,
@@ -84,17 +77,17 @@ pub struct Nand {
     page_bytes: u64,
     multi_bit: Ratings,
     one_bit: Ratings,
-    /// What a copied write unit takes on its way through the controller.
+    /// Time to transfer a copied write unit through the controller.
     copy_ns: u64,
     units: Vec<Unit>,
-    held: StoredPages,
-    /// The write unit that more pages can be added to without another program operation.
+    stored: StoredPages,
+    /// The write unit that can take more pages without another program operation.
     open_write_unit: u32,
-    /// The write unit whose data was read last in this request.
+    /// The write unit that this request read last.
     read_write_unit: u32,
     schedule: DieSchedule,
     contents: PageBytes,
-    /// What the next program operation writes.
+    /// The content of the next program operation.
     #[serde(skip)]
     register: PageContent,
     counters: NandCounters,
@@ -132,7 +125,7 @@ impl Nand {
             one_bit,
             copy_ns: nand.copy_ns,
             units: states,
-            held: StoredPages::new(model),
+            stored: StoredPages::new(model),
             open_write_unit: NONE,
             read_write_unit: NONE,
             schedule: DieSchedule::new(nand.dies),
@@ -142,12 +135,12 @@ impl Nand {
         }
     }
 
-    /// Pages in an erase block of several bits a cell.
+    /// Pages per erase block at full bits per cell.
     pub fn pages_per_unit(&self) -> u32 {
         self.pages_per_unit
     }
 
-    /// How many pages this erase block can hold, as it is used now.
+    /// Pages of this erase block in its current use.
     pub fn pages_in(&self, unit: u32) -> u32 {
         match self.units[unit as usize].cells {
             Cells::MultiBit => self.pages_per_unit,
@@ -156,27 +149,24 @@ impl Nand {
         }
     }
 
-    /// Pages in a write unit.
     pub fn pages_per_write_unit(&self) -> u32 {
         self.pages_per_write_unit
     }
 
-    /// The size of a page, in bytes.
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
 
-    /// The size of a write unit, in bytes.
     pub fn write_unit_bytes(&self) -> u64 {
         self.page_bytes * u64::from(self.pages_per_write_unit)
     }
 
-    /// All erase blocks.
+    /// Number of all erase blocks.
     pub fn unit_count(&self) -> u32 {
         u32::try_from(self.units.len()).expect("a checked model has fewer pages than 2^32")
     }
 
-    /// The number of the page at `place` of `unit`.
+    /// The page at index `place` of `unit`.
     pub fn page_at(&self, unit: u32, place: u32) -> u32 {
         unit * self.pages_per_unit + place
     }
@@ -186,28 +176,28 @@ impl Nand {
         page / self.pages_per_unit
     }
 
-    /// From now on operations begin at `at_ns` of the card's time or when their die is free.
+    /// Begins a request: operations start at `at_ns` of the card's time, or when their die is free.
     pub fn begin(&mut self, at_ns: u64) {
         self.read_write_unit = NONE;
         self.schedule.begin(at_ns);
     }
 
-    /// The operations asked for from now on wait for `at_ns` too, within the same request.
+    /// Further operations of this request start at `at_ns` or later.
     pub fn not_before(&mut self, at_ns: u64) {
         self.schedule.not_before(at_ns);
     }
 
-    /// When everything asked for since [`Nand::begin`] is done.
+    /// Completion time of all operations since [`Nand::begin`].
     pub fn finished_ns(&self) -> u64 {
         self.schedule.finished_ns()
     }
 
-    /// The operations asked for from now on wait for everything that was read.
+    /// Further operations wait for all reads so far.
     pub fn wait_for_data(&mut self) {
         self.schedule.wait_for_data();
     }
 
-    /// Something else than the flash keeps the card busy for so long.
+    /// Keeps the card busy with work other than flash operations.
     pub fn wait(&mut self, time_ns: u64) {
         self.schedule.wait(time_ns);
     }
@@ -229,7 +219,7 @@ impl Nand {
     }
 
     fn read_taking(&mut self, page: u32, more_ns: u64) {
-        assert!(self.held.get(page) != 0, "page {page} is read while erased");
+        assert!(self.stored.get(page) != 0, "page {page} is read while erased");
         let write_unit = page / self.pages_per_write_unit;
         if write_unit == self.read_write_unit {
             return;
@@ -240,26 +230,26 @@ impl Nand {
         self.schedule.read(write_unit, read_ns);
     }
 
-    /// What the next [`Nand::program`] writes.
+    /// Sets the content of the next [`Nand::program`].
     pub fn load(&mut self, content: PageContent) {
         self.register = content;
     }
 
-    /// Programs an erased page with what was loaded.
+    /// Programs an erased page with the loaded content.
     ///
     /// # Panics
-    /// When the page, or one behind it in its unit, is programmed already.
+    /// When the page or a later page of its erase block is already programmed.
     pub fn program(&mut self, page: u32, logical_page: u32) {
         let content = std::mem::take(&mut self.register);
         self.put(page, logical_page);
         self.contents.put(page, content);
     }
 
-    /// Programs an erased page and the rest of its write unit with what is the layer's own, a piece
-    /// of its map. The number tells the layer what it is; no logical page has it.
+    /// Programs an erased page and the rest of its write unit with data of the layer itself, a piece
+    /// of its map. `number` identifies it and must not be a logical page.
     ///
     /// # Panics
-    /// As [`Nand::program`].
+    /// See [`Nand::program`].
     pub fn program_own(&mut self, page: u32, number: u32) {
         self.close_write_unit();
         self.put(page, number);
@@ -277,7 +267,7 @@ impl Nand {
             "page {page} is programmed again or behind one that was programmed"
         );
         unit.next_page = place + 1;
-        self.held.put(page, logical_page + 1);
+        self.stored.put(page, logical_page + 1);
         let write_unit = page / self.pages_per_write_unit;
         if write_unit != self.open_write_unit {
             self.open_write_unit = write_unit;
@@ -290,12 +280,12 @@ impl Nand {
         }
     }
 
-    /// What was programmed is not to wait for more: the rest of the open write unit stays empty.
+    /// Completes the open write unit; the rest of it stays empty.
     pub fn close_write_unit(&mut self) {
         self.open_write_unit = NONE;
     }
 
-    /// The first place of `unit` that can be programmed.
+    /// Index of the next page of `unit` that can be programmed.
     pub fn next_place(&self, unit: u32) -> u32 {
         let next = self.units[unit as usize].next_page;
         let open = self.page_at(unit, next.saturating_sub(1)) / self.pages_per_write_unit;
@@ -306,86 +296,78 @@ impl Nand {
         }
     }
 
-    /// Erases a unit.
     pub fn erase(&mut self, unit: u32) {
         let state = &mut self.units[unit as usize];
         let used = state.next_page;
         state.next_page = 0;
         state.erases = state.erases.saturating_add(1);
         let first = self.page_at(unit, 0);
-        self.held.erase(first, used);
+        self.stored.erase(first, used);
         self.contents.erase(first, used);
         self.counters.erases += 1;
         let erase_ns = self.times(unit).erase_ns;
         self.schedule.on_all_dies(erase_ns);
     }
 
-    /// Uses an erased unit with one bit per cell, or with all of them.
+    /// Switches an erased block between one bit and all bits per cell.
     ///
     /// # Panics
-    /// When the unit is not erased.
+    /// When the block is not erased.
     pub fn use_as_pslc(&mut self, unit: u32, pslc: bool) {
         assert!(self.is_erased(unit), "unit {unit} changes its use while it holds data");
         assert!(!self.is_bad(unit), "unit {unit} is bad");
         self.units[unit as usize].cells = if pslc { Cells::OneBit } else { Cells::MultiBit };
     }
 
-    /// Whether the unit is used with one bit per cell.
     pub fn is_pslc(&self, unit: u32) -> bool {
         self.units[unit as usize].cells == Cells::OneBit
     }
 
-    /// Whether the unit was bad from the beginning.
     pub fn is_bad(&self, unit: u32) -> bool {
         self.units[unit as usize].cells == Cells::Bad
     }
 
-    /// The logical page that a page holds; `None` while it is erased.
+    /// The logical page stored in a page; `None` if it is erased.
     pub fn logical_page(&self, page: u32) -> Option<u32> {
-        self.held.get(page).checked_sub(1)
+        self.stored.get(page).checked_sub(1)
     }
 
-    /// What pages side by side in a unit hold: one more than the logical page, 0 while erased.
-    pub fn held(&self, unit: u32, places: Range<u32>) -> Cow<'_, [u32]> {
-        self.held.all(self.page_at(unit, places.start)..self.page_at(unit, places.end))
+    /// For consecutive pages of a block, one more than the logical page; 0 if erased.
+    pub fn stored(&self, unit: u32, places: Range<u32>) -> Cow<'_, [u32]> {
+        self.stored.all(self.page_at(unit, places.start)..self.page_at(unit, places.end))
     }
 
-    /// The bytes of a page; [`PageContent::Zeros`] where contents are not kept.
+    /// The bytes of a page; [`PageContent::Zeros`] if contents are not kept.
     pub fn content(&self, page: u32) -> PageContent {
         self.contents.get(page)
     }
 
-    /// The contents of all pages.
     pub fn contents(&self) -> &PageBytes {
         &self.contents
     }
 
-    /// The contents of all pages.
     pub fn contents_mut(&mut self) -> &mut PageBytes {
         &mut self.contents
     }
 
-    /// Whether the bytes are kept at all.
+    /// Whether contents are kept.
     pub fn keeps_contents(&self) -> bool {
         self.contents.keep() != RetentionPolicy::Nothing
     }
 
-    /// Whether nothing is programmed in a unit.
     pub fn is_erased(&self, unit: u32) -> bool {
         self.units[unit as usize].next_page == 0
     }
 
-    /// How often a unit was erased.
     pub fn erases_of(&self, unit: u32) -> u32 {
         self.units[unit as usize].erases
     }
 
-    /// What was counted.
     pub fn counters(&self) -> NandCounters {
         self.counters
     }
 
-    /// The spread of wear over the units that are not bad.
+    /// Distribution of wear over the good blocks.
     pub fn erases_per_unit(&self) -> ErasesPerBlock {
         let erases = || self.good().map(|unit| u64::from(unit.erases));
         let (total, units): (u64, u64) = (erases().sum(), erases().count() as u64);
@@ -396,7 +378,7 @@ impl Nand {
         }
     }
 
-    /// Units that were erased more often than they are rated for, each after its use now.
+    /// Blocks beyond the rated endurance of their current use.
     pub fn units_beyond_rating(&self) -> u64 {
         let rating = |unit: &Unit| match unit.cells {
             Cells::OneBit => self.one_bit.endurance_cycles,
@@ -409,9 +391,8 @@ impl Nand {
         self.units.iter().filter(|unit| unit.cells != Cells::Bad)
     }
 
-    /// The bytes of memory that the accounts of units and pages take when all of the card is in
-    /// use, without the contents.
+    /// Memory of the tables when the whole card is in use, without contents.
     pub fn memory_bytes(&self) -> usize {
-        self.units.capacity() * size_of::<Unit>() + self.held.memory_bytes()
+        self.units.capacity() * size_of::<Unit>() + self.stored.memory_bytes()
     }
 }

@@ -1,18 +1,17 @@
-//! When the dies are busy, in nanoseconds of the card's time.
+//! Schedules operations on the dies, in nanoseconds of the card's time.
 //!
-//! An operation begins when its request has come so far and its die is free. A program operation
-//! also waits for what was read for it. Limits: no suspended erasures, no channel between dies and
+//! An operation starts when its request allows it and its die is free. A program operation also
+//! waits for the data that was read for it. Limits: no erase suspend, no contention between dies and
 //! controller.
 
 use serde::{Deserialize, Serialize};
 
-/// The busy times of all dies.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DieSchedule {
     free_ns: Vec<u64>,
-    /// Before it no operation of this request begins.
+    /// Earliest start of this request's operations.
     earliest_ns: u64,
-    /// Before it no program operation begins.
+    /// Earliest start of program operations.
     data_ready_ns: u64,
     finished_ns: u64,
 }
@@ -34,12 +33,12 @@ impl DieSchedule {
         self.finished_ns = self.finished_ns.max(at_ns);
     }
 
-    /// What is programmed next does not wait for what was read before.
+    /// Later program operations do not wait for earlier reads.
     pub fn independent(&mut self) {
         self.data_ready_ns = self.earliest_ns;
     }
 
-    /// What comes next waits for what was read before.
+    /// Later operations wait for earlier reads.
     pub fn wait_for_data(&mut self) {
         self.earliest_ns = self.earliest_ns.max(self.data_ready_ns);
     }
@@ -66,8 +65,7 @@ impl DieSchedule {
         dies == 1 || one as usize % dies == other as usize % dies
     }
 
-    /// So many write units from `first` on, one after the other, are read from the die that they
-    /// are programmed on.
+    /// Copies `count` consecutive write units from `first`, each read and programmed on one die.
     pub fn copies(&mut self, first: u32, count: u32, read_ns: u64, program_ns: u64) {
         let dies = u32::try_from(self.free_ns.len()).expect("dies are counted in 32 bits");
         let each_ns = read_ns + program_ns;
@@ -98,7 +96,7 @@ impl DieSchedule {
         }
     }
 
-    /// Nothing begins until so long after everything before is done.
+    /// Delays all later operations until `time_ns` after all earlier ones.
     pub fn wait(&mut self, time_ns: u64) {
         let until_ns = self.finished_ns + time_ns;
         self.not_before(until_ns);

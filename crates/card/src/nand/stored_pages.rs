@@ -1,12 +1,11 @@
-//! Which logical page each page of the flash holds, as its spare area tells.
+//! Stores the logical page number of every physical page, like the spare area of flash.
 //!
-//! Where pages can be anywhere there is a number for each. Layers that map erase blocks, or parts
-//! of them, mostly have their pages in order in runs as long as what they map: of such a run only
-//! the logical page of its first place is kept, and a bit for each place that is programmed, so
-//! that copying it touches some words and not hundreds of numbers. A run gets a number for each
-//! page when a page is programmed that is out of order, until it is erased. Limits: copies between
-//! runs that do not begin alike, or reach over the end of one, go page by page.
-
+//! Layers that place pages anywhere need one number per page. Layers that map erase blocks or parts
+//! of them mostly keep pages in order, in runs as long as what they map. Such a run needs only the
+//! logical page of its first position and one bit per programmed position, so that copying it
+//! touches a few words instead of hundreds of numbers. A run switches to one number per page when a
+//! page is programmed out of order, until it is erased. Limit: copies between runs with different
+//! alignment, or across the end of a run, are done page by page.
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -15,40 +14,38 @@ use serde::{Deserialize, Serialize};
 use crate::large_table::LargeTable;
 use crate::model::{CardModel, LayerKind};
 
-/// Of a run: its pages have a number each.
+/// Marks a run with one number per page.
 const LISTED: u32 = u32::MAX;
 
-/// What the pages hold. Everywhere here a page's number is one more than that of its logical page,
-/// and 0 test beds for nothing.
+/// The stored page numbers. A number is one more than the logical page; 0 means erased.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StoredPages {
-    /// By page; 0 throughout a run that is not listed.
+    /// By page; 0 for all pages of a run that is in order.
     listed: LargeTable<u32>,
     runs: Option<Runs>,
 }
 
-/// Pages that may be in order, run by run.
+/// Runs of pages that may be in order.
 #[derive(Debug, Serialize, Deserialize)]
 struct Runs {
     pages_per_run: u32,
     words_per_run: u32,
-    /// By run; the number that belongs to its first place, 0 while nothing is in it, or [`LISTED`].
-    /// Behind it a bit for each place, set where it is programmed and in order. Both are in one
-    /// table because on a large card each look into another is a wait for memory.
+    /// By run: the number of its first position, 0 for an empty run, or [`LISTED`]; then one bit per
+    /// position, set if it is programmed and in order. One table for both, because each access to
+    /// another table on a large card waits for memory.
     states: LargeTable<u64>,
 }
 
-/// What was copied of a run.
+/// The result of copying a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CopiedRun {
-    /// How many pages.
     pub pages: u32,
-    /// The last of them, counted from the first that was asked for.
+    /// Index of the last copied page, relative to the first requested one.
     pub last: u32,
 }
 
 impl StoredPages {
-    /// Of a card that was never used.
+    /// For a new card.
     pub fn new(model: &CardModel) -> Self {
         let pages = model.total_units() * model.pages_per_unit();
         let pages_per_run = match model.layer.kind {
@@ -62,7 +59,7 @@ impl StoredPages {
         }
     }
 
-    /// A page's number.
+    /// The number of a page.
     #[inline]
     pub fn get(&self, page: u32) -> u32 {
         self.runs
@@ -71,7 +68,7 @@ impl StoredPages {
             .unwrap_or_else(|| self.listed[page as usize])
     }
 
-    /// Gives a page, which has none, its number.
+    /// Sets the number of an erased page.
     #[inline]
     pub fn put(&mut self, page: u32, number: u32) {
         if let Some(runs) = &mut self.runs {
@@ -83,7 +80,7 @@ impl StoredPages {
         self.listed[page as usize] = number;
     }
 
-    /// The numbers of pages side by side.
+    /// The numbers of consecutive pages.
     pub fn all(&self, pages: Range<u32>) -> Cow<'_, [u32]> {
         let none_in_order = self.runs.as_ref().is_none_or(|runs| runs.all_listed(&pages));
         if none_in_order {
@@ -93,7 +90,7 @@ impl StoredPages {
         }
     }
 
-    /// Gives the numbers of `count` pages from `from` on to as many from `to` on, which have none.
+    /// Copies the numbers of `count` pages from `from` to erased pages from `to`.
     pub fn copy(&mut self, from: u32, to: u32, count: u32) -> CopiedRun {
         let copied = match &mut self.runs {
             Some(runs) => runs.copy(from, to, count),
@@ -125,7 +122,7 @@ impl StoredPages {
         copied
     }
 
-    /// Takes the numbers of `count` pages from `first` on, all that were programmed of a unit.
+    /// Clears `count` pages from `first`: all programmed pages of a block.
     pub fn erase(&mut self, first: u32, count: u32) {
         let pages = first as usize..(first + count) as usize;
         match &mut self.runs {
@@ -134,7 +131,7 @@ impl StoredPages {
         }
     }
 
-    /// The bytes of memory that this takes when all of the card is in use.
+    /// Memory when the whole card is in use.
     pub fn memory_bytes(&self) -> usize {
         self.listed.memory_bytes() + self.runs.as_ref().map_or(0, Runs::memory_bytes)
     }
@@ -166,7 +163,7 @@ impl Runs {
         number(self.state(run)[0])
     }
 
-    /// A page's number; `None` where it is listed.
+    /// The number of a page; `None` if its run is listed.
     fn get(&self, page: u32) -> Option<u32> {
         let (run, place) = self.split(page);
         let (base, programmed) = (self.base(run), &self.state(run)[1..]);
@@ -177,7 +174,7 @@ impl Runs {
         Some(if word >> (place % 64) & 1 == 1 { base + place } else { 0 })
     }
 
-    /// Whether the page is in order in its run, which is noted then.
+    /// Records a page if it is in order within its run; returns whether it is.
     fn put(&mut self, page: u32, number: u32) -> bool {
         let (run, place) = self.split(page);
         let base = number.checked_sub(place).filter(|&base| base != 0);
@@ -190,12 +187,12 @@ impl Runs {
         in_order
     }
 
-    /// Whether pages with this number of the first place are in order in a run.
+    /// Whether a page that implies `base` for the first position is in order.
     fn takes(&self, run: usize, base: u32) -> bool {
         matches!(self.base(run), here if here == base || here == 0)
     }
 
-    /// Gives each page of the run that a page is in its number.
+    /// Converts a run to one number per page.
     fn list(&mut self, page: u32, listed: &mut [u32]) {
         let (run, place) = self.split(page);
         let (first, state) = ((page - place) as usize, self.state_mut(run));
@@ -217,7 +214,7 @@ impl Runs {
         (first..end as usize).all(|run| self.base(run) == LISTED)
     }
 
-    /// Copies within runs that are in order; `None`, and nothing done, elsewhere.
+    /// Copies within runs that are in order; otherwise does nothing and returns `None`.
     fn copy(&mut self, from: u32, to: u32, count: u32) -> Option<CopiedRun> {
         let ((from, from_place), (to, to_place)) = (self.split(from), self.split(to));
         let base = self.base(from);
@@ -265,12 +262,12 @@ impl Runs {
     }
 }
 
-/// What test beds for the first place of a run.
+/// Converts a base to the number of the first position.
 fn number(base: u64) -> u32 {
     u32::try_from(base).expect("it is a page's number")
 }
 
-/// Up to 64 bits from bit `start` on.
+/// Up to 64 bits from bit `start`.
 fn load(words: &[u64], start: usize, count: u32) -> u64 {
     let (word, shift) = (start / 64, start % 64);
     let low = words[word] >> shift;
@@ -279,7 +276,7 @@ fn load(words: &[u64], start: usize, count: u32) -> u64 {
     (low | high) & (u64::MAX >> (64 - count))
 }
 
-/// Sets bits from bit `start` on.
+/// Sets bits from bit `start`.
 fn store(words: &mut [u64], start: usize, bits: u64) {
     let (word, shift) = (start / 64, start % 64);
     words[word] |= bits << shift;
@@ -295,7 +292,7 @@ mod tests {
 
     const PAGES: u32 = 4 * 100;
 
-    /// Runs of a hundred pages, and the same page by page.
+    /// Runs of 100 pages, and the same with single pages.
     fn both() -> [StoredPages; 2] {
         [Some(Runs::new(PAGES, 100)), None]
             .map(|runs| StoredPages { listed: LargeTable::new(PAGES as usize), runs })
@@ -311,44 +308,44 @@ mod tests {
     }
 
     #[test]
-    fn runs_hold_the_same_as_single_pages() {
+    fn runs_store_the_same_as_single_pages() {
         for gap in [1, 2, 3, 70] {
             for (from, to, count) in [(0, 200, 100), (3, 203, 90), (5, 230, 66), (40, 300, 60)] {
-                let mut held = both();
-                let copied = held.each_mut().map(|held| {
+                let mut stored = both();
+                let copied = stored.each_mut().map(|stored| {
                     for page in (0..100).step_by(gap) {
-                        held.put(page, 1000 + page);
+                        stored.put(page, 1000 + page);
                     }
-                    let first = held.copy(from, to, count);
-                    held.put(399, 5);
-                    let again = held.copy(from, 100 + from, 1);
-                    let other = held.copy(399, 399 - 100, 1);
+                    let first = stored.copy(from, to, count);
+                    stored.put(399, 5);
+                    let again = stored.copy(from, 100 + from, 1);
+                    let other = stored.copy(399, 399 - 100, 1);
                     (first.pages, first.last * u32::from(first.pages > 0), again.pages, other)
                 });
                 assert_eq!(copied[0], copied[1]);
-                assert_same(&held);
-                held.iter_mut().for_each(|held| held.erase(0, 100));
-                held.iter_mut().for_each(|held| held.erase(200, 200));
-                assert_same(&held);
-                let [runs, _] = &held;
+                assert_same(&stored);
+                stored.iter_mut().for_each(|stored| stored.erase(0, 100));
+                stored.iter_mut().for_each(|stored| stored.erase(200, 200));
+                assert_same(&stored);
+                let [runs, _] = &stored;
                 assert!(runs.listed[..100].iter().all(|&number| number == 0));
             }
         }
     }
 
     #[test]
-    fn a_page_out_of_order_changes_nothing_of_the_others() {
-        let mut held = both();
-        held.iter_mut().for_each(|held| {
-            (0..70).for_each(|page| held.put(page, 301 + page));
-            held.put(75, 7);
-            held.put(76, 377);
-            held.copy(60, 160, 40);
-            held.copy(0, 200, 50);
-            held.copy(0, 250, 50);
+    fn an_out_of_order_page_does_not_affect_others() {
+        let mut stored = both();
+        stored.iter_mut().for_each(|stored| {
+            (0..70).for_each(|page| stored.put(page, 301 + page));
+            stored.put(75, 7);
+            stored.put(76, 377);
+            stored.copy(60, 160, 40);
+            stored.copy(0, 200, 50);
+            stored.copy(0, 250, 50);
         });
-        assert_same(&held);
-        let [runs, _] = held;
+        assert_same(&stored);
+        let [runs, _] = stored;
         let bases = runs.runs.map(|runs| [0, 1, 2, 3].map(|run| runs.base(run)));
         assert_eq!(bases, Some([LISTED, LISTED, LISTED, 0]));
     }

@@ -1,7 +1,7 @@
-//! What operations cost, and which of them flash does not allow.
+//! Costs of operations, and operations that flash does not allow.
 
 use super::*;
-use crate::model::tests::{SMALL, parse, small_but};
+use crate::model::tests::{SMALL, parse, small_with};
 
 fn nand() -> Nand {
     Nand::new(&parse(SMALL).unwrap(), RetentionPolicy::InMemory)
@@ -15,7 +15,7 @@ fn time(nand: &mut Nand, work: impl FnOnce(&mut Nand)) -> u64 {
 }
 
 #[test]
-fn operations_take_their_time_and_are_counted() {
+fn operations_take_time_and_are_counted() {
     let mut nand = nand();
     assert_eq!(time(&mut nand, |nand| nand.program(0, 7)), 700);
     assert_eq!(time(&mut nand, |nand| nand.read(0)), 50);
@@ -29,8 +29,8 @@ fn operations_take_their_time_and_are_counted() {
 }
 
 #[test]
-fn pages_of_one_write_unit_are_programmed_and_read_at_once() {
-    let model = small_but(&[
+fn pages_of_one_write_unit_are_programmed_and_read_together() {
+    let model = small_with(&[
         ("page = \"4KiB\"", "page = \"8KiB\"\nplanes = 2"),
         ("[discard]", "map_unit = \"4KiB\"\n[discard]"),
     ]);
@@ -51,9 +51,9 @@ fn pages_of_one_write_unit_are_programmed_and_read_at_once() {
 }
 
 #[test]
-fn dies_work_at_the_same_time() {
+fn dies_operate_in_parallel() {
     let mut nand =
-        Nand::new(&small_but(&[("[bus]", "dies = 2\n[bus]")]).unwrap(), RetentionPolicy::InMemory);
+        Nand::new(&small_with(&[("[bus]", "dies = 2\n[bus]")]).unwrap(), RetentionPolicy::InMemory);
     let two = time(&mut nand, |nand| {
         nand.program(0, 1);
         nand.program(1, 2);
@@ -63,7 +63,7 @@ fn dies_work_at_the_same_time() {
 }
 
 #[test]
-fn contents_go_where_the_page_goes() {
+fn contents_follow_their_page() {
     let mut nand = nand();
     nand.load(PageContent::from_bytes(&[5; 4096]));
     nand.program(0, 7);
@@ -76,7 +76,7 @@ fn contents_go_where_the_page_goes() {
 
 #[test]
 #[should_panic(expected = "programmed again")]
-fn a_page_is_not_programmed_twice() {
+fn a_page_cannot_be_programmed_twice() {
     let mut nand = nand();
     nand.program(3, 0);
     nand.program(3, 0);
@@ -84,7 +84,7 @@ fn a_page_is_not_programmed_twice() {
 
 #[test]
 #[should_panic(expected = "behind one")]
-fn pages_are_programmed_in_ascending_order() {
+fn pages_must_be_programmed_in_ascending_order() {
     let mut nand = nand();
     nand.program(3, 0);
     nand.program(2, 0);
@@ -92,6 +92,6 @@ fn pages_are_programmed_in_ascending_order() {
 
 #[test]
 #[should_panic(expected = "while erased")]
-fn an_erased_page_is_not_read() {
+fn an_erased_page_cannot_be_read() {
     nand().read(0);
 }

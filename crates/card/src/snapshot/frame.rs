@@ -1,14 +1,14 @@
-//! Bytes on their way to and from a file, with a checksum over all of them.
+//! Reads and writes the bytes of a card file with a checksum over all of them.
 //!
-//! The checksum finds what got lost or changed by accident, nothing else. It is a CRC-32 (IEEE
-//! 802.3); up to version 2 of the format it was a sum that took eight bytes at a time,
-//! little-endian, by multiplication and shift.
+//! The checksum detects accidental damage only. It is a CRC-32 (IEEE 802.3); up to version 2 of the
+//! format it was a sum that processed eight bytes at a time, little-endian, with multiplication and
+//! shift.
 
 use std::io::{self, Read, Write};
 
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A checksum over bytes, however they come in pieces.
+/// A checksum, independent of how the bytes are split into calls.
 #[derive(Debug, Clone)]
 enum Checksum {
     Crc32(crc32fast::Hasher),
@@ -31,7 +31,7 @@ impl Checksum {
     }
 }
 
-/// What files up to version 2 end with.
+/// The checksum of files up to version 2.
 #[derive(Debug, Clone, Default)]
 struct WordSum {
     sum: u64,
@@ -41,13 +41,13 @@ struct WordSum {
 
 impl WordSum {
     fn add(&mut self, mut bytes: &[u8]) {
-        let held = usize::try_from(self.length % 8).expect("it is below eight");
+        let pending = usize::try_from(self.length % 8).expect("it is below eight");
         self.length += bytes.len() as u64;
-        if held > 0 {
-            let taken = bytes.len().min(8 - held);
-            self.rest[held..held + taken].copy_from_slice(&bytes[..taken]);
+        if pending > 0 {
+            let taken = bytes.len().min(8 - pending);
+            self.rest[pending..pending + taken].copy_from_slice(&bytes[..taken]);
             bytes = &bytes[taken..];
-            if held + taken < 8 {
+            if pending + taken < 8 {
                 return;
             }
             self.word(u64::from_le_bytes(self.rest));
@@ -67,15 +67,15 @@ impl WordSum {
 
     fn finish(&self) -> u64 {
         let mut last = self.clone();
-        let held = usize::try_from(self.length % 8).expect("it is below eight");
-        last.rest[held..].fill(0);
+        let pending = usize::try_from(self.length % 8).expect("it is below eight");
+        last.rest[pending..].fill(0);
         last.word(u64::from_le_bytes(last.rest));
         last.word(self.length);
         last.sum
     }
 }
 
-/// Writes, and sums up what was written.
+/// Writes bytes and updates the checksum.
 #[derive(Debug)]
 pub struct ChecksumWriter<T> {
     inner: T,
@@ -83,7 +83,7 @@ pub struct ChecksumWriter<T> {
 }
 
 impl<T> ChecksumWriter<T> {
-    /// With the checksum of today's format.
+    /// Uses the checksum of the current format.
     pub fn new(inner: T) -> Self {
         Self { inner, checksum: Checksum::Crc32(crc32fast::Hasher::new()) }
     }
@@ -95,7 +95,7 @@ impl<W: Write> ChecksumWriter<W> {
         self.inner.write_all(bytes)
     }
 
-    /// Ends with the checksum.
+    /// Writes the checksum.
     pub fn finish(mut self) -> io::Result<()> {
         self.inner.write_all(&self.checksum.finish().to_le_bytes())?;
         self.inner.flush()
@@ -103,7 +103,7 @@ impl<W: Write> ChecksumWriter<W> {
 }
 
 impl<R: Read> ChecksumWriter<R> {
-    /// Goes on with the checksum of version 2, `read` being what was read so far.
+    /// Switches to the checksum of version 2; `read` is everything read so far.
     pub fn use_word_sum(&mut self, read: &[u8]) {
         let mut sum = WordSum::default();
         sum.add(read);
@@ -116,7 +116,7 @@ impl<R: Read> ChecksumWriter<R> {
         Ok(())
     }
 
-    /// Reads `length` bytes without trusting that there are so many.
+    /// Reads `length` bytes without allocating for a length that may be wrong.
     pub fn read_vec(&mut self, length: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         (&mut self.inner).take(length).read_to_end(&mut bytes)?;
@@ -139,8 +139,8 @@ impl<R: Read> ChecksumWriter<R> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Reads the checksum; whether it is right, and the end of everything.
-    pub fn ends_well(mut self) -> io::Result<bool> {
+    /// Reads the checksum; returns whether it is correct and nothing follows.
+    pub fn is_intact(mut self) -> io::Result<bool> {
         let mut bytes = [0; 8];
         self.inner.read_exact(&mut bytes)?;
         let right = u64::from_le_bytes(bytes) == self.checksum.finish();
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn todays_checksum_is_a_crc_32() {
+    fn the_current_checksum_is_a_crc_32() {
         let mut out = Vec::new();
         let mut summing = ChecksumWriter::new(&mut out);
         // The check value of CRC-32/ISO-HDLC.
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_matter_and_every_byte_does() {
+    fn only_the_bytes_matter_and_each_of_them_does() {
         let sum = |pieces: &[&[u8]]| {
             let mut checksum = WordSum::default();
             pieces.iter().for_each(|piece| checksum.add(piece));

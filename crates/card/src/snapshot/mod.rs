@@ -1,12 +1,12 @@
-//! A card saved and loaded, whole: model, wear, mapping, contents, cache, counters and noise.
+//! Saves and loads a whole card: model, wear, mapping, contents, cache, counters and noise.
 //!
-//! The file: a mark, the version, the state without contents (its length first; `postcard`, whose
-//! format is stable: <https://postcard.jamesmunns.com/wire-format>), then every page that holds
-//! other than zeros with its number, kind and bytes, an end, and a checksum (CRC-32; files of
-//! version 2 have another and are read too). Numbers are little-endian. The same state gives the
-//! same bytes on every machine. What is not saved is the recent past ([`Card::record_history`]): a
-//! card that was just loaded has nothing under way.
-//! Limits: a file with a right checksum is trusted, so load only what flashfit has saved.
+//! File format: a magic number, the version, the length and the bytes of the state without contents
+//! (`postcard`, whose format is stable: <https://postcard.jamesmunns.com/wire-format>), then every
+//! non-zero page with number, kind and bytes, an end mark, and a checksum (CRC-32; version 2 used
+//! another one and can still be loaded). Numbers are little-endian. The same state gives the same
+//! bytes on every machine. The recent history ([`Card::record_history`]) is not saved, so a loaded
+//! card has no request in progress. Limit: a file with a correct checksum is trusted; load only
+//! files saved by flashfit.
 
 mod frame;
 pub(crate) mod model_text;
@@ -24,45 +24,32 @@ use crate::nand::contents::{DAMAGE_BYTES, Damaged, PageContent};
 use crate::request_parts::in_memory;
 use frame::ChecksumWriter;
 
-const MARK: &[u8; 16] = b"flashfit card\r\n\x1a";
-/// To be raised whenever the state of a card changes its form.
+const MAGIC: &[u8; 16] = b"flashfit card\r\n\x1a";
+/// Must be increased whenever the serialized state changes.
 const VERSION: u32 = 3;
-/// The same state with another checksum.
+/// The same state with the old checksum.
 const WORD_SUM_VERSION: u32 = 2;
-/// Where the pages end.
+/// Terminates the list of pages.
 const END: u32 = u32::MAX;
 const WHOLE: u8 = 0;
 const DAMAGED: u8 = 1;
 
-/// Why a card cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Something else than a saved card.
-    #[error("this is not a saved card")]
+    #[error("not a saved card")]
     Foreign,
-    /// From another version of flashfit.
-    #[error("the card was saved in version {found} of the format; this flashfit reads {VERSION}")]
-    Version {
-        /// The file's.
-        found: u32,
-    },
-    /// It ends too early.
-    #[error("the saved card is cut short")]
+    /// Saved by an incompatible version of flashfit.
+    #[error("the card was saved in format version {found}: this flashfit reads version {VERSION}")]
+    Version { found: u32 },
+    #[error("the saved card is truncated")]
     Truncated,
-    /// It is not what was saved.
     #[error("the saved card is damaged: {0}")]
     Damaged(String),
-    /// It cannot be read or written.
     #[error(transparent)]
     Io(io::Error),
-    /// The same, with the file's name.
+    /// Another error, with the path of the file.
     #[error("{path}: {source}")]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: Box<SnapshotError>,
-    },
+    File { path: PathBuf, source: Box<SnapshotError> },
 }
 
 impl UserError for SnapshotError {
@@ -78,7 +65,9 @@ impl UserError for SnapshotError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Version { .. } => Some("save it again with this version of flashfit".to_owned()),
+            Self::Version { .. } => {
+                Some("create and save the card again with this version".to_owned())
+            }
             Self::File { source, .. } => source.hint(),
             _ => None,
         }
@@ -98,12 +87,12 @@ impl Card {
     /// Writes the whole card.
     ///
     /// # Errors
-    /// [`SnapshotError::Io`]; the writer's.
+    /// [`SnapshotError::Io`] from the writer.
     pub fn save(&self, writer: impl Write) -> Result<(), SnapshotError> {
         let state = postcard::to_stdvec(self).map_err(|error| io::Error::other(error.to_string()));
         let state = state.map_err(SnapshotError::Io)?;
         let mut out = ChecksumWriter::new(writer);
-        out.write(MARK)?;
+        out.write(MAGIC)?;
         out.write(&VERSION.to_le_bytes())?;
         out.write(&(state.len() as u64).to_le_bytes())?;
         out.write(&state)?;
@@ -114,24 +103,17 @@ impl Card {
         Ok(out.finish()?)
     }
 
-    /// Reads a card that was saved; its bytes are kept in memory from then on.
-    ///
-    /// # Errors
-    /// As [`SnapshotError`] tells.
+    /// Reads a saved card; its bytes are kept in memory.
     pub fn load(reader: impl Read) -> Result<Self, SnapshotError> {
         load(reader, None)
     }
 
-    /// As [`Card::load`]; the bytes are kept in an empty file.
-    ///
-    /// # Errors
-    /// As [`SnapshotError`] tells.
+    /// Like [`Card::load`], but keeps the bytes in an empty file.
     pub fn load_in_file(reader: impl Read, file: File) -> Result<Self, SnapshotError> {
         load(reader, Some(file))
     }
 
-    /// Saves into a file that holds either what it held before or all of the card, whenever this
-    /// is interrupted.
+    /// Saves the card to a file atomically: an interrupted save keeps the old file.
     ///
     /// # Errors
     /// [`SnapshotError::File`].
@@ -144,7 +126,7 @@ impl Card {
         let folder = folder.unwrap_or(Path::new("."));
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}.part", std::process::id()));
-        // One that was left is not written through: it may be a link to somewhere else.
+        // Never written through an old draft, which could be a link to another file.
         let _ = std::fs::remove_file(&draft);
         let created = OpenOptions::new().write(true).create_new(true).open(&draft);
         let saved = created.map_err(SnapshotError::Io).and_then(|file| {
@@ -156,13 +138,13 @@ impl Card {
             Ok(File::open(folder)?.sync_all()?)
         });
         if saved.is_err() {
-            // It is there only if this failed before the renaming.
+            // The draft only exists if the failure was before the rename.
             let _ = std::fs::remove_file(&draft);
         }
         saved
     }
 
-    /// Loads what [`Card::save_to`] has saved.
+    /// Loads a card saved by [`Card::save_to`].
     ///
     /// # Errors
     /// [`SnapshotError::File`].
@@ -179,9 +161,9 @@ fn in_file(path: &Path, source: SnapshotError) -> SnapshotError {
 
 fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
     let mut input = ChecksumWriter::new(reader);
-    let mut mark = [0; MARK.len()];
+    let mut mark = [0; MAGIC.len()];
     match input.read(&mut mark).map_err(SnapshotError::from) {
-        Ok(()) if mark == *MARK => {}
+        Ok(()) if mark == *MAGIC => {}
         Err(SnapshotError::Io(error)) => return Err(SnapshotError::Io(error)),
         _ => return Err(SnapshotError::Foreign),
     }
@@ -201,10 +183,10 @@ fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
         card.nand.contents_mut().keep_in(file);
     }
     read_pages(&mut input, &mut card)?;
-    if input.ends_well()? {
+    if input.is_intact()? {
         Ok(card)
     } else {
-        Err(SnapshotError::Damaged("its checksum is another".to_owned()))
+        Err(SnapshotError::Damaged("the checksum does not match".to_owned()))
     }
 }
 
@@ -253,7 +235,7 @@ fn read_pages<R: Read>(
                 let lost = lost.into_iter().map(|lost| lost != 0).collect();
                 PageContent::Damaged(Arc::new(Damaged { bytes: bytes.into(), lost }))
             }
-            other => return Err(SnapshotError::Damaged(format!("a page of kind {other}"))),
+            other => return Err(SnapshotError::Damaged(format!("unknown page kind {other}"))),
         };
         if page >= pages {
             return Err(SnapshotError::Damaged(format!("page {page} of {pages}")));

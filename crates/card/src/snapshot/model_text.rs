@@ -1,4 +1,4 @@
-//! A card model within a saved card: as the text of a card file, so that reading it checks it.
+//! Serializes the card model within a snapshot as card file text, so that loading validates it.
 
 use flashfit_catalog::Origin;
 use serde::{Deserialize, Deserializer, Serializer, de, ser};

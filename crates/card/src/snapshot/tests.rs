@@ -1,15 +1,15 @@
-//! What is refused, and that what comes back is what was saved.
+//! Saved cards load unchanged; damaged and foreign files are rejected.
 
 use super::*;
 use crate::card::CardRequest;
 use crate::cut::{CutOptions, EnabledFault, FaultClass};
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 
-/// A card with everything that can be in one.
+/// A card that uses every part of the format.
 fn used() -> Card {
     let sections =
         "[cache]\nbytes = \"8KiB\"\n[noise]\nseed = 3\njitter_thousandths = 50\n[discard]";
-    let mut card = Card::new(&small_but(&[("[discard]", sections)]).unwrap());
+    let mut card = Card::new(&small_with(&[("[discard]", sections)]).unwrap());
     for round in 0..300_u64 {
         let data = [u8::try_from(round % 7).unwrap(); 5 * 512];
         card.serve(CardRequest::Write { offset: round * 37 % 200 * 4096 + 512, data: &data })
@@ -31,7 +31,7 @@ fn saved(card: &Card) -> Vec<u8> {
 }
 
 #[test]
-fn a_loaded_card_is_the_saved_one_and_goes_on_like_it() {
+fn a_loaded_card_continues_like_the_saved_one() {
     let mut card = used();
     let bytes = saved(&card);
     let mut loaded = Card::load(&bytes[..]).unwrap();
@@ -49,7 +49,7 @@ fn a_loaded_card_is_the_saved_one_and_goes_on_like_it() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_or_changed_is_refused() {
+fn a_truncated_or_changed_file_is_rejected() {
     let bytes = saved(&used());
     for length in (16..bytes.len()).step_by(bytes.len() / 23) {
         let refused = Card::load(&bytes[..length]).unwrap_err();
@@ -66,8 +66,8 @@ fn a_file_that_is_cut_short_or_changed_is_refused() {
 }
 
 #[test]
-fn a_card_saved_in_version_2_is_still_read() {
-    // As flashfit saved it before the checksum was a CRC-32.
+fn a_card_saved_in_version_2_is_still_loaded() {
+    // Saved by flashfit before the checksum was a CRC-32.
     let old: &[u8] = include_bytes!("../../tests/corpus/saved-2.card");
     let card = Card::load(old).unwrap();
     assert_eq!(card.counters().host_written_bytes, 13 * 1024);
@@ -81,7 +81,7 @@ fn a_card_saved_in_version_2_is_still_read() {
 }
 
 #[test]
-fn foreign_files_and_other_versions_are_told_apart() {
+fn foreign_files_and_other_versions_are_distinguished() {
     for foreign in [&b""[..], b"capacity = 7", &[0; 4096]] {
         assert!(matches!(Card::load(foreign).unwrap_err(), SnapshotError::Foreign));
     }
@@ -92,7 +92,7 @@ fn foreign_files_and_other_versions_are_told_apart() {
 }
 
 #[test]
-fn saving_replaces_a_file_as_a_whole_and_names_it_in_errors() {
+fn saving_replaces_a_file_atomically_and_errors_name_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("card");
     let card = used();

@@ -1,3 +1,3 @@
-//! What several tests of whole cards need.
+//! Helpers for tests of whole cards.
 
 pub mod open_au;

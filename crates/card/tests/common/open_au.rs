@@ -1,21 +1,21 @@
-//! flashbench's open-AU procedure in virtual time: so many erase blocks spaced apart are written in
-//! turn, block by block, each in order or in a random order.
+//! flashbench's open-AU procedure in virtual time: writes several spaced erase blocks in turn, block
+//! by block, each sequentially or in random order.
 //! Source: flashbench's README and its function `try_open_au`.
 
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_device::{BlockDev, Bytes, Clock, VirtualClock};
 
-/// A card in virtual time that keeps no bytes.
+/// A card in virtual time that keeps no contents.
 pub type Device = InProcessCard<VirtualClock>;
 
-/// In which order the blocks of an erase block are written.
+/// The order of the blocks within an erase block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Linear,
     Random,
 }
 
-/// A card that was written from end to end once, with its counters at 0.
+/// A card that was fully written once, with counters reset.
 pub fn filled(model: &CardModel) -> Device {
     let mut device = InProcessCard::new(Card::counting(model), VirtualClock::default());
     let data = vec![1; 512 << 10];
@@ -27,12 +27,12 @@ pub fn filled(model: &CardModel) -> Device {
     device
 }
 
-/// Writes `units` erase blocks wholly, in blocks of `block`, one block of each in turn; returns the
-/// bytes per second.
+/// Writes `units` erase blocks completely, one block of size `block` of each in turn; returns the
+/// rate in bytes per second.
 pub fn open_au(device: &mut Device, units: u64, block: Bytes, order: Order) -> u64 {
     let model = device.card().model();
     let (unit_bytes, count) = (model.erase_unit_bytes(), u64::from(model.capacity_units()));
-    // Not the first ones, which can be special; odd, so that no two are neighbours.
+    // Not the first ones, which can be special; odd ones, so that no two are adjacent.
     let bases: Vec<u64> = (0..units).map(|unit| (3 + 2 * unit) % count * unit_bytes).collect();
     let blocks = unit_bytes / block.0;
     let data = vec![2; usize::try_from(block.0).expect("a block fits memory")];
@@ -47,7 +47,7 @@ pub fn open_au(device: &mut Device, units: u64, block: Bytes, order: Order) -> u
     u64::try_from(bytes * 1_000_000_000 / time_ns.max(1)).unwrap_or(u64::MAX)
 }
 
-/// The numbers below `count`; in a random order that is always the same.
+/// The numbers below `count`, shuffled with a fixed seed for random order.
 fn shuffled(count: u64, order: Order) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..count).collect();
     if order == Order::Random {

@@ -1,5 +1,5 @@
-//! The kinds of card that histories are played on: every layer, every cache, small enough that a
-//! short history makes them reclaim erase blocks.
+//! The kinds of card that random histories run on: every layer and every cache, small enough that a
+//! short history reclaims erase blocks.
 
 use flashfit_card::CardModel;
 use flashfit_catalog::Origin;
@@ -20,7 +20,7 @@ pub enum Cache {
 #[derive(Debug, Clone)]
 pub struct Kind {
     layer: &'static str,
-    /// A mapped unit of half a write unit, and an area of one bit a cell: page-mapped only.
+    /// Mapped units of half a write unit, and a pSLC area: page-mapped cards only.
     map_unit: bool,
     pslc: bool,
     zone: bool,
@@ -36,7 +36,7 @@ impl Kind {
         self.layer.contains("page-mapped")
     }
 
-    /// Mapped units have so many sectors.
+    /// Sectors per mapped unit.
     pub fn sectors_per_page(&self) -> usize {
         if self.page_mapped() && self.map_unit { 4 } else { 8 }
     }

@@ -1,5 +1,5 @@
-//! Cards against a plain model: random histories of requests, idle times, cuts and reloads on every
-//! kind of card, with what an honest device may do and nothing else.
+//! Compares cards with a reference model: random histories of requests, idle times, power cuts and
+//! reloads on every kind of card, with the behavior allowed for correct devices.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ enum Step {
     Idle {
         time_ns: u64,
     },
-    /// At so many thousandths of what is left to do.
+    /// At this share of the remaining work, in thousandths.
     Cut {
         thousandths: u64,
         seed: u64,
@@ -45,7 +45,7 @@ fn range() -> impl Strategy<Value = (usize, usize)> {
     (first, count).prop_map(|(first, count)| (first, count.min(SECTORS - first)))
 }
 
-/// A step, and whether it waits until everything before it is done.
+/// A step, and whether it waits until everything before it is complete.
 fn step() -> impl Strategy<Value = (Step, bool)> {
     let step = prop_oneof![
         32 => range().prop_map(|(first, count)| Step::Write { first, count }),
@@ -79,7 +79,7 @@ fn saved(card: &Card) -> Vec<u8> {
     bytes
 }
 
-/// A card in use, beside its plain model.
+/// A card with its reference model.
 struct Play {
     card: Card,
     plain: Plain,
@@ -168,7 +168,7 @@ impl Play {
     }
 }
 
-/// Plays a history and checks every read and every cut; returns the card at its end.
+/// Runs a history and checks every read and every power cut; returns the card.
 fn play(kind: &Kind, steps: &[(Step, bool)], in_file: bool) -> Card {
     let mut play = Play::new(kind, in_file);
     for (step, waits) in steps {
@@ -185,7 +185,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_read_returns_what_was_last_written_and_a_cut_leaves_what_an_honest_device_may(
+    fn reads_return_the_last_write_and_power_cuts_leave_what_is_allowed(
         kind in kind(),
         steps in prop::collection::vec(step(), 1..100),
     ) {
@@ -197,7 +197,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn one_history_gives_one_state_to_the_byte_wherever_the_bytes_are_kept(
+    fn one_history_gives_identical_states_in_memory_and_in_a_file(
         kind in kind(),
         steps in prop::collection::vec(step(), 1..100),
     ) {
@@ -214,7 +214,7 @@ fn faults() -> impl Strategy<Value = Vec<EnabledFault>> {
     prop::collection::vec(fault, 1..4)
 }
 
-/// A card that remembers what it was, after a history.
+/// A card that records its history, after some steps.
 fn played(kind: &Kind, steps: &[(Step, bool)]) -> Card {
     let mut play = Play::new(kind, false);
     play.card.record_history(1);
@@ -222,7 +222,7 @@ fn played(kind: &Kind, steps: &[(Step, bool)]) -> Card {
     play.card
 }
 
-/// Cuts the power with faults, and returns the card if it goes on.
+/// Cuts the power with faults; returns the card unless it is broken.
 fn damaged(mut card: Card, seed: u64, faults: &[EnabledFault]) -> Option<Card> {
     let options = CutOptions { seed, moment: CutMoment::DuringLast, faults: faults.to_vec() };
     let report = card.power_cut(&options);
@@ -238,7 +238,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_a_cut_destroys_the_card_takes_new_data_and_the_damage_repeats_by_seed(
+    fn a_damaged_card_accepts_new_data_and_the_damage_repeats_by_seed(
         kind in kind(),
         steps in prop::collection::vec(step(), 1..60),
         seed in any::<u64>(),

@@ -1,17 +1,17 @@
-//! What a card may hold, told by nothing but the history: the plain model.
+//! The reference model: what a card may contain, derived only from the history.
 //!
-//! A sector's value is the number of the write that wrote it; 0 is a sector of zeros. What a cut
-//! must not lose is a *base*; what came after it waits in pieces, in the order of arrival.
+//! A sector's value is the number of the write that wrote it; 0 is a sector of zeros. The *base* is
+//! what a power cut must not lose; later writes follow as pieces in order of arrival.
 
 use crate::kinds::{Cache, SECTORS};
 
-/// What one write did to one mapped unit.
+/// The part of a write within one mapped unit.
 #[derive(Debug)]
 struct Piece {
     sectors: Vec<usize>,
     value: u64,
     done_ns: u64,
-    /// Flushes before it.
+    /// Number of flushes before it.
     epoch: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct Plain {
     sectors_per_page: usize,
     base: Vec<u64>,
     pieces: Vec<Piece>,
-    /// When each flush was done, and how many pieces came before it.
+    /// Completion time of each flush, and the number of pieces before it.
     flushes: Vec<(u64, usize)>,
     epoch: usize,
 }
@@ -42,7 +42,7 @@ impl Plain {
         }
     }
 
-    /// A discard is done when it arrives, and reads as zeros.
+    /// A discard is complete on arrival, and reads as zeros.
     pub fn discard(&mut self, first: usize, count: usize) {
         let range = first..first + count;
         self.base[range.clone()].fill(0);
@@ -68,7 +68,7 @@ impl Plain {
         state
     }
 
-    /// How many of the first pieces no cut at `at_ns` or later may lose.
+    /// How many of the first pieces survive any power cut at `at_ns` or later.
     fn safe(&self, at_ns: u64) -> usize {
         let flushed = self.flushes.iter().filter(|(done_ns, _)| *done_ns <= at_ns);
         match self.cache {
@@ -80,7 +80,7 @@ impl Plain {
         }
     }
 
-    /// From now on there is no cut before `now_ns`.
+    /// Rules out a power cut before `now_ns`.
     pub fn pass_to(&mut self, now_ns: u64) {
         let safe = self.safe(now_ns);
         self.base = self.after(safe);
@@ -89,7 +89,7 @@ impl Plain {
         self.flushes.iter_mut().for_each(|(_, pieces)| *pieces -= safe);
     }
 
-    /// Checks what a cut at `at_ns` has left, and goes on from it.
+    /// Checks what a power cut at `at_ns` has left, and continues with it.
     pub fn cut(&mut self, at_ns: u64, left: Vec<u64>) {
         let safe = self.safe(at_ns);
         self.base = self.after(safe);
@@ -107,7 +107,7 @@ impl Plain {
         *self = Self { base: left, ..Self::new(self.cache, self.sectors_per_page) };
     }
 
-    /// Some of the first pieces, and nothing of the others, leave just this.
+    /// Whether a prefix of the pieces, possibly with its last pieces in part, leaves this state.
     fn has_prefix(&self, left: &[u64]) -> bool {
         let mut state = self.base.clone();
         let mut others = state.iter().zip(left).filter(|(now, left)| now != left).count();
@@ -124,7 +124,7 @@ impl Plain {
         others == 0
     }
 
-    /// Each sector is as it was at some time since it was last safe.
+    /// Checks that each sector has a value it had since it was last safe.
     fn check_any(&self, left: &[u64], at_ns: u64) {
         let mut allowed: Vec<Vec<u64>> = self.base.iter().map(|&value| vec![value]).collect();
         for piece in &self.pieces {
@@ -140,7 +140,7 @@ impl Plain {
         }
     }
 
-    /// There is a flush before which all is there, and behind the next one nothing.
+    /// Checks that some flush separates complete pieces from absent ones.
     fn check_barriers(&self, left: &[u64]) {
         let possible = |epoch: usize| {
             let before = self.pieces.iter().take_while(|piece| piece.epoch < epoch).count();

@@ -60,7 +60,7 @@ pub fn draw(seed: u64) -> DrawnCard {
         let toml = draft.file(seed, spare, &sections);
         match CardModel::parse(&toml, &Origin::File("drawn.toml".into())) {
             Ok(model) => return DrawnCard { model, toml, noise, shows_units_to_readers: shows },
-            Err(ModelError::Impossible { key: "nand.spare_units", .. }) => spare += 4,
+            Err(ModelError::Invalid { key: "nand.spare_units", .. }) => spare += 4,
             Err(error) => panic!("the card of seed {seed} cannot be: {error}\n{toml}"),
         }
     }

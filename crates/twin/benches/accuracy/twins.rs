@@ -1,5 +1,4 @@
-//! Twins of published open-unit tables: half of the cells are hidden, a twin is fitted to the rest
-//! and its simulation predicts the hidden ones.
+//! Fits twins to half of the cells of published open-block tables and predicts the other half.
 
 use std::fmt::Write;
 
@@ -12,10 +11,10 @@ use flashfit_twin::{DeviceHints, fit_to, predict};
 
 use super::tables::published;
 
-/// How often the cells of a table are divided again.
+/// Number of random splits of each table.
 const SPLITS: u64 = 2;
 
-/// The error of a prediction, as the larger of two rates by the smaller.
+/// Prediction errors: the ratio of the larger rate to the smaller.
 struct Errors(Vec<f64>);
 
 impl Errors {
@@ -26,7 +25,7 @@ impl Errors {
     }
 }
 
-/// The section of the document. It takes minutes.
+/// The section of the document. This takes minutes.
 pub fn section() -> String {
     let mut text = format!(
         "\n## 4. Fitted card models (twins)\n\nIn each published table of open erase blocks, half of the cells are hidden, drawn with seeds 1 to {SPLITS}. A card model is fitted to the other half, and the same procedure is simulated on it. The ratios compare the hidden cells, simulated to real.\n\n\
@@ -36,7 +35,7 @@ pub fn section() -> String {
     let (mut tables, mut within) = (0, 0);
     for (card, runs) in published("open-au") {
         for (file, imported) in runs {
-            let Some(target) = FitTarget::of(&imported.open_units) else { continue };
+            let Some(target) = FitTarget::from_tables(&imported.open_units) else { continue };
             let mut known = SimulatedCounts::default();
             for seed in 1..=SPLITS {
                 let (visible, hidden) = split(&target, seed);
@@ -86,7 +85,7 @@ pub fn section() -> String {
     text
 }
 
-/// Half of the cells, and the other half.
+/// The visible half of the cells, and the hidden half.
 fn split(target: &FitTarget, seed: u64) -> (FitTarget, FitTarget) {
     let mut order: Vec<usize> = (0..target.cells.len()).collect();
     Random::new(seed).shuffle(&mut order);

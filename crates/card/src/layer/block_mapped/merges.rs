@@ -1,9 +1,9 @@
-//! Merges: what becomes of a unit that is open no more.
+//! Merges: closes an open block.
 //!
-//! A log that was written completely in order takes the old unit's place (switch); one that was
-//! written in order from the start does so after the rest was copied behind it (partial); otherwise
-//! every page is copied into a fresh unit (full). One that began with copies counts as full when
-//! most of its pages are copies in the end.
+//! A log that was written completely in order replaces the old block (switch merge). If it was
+//! written in order from the start, the rest is copied after it first (partial merge). Otherwise
+//! every page is copied to a free block (full merge). A log that began with copies counts as a full
+//! merge if most of its pages are copies.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::open_block::OpenBlock;
 use crate::nand::Nand;
 
 impl BlockMapped {
-    /// Merges an open erase block and returns what was known of it, to be used again.
+    /// Merges an open block and returns its state for reuse.
     pub(super) fn close(
         &mut self,
         nand: &mut Nand,
@@ -32,7 +32,7 @@ impl BlockMapped {
         open
     }
 
-    /// Copies the rest of the old unit behind a log in order, which takes its place.
+    /// Copies the rest of the old block after an in-order log, which then replaces it.
     fn complete(&mut self, nand: &mut Nand, open: &OpenBlock, newer: &mut impl NewerPages) {
         let rest = open.used()..self.pages_per_unit;
         let copied = open.head + rest.end - rest.start;
@@ -48,7 +48,7 @@ impl BlockMapped {
         self.replace(nand, open.logical_unit, open.unit);
     }
 
-    /// Copies the newest of every page of a unit into a fresh one.
+    /// Copies the newest version of every page of a block to a free one.
     fn merge(
         &mut self,
         nand: &mut Nand,
@@ -65,7 +65,7 @@ impl BlockMapped {
         self.replace(nand, logical_unit, fresh);
     }
 
-    /// Merges everything of a logical unit: nothing is newer than the merged unit afterwards.
+    /// Merges a logical block completely: no newer pages remain elsewhere.
     pub fn merge_wholly(
         &mut self,
         nand: &mut Nand,
@@ -82,8 +82,7 @@ impl BlockMapped {
         self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
 
-    /// Closes the unit that was opened last and opens it again behind copies of all pages before
-    /// `place`.
+    /// Closes the block opened last and reopens it after copies of all pages before `place`.
     pub(super) fn begin_at(&mut self, nand: &mut Nand, place: u32, newer: &mut impl NewerPages) {
         let last = self.open.len() - 1;
         let mut open = if self.open[last].used() == 0 {
@@ -101,7 +100,7 @@ impl BlockMapped {
         self.open.push(open);
     }
 
-    /// Copies the newest of these places of a unit to the same places of another.
+    /// Copies the newest versions of these positions of a block to the same positions of another.
     fn copy_places(
         &mut self,
         nand: &mut Nand,
@@ -122,7 +121,7 @@ impl BlockMapped {
             open.each_page(nand, |place, page| strays.push((place, page)));
         }
         if newest > 0 {
-            // Of two with the same place the one that was found first is the newer one.
+            // Of two pages for the same position, the one found first is newer.
             strays.sort_by_key(|&(place, _)| place);
             strays.dedup_by_key(|&mut (place, _)| place);
             newer.forget(pages);

@@ -1,19 +1,18 @@
-//! A block-mapped layer with a log for each open erase block, as cheap SD cards have it.
+//! A block-mapped layer with a log for each open block, as on cheap SD cards.
 //!
-//! Whole erase blocks are mapped. A logical unit that is written gets a log unit, to which its
-//! pages are appended in whatever order ([`open_block`]). So many can be open at once as the model
-//! says, and so many of them out of order; beyond that the least recently written gives way and is
-//! merged ([`merges`]). So a card is fast within its open erase blocks, and beyond them each write
-//! costs the copying of an erase block, however small it is. With no unit that may be out of order
-//! each write that does not continue the last one costs that: the pages before it are copied into a
-//! fresh unit first, those behind it when the unit closes. A log that is out of order can be
-//! allowed fewer pages than an erase block has, as where the controller has little room for its
-//! table. Parts of a page that are written in order can be gathered in a unit of their own
-//! ([`scratch`]). Limits: no merging in idle time. Sources: Kim et al., "A space-efficient flash
+//! Whole erase blocks are mapped. A logical block that is written gets a log block, to which its
+//! pages are appended in any order ([`open_block`]). The model limits how many blocks are open and
+//! how many of them out of order; beyond that, the least recently written one is merged
+//! ([`merges`]). Such a card is fast within its open blocks; beyond them each write, however small,
+//! costs copying an erase block. If no block may be out of order, each write that does not continue
+//! the last one costs a merge: the pages before it are copied to a free block first, those after it
+//! when the block is closed. An out-of-order log can be limited to fewer pages than an erase block,
+//! for controllers with small tables. Partial pages written in order can be collected in a separate
+//! block ([`scratch`]). Limit: no merging in idle time. Sources: Kim et al., "A space-efficient flash
 //! translation layer for CompactFlash systems" (2002), known as BAST; Ban, US patent 5,937,425,
-//! "Flash file system optimized for page-mode flash technologies" (1999), for logical units that
-//! are kept in more than one erase block. That some cards keep no unit out of order is inferred
-//! from timing (the flashbench tables).
+//! "Flash file system optimized for page-mode flash technologies" (1999), for logical blocks kept in
+//! more than one erase block. That some cards keep no block out of order is inferred from timing
+//! (the flashbench tables).
 
 mod merges;
 mod newer_pages;
@@ -35,28 +34,28 @@ pub use newer_pages::{NewerPages, NoSmallLog};
 use open_block::OpenBlock;
 use scratch::ScratchUnit;
 
-/// A block-mapped layer: whole erase blocks are mapped, and each open one has a log of pages.
+/// A block-mapped layer with a log for each open block.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BlockMapped {
-    /// By logical unit; one more than the unit with its merged pages, each at its own place, or 0.
+    /// By logical block: one more than the block with its merged pages, or 0.
     data: Vec<u32>,
-    /// The open erase blocks, least recently written first.
+    /// The open blocks, least recently written first.
     open: Vec<OpenBlock>,
     open_units: usize,
     open_units_random: usize,
-    /// How many pages a log out of order can hold.
+    /// Maximum number of pages in an out-of-order log.
     random_pages: u32,
     scratch: Option<ScratchUnit>,
     free: FreeBlocks,
     pages_per_unit: u32,
     counters: LayerCounters,
-    /// The pages that a merge takes from elsewhere than the old unit, by place.
+    /// Pages that a merge takes from elsewhere than the old block, by position.
     #[serde(skip)]
     strays: Vec<(u32, u32)>,
 }
 
 impl BlockMapped {
-    /// The layer of a card that was never used, on these erase blocks.
+    /// The layer of a new card on these erase blocks.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         let layer = &model.layer;
         let open_units = layer.open_units.expect("a checked block-mapped model says");
@@ -74,12 +73,10 @@ impl BlockMapped {
         }
     }
 
-    /// The erase blocks that hold nothing.
     pub fn free_mut(&mut self) -> &mut FreeBlocks {
         &mut self.free
     }
 
-    /// What it has counted.
     pub fn counters_mut(&mut self) -> &mut LayerCounters {
         &mut self.counters
     }
@@ -92,7 +89,7 @@ impl BlockMapped {
         self.open.iter().rposition(|open| open.logical_unit == logical_unit)
     }
 
-    /// Whether a page is the next of the unit that was written last, or the one under way there.
+    /// Whether a page continues the block written last, or is the partial page there.
     pub fn continues(&self, logical_page: u32) -> bool {
         let (logical_unit, place) = self.split(logical_page);
         self.open.last().is_some_and(|open| {
@@ -100,14 +97,14 @@ impl BlockMapped {
         })
     }
 
-    /// Opens the unit of a page that is not open, with copies of all pages before it.
+    /// Opens the block of a page with copies of all pages before it.
     pub fn open_behind(&mut self, nand: &mut Nand, logical_page: u32, newer: &mut impl NewerPages) {
         let (logical_unit, place) = self.split(logical_page);
         self.open(nand, logical_unit, newer);
         self.begin_at(nand, place, newer);
     }
 
-    /// Whether the unit of a page is open.
+    /// Whether the block of a page is open.
     pub fn is_open(&self, logical_page: u32) -> bool {
         self.index_of(logical_page / self.pages_per_unit).is_some()
     }
@@ -116,7 +113,7 @@ impl BlockMapped {
         (logical_page / self.pages_per_unit, logical_page % self.pages_per_unit)
     }
 
-    /// Where a page is that is nowhere newer.
+    /// The physical page of a logical page that is not newer elsewhere.
     pub fn locate_here(&self, nand: &Nand, logical_page: u32) -> Option<u32> {
         let (logical_unit, place) = self.split(logical_page);
         let in_log = self.index_of(logical_unit).and_then(|at| self.open[at].page_of(nand, place));
@@ -126,8 +123,8 @@ impl BlockMapped {
         })
     }
 
-    /// Writes a page to the log of its unit; it is nowhere newer afterwards. A page that is
-    /// written in part was read before.
+    /// Writes a page to the log of its block, which makes newer copies elsewhere obsolete. For a
+    /// partial write the page was read before.
     pub fn write_here(&mut self, nand: &mut Nand, write: PageWrite, newer: &mut impl NewerPages) {
         let (logical_unit, place) = self.split(write.logical_page);
         self.open(nand, logical_unit, newer);
@@ -148,7 +145,7 @@ impl BlockMapped {
         }
     }
 
-    /// Makes the log of a logical unit the last of the open ones.
+    /// Makes the log of a logical block the most recent open one.
     fn open(&mut self, nand: &mut Nand, logical_unit: u32, newer: &mut impl NewerPages) {
         if let Some(index) = self.index_of(logical_unit) {
             self.open[index..].rotate_left(1);
@@ -163,10 +160,10 @@ impl BlockMapped {
         self.open.push(open);
     }
 
-    /// Brings the unit that was opened last to where `place` can be written.
+    /// Prepares the block opened last for writing `place`.
     fn arrange(&mut self, nand: &mut Nand, place: u32, newer: &mut impl NewerPages) {
         let open = self.open.last_mut().expect("it was just opened");
-        if open.is_gathering() && place != open.used() {
+        if open.has_partial_page() && place != open.used() {
             open.commit(nand);
         }
         if open.used() == self.pages_per_unit {
@@ -188,7 +185,7 @@ impl BlockMapped {
         }
     }
 
-    /// Forgets whole logical units only.
+    /// Unmaps whole logical blocks only.
     pub fn discard_here(
         &mut self,
         nand: &Nand,

@@ -1,22 +1,20 @@
-//! Pages that are newer than what a block-mapped layer has of them: those in a log for small
-//! writes, where the layer has one.
+//! Pages that are newer than those of a block-mapped layer: those in a log for small writes.
 
 use std::ops::Range;
 
-/// What is newer than the units of a layer.
 pub trait NewerPages {
-    /// Where the newest of a logical page is, when it is here.
+    /// The physical page of the newest version of a logical page, if it is here.
     fn page_of(&self, logical_page: u32) -> Option<u32>;
 
-    /// Calls `take` with each logical page of the range that is here, in ascending order, and with
-    /// where it is.
+    /// Calls `take` with each logical page of the range that is here, in ascending order, and its
+    /// physical page.
     fn each_in(&self, logical_pages: Range<u32>, take: impl FnMut(u32, u32));
 
-    /// What is here of a range is needed no more: something newer is elsewhere.
+    /// Removes a range: a newer version is elsewhere.
     fn forget(&mut self, logical_pages: Range<u32>);
 }
 
-/// No log for small writes.
+/// For layers without a log for small writes.
 #[derive(Debug)]
 pub struct NoSmallLog;
 

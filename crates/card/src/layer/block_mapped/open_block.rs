@@ -1,78 +1,76 @@
-//! A logical unit that is open, and its log: an erase block to which its pages are appended.
+//! An open logical block and its log: an erase block to which its pages are appended.
 //!
-//! As long as every page is at its own place the log is in order, and nothing else need be known.
+//! While every page is at its own position, the log is in order and needs no table.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nand::{NONE, Nand};
 
-/// An open erase block.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct OpenBlock {
     pub logical_unit: u32,
-    /// The log.
     pub unit: u32,
     used: u32,
-    /// Whether every page so far is at its own place.
+    /// Whether every page so far is at its own position.
     pub in_order: bool,
-    /// How many pages before the first that was written were copied.
+    /// Number of pages copied before the first written one.
     pub head: u32,
-    /// Where the page at place `used` is that was written only in part so far, or [`NONE`].
-    gathered: u32,
-    /// Which places of the logical unit are in a log out of order, a bit each.
+    /// Where the partial page for position `used` is, or [`NONE`].
+    partial_page: u32,
+    /// A bit for each position that an out-of-order log contains.
     written: Vec<u64>,
-    /// Place in the logical unit to place in the log, where that bit is set.
+    /// Position in the log for each position in the logical block with such a bit.
     places: Vec<u32>,
 }
 
 impl OpenBlock {
-    /// Begins a log in an erased unit.
+    /// Begins a log in an erased block.
     pub fn begin(&mut self, logical_unit: u32, unit: u32) {
         self.begin_behind(logical_unit, unit, 0);
     }
 
-    /// Begins a log in a unit to which the first `head` pages were copied.
+    /// Begins a log in a block to which the first `head` pages were copied.
     pub fn begin_behind(&mut self, logical_unit: u32, unit: u32, head: u32) {
         (self.logical_unit, self.unit, self.used) = (logical_unit, unit, head);
-        (self.in_order, self.head, self.gathered) = (true, head, NONE);
+        (self.in_order, self.head, self.partial_page) = (true, head, NONE);
     }
 
-    /// Places of the log that are taken.
+    /// Number of used positions in the log.
     pub fn used(&self) -> u32 {
         self.used
     }
 
-    /// Whether a place is the next one in order, or the one that is gathered.
+    /// Whether a position is the next in order, or that of the partial page.
     pub fn is_next(&self, place: u32) -> bool {
-        place == self.used || (self.is_gathering() && place == self.used + 1)
+        place == self.used || (self.has_partial_page() && place == self.used + 1)
     }
 
-    pub fn is_gathering(&self) -> bool {
-        self.gathered != NONE
+    pub fn has_partial_page(&self) -> bool {
+        self.partial_page != NONE
     }
 
-    /// Where the page of the next place is for now, when it was written only in part so far.
-    pub fn gathered(&self) -> Option<u32> {
-        self.is_gathering().then_some(self.gathered)
+    /// The physical page of the partial next page, if there is one.
+    pub fn partial_page(&self) -> Option<u32> {
+        self.has_partial_page().then_some(self.partial_page)
     }
 
-    /// The page of the next place is elsewhere for now.
-    pub fn gather(&mut self, page: u32) {
-        self.gathered = page;
+    /// Records the physical page of the partial next page.
+    pub fn set_partial_page(&mut self, page: u32) {
+        self.partial_page = page;
     }
 
-    /// Copies what was gathered to its place.
+    /// Copies the partial page to its position.
     pub fn commit(&mut self, nand: &mut Nand) {
-        if self.is_gathering() {
-            let page = std::mem::replace(&mut self.gathered, NONE);
+        if self.has_partial_page() {
+            let page = std::mem::replace(&mut self.partial_page, NONE);
             nand.copy(page, nand.page_at(self.unit, self.used));
             self.used += 1;
         }
     }
 
-    /// The page that takes the next one of the logical unit, which is that of `place`.
+    /// Returns the next page of the log and assigns it to `place`.
     pub fn append(&mut self, nand: &Nand, place: u32) -> u32 {
-        self.gathered = NONE;
+        self.partial_page = NONE;
         if self.in_order && place != self.used {
             self.leave_order(nand.pages_per_unit());
         }
@@ -95,10 +93,10 @@ impl OpenBlock {
         }
     }
 
-    /// Where the page of a place is; `None` when it is not here, or was never written.
+    /// The physical page of a position; `None` if it is not here or was never written.
     pub fn page_of(&self, nand: &Nand, place: u32) -> Option<u32> {
-        if self.is_gathering() && place == self.used {
-            return Some(self.gathered);
+        if self.has_partial_page() && place == self.used {
+            return Some(self.partial_page);
         }
         let in_log = if self.in_order {
             (place < self.used).then_some(place)
@@ -106,13 +104,13 @@ impl OpenBlock {
             let written = self.written[place as usize / 64] >> (place % 64) & 1 == 1;
             written.then(|| self.places[place as usize])
         };
-        // A copied page may be one that was never written.
+        // A log that began with copies may contain positions that were never written.
         in_log
             .map(|place| nand.page_at(self.unit, place))
             .filter(|&page| nand.logical_page(page).is_some())
     }
 
-    /// Calls `take` with each place that is here, in ascending order, and with its page.
+    /// Calls `take` with each position that is here, in ascending order, and its physical page.
     pub fn each_page(&self, nand: &Nand, mut take: impl FnMut(u32, u32)) {
         if self.in_order {
             for place in 0..self.used {

@@ -1,20 +1,20 @@
-//! A unit in which pages are kept that were written only in part so far.
+//! A scratch block for pages that were only partly written so far.
 //!
-//! Small writes that follow each other would take a page of the log each, and leave it out of
-//! order. A controller with a scratch unit programs each into the next page there, together with
-//! what it already has of that page; when the next page is begun, it copies the last of them to its
-//! place. Nothing waits in volatile memory. When the unit is full, what is still needed of it is
-//! copied to another. Limits: one unit at a time.
-//! Sources: SanDisk's US patents 7,315,916, "Scratch pad block", and 7,386,655, "Non-volatile
-//! memory and method with improved indexing for scratch pad and update blocks" (both 2008). That a
-//! card has such a unit is inferred from timing.
+//! Consecutive small writes would each take a page of the log and leave it out of order. A controller
+//! with a scratch block programs each into the next page there, merged with the earlier parts of the
+//! same page; when the next page begins, it copies the last version to its position. Nothing waits
+//! in volatile memory. When the scratch block is full, what is still needed is copied to another one.
+//! Limit: one scratch block at a time.
+//! Sources: SanDisk's US patents 7,315,916, "Scratch pad block", and 7,386,655, "Non-volatile memory
+//! and method with improved indexing for scratch pad and update blocks" (both 2008). That a card has
+//! a scratch block is inferred from timing.
 
 use serde::{Deserialize, Serialize};
 
 use super::BlockMapped;
 use crate::nand::Nand;
 
-/// The scratch unit and how many of its pages are taken; none before it is needed first.
+/// The scratch block and its number of used pages; `None` before its first use.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ScratchUnit {
     unit: Option<u32>,
@@ -22,7 +22,7 @@ pub struct ScratchUnit {
 }
 
 impl BlockMapped {
-    /// Programs the page of the next place of the last open erase block into the scratch unit.
+    /// Programs the partial next page of the most recent open block into the scratch block.
     pub(super) fn gather(&mut self, nand: &mut Nand, logical_page: u32) {
         let full = |scratch: &ScratchUnit| scratch.used == self.pages_per_unit;
         if self.scratch.as_ref().is_some_and(full) {
@@ -30,7 +30,7 @@ impl BlockMapped {
         }
         let page = self.next_scratch_page(nand);
         nand.program(page, logical_page);
-        self.open.last_mut().expect("a unit is open").gather(page);
+        self.open.last_mut().expect("a unit is open").set_partial_page(page);
     }
 
     fn next_scratch_page(&mut self, nand: &mut Nand) -> u32 {
@@ -40,15 +40,15 @@ impl BlockMapped {
         nand.page_at(unit, scratch.used - 1)
     }
 
-    /// Begins another scratch unit, with what the other open erase blocks have in this one: the
-    /// last of them is just being written.
+    /// Starts another scratch block with the partial pages of the other open blocks; the most recent
+    /// one is just being written.
     fn renew(&mut self, nand: &mut Nand) {
         let old = self.scratch.replace(ScratchUnit::default()).and_then(|scratch| scratch.unit);
         for index in 0..self.open.len() - 1 {
-            if let Some(from) = self.open[index].gathered() {
+            if let Some(from) = self.open[index].partial_page() {
                 let to = self.next_scratch_page(nand);
                 nand.copy(from, to);
-                self.open[index].gather(to);
+                self.open[index].set_partial_page(to);
             }
         }
         if let Some(old) = old {

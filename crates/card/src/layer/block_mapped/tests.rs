@@ -1,8 +1,8 @@
-//! Merges of each kind, open erase blocks linear and random, the scratch unit.
+//! Merges of each kind, sequential and random open blocks, the scratch block.
 
 use super::*;
 use crate::counters::Merges;
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 use crate::nand::contents::RetentionPolicy;
 
 const UNIT: u32 = 16;
@@ -14,7 +14,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Three open erase blocks, and whatever is added.
+    /// Three open blocks, and additional keys.
     fn with(more: &str) -> Self {
         let mut empty = Self::empty(more);
         for page in 0..16 * UNIT {
@@ -27,7 +27,7 @@ impl Filled {
     fn empty(more: &str) -> Self {
         let kind = format!("kind = \"block-mapped\"\nopen_units = 3\n{more}");
         let changes = [("kind = \"page-mapped\"", kind.as_str()), ("units = 4", "units = 5")];
-        let model = small_but(&changes).unwrap();
+        let model = small_with(&changes).unwrap();
         let layer = BlockMapped::new(&model, model.good_units());
         Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) }
     }
@@ -50,7 +50,7 @@ impl Filled {
 }
 
 #[test]
-fn a_unit_written_in_order_is_switched() {
+fn a_block_written_in_order_is_switched() {
     let mut card = Filled::empty("");
     for page in 0..16 * UNIT {
         card.write(page, true);
@@ -61,7 +61,7 @@ fn a_unit_written_in_order_is_switched() {
 }
 
 #[test]
-fn a_unit_begun_in_order_is_merged_in_part() {
+fn a_block_begun_in_order_is_merged_partially() {
     let mut card = Filled::with("");
     for page in 0..4 {
         card.write(page, true);
@@ -75,9 +75,9 @@ fn a_unit_begun_in_order_is_merged_in_part() {
 }
 
 #[test]
-fn beyond_the_open_units_each_write_costs_a_full_merge() {
+fn beyond_the_open_blocks_each_write_costs_a_full_merge() {
     let mut card = Filled::with("");
-    // The last place of each unit in turn, so that no log is in order.
+    // The last position of each block in turn, so that no log is in order.
     let places: Vec<u32> = (0..4).map(|unit| unit * UNIT + 15).collect();
     let before = card.programs();
     for i in 0..40 {
@@ -90,7 +90,7 @@ fn beyond_the_open_units_each_write_costs_a_full_merge() {
 }
 
 #[test]
-fn within_the_open_units_it_does_not() {
+fn within_the_open_blocks_writes_cost_no_merge() {
     let mut card = Filled::with("");
     let places: Vec<u32> = (0..3).map(|unit| unit * UNIT + 15).collect();
     for i in 0..45 {
@@ -100,7 +100,7 @@ fn within_the_open_units_it_does_not() {
 }
 
 #[test]
-fn a_discarded_unit_is_written_anew_without_copying() {
+fn a_discarded_block_is_rewritten_without_copying() {
     let mut card = Filled::with("");
     card.write(UNIT + 3, true);
     card.layer.discard(&mut card.nand, 3..2 * UNIT + 1);
@@ -114,7 +114,7 @@ fn a_discarded_unit_is_written_anew_without_copying() {
 }
 
 #[test]
-fn fewer_units_can_be_open_out_of_order_than_in_order() {
+fn fewer_blocks_can_be_open_out_of_order_than_in_order() {
     let mut card = Filled::with("open_units_random = 1");
     for round in 0..4 {
         for unit in 0..3 {
@@ -131,9 +131,9 @@ fn fewer_units_can_be_open_out_of_order_than_in_order() {
 }
 
 #[test]
-fn with_no_unit_out_of_order_each_write_that_does_not_follow_costs_a_merge() {
+fn without_out_of_order_blocks_each_jump_costs_a_merge() {
     let mut card = Filled::with("open_units_random = 0");
-    // Backwards, and then in leaps forward.
+    // Backwards, then forward with gaps.
     for places in [[12, 9, 6, 3], [1, 5, 8, 14]] {
         for place in places {
             let before = card.programs();
@@ -143,17 +143,17 @@ fn with_no_unit_out_of_order_each_write_that_does_not_follow_costs_a_merge() {
             assert!((2..=2 * u64::from(UNIT)).contains(&programs), "{programs}");
         }
     }
-    // Each time the unit is written whole: what is before, the two pages, what is behind.
+    // Each write rewrites the block: the pages before, the two pages, and the pages after.
     assert_eq!(card.merges(), Merges { full: 8, ..Merges::default() });
     let before = card.programs();
     card.write(4, true);
     card.write(2, true);
-    // The unit with the first of them, then the two pages before the second, and it.
+    // The block of the first page, then the two pages before the second page, and that page.
     assert_eq!(card.programs() - before, u64::from(UNIT + 2 + 1));
 }
 
 #[test]
-fn with_no_unit_out_of_order_a_unit_is_still_switched() {
+fn without_out_of_order_blocks_a_block_is_still_switched() {
     let mut card = Filled::with("open_units_random = 0");
     let before = card.programs();
     for page in 3 * UNIT..5 * UNIT {
@@ -163,7 +163,7 @@ fn with_no_unit_out_of_order_a_unit_is_still_switched() {
     assert_eq!(card.programs() - before, u64::from(2 * UNIT));
 }
 
-/// Writes each page of a unit in four parts.
+/// Writes each page of a block in four parts.
 fn in_parts(card: &mut Filled, unit: u32) -> u64 {
     let before = card.programs();
     for part in 0..4 * UNIT {
@@ -173,22 +173,22 @@ fn in_parts(card: &mut Filled, unit: u32) -> u64 {
 }
 
 #[test]
-fn parts_of_pages_in_order_are_gathered_where_there_is_a_scratch_unit() {
+fn partial_pages_in_order_are_collected_in_the_scratch_block() {
     let mut card = Filled::with("");
     let programs = in_parts(&mut card, 2);
-    // A log of 16 pages is full after four pages of parts.
+    // A log of 16 pages is full after four pages in four parts each.
     assert_eq!((programs, card.merges().full), (4 * 16 + 3 * 16 + 16, 4));
 
     let mut card = Filled::with("scratch = true");
     let programs = in_parts(&mut card, 2);
-    // The last page is gathered still.
+    // The last page is still in the scratch block.
     assert_eq!((programs, card.merges()), (4 * 16 + 15, Merges::default()));
     card.write(2 * UNIT, true);
     assert_eq!(card.merges(), Merges { switch: 1, ..Merges::default() });
 }
 
 #[test]
-fn the_scratch_unit_is_begun_anew_when_it_is_full() {
+fn a_full_scratch_block_is_replaced() {
     let mut card = Filled::with("scratch = true");
     for part in 0..4 * UNIT {
         for unit in 0..3 {
@@ -203,7 +203,7 @@ fn the_scratch_unit_is_begun_anew_when_it_is_full() {
 }
 
 #[test]
-fn a_log_out_of_order_is_merged_when_it_holds_as_much_as_it_may() {
+fn an_out_of_order_log_is_merged_at_its_page_limit() {
     let mut card = Filled::with("random_pages = 4");
     for page in [5, 3, 9] {
         card.write(page, true);
@@ -211,7 +211,7 @@ fn a_log_out_of_order_is_merged_when_it_holds_as_much_as_it_may() {
     assert_eq!(card.merges(), Merges::default());
     card.write(1, true);
     assert_eq!(card.merges(), Merges { full: 1, ..Merges::default() });
-    // In order it may fill the unit.
+    // An in-order log may fill the block.
     for page in UNIT..2 * UNIT {
         card.write(page, true);
     }

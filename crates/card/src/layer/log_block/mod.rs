@@ -1,15 +1,14 @@
 //! A block-mapped layer with a log for small writes.
 //!
-//! Large writes go to the logs of open erase blocks as in [`BlockMapped`]; small ones, up to
-//! `log_request`, to a page-mapped log of their own ([`small_log`]), unless they continue what was
-//! written last. So the smallest writes are not slowed by the number of units that they go to,
-//! larger ones are, and speed does not grow steadily with the size of requests. When the log is
-//! full its oldest unit is collected: each logical unit with a page in it that is still the newest
-//! is merged. What saves the log's map is only counted as time (`log_ns`). Limits: the log is
-//! collected in the order of its filling, whatever it holds.
+//! Large writes go to the logs of open blocks as in [`BlockMapped`]; small ones, up to `log_request`,
+//! go to a separate page-mapped log ([`small_log`]) unless they continue the last write. The smallest
+//! writes are therefore not slowed down by the number of blocks they go to, while larger ones are,
+//! and speed does not grow steadily with request size. When the log is full, its oldest block is
+//! collected: each logical block with a current page in it is merged. Saving the log's map is only
+//! modeled as time (`log_ns`). Limit: the log is collected in FIFO order.
 //! Sources: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
-//! translation" (ACM TECS, 2007), known as FAST, for the shared log; the cards of the flashbench
-//! surveys that write 4 KiB at the same speed to any number of erase blocks, but not 16 KiB.
+//! translation" (ACM TECS, 2007), known as FAST, for the shared log; cards in the flashbench surveys
+//! that write 4 KiB at the same speed to any number of erase blocks, but not 16 KiB.
 
 mod newest;
 pub mod small_log;
@@ -27,19 +26,18 @@ use crate::model::CardModel;
 use crate::nand::Nand;
 use small_log::SmallLog;
 
-/// A block-mapped layer with a log for small writes.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LogBlock {
     blocks: BlockMapped,
     log: SmallLog,
     log_request_bytes: u64,
-    /// One more than the page that was written last, or 0.
+    /// One more than the page written last, or 0.
     written_last: u32,
     pages_per_unit: u32,
 }
 
 impl LogBlock {
-    /// The layer of a card that was never used, on these erase blocks.
+    /// The layer of a new card on these erase blocks.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         Self {
             blocks: BlockMapped::new(model, units),
@@ -50,9 +48,9 @@ impl LogBlock {
         }
     }
 
-    /// Whether a small write goes on with a unit that is written in order. That one is, is seen at
-    /// its second page, or at its first when it follows the last one of the unit before.
-    fn goes_on(&mut self, nand: &mut Nand, logical_page: u32) -> bool {
+    /// Whether a small write continues a sequential block. A sequential write is recognized at its
+    /// second page, or at its first page if it follows the last page of the previous block.
+    fn continues(&mut self, nand: &mut Nand, logical_page: u32) -> bool {
         let follows = self.written_last == logical_page;
         self.written_last = logical_page + 1;
         if self.blocks.continues(logical_page) {
@@ -73,12 +71,12 @@ impl LogBlock {
         self.log.append(nand, self.blocks.free_mut(), logical_page);
     }
 
-    /// Merges every logical unit whose newest pages are in the oldest unit of the log.
+    /// Merges every logical block with current pages in the oldest block of the log.
     fn collect(&mut self, nand: &mut Nand) {
         while let Some(logical_page) = self.log.next_to_collect(nand) {
             self.blocks.merge_wholly(nand, logical_page / self.pages_per_unit, &mut self.log);
         }
-        self.log.give_back_oldest(nand, self.blocks.free_mut());
+        self.log.release_oldest(nand, self.blocks.free_mut());
         self.blocks.counters_mut().merges.log += 1;
     }
 }
@@ -89,7 +87,7 @@ impl TranslationLayer for LogBlock {
             self.read(nand, write.logical_page);
         }
         let small = write.request_bytes <= self.log_request_bytes;
-        if small && !self.goes_on(nand, write.logical_page) {
+        if small && !self.continues(nand, write.logical_page) {
             self.write_to_log(nand, write.logical_page);
         } else {
             self.written_last = write.logical_page + 1;
@@ -97,7 +95,7 @@ impl TranslationLayer for LogBlock {
         }
     }
 
-    /// Forgets whole logical units only.
+    /// Unmaps whole logical blocks only.
     fn discard(&mut self, nand: &mut Nand, logical_pages: Range<u32>) {
         self.blocks.discard_here(nand, &logical_pages, &mut self.log);
     }

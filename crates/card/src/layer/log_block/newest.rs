@@ -1,7 +1,7 @@
-//! The logical pages whose newest is in a log, and where.
+//! The logical pages whose newest version is in a log, with their physical pages.
 //!
-//! They are kept in groups of what is merged or rewritten together, found by a hash: what this
-//! takes depends on the pages of the log and not on those of the card.
+//! Pages are grouped by what is merged or rewritten together, in a hash table whose size depends on
+//! the pages in the log, not on those of the card.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,21 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::layer::block_mapped::NewerPages;
 
-/// Pages of a group in ascending order, each with where it is.
+/// The pages of a group in ascending order, with their physical pages.
 type Group = Vec<(u32, u32)>;
 
-/// The pages, by group.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(from = "Saved", into = "Saved")]
 pub struct NewestPages {
     pages_per_group: u32,
-    /// No group is empty.
+    /// Contains no empty group.
     groups: HashMap<u32, Group, BuildHasherDefault<Spread>>,
-    /// What emptied groups have left, to be used again.
+    /// Buffers of removed groups, for reuse.
     spare: Vec<Group>,
 }
 
-/// The same in an order that does not depend on the hash.
+/// The serialized form, in an order that does not depend on the hash.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     pages_per_group: u32,
@@ -46,7 +45,7 @@ impl From<NewestPages> for Saved {
     }
 }
 
-/// A hash of one number: by multiplication (Knuth, "The art of computer programming", 6.4).
+/// A multiplicative hash of one number (Knuth, "The art of computer programming", 6.4).
 #[derive(Debug, Default)]
 struct Spread(u64);
 
@@ -66,12 +65,11 @@ impl Hasher for Spread {
 }
 
 impl NewestPages {
-    /// No pages.
     pub fn new(pages_per_group: u32) -> Self {
         Self { pages_per_group, groups: HashMap::default(), spare: Vec::new() }
     }
 
-    /// The newest of a page is there now.
+    /// Records the newest version of a page.
     pub fn insert(&mut self, logical_page: u32, page: u32) {
         let spare = &mut self.spare;
         let group = self.groups.entry(logical_page / self.pages_per_group);
@@ -126,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_found_in_order_until_they_are_forgotten() {
+    fn pages_are_found_in_order_until_they_are_removed() {
         let mut newest = NewestPages::new(10);
         for (logical_page, page) in [(17, 1), (3, 2), (12, 3), (17, 4), (25, 5)] {
             newest.insert(logical_page, page);
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_pages_are_saved_alike_however_they_came() {
+    fn the_serialized_form_does_not_depend_on_the_order_of_insertion() {
         let (mut one, mut other) = (NewestPages::new(4), NewestPages::new(4));
         for page in 0..100 {
             one.insert(page * 7, page);

@@ -1,7 +1,7 @@
-//! A page-mapped log: erase blocks to which single pages of any place are appended.
+//! A page-mapped log: erase blocks to which single pages from anywhere are appended.
 //!
-//! Its units are collected in the order in which they were filled. Who owns the log brings the
-//! pages that are still the newest elsewhere, and forgets them here.
+//! Its blocks are collected in FIFO order. The owner of the log moves pages that are still current
+//! elsewhere and removes them from the log.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,21 +14,20 @@ use crate::layer::free_blocks::FreeBlocks;
 use crate::model::LayerModel;
 use crate::nand::Nand;
 
-/// A page-mapped log.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SmallLog {
     /// Oldest first; the last one is being written.
     units: VecDeque<u32>,
     most_units: usize,
     newest: NewestPages,
-    /// The first place of the oldest unit that was not asked for yet.
+    /// The first position of the oldest block that was not examined yet.
     collected: u32,
-    /// What a write takes beyond its programming.
+    /// Time of a write in addition to programming.
     extra_ns: u64,
 }
 
 impl SmallLog {
-    /// An empty log. So many pages are merged or rewritten together.
+    /// An empty log; `group_pages` pages are merged or rewritten together.
     pub fn new(model: &LayerModel, pages_per_group: u32) -> Self {
         Self {
             units: VecDeque::new(),
@@ -39,7 +38,7 @@ impl SmallLog {
         }
     }
 
-    /// Whether the oldest unit must be given back before anything more is appended.
+    /// Whether the oldest block must be released before anything is appended.
     pub fn is_full(&self, nand: &Nand) -> bool {
         self.units.len() == self.most_units && !self.has_room(nand)
     }
@@ -48,7 +47,7 @@ impl SmallLog {
         self.units.back().is_some_and(|&unit| nand.next_place(unit) < nand.pages_per_unit())
     }
 
-    /// Programs the page that was loaded.
+    /// Programs the loaded page.
     pub fn append(&mut self, nand: &mut Nand, free: &mut FreeBlocks, logical_page: u32) {
         if !self.has_room(nand) {
             self.units.push_back(free.take(nand));
@@ -62,23 +61,23 @@ impl SmallLog {
         }
     }
 
-    /// The next logical page whose newest is in the oldest unit. It must be elsewhere, or
-    /// forgotten, before the unit is given back.
+    /// The next logical page whose newest version is in the oldest block. It must be moved or
+    /// removed before the block is released.
     pub fn next_to_collect(&mut self, nand: &Nand) -> Option<u32> {
         let unit = *self.units.front()?;
         while self.collected < nand.pages_per_unit() {
             let page = nand.page_at(unit, self.collected);
             self.collected += 1;
-            let held = nand.logical_page(page);
-            if let Some(held) = held.filter(|&held| self.page_of(held) == Some(page)) {
-                return Some(held);
+            let stored = nand.logical_page(page);
+            if let Some(stored) = stored.filter(|&stored| self.page_of(stored) == Some(page)) {
+                return Some(stored);
             }
         }
         None
     }
 
-    /// Gives back the oldest unit, in which nothing is the newest any more.
-    pub fn give_back_oldest(&mut self, nand: &Nand, free: &mut FreeBlocks) {
+    /// Releases the oldest block, which contains no current page.
+    pub fn release_oldest(&mut self, nand: &Nand, free: &mut FreeBlocks) {
         if let Some(unit) = self.units.pop_front() {
             free.put(nand, unit);
         }

@@ -1,7 +1,7 @@
-//! What goes to the log, and what its collection costs.
+//! Which writes go to the log, and the cost of collecting it.
 
 use super::*;
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 use crate::nand::contents::RetentionPolicy;
 
 const UNIT: u32 = 16;
@@ -12,12 +12,12 @@ struct Filled {
 }
 
 impl Filled {
-    /// Two open erase blocks, one unit of log for single pages.
+    /// Two open blocks, and one block of log for single pages.
     fn new() -> Self {
         let kind = "kind = \"log-block\"\nopen_units = 2\nlog_units = 1\nlog_request = \"4KiB\"\n\
                     log_ns = 100";
         let changes = [("kind = \"page-mapped\"", kind), ("units = 4", "units = 5")];
-        let model = small_but(&changes).unwrap();
+        let model = small_with(&changes).unwrap();
         let layer = LogBlock::new(&model, model.good_units());
         let mut filled = Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) };
         for unit in 0..16 {
@@ -40,7 +40,7 @@ impl Filled {
 }
 
 #[test]
-fn single_pages_of_any_number_of_units_cost_a_program_and_the_log_s_time() {
+fn single_pages_to_any_number_of_blocks_cost_a_program_and_log_time() {
     let mut card = Filled::new();
     for unit in 0..16 {
         assert_eq!(card.write(unit * UNIT + 7, 1), 700 + 100);
@@ -49,7 +49,7 @@ fn single_pages_of_any_number_of_units_cost_a_program_and_the_log_s_time() {
 }
 
 #[test]
-fn a_full_log_costs_a_merge_for_each_unit_in_it() {
+fn a_full_log_costs_a_merge_for_each_block_in_it() {
     let mut card = Filled::new();
     let filled = card.layer.counters().merges;
     for number in 0..16 {
@@ -63,13 +63,13 @@ fn a_full_log_costs_a_merge_for_each_unit_in_it() {
 }
 
 #[test]
-fn what_was_written_again_needs_no_merge() {
+fn rewritten_pages_need_no_merge() {
     let mut card = Filled::new();
     let filled = card.layer.counters().merges;
     for _ in 0..160 {
         card.write(7, 1);
     }
-    // The newest one is alone in each unit of the log that is full.
+    // Each full block of the log contains only one current page.
     let merges = card.layer.counters().merges;
     assert_eq!((merges.log, merges.full - filled.full), (9, 9));
     card.write(0, UNIT);
@@ -82,7 +82,7 @@ fn what_was_written_again_needs_no_merge() {
 }
 
 #[test]
-fn larger_requests_need_open_units() {
+fn larger_requests_need_open_blocks() {
     let mut card = Filled::new();
     let filled = card.layer.counters().merges;
     for number in 0..30 {
@@ -92,13 +92,13 @@ fn larger_requests_need_open_units() {
 }
 
 #[test]
-fn single_pages_that_follow_each_other_go_to_the_unit() {
+fn sequential_single_pages_go_to_the_block() {
     let mut card = Filled::new();
     let before = (card.nand.counters().programs, card.layer.counters().merges);
     for page in 0..4 * UNIT {
         card.write(page, 1);
     }
-    // Only the first page is not known to be followed, and must be copied.
+    // Only the first page is not recognized as sequential and must be copied.
     assert_eq!(card.nand.counters().programs - before.0, u64::from(4 * UNIT + 1));
     let merges = card.layer.counters().merges;
     assert_eq!((merges.log, merges.full), (before.1.log, before.1.full));

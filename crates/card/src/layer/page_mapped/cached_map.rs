@@ -1,15 +1,14 @@
-//! A map that does not fit the card's memory: pieces of it are cached, the rest is in the NAND.
+//! A map that does not fit the card's memory: some pieces are cached, the rest is in the NAND.
 //!
-//! A piece is a write unit full of entries of four bytes. So many pieces are in memory as the
-//! model's `map_cache` holds, at least one, chosen by CLOCK. A page that is looked up or changed
-//! needs its piece: a miss costs a read, where the piece was ever written, and the program of the
-//! piece that gives way, if it was changed. A look-up waits for its piece; the changes of a
-//! request, and those of the garbage collection within it, are made at its end, each piece once.
-//! Changed pieces reach the NAND only when they give way, at a flush neither: after a loss of
-//! power the map is found from the numbers that the pages bear. Pieces are written to units of
-//! their own, of which those with the fewest current pieces are emptied when the map's share of
-//! the spare units is used up. Limits: no entries are cached apart from their piece; finding the
-//! map again takes no time.
+//! A piece is a write unit of 4-byte entries. The cache has as many pieces as the model's
+//! `map_cache` allows, at least one, with CLOCK replacement. Reading or writing a page needs its
+//! piece: a miss costs a read if the piece was ever written, and a program operation if the evicted
+//! piece is dirty. A lookup waits for its piece; changes by a request and its garbage collection are
+//! applied at its end, once per piece. Dirty pieces are only written on eviction, not on a flush:
+//! after a power cut the map is rebuilt from the page numbers in the spare areas. Pieces are written
+//! to their own erase blocks; the ones with the fewest current pieces are emptied when the map's
+//! share of the spare blocks is used up. Limits: entries are cached by whole pieces; rebuilding the
+//! map takes no time.
 //! Source: Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based
 //! selective caching of page-level address mappings" (ASPLOS 2009), simplified to whole translation
 //! pages.
@@ -21,7 +20,7 @@ use crate::counters::LayerCounters;
 use crate::model::CardModel;
 use crate::nand::Nand;
 
-/// A piece of the map in memory.
+/// A cached piece of the map.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Slot {
     piece: u32,
@@ -29,22 +28,22 @@ struct Slot {
     used: bool,
 }
 
-/// Which pieces of the map are in memory, and where all of them are in the NAND.
+/// The cached pieces of the map, and the location of all pieces in the NAND.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CachedMap {
     entries_per_piece: u32,
     slots: Vec<Slot>,
     slot_limit: usize,
     hand: usize,
-    /// By piece; one more than its slot, 0 where it is not in memory.
+    /// By piece: one more than its slot, or 0 if it is not cached.
     slot_of: Vec<u32>,
-    /// Pieces with changes of the request under way.
+    /// Pieces changed by the current request.
     touched: Vec<u32>,
     stored: StoredPieces,
 }
 
 impl CachedMap {
-    /// The map of a card that was never used; `None` where all of it is in memory.
+    /// The map of a new card; `None` if it fits in memory.
     pub fn new(model: &CardModel) -> Option<Self> {
         let cache = model.layer.map_cache.as_ref()?;
         let pieces = model.map_pieces() as usize;
@@ -65,12 +64,12 @@ impl CachedMap {
         })
     }
 
-    /// How many units it may still need for itself.
+    /// How many more erase blocks the map may need.
     pub fn units_owed(&self) -> usize {
         self.stored.unit_limit - self.stored.units.len()
     }
 
-    /// A page's entry is changed.
+    /// Marks a page's entry as changed.
     pub fn change(&mut self, logical_page: u32) {
         let piece = logical_page / self.entries_per_piece;
         if self.touched.last() != Some(&piece) {
@@ -78,7 +77,7 @@ impl CachedMap {
         }
     }
 
-    /// A page's entry is needed now.
+    /// Loads a page's entry now.
     pub fn look_up(
         &mut self,
         nand: &mut Nand,
@@ -92,7 +91,7 @@ impl CachedMap {
         }
     }
 
-    /// Makes the changes of the request.
+    /// Applies the changes of the request.
     pub fn settle(&mut self, nand: &mut Nand, free: &mut FreeBlocks, counters: &mut LayerCounters) {
         if self.touched.is_empty() {
             return;
@@ -107,7 +106,7 @@ impl CachedMap {
         self.touched = touched;
     }
 
-    /// Brings a piece into memory; whether it was read.
+    /// Caches a piece; returns whether it was read.
     fn bring(
         &mut self,
         nand: &mut Nand,
@@ -132,7 +131,7 @@ impl CachedMap {
         read
     }
 
-    /// Gives a piece a slot, and returns what was there before.
+    /// Assigns a slot to a piece and returns the evicted entry.
     fn slot_for(&mut self, piece: u32, changed: bool) -> Option<Slot> {
         let new = Slot { piece, changed, used: true };
         if self.slots.len() < self.slot_limit {
@@ -151,7 +150,7 @@ impl CachedMap {
     }
 }
 
-/// A unit that holds pieces of the map.
+/// An erase block with pieces of the map.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct MapUnit {
     unit: u32,
@@ -161,9 +160,9 @@ struct MapUnit {
 /// The pieces of the map in the NAND.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredPieces {
-    /// The number that piece 0 bears in the place of a logical page's.
+    /// Piece 0 is stored under this number in place of a logical page.
     first_number: u32,
-    /// By piece; one more than its first page, 0 where it was never written.
+    /// By piece: one more than its first page, or 0 if it was never written.
     at: Vec<u32>,
     /// The last one is open.
     units: Vec<MapUnit>,
@@ -171,7 +170,7 @@ struct StoredPieces {
 }
 
 impl StoredPieces {
-    /// Reads a piece; `false` where it was never written.
+    /// Reads a piece; `false` if it was never written.
     fn read(&self, nand: &mut Nand, piece: u32) -> bool {
         let at = self.at[piece as usize].checked_sub(1);
         at.inspect(|&page| nand.read(page)).is_some()
@@ -190,7 +189,7 @@ impl StoredPieces {
         (place < nand.pages_per_unit()).then(|| nand.page_at(unit, place))
     }
 
-    /// Opens a unit; when that is the last one that the map may have, empties another into it.
+    /// Opens a block; if it is the last one the map may use, empties another one into it.
     fn open_another(&mut self, nand: &mut Nand, free: &mut FreeBlocks) {
         self.units.push(MapUnit { unit: free.take(nand), current: 0 });
         if self.units.len() < self.unit_limit {
@@ -217,8 +216,8 @@ impl StoredPieces {
         self.units.last_mut().expect("one is open").current += 1;
         let old = std::mem::replace(&mut self.at[piece as usize], page + 1);
         if let Some(old) = old.checked_sub(1) {
-            let held = nand.unit_of(old);
-            let unit = self.units.iter_mut().find(|unit| unit.unit == held);
+            let stored = nand.unit_of(old);
+            let unit = self.units.iter_mut().find(|unit| unit.unit == stored);
             unit.expect("a current piece is in a unit of the map").current -= 1;
         }
     }

@@ -1,41 +1,38 @@
-//! Garbage collection: making room for pages by emptying units that hold few valid ones.
+//! Garbage collection: frees erase blocks that contain few valid pages.
 //!
-//! Pages of the host and pages that are moved go to one open erase block. When only one free unit
-//! is left (and what the map still needs), a closed unit is emptied into it, within the request
-//! that needs the room. In idle time, where the model has it, units are emptied a write unit at a
-//! time until an eighth of the spare ones are free, unless so few pages would be won that it is not
-//! worth the wear. Limits: hot and cold pages share the open erase block. Source: Bux and Iliadis,
-//! "Performance of greedy garbage collection in flash-based solid-state drives" (Performance
-//! Evaluation, 2010).
+//! Host pages and moved pages share one open block. When only one free block is left (besides those
+//! reserved for the map), a closed block is emptied into it, within the request that needs the
+//! space. In idle time, if the model enables it, blocks are emptied one write unit at a time until an
+//! eighth of the spare blocks is free, unless too little would be gained for the wear. Limit: hot
+//! and cold pages share the open block. Source: Bux and Iliadis, "Performance of greedy garbage
+//! collection in flash-based solid-state drives" (Performance Evaluation, 2010).
 
 use serde::{Deserialize, Serialize};
 
 use super::PageMapped;
 use crate::nand::{NONE, Nand};
 
-/// In idle time a unit is emptied only if one page in so many is won.
+/// In idle time a block is emptied only if at least one in this many pages is gained.
 const WORTHWHILE: u32 = 8;
 
-/// A unit that is emptied, in pieces.
+/// A block that is emptied piece by piece.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct GcInProgress {
     pub unit: u32,
-    /// The places before this one were looked at.
+    /// Positions before this one are done.
     place: u32,
-    /// The valid pages among the last 64 places looked at, but for those that were moved.
+    /// Valid pages among the last 64 examined positions that are not moved yet.
     valid: u64,
 }
 
 impl GcInProgress {
-    /// A unit from its beginning.
     pub fn new(unit: u32) -> Self {
         Self { unit, place: 0, valid: 0 }
     }
 }
 
 impl PageMapped {
-    /// Where the next page goes that is written to cells of several bits. Sees to it that there is
-    /// room.
+    /// The next page for multi-bit cells; collects garbage if necessary.
     pub(super) fn next_page(&mut self, nand: &mut Nand) -> u32 {
         loop {
             if self.open != NONE {
@@ -54,12 +51,12 @@ impl PageMapped {
         }
     }
 
-    /// The free units that the host's pages cannot have.
+    /// Free blocks that host pages must not use.
     fn reserve(&self) -> usize {
         1 + self.cached_map.as_ref().map_or(0, |cached| cached.units_owed())
     }
 
-    /// Empties a unit into a new open one.
+    /// Empties a block into a new open one.
     fn collect(&mut self, nand: &mut Nand) {
         let before_ns = nand.finished_ns();
         self.level_wear(nand);
@@ -80,8 +77,8 @@ impl PageMapped {
         GcInProgress::new(victim)
     }
 
-    /// Collects a write unit's worth of pages; `false` when nothing needs to be collected.
-    pub(super) fn collect_a_piece(&mut self, nand: &mut Nand) -> bool {
+    /// Collects one write unit of pages; `false` if nothing needs to be collected.
+    pub(super) fn collect_step(&mut self, nand: &mut Nand) -> bool {
         if self.emptying.is_none() {
             let wanted = self.free.len() < self.reserve() + self.idle_free_units;
             let victim = self.units.choose().filter(|_| wanted);
@@ -92,7 +89,7 @@ impl PageMapped {
             self.emptying = Some(GcInProgress::new(victim));
         }
         for _ in 0..nand.pages_per_write_unit() {
-            // Making room may need the unit that is being emptied.
+            // Making room may need the block that is being emptied.
             let to = self.next_page(nand);
             let Some(mut emptying) = self.emptying else { return true };
             if !self.move_next(nand, &mut emptying, to) {
@@ -111,7 +108,7 @@ impl PageMapped {
         self.units.valid(unit) <= self.pages_per_unit - self.pages_per_unit.div_ceil(WORTHWHILE)
     }
 
-    /// Moves what is valid in a unit to another that has room for it.
+    /// Moves all valid pages of a block to another block with enough space.
     pub(super) fn move_all(&mut self, nand: &mut Nand, emptying: &mut GcInProgress, unit: u32) {
         while self.units.valid(emptying.unit) > 0 {
             let to = nand.page_at(unit, nand.next_place(unit));
@@ -119,8 +116,7 @@ impl PageMapped {
         }
     }
 
-    /// Moves the first valid page from where a unit is being emptied to `to`; `false` when there is
-    /// none left.
+    /// Moves the next valid page of a block to `to`; `false` if none is left.
     pub(super) fn move_next(
         &mut self,
         nand: &mut Nand,
@@ -151,29 +147,29 @@ impl PageMapped {
             emptying.valid &= emptying.valid - 1;
             let page = nand.page_at(emptying.unit, place);
             let logical_page = nand.logical_page(page).expect("a valid page is programmed");
-            // It may have been overwritten since it was looked at.
+            // It may have been overwritten since it was examined.
             if self.map[logical_page as usize] == page + 1 {
                 return Some((page, logical_page));
             }
         }
     }
 
-    /// A bit for each of the 64 places from `place` on: whether the map points to its page. They
-    /// are looked at together and without a branch, so that on a large card the processor waits
-    /// for many entries of the map at once.
+    /// A bit for each of the 64 positions from `place`: whether the map points to its page. Examined
+    /// together and without branches, so that on a large card the processor waits for many map
+    /// entries at once.
     fn valid_from(&self, nand: &Nand, unit: u32, place: u32) -> u64 {
         let places = place..nand.pages_in(unit).min(place + u64::BITS);
         assert!(!places.is_empty(), "unit {unit} has fewer valid pages than were counted");
         let mut valid = 0;
-        for (held, bit) in nand.held(unit, places.clone()).iter().zip(0..) {
-            let entry = self.map.get(held.wrapping_sub(1) as usize).copied().unwrap_or(0);
+        for (number, bit) in nand.stored(unit, places.clone()).iter().zip(0..) {
+            let entry = self.map.get(number.wrapping_sub(1) as usize).copied().unwrap_or(0);
             let page = nand.page_at(unit, place + bit);
             valid |= u64::from(entry == page + 1) << bit;
         }
         valid
     }
 
-    /// A unit takes no more pages.
+    /// Closes a full block.
     pub(super) fn close_unit(&mut self, nand: &Nand, unit: u32) {
         self.units.close(unit);
         if let Some(wear) = &mut self.wear {
@@ -181,7 +177,7 @@ impl PageMapped {
         }
     }
 
-    /// A closed unit is about to be emptied.
+    /// Prepares a closed block for being emptied.
     pub(super) fn withdraw(&mut self, nand: &Nand, unit: u32) {
         self.units.remove(unit);
         if let Some(wear) = &mut self.wear {

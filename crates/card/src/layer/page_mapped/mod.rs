@@ -1,13 +1,12 @@
-//! A page-mapped layer: every logical page can be anywhere.
+//! A page-mapped layer: a logical page can be at any physical page.
 //!
-//! What the host writes is appended to one open erase block ([`collection`]), or first to units
-//! with one bit per cell ([`pslc`]). The spare units are the over-provisioning; which unit is
-//! collected is the concern of [`victims`]. The map is in memory as a whole, or in part
-//! ([`cached_map`]); in the simulator it always is, so that only the cost of a miss is modelled.
-//! Wear is levelled by taking the least worn free unit, and with `wear_spread` also by moving what
-//! never changes ([`wear`]). Units that were bad from the beginning are never used. Limits: a unit
-//! that was erased more often than it is rated for goes on working; it is only counted. Source: Gal
-//! and Toledo, "Algorithms and data structures for flash memories" (2005), section 2.
+//! Host writes are appended to one open block ([`collection`]), or first to blocks with one bit per
+//! cell ([`pslc`]). The spare blocks are the over-provisioning; [`victims`] selects the block to
+//! collect. The map is in memory completely or in part ([`cached_map`]); the simulator always has all
+//! of it, so only the cost of a miss is modeled. Wear is leveled by taking the least worn free block,
+//! and with `wear_spread` also by moving static data ([`wear`]). Factory-bad blocks are never used.
+//! Limit: blocks beyond their rated endurance keep working and are only counted. Source: Gal and
+//! Toledo, "Algorithms and data structures for flash memories" (2005), section 2.
 
 mod cached_map;
 mod collection;
@@ -35,19 +34,18 @@ use pslc::PslcArea;
 use victims::Victims;
 use wear::WearLevelling;
 
-/// In idle time one spare unit in so many is made free.
+/// In idle time one in this many spare blocks is kept free.
 const IDLE_SHARE: u32 = 8;
 
-/// A page-mapped layer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PageMapped {
-    /// By logical page; one more than the page of the NAND, 0 where there is none.
+    /// By logical page: one more than the physical page, or 0 if unmapped.
     map: LargeTable<u32>,
     units: Victims,
     free: FreeBlocks,
-    /// The unit that is written, or [`NONE`].
+    /// The open block, or [`NONE`].
     open: u32,
-    /// The unit that is emptied in idle time.
+    /// The block that is being emptied in idle time.
     emptying: Option<GcInProgress>,
     idle_free_units: usize,
     pslc: Option<Box<PslcArea>>,
@@ -58,14 +56,14 @@ pub struct PageMapped {
 }
 
 impl PageMapped {
-    /// The layer of a card that was never used.
+    /// The layer of a new card.
     pub fn new(model: &CardModel) -> Self {
         let units: Vec<u32> = model.good_units().collect();
         Self::over(model, model.capacity_units(), &units)
     }
 
-    /// The layer of a part of a card that was never used: its first logical units, and the erase
-    /// units to keep them in, those of the pSLC area first.
+    /// The layer of a part of a new card: its first logical blocks, and the erase blocks to store
+    /// them in, those of the pSLC area first.
     pub fn over(model: &CardModel, logical_units: u32, units: &[u32]) -> Self {
         let pages_per_unit = model.pages_per_unit();
         let pages = logical_units as usize * pages_per_unit as usize;
@@ -87,13 +85,12 @@ impl PageMapped {
         }
     }
 
-    /// The bytes of memory that the map and the accounts of the units take, when all of the card is
-    /// in use.
+    /// Memory of the map and the tables when the whole card is in use.
     pub fn memory_bytes(&self) -> usize {
         self.map.memory_bytes() + self.units.memory_bytes()
     }
 
-    /// Lets a logical page be at `page` and nowhere else.
+    /// Maps a logical page to `page`.
     fn remap(&mut self, logical_page: u32, page: u32) {
         let old = std::mem::replace(&mut self.map[logical_page as usize], page + 1);
         if old != 0 {
@@ -157,18 +154,18 @@ impl TranslationLayer for PageMapped {
     fn read(&mut self, nand: &mut Nand, logical_page: u32) -> Option<u32> {
         self.look_up(nand, logical_page);
         let page = self.locate(nand, logical_page)?;
-        let held = nand.logical_page(page);
-        assert_eq!(held, Some(logical_page), "the layer lost track of a page");
+        let stored = nand.logical_page(page);
+        assert_eq!(stored, Some(logical_page), "the layer lost track of a page");
         nand.read(page);
         Some(page)
     }
 
-    /// Folds first, because what the host waits for next is room in the pSLC area.
+    /// Folds first, because the host needs space in the pSLC area next.
     fn work_in_background(&mut self, nand: &mut Nand) -> bool {
         let before_ns = nand.finished_ns();
         // A piece may take no time on a card whose times are zero.
         while nand.finished_ns() == before_ns {
-            if !self.fold_a_piece(nand) && !self.collect_a_piece(nand) {
+            if !self.fold_step(nand) && !self.collect_step(nand) {
                 return false;
             }
             self.make_map_changes(nand);

@@ -1,15 +1,15 @@
-//! The options of a page-mapped card, in any combination and with the fewest spare units that it
-//! can have, against a plain table.
+//! Compares page-mapped cards with any combination of options, and with the fewest spare blocks
+//! allowed, with a plain table.
 
 use std::collections::HashMap;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 use crate::nand::contents::{PageContent, RetentionPolicy};
 
-/// More than a piece of the map has entries: 1024 for a write unit of one page.
+/// More than one piece of the map: 1024 entries for a write unit of one page.
 const PAGES: u32 = 2048;
 
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ struct Options {
     pslc_units: u32,
     cached: bool,
     wear: bool,
-    /// The write unit has two pages instead of one.
+    /// Whether the write unit has two pages.
     wide: bool,
     more_spare: u32,
 }
@@ -68,7 +68,7 @@ impl Options {
         );
         let spare = 2 + if self.cached { 3 } else { 0 } + self.more_spare;
         let planes = if self.wide { "erase_unit = \"64KiB\"\nplanes = 2" } else { ERASE_UNIT };
-        small_but(&[
+        small_with(&[
             ("capacity = \"1MiB\"", "capacity = \"8MiB\""),
             (ERASE_UNIT, planes),
             ("[bus]", if self.pslc_units > 0 { &pslc } else { "[bus]" }),
@@ -81,7 +81,7 @@ impl Options {
 
 const ERASE_UNIT: &str = "erase_unit = \"64KiB\"";
 
-/// A layer on its flash, and what each page must hold.
+/// A layer with its flash, and the expected content of each page.
 struct Stamped {
     layer: PageMapped,
     nand: Nand,
@@ -126,7 +126,7 @@ impl Stamped {
 
 proptest! {
     #[test]
-    fn a_page_is_where_its_last_write_went(
+        fn a_page_is_at_its_last_write(
         options in options(),
         steps in prop::collection::vec(step(), 1..60),
     ) {

@@ -1,12 +1,11 @@
-//! The pSLC area: units with one bit per cell, to which the host writes first.
+//! The pSLC area: blocks with one bit per cell, to which host writes go first.
 //!
-//! They are filled in turn. When all are full, the oldest is folded within the request: its valid
-//! pages are copied to units of several bits per cell, as everything would be that is written
-//! now. In idle time all full ones are folded, a write unit at a time, and erased. What was
-//! overwritten or discarded in the meantime is never copied. Limits: the area has a fixed size,
-//! and a write never passes it by.
+//! They are filled in turn. When all are full, the oldest one is folded within the request: its valid
+//! pages are copied to multi-bit blocks, and further host pages go there directly. In idle time all
+//! full blocks are folded, one write unit at a time, and erased. Pages overwritten or discarded in
+//! the meantime are never copied. Limits: the area has a fixed size, and writes never bypass it.
 //! Source: reviews of cards and drives with such an area (SanDisk's nCache: sequential folding from
-//! one-bit to multi-bit cells, where data that dies early is never folded).
+//! one-bit to multi-bit cells, where short-lived data is never folded).
 
 use std::collections::VecDeque;
 
@@ -17,24 +16,23 @@ use super::PageMapped;
 use super::collection::GcInProgress;
 use crate::nand::{NONE, Nand};
 
-/// The units with one bit per cell.
+/// The blocks with one bit per cell.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PslcArea {
     free: FreeBlocks,
-    /// The unit that is written, or [`NONE`].
+    /// The open block, or [`NONE`].
     open: u32,
-    /// In the order in which they were filled.
+    /// Full blocks, oldest first.
     full: VecDeque<u32>,
     folding: Option<GcInProgress>,
 }
 
 impl PslcArea {
-    /// An area of these units.
     pub fn new(units: impl Iterator<Item = u32>) -> Self {
         Self { free: FreeBlocks::of(units), open: NONE, full: VecDeque::new(), folding: None }
     }
 
-    /// The place for the next page, where the open erase block has one. A full one is open no more.
+    /// The next page of the open block, if it has one; closes a full block.
     fn open_place(&mut self, nand: &Nand) -> Option<u32> {
         if self.open == NONE {
             return None;
@@ -55,14 +53,14 @@ impl PslcArea {
         }
     }
 
-    /// The unit that is being folded, or else the next one to be.
+    /// The block that is being folded, or the next one to fold.
     fn take_oldest(&mut self) -> Option<GcInProgress> {
         self.folding.take().or_else(|| self.full.pop_front().map(GcInProgress::new))
     }
 }
 
 impl PageMapped {
-    /// Where the next page of the host goes.
+    /// The next page for the host.
     pub(super) fn place_for_host(&mut self, nand: &mut Nand) -> u32 {
         loop {
             let Some(area) = &mut self.pslc else { return self.next_page(nand) };
@@ -90,7 +88,7 @@ impl PageMapped {
         self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
 
-    /// Copies up to `pages` pages of a unit; gives back what is left of it.
+    /// Copies up to `pages` pages of a block; returns its remaining state.
     fn fold(
         &mut self,
         nand: &mut Nand,
@@ -108,8 +106,8 @@ impl PageMapped {
         Some(folding)
     }
 
-    /// Folds a write unit's worth of pages; `false` when there is nothing to fold.
-    pub(super) fn fold_a_piece(&mut self, nand: &mut Nand) -> bool {
+    /// Folds one write unit of pages; `false` if there is nothing to fold.
+    pub(super) fn fold_step(&mut self, nand: &mut Nand) -> bool {
         let Some(area) = &mut self.pslc else { return false };
         area.open_place(nand);
         let Some(folding) = area.take_oldest() else { return false };

@@ -1,7 +1,7 @@
-//! What writes cost, in pages of the NAND and in time.
+//! Costs of writes, in NAND pages and in time.
 
 use super::*;
-use crate::model::tests::{SMALL, parse, small_but};
+use crate::model::tests::{SMALL, parse, small_with};
 use crate::nand::contents::RetentionPolicy;
 
 fn write(layer: &mut PageMapped, nand: &mut Nand, logical_page: u32, whole: bool) -> u64 {
@@ -20,7 +20,7 @@ fn layer_and_nand() -> (PageMapped, Nand) {
     new(&parse(SMALL).unwrap())
 }
 
-/// Works in idle time until nothing is left to do.
+/// Performs all background work.
 fn idle(layer: &mut PageMapped, nand: &mut Nand) {
     let start_ns = nand.finished_ns();
     nand.begin(start_ns);
@@ -35,7 +35,7 @@ fn everything_is_found(layer: &mut PageMapped, nand: &mut Nand) -> bool {
 fn sequential_overwrites_copy_nothing() {
     for collection in ["greedy", "cost-benefit", "fifo"] {
         let collection = format!("collection = \"{collection}\"\n[discard]");
-        let (mut layer, mut nand) = new(&small_but(&[("[discard]", &collection)]).unwrap());
+        let (mut layer, mut nand) = new(&small_with(&[("[discard]", &collection)]).unwrap());
         for _ in 0..10 {
             for page in 0..256 {
                 write(&mut layer, &mut nand, page, true);
@@ -50,7 +50,7 @@ fn sequential_overwrites_copy_nothing() {
 }
 
 #[test]
-fn a_part_of_a_page_costs_reading_the_old_one() {
+fn a_partial_write_costs_reading_the_old_page() {
     let (mut layer, mut nand) = layer_and_nand();
     assert_eq!(write(&mut layer, &mut nand, 5, false), 700);
     assert_eq!(write(&mut layer, &mut nand, 5, false), 750);
@@ -77,7 +77,7 @@ fn discarded_pages_are_not_copied() {
 }
 
 #[test]
-fn the_least_possible_spare_suffices() {
+fn the_minimum_spare_blocks_suffice() {
     let write_unit = ("page = \"4KiB\"", "page = \"16KiB\"");
     let mapped = "map_unit = \"4KiB\"\nwear_spread = 3\n";
     for collection in ["greedy", "cost-benefit", "fifo"] {
@@ -86,7 +86,7 @@ fn the_least_possible_spare_suffices() {
             let spare = if section.starts_with("map_cache") { 5 } else { 2 };
             let spare = format!("spare_units = {spare}");
             let changes = [write_unit, ("spare_units = 4", &spare), ("[discard]", &section)];
-            let (mut layer, mut nand) = new(&small_but(&changes).unwrap());
+            let (mut layer, mut nand) = new(&small_with(&changes).unwrap());
             for round in 0..5000_u32 {
                 write(&mut layer, &mut nand, round * 97 % 256, round % 3 == 0);
             }
@@ -99,7 +99,7 @@ fn the_least_possible_spare_suffices() {
 fn pages_written_together_cost_one_program() {
     let changes =
         [("page = \"4KiB\"", "page = \"16KiB\""), ("[discard]", "map_unit = \"4KiB\"\n[discard]")];
-    let (mut layer, mut nand) = new(&small_but(&changes).unwrap());
+    let (mut layer, mut nand) = new(&small_with(&changes).unwrap());
     for page in 0..16 {
         layer.write(&mut nand, PageWrite::whole(page, 4096));
     }
@@ -113,7 +113,7 @@ fn pages_written_together_cost_one_program() {
 #[test]
 fn bad_units_are_never_used() {
     let bad = ("spare_units = 4", "spare_units = 4\nfactory_bad_units = 3");
-    let model = small_but(&[bad]).unwrap();
+    let model = small_with(&[bad]).unwrap();
     let (mut layer, mut nand) = new(&model);
     for round in 0..3000_u32 {
         write(&mut layer, &mut nand, round * 97 % 256, true);
@@ -127,7 +127,7 @@ fn bad_units_are_never_used() {
 #[test]
 fn wear_beyond_the_rating_is_counted() {
     let (mut layer, mut nand) =
-        new(&small_but(&[("endurance_cycles = 1000", "endurance_cycles = 3")]).unwrap());
+        new(&small_with(&[("endurance_cycles = 1000", "endurance_cycles = 3")]).unwrap());
     for round in 0..2 * 256 {
         write(&mut layer, &mut nand, round % 256, true);
     }
@@ -142,10 +142,10 @@ const PSLC: &str = "[nand.pslc]\nunits = 2\nread_ns = 20\nprogram_ns = 200\neras
 endurance_cycles = 9000\n[bus]";
 
 #[test]
-fn the_host_writes_to_one_bit_per_cell_until_all_are_full() {
+fn the_host_writes_to_single_bit_cells_until_all_are_full() {
     let changes = [("[bus]", PSLC), ("[discard]", "[background]\nafter_ns = 1\n[discard]")];
-    let (mut layer, mut nand) = new(&small_but(&changes).unwrap());
-    // Two bits per cell leave 8 of the 16 pages.
+    let (mut layer, mut nand) = new(&small_with(&changes).unwrap());
+    // With two bits per cell, a pSLC block has 8 of the 16 pages.
     let times: Vec<u64> = (0..17).map(|page| write(&mut layer, &mut nand, page, true)).collect();
     assert!(times[..16].iter().all(|&time_ns| time_ns == 200), "{times:?}");
     assert!(times[16] > 8 * 700, "{times:?}");
@@ -154,9 +154,9 @@ fn the_host_writes_to_one_bit_per_cell_until_all_are_full() {
 }
 
 #[test]
-fn idle_time_makes_room_again() {
+fn idle_time_frees_the_pslc_area() {
     let changes = [("[bus]", PSLC), ("[discard]", "[background]\nafter_ns = 1\n[discard]")];
-    let (mut layer, mut nand) = new(&small_but(&changes).unwrap());
+    let (mut layer, mut nand) = new(&small_with(&changes).unwrap());
     for round in 0..40 {
         for page in 0..16 {
             let time_ns = write(&mut layer, &mut nand, round * 67 % 200 + page, true);
@@ -168,8 +168,8 @@ fn idle_time_makes_room_again() {
 }
 
 #[test]
-fn what_dies_early_is_not_folded() {
-    let (mut layer, mut nand) = new(&small_but(&[("[bus]", PSLC)]).unwrap());
+fn short_lived_data_is_not_folded() {
+    let (mut layer, mut nand) = new(&small_with(&[("[bus]", PSLC)]).unwrap());
     for round in 0..400 {
         write(&mut layer, &mut nand, round % 4, true);
     }
@@ -177,9 +177,9 @@ fn what_dies_early_is_not_folded() {
 }
 
 #[test]
-fn garbage_is_collected_in_idle_time_in_pieces() {
+fn garbage_is_collected_in_idle_time_in_steps() {
     let (mut layer, mut nand) =
-        new(&small_but(&[("spare_units = 4", "spare_units = 16")]).unwrap());
+        new(&small_with(&[("spare_units = 4", "spare_units = 16")]).unwrap());
     for round in 0..2000_u32 {
         write(&mut layer, &mut nand, round * 97 % 256, true);
     }
@@ -197,10 +197,10 @@ fn garbage_is_collected_in_idle_time_in_pieces() {
 }
 
 #[test]
-fn work_without_time_ends() {
+fn background_work_without_time_ends() {
     let zero = [("program_ns = 700", "program_ns = 0"), ("erase_ns = 3000", "erase_ns = 0")];
     let changes = [zero[0], zero[1], ("read_ns = 50", "read_ns = 0")];
-    let (mut layer, mut nand) = new(&small_but(&changes).unwrap());
+    let (mut layer, mut nand) = new(&small_with(&changes).unwrap());
     for round in 0..1000_u32 {
         write(&mut layer, &mut nand, round * 97 % 256, true);
     }
@@ -208,14 +208,14 @@ fn work_without_time_ends() {
 }
 
 #[test]
-fn a_map_in_memory_costs_nothing_and_a_piece_that_is_not_there_costs_a_read() {
+fn a_map_in_memory_costs_nothing_and_a_missing_piece_costs_a_read() {
     // Four pieces of 1024 entries, of which one is in memory.
     let changes = [
         ("capacity = \"1MiB\"", "capacity = \"16MiB\""),
         ("spare_units = 4", "spare_units = 12"),
         ("[discard]", "map_cache = \"4KiB\"\n[discard]"),
     ];
-    let (mut layer, mut nand) = new(&small_but(&changes).unwrap());
+    let (mut layer, mut nand) = new(&small_with(&changes).unwrap());
     for page in 0..4096 {
         write(&mut layer, &mut nand, page, true);
     }
@@ -239,7 +239,7 @@ fn a_large_card_needs_little_memory() {
         ("erase_unit = \"64KiB\"", "erase_unit = \"4MiB\""),
         ("spare_units = 4", "spare_units = 1200"),
     ];
-    let (layer, nand) = new(&small_but(&changes).unwrap());
+    let (layer, nand) = new(&small_with(&changes).unwrap());
     let bytes = layer.memory_bytes() + nand.memory_bytes();
     assert!((128 << 20..256 << 20).contains(&bytes), "{bytes}");
 }
@@ -251,7 +251,7 @@ fn a_layer_survives_being_written_and_read() {
         ("spare_units = 4", "spare_units = 8"),
         ("[discard]", "map_cache = \"4KiB\"\nwear_spread = 2\n[discard]"),
     ];
-    let (mut layer, mut nand) = new(&small_but(&changes).unwrap());
+    let (mut layer, mut nand) = new(&small_with(&changes).unwrap());
     for round in 0..2000_u32 {
         write(&mut layer, &mut nand, round * 97 % 256, true);
     }

@@ -1,58 +1,57 @@
-//! Which erase block is collected next, and how many valid pages each has.
+//! Selects the erase block to collect next, and counts the valid pages of each.
 //!
-//! Closed units are kept in lists: one for each number of valid pages, or one for all of them
-//! where they are collected in the order of filling. Each list has the unit that changed longest
-//! ago in front, because a unit is put at the end of its list whenever one of its pages is lost.
-//! So greedy and FIFO find their victim in constant time, and cost-benefit has to compare only the
-//! fronts of the lists: exactly, in a time that depends on the pages of a unit but not on how many
-//! units there are. Age is counted in pages written since a page of the unit was last lost.
+//! Closed blocks are in lists: one per number of valid pages, or a single one for FIFO. A block moves
+//! to the end of its list whenever one of its pages becomes invalid, so the front of each list
+//! changed longest ago. Greedy and FIFO find their victim in constant time; cost-benefit compares
+//! only the fronts of the lists, which is exact and depends on the pages per block but not on the
+//! number of blocks. Age is counted in pages written since the last invalidation.
 //!
-//! On a large card most of the simulator's time goes into waiting for memory. So greedy keeps in
-//! lists only the units with the fewest valid pages, below a horizon that is raised when there are
-//! none; of the others it only changes the count.
+//! On a large card the simulator mostly waits for memory. Greedy therefore only lists blocks with
+//! fewer valid pages than a horizon, which is raised when none is left; for others it only updates
+//! the count.
 //! Sources: Kawaguchi, Nishioka and Motoda, "A flash-memory based file system" (USENIX 1995), for
 //! cost-benefit as age times (1 - u) / 2u; Desnoyers, "Analytic modeling of SSD write performance"
-//! (SYSTOR 2012), for greedy and FIFO (there: LRU).
+//! (SYSTOR 2012), for greedy and FIFO (called LRU there).
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Collection;
 use crate::nand::NONE;
 
-/// In a count of valid pages: the unit is closed.
+/// Flag in a count of valid pages: the block is closed.
 const CLOSED: u32 = 1 << 31;
-/// When the horizon is raised, at least one closed unit in so many comes below it.
+/// When the horizon is raised, at least one in this many closed blocks falls below it.
 const LISTED_SHARE: u32 = 16;
 
-/// An erase block, or the head of a list. One that is in no list has no neighbours.
+/// An erase block, or the head of a list. An unlisted block has no neighbors.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Node {
     before: u32,
     after: u32,
-    /// When a page of it was last lost, or when it was closed.
+    /// Time of the last invalidation or of closing.
     changed: u64,
 }
 
-/// All units of a page-mapped layer, the closed ones in the order of collection.
+/// All blocks of a page-mapped layer, the closed ones in the order of collection.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Victims {
     collection: Collection,
-    /// By unit; how many pages are valid, and whether it is [`CLOSED`].
+    /// By block: the number of valid pages, and the flag [`CLOSED`].
     counts: Vec<u32>,
-    /// The units, and behind them the heads of the lists.
+    /// The blocks, followed by the heads of the lists.
     nodes: Vec<Node>,
     units: u32,
     pages_per_unit: u32,
-    /// No list before this one has a unit in it.
+    /// All lists before this one are empty.
     lowest: u32,
-    /// Closed units with fewer valid pages are in the list of their number.
+    /// Closed blocks with fewer valid pages are in the list of their number.
     horizon: u32,
-    /// Pages written so far.
+    /// Pages written so far, which serves as the clock.
     now: u64,
 }
 
 impl Victims {
-    /// Units that are all empty, and none of them closed.
+    /// All blocks empty and open.
     pub fn new(collection: Collection, units: u32, pages_per_unit: u32) -> Self {
         let (lists, horizon) = match collection {
             Collection::Greedy => (pages_per_unit + 1, 0),
@@ -74,23 +73,22 @@ impl Victims {
         }
     }
 
-    /// How many pages of a unit are valid.
+    /// Valid pages of a block.
     pub fn valid(&self, unit: u32) -> u32 {
         self.counts[unit as usize] & !CLOSED
     }
 
-    /// The bytes of memory that this takes.
     pub fn memory_bytes(&self) -> usize {
         self.counts.capacity() * size_of::<u32>() + self.nodes.capacity() * size_of::<Node>()
     }
 
-    /// A page of a unit is the current one from now on.
+    /// Counts a page of the block as valid.
     pub fn gain(&mut self, unit: u32) {
         self.counts[unit as usize] += 1;
         self.now += 1;
     }
 
-    /// A page of a unit is no longer the current one.
+    /// Counts a page of the block as invalid.
     pub fn lose(&mut self, unit: u32) {
         let count = &mut self.counts[unit as usize];
         assert!(*count & !CLOSED != 0, "valid pages are counted once");
@@ -101,7 +99,7 @@ impl Victims {
         }
     }
 
-    /// A unit is full: it can be collected from now on.
+    /// Makes a full block eligible for collection.
     pub fn close(&mut self, unit: u32) {
         let count = &mut self.counts[unit as usize];
         assert!(*count & CLOSED == 0, "unit {unit} is closed twice");
@@ -111,7 +109,7 @@ impl Victims {
         }
     }
 
-    /// A unit is not to be collected any more.
+    /// Makes a block ineligible for collection.
     pub fn remove(&mut self, unit: u32) {
         let count = &mut self.counts[unit as usize];
         assert!(*count & CLOSED != 0, "unit {unit} is not closed");
@@ -119,7 +117,7 @@ impl Victims {
         self.unlink(unit);
     }
 
-    /// The closed unit that is to be collected next. It stays closed.
+    /// The closed block to collect next. It stays closed.
     pub fn choose(&mut self) -> Option<u32> {
         match self.collection {
             Collection::Fifo => self.front(0),
@@ -141,7 +139,7 @@ impl Victims {
         None
     }
 
-    /// Brings some closed units below the horizon, when none is.
+    /// Raises the horizon if no closed block is below it.
     fn raise_horizon(&mut self) {
         let mut with_valid = vec![0_u32; self.pages_per_unit as usize + 1];
         let closed = |&unit: &u32| self.counts[unit as usize] & CLOSED != 0;
@@ -176,7 +174,7 @@ impl Victims {
         Some(best)
     }
 
-    /// Age times the pages that become free, and the pages that are copied.
+    /// Age times pages freed, and pages copied.
     fn gain_and_cost(&self, unit: u32) -> (u64, u64) {
         let age = self.now - self.nodes[unit as usize].changed + 1;
         let valid = self.valid(unit);
@@ -188,7 +186,7 @@ impl Victims {
         Some(self.nodes[head as usize].after).filter(|&unit| unit != head)
     }
 
-    /// Takes a unit out of its list, if it is in one.
+    /// Removes a block from its list, if it is in one.
     fn unlink(&mut self, unit: u32) {
         let Node { before, after, .. } = self.nodes[unit as usize];
         if after != NONE {
@@ -212,7 +210,7 @@ impl Victims {
 mod tests {
     use super::*;
 
-    /// Units of four pages, closed in ascending order with so many valid pages.
+    /// Blocks of four pages, closed in ascending order with these numbers of valid pages.
     fn closed(collection: Collection, valid: &[u32]) -> Victims {
         let mut victims = Victims::new(collection, 8, 4);
         for (unit, &valid) in (0..).zip(valid) {
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_takes_the_fewest_valid_pages_and_the_oldest_of_equals() {
+    fn greedy_selects_the_oldest_block_with_the_fewest_valid_pages() {
         let mut victims = closed(Collection::Greedy, &[3, 2, 4, 2]);
         assert_eq!(victims.choose(), Some(1));
         victims.remove(1);
@@ -237,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn fifo_takes_what_was_filled_first() {
+    fn fifo_selects_the_block_filled_first() {
         let mut victims = closed(Collection::Fifo, &[4, 0, 1]);
         assert_eq!(victims.choose(), Some(0));
         victims.remove(0);
@@ -246,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_benefit_prefers_an_old_unit_to_a_slightly_emptier_one() {
+    fn cost_benefit_prefers_an_old_block_to_a_slightly_emptier_one() {
         let mut victims = closed(Collection::CostBenefit, &[3, 2]);
         (0..200).for_each(|_| victims.gain(7));
         assert_eq!(victims.choose(), Some(1), "both are about as old");
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_closed_unit_there_is_no_victim() {
+    fn without_a_closed_block_there_is_no_victim() {
         for collection in [Collection::Greedy, Collection::CostBenefit, Collection::Fifo] {
             let mut victims = closed(collection, &[1]);
             victims.remove(0);

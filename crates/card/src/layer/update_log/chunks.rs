@@ -1,4 +1,4 @@
-//! Which chunk is in which slot of which erase block, and which units are worth collecting.
+//! Maps chunks to slots of erase blocks, and selects blocks to collect.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,12 @@ use crate::large_table::LargeTable;
 /// The chunk map. Slots are numbered over all erase blocks.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Chunks {
-    /// By chunk; one more than its slot, or 0.
+    /// By chunk: one more than its slot, or 0.
     slots: LargeTable<u32>,
-    /// By slot; one more than the chunk that is in it now, or 0.
-    held: LargeTable<u32>,
+    /// By slot: one more than its current chunk, or 0.
+    current: LargeTable<u32>,
     units: Vec<Unit>,
-    /// The units that are complete and have slots without a current chunk, by how many have one.
+    /// Complete blocks with obsolete slots, by their number of current chunks.
     collectable: Vec<Vec<u32>>,
     slots_per_unit: u32,
 }
@@ -21,7 +21,7 @@ pub struct Chunks {
 struct Unit {
     current: u32,
     complete: bool,
-    /// Its place among the collectable ones with as many current chunks.
+    /// Index among the collectable blocks with as many current chunks.
     index: u32,
 }
 
@@ -29,7 +29,7 @@ impl Chunks {
     pub fn new(capacity_units: u32, total_units: u32, slots_per_unit: u32) -> Self {
         Self {
             slots: LargeTable::new(capacity_units as usize * slots_per_unit as usize),
-            held: LargeTable::new(total_units as usize * slots_per_unit as usize),
+            current: LargeTable::new(total_units as usize * slots_per_unit as usize),
             units: vec![Unit::default(); total_units as usize],
             collectable: vec![Vec::new(); slots_per_unit as usize],
             slots_per_unit,
@@ -45,44 +45,44 @@ impl Chunks {
         unit * self.slots_per_unit + index
     }
 
-    /// Where a chunk is; `None` where it was never completed.
+    /// The slot of a chunk; `None` if it was never completed.
     pub fn slot_of(&self, chunk: u32) -> Option<u32> {
         self.slots[chunk as usize].checked_sub(1)
     }
 
-    /// Whether a chunk is in a slot now.
+    /// Whether a slot has a current chunk.
     pub fn is_current(&self, slot: u32) -> bool {
-        self.held[slot as usize] != 0
+        self.current[slot as usize] != 0
     }
 
-    /// Lets a chunk be in a slot and nowhere else.
+    /// Maps a chunk to a slot.
     pub fn put(&mut self, chunk: u32, slot: u32) {
         self.forget(chunk);
         self.slots[chunk as usize] = slot + 1;
-        self.held[slot as usize] = chunk + 1;
+        self.current[slot as usize] = chunk + 1;
         self.change(slot / self.slots_per_unit, |unit| unit.current += 1);
     }
 
-    /// Lets the chunk that is in a slot be in another. Where it is now is not looked up: on a large
-    /// card that is waiting for memory.
+    /// Moves the chunk of one slot to another. The chunk map is not read to find it, because on a
+    /// large card that waits for memory.
     pub fn relocate(&mut self, from: u32, to: u32) {
-        let held = std::mem::take(&mut self.held[from as usize]);
-        let chunk = held.checked_sub(1).expect("only a slot with a chunk is emptied");
+        let current = std::mem::take(&mut self.current[from as usize]);
+        let chunk = current.checked_sub(1).expect("only a slot with a chunk is emptied");
         self.change(from / self.slots_per_unit, |unit| unit.current -= 1);
         self.slots[chunk as usize] = to + 1;
-        self.held[to as usize] = held;
+        self.current[to as usize] = current;
         self.change(to / self.slots_per_unit, |unit| unit.current += 1);
     }
 
-    /// Lets a chunk be nowhere.
+    /// Unmaps a chunk.
     pub fn forget(&mut self, chunk: u32) {
         if let Some(slot) = std::mem::take(&mut self.slots[chunk as usize]).checked_sub(1) {
-            self.held[slot as usize] = 0;
+            self.current[slot as usize] = 0;
             self.change(slot / self.slots_per_unit, |unit| unit.current -= 1);
         }
     }
 
-    /// Nothing more will be put into a unit.
+    /// Marks a block as full.
     pub fn complete(&mut self, unit: u32) {
         self.change(unit, |unit| unit.complete = true);
     }
@@ -104,7 +104,7 @@ impl Chunks {
         }
     }
 
-    /// Takes a unit out of the collectable ones; the last of its like takes its place.
+    /// Removes a collectable block; the last one of its kind takes its index.
     fn remove(&mut self, unit: Unit) {
         let alike = &mut self.collectable[unit.current as usize];
         alike.swap_remove(unit.index as usize);
@@ -113,7 +113,7 @@ impl Chunks {
         }
     }
 
-    /// Takes a complete unit with the fewest current chunks, to be collected.
+    /// Takes a complete block with the fewest current chunks for collection.
     pub fn take_victim(&mut self) -> Option<u32> {
         let victim = self.collectable.iter_mut().find_map(Vec::pop)?;
         self.units[victim as usize].complete = false;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_complete_unit_with_the_fewest_current_chunks_is_collected() {
+    fn the_complete_block_with_the_fewest_current_chunks_is_collected() {
         let mut chunks = Chunks::new(4, 6, 2);
         for (chunk, slot) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)] {
             chunks.put(chunk, slot);

@@ -1,4 +1,4 @@
-//! The collection of the log, and of erase blocks with chunks that are no longer current.
+//! Collects the log, and erase blocks with obsolete chunks.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use super::UpdateLog;
 use crate::layer::block_mapped::NewerPages;
 use crate::nand::Nand;
 
-/// One unit must be free while another is collected.
+/// One block must be free while another one is collected.
 const KEEP_FREE: usize = 2;
 
 impl UpdateLog {
-    /// Sees to it that a unit can be taken and one is left to collect into.
+    /// Ensures that one block can be taken while one more is left for collection.
     pub(super) fn keep_free(&mut self, nand: &mut Nand) {
         while self.free.len() < KEEP_FREE {
             let before_ns = nand.finished_ns();
@@ -31,7 +31,7 @@ impl UpdateLog {
         self.counters.garbage_collections += 1;
     }
 
-    /// Rewrites every chunk whose newest pages are in the oldest unit of the log.
+    /// Rewrites every chunk with current pages in the oldest block of the log.
     pub(super) fn collect_log(&mut self, nand: &mut Nand) {
         while let Some(logical_page) = self.log.next_to_collect(nand) {
             self.keep_free(nand);
@@ -40,40 +40,40 @@ impl UpdateLog {
             self.counters.merge_ns += nand.finished_ns() - before_ns;
             self.counters.merges.full += 1;
         }
-        self.log.give_back_oldest(nand, &mut self.free);
+        self.log.release_oldest(nand, &mut self.free);
         self.counters.merges.log += 1;
     }
 
-    /// Brings the newest of a whole chunk together, wherever it is.
+    /// Consolidates the newest pages of a whole chunk.
     fn rewrite(&mut self, nand: &mut Nand, chunk: u32) {
-        let slot = self.gathering_slot(nand);
+        let slot = self.consolidation_slot(nand);
         self.copy_chunk(nand, chunk, 0..self.pages_per_chunk, slot);
         self.abandon(chunk);
         self.chunks.put(chunk, slot);
     }
 
-    /// Moves the chunk of a slot out of a unit that is collected. What is under way of it goes on.
+    /// Moves the chunk of a slot out of a block that is collected. A write in progress continues.
     fn move_chunk(&mut self, nand: &mut Nand, old: u32) {
-        let slot = self.gathering_slot(nand);
+        let slot = self.consolidation_slot(nand);
         let (from, to) = (self.page_in_slot(old, 0), self.page_in_slot(slot, 0));
         nand.copy_run(from, to, self.pages_per_chunk);
         self.chunks.relocate(old, slot);
     }
 
-    fn gathering_slot(&mut self, nand: &mut Nand) -> u32 {
-        let (unit, index) = match self.gathering.take() {
+    fn consolidation_slot(&mut self, nand: &mut Nand) -> u32 {
+        let (unit, index) = match self.consolidation.take() {
             Some(place) => place,
             None => (self.free.take(nand), 0),
         };
         if index + 1 == self.chunks.slots_per_unit() {
             self.chunks.complete(unit);
         } else {
-            self.gathering = Some((unit, index + 1));
+            self.consolidation = Some((unit, index + 1));
         }
         self.chunks.slot_at(unit, index)
     }
 
-    /// Copies the newest of these places of a chunk to a slot.
+    /// Copies the newest versions of these positions of a chunk to a slot.
     pub(super) fn copy_chunk(
         &mut self,
         nand: &mut Nand,
@@ -102,7 +102,7 @@ impl UpdateLog {
         self.strays = strays;
     }
 
-    /// Copies places of a chunk that are not in the log.
+    /// Copies positions of a chunk that are not in the log.
     fn copy_old(&self, nand: &mut Nand, chunk: u32, places: Range<u32>, slot: u32) {
         let under_way = self.under_way(chunk).filter(|&(at, _)| at != slot);
         let next = under_way.map_or(0, |(_, next)| next).clamp(places.start, places.end);

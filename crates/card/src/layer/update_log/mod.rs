@@ -1,17 +1,16 @@
-//! A layer that maps chunks of erase blocks and has an update log, after the behaviour of SanDisk
-//! cards.
+//! A layer that maps chunks of erase blocks and has an update log, modeled on SanDisk cards.
 //!
-//! What is mapped is the chunk, some hundred kibibytes ([`chunks`]). As many logical units can be
-//! open as the model says; each writes one chunk at a time, in order, into an erase block of its
-//! own ([`streams`]). A write that is out of order completes the chunk under way with copies of its
-//! rest, and begins its own chunk with copies of what lies before it: so requests below the size of
-//! a chunk all cost about one chunk. Small ones, up to `log_request`, go to a page-mapped log
-//! instead. When more units are written than can be open, one gives way: its chunk is completed,
-//! and what continues it goes to the log until the next chunk begins. So the cliff is a soft one.
-//! When the log is full, each chunk with a page in its oldest unit that is still the newest is
-//! rewritten ([`collection`]). Limits: nothing is collected in idle time. Source: inferred from
-//! timing, of class C of the cards in wirenboard/sdcard_benchmark; how such cards work inside is
-//! not published.
+//! The mapping granularity is the chunk, some hundred KiB ([`chunks`]). The model limits how many
+//! logical blocks are open; each writes one chunk at a time, in order, to its own erase block
+//! ([`streams`]). An out-of-order write completes the current chunk with copies of its rest and
+//! begins its own chunk with copies of what precedes it, so requests below the size of a chunk all
+//! cost about one chunk. Small ones, up to `log_request`, go to a page-mapped log instead. When more
+//! blocks are written than can be open, the oldest one is closed: its chunk is completed, and
+//! writes that continue it go to the log until the next chunk begins, so the slowdown is gradual.
+//! When the log is full, each chunk with a current page in its oldest block is rewritten
+//! ([`collection`]). Limit: nothing is collected in idle time. Source: inferred from the timing of
+//! class C of the cards in wirenboard/sdcard_benchmark; the internals of such cards are not
+//! published.
 
 mod chunks;
 mod collection;
@@ -33,30 +32,29 @@ use crate::nand::Nand;
 use chunks::Chunks;
 use streams::Stream;
 
-/// A layer with mapped chunks and an update log.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct UpdateLog {
     chunks: Chunks,
-    /// The open erase blocks, least recently written first.
+    /// The open blocks, least recently written first.
     streams: Vec<Stream>,
     open_units: usize,
     log: SmallLog,
     log_request_bytes: u64,
-    /// By logical unit; one more than the page that was written last, or 0.
+    /// By logical block: one more than the page written last, or 0.
     written_last: Vec<u32>,
-    /// Where chunks are brought together: an erase block and its first slot that is not taken.
-    gathering: Option<(u32, u32)>,
+    /// Where chunks are consolidated: an erase block and its first free slot.
+    consolidation: Option<(u32, u32)>,
     free: FreeBlocks,
     pages_per_chunk: u32,
     pages_per_unit: u32,
     counters: LayerCounters,
-    /// The pages of a chunk that come from the log, by place.
+    /// Pages of a chunk that come from the log, by position.
     #[serde(skip)]
     strays: Vec<(u32, u32)>,
 }
 
 impl UpdateLog {
-    /// The layer of a card that was never used, on these erase blocks.
+    /// The layer of a new card on these erase blocks.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         let layer = &model.layer;
         let pages_per_unit = model.pages_per_unit();
@@ -69,7 +67,7 @@ impl UpdateLog {
             log: SmallLog::new(layer, pages_per_chunk),
             log_request_bytes: layer.log_request.expect("a checked log layer says").0,
             written_last: vec![0; model.capacity_units() as usize],
-            gathering: None,
+            consolidation: None,
             free: FreeBlocks::of(units),
             pages_per_chunk,
             pages_per_unit,
@@ -91,7 +89,7 @@ impl UpdateLog {
         first..first + self.pages_per_chunk
     }
 
-    /// Whether a page is the one that was written last in its unit, or the next.
+    /// Whether a page is the last written one of its block, or the next.
     fn continues(&mut self, logical_page: u32) -> bool {
         let unit = (logical_page / self.pages_per_unit) as usize;
         let last = std::mem::replace(&mut self.written_last[unit], logical_page + 1);
@@ -130,7 +128,7 @@ impl TranslationLayer for UpdateLog {
         self.append(nand, logical_page);
     }
 
-    /// Forgets whole chunks only.
+    /// Unmaps whole chunks only.
     fn discard(&mut self, _nand: &mut Nand, logical_pages: Range<u32>) {
         let first = logical_pages.start.div_ceil(self.pages_per_chunk);
         for chunk in first..logical_pages.end / self.pages_per_chunk {

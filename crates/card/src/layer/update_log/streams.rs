@@ -1,4 +1,4 @@
-//! The open erase blocks: each writes one chunk at a time into slots of an erase block of its own.
+//! The open blocks: each writes one chunk at a time into slots of its own erase block.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use super::UpdateLog;
 use crate::layer::block_mapped::NewerPages;
 use crate::nand::Nand;
 
-/// An open erase block.
+/// An open block.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Stream {
     logical_unit: u32,
-    /// Its erase block and the slot of it that is written now, or next.
+    /// The erase block and the slot in it that is written now or next.
     slot: Option<(u32, u32)>,
     under_way: Option<UnderWay>,
 }
@@ -19,7 +19,7 @@ pub struct Stream {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct UnderWay {
     chunk: u32,
-    /// The first place that is not written.
+    /// The first unwritten position.
     next: u32,
     /// Whether any of it was copied.
     copied: bool,
@@ -31,7 +31,7 @@ impl UpdateLog {
         self.streams.iter().rposition(|stream| stream.under_way.as_ref().is_some_and(of_chunk))
     }
 
-    /// Where a chunk is being written, and the first place that is not.
+    /// The slot where a chunk is being written, and the first unwritten position.
     pub(super) fn under_way(&self, chunk: u32) -> Option<(u32, u32)> {
         let stream = &self.streams[self.index_of(chunk)?];
         let (unit, index) = stream.slot.expect("what is under way has a slot");
@@ -44,14 +44,14 @@ impl UpdateLog {
         stream.under_way.as_ref().map(|way| way.next)
     }
 
-    /// Makes the stream that writes a chunk the last one.
+    /// Makes the stream that writes a chunk the most recent one.
     pub(super) fn use_stream_of(&mut self, chunk: u32) {
         let index = self.index_of(chunk).expect("the chunk is under way");
         self.streams[index..].rotate_left(1);
     }
 
-    /// Begins a chunk with copies of all that lies before `place`. Its unit's stream completes what
-    /// it has under way; so does the least recently written one, where another must give way.
+    /// Begins a chunk with copies of everything before `place`. The stream of its block completes its
+    /// current chunk; so does the least recently written stream if it must be closed.
     pub(super) fn begin_chunk(&mut self, nand: &mut Nand, chunk: u32, place: u32) {
         let before_ns = nand.finished_ns();
         let logical_unit = chunk / self.chunks.slots_per_unit();
@@ -79,7 +79,7 @@ impl UpdateLog {
         self.streams.last_mut().expect("a unit is open")
     }
 
-    /// Completes what the last stream has under way.
+    /// Completes the current chunk of the most recent stream.
     fn finish(&mut self, nand: &mut Nand) {
         if self.last().under_way.is_some() {
             self.copy_up_to(nand, self.pages_per_chunk);
@@ -87,7 +87,7 @@ impl UpdateLog {
         }
     }
 
-    /// Copies what lies before `place` of the chunk that the last stream writes.
+    /// Copies everything before `place` of the chunk that the most recent stream writes.
     pub(super) fn copy_up_to(&mut self, nand: &mut Nand, place: u32) {
         let stream = self.last();
         let way = stream.under_way.as_mut().expect("a chunk is under way");
@@ -98,7 +98,7 @@ impl UpdateLog {
         self.copy_chunk(nand, chunk, places, self.chunks.slot_at(unit, index));
     }
 
-    /// Programs the next page of the last stream.
+    /// Programs the next page of the most recent stream.
     pub(super) fn append(&mut self, nand: &mut Nand, logical_page: u32) {
         self.log.forget(logical_page..logical_page + 1);
         let stream = self.last();
@@ -113,7 +113,7 @@ impl UpdateLog {
         }
     }
 
-    /// The complete chunk of the last stream takes the place of its old one.
+    /// Replaces the old version of a chunk by the complete one of the most recent stream.
     fn take_place(&mut self) {
         let stream = self.last();
         let way = stream.under_way.take().expect("a chunk is under way");

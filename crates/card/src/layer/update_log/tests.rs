@@ -1,7 +1,7 @@
 //! Chunks in order and out of order, the log, and collection.
 
 use super::*;
-use crate::model::tests::small_but;
+use crate::model::tests::small_with;
 use crate::nand::contents::RetentionPolicy;
 
 const UNIT: u32 = 16;
@@ -18,7 +18,7 @@ impl Filled {
         let kind = "kind = \"update-log\"\nopen_units = 2\nlog_units = 1\nlog_request = \"4KiB\"\n\
                     chunk = \"16KiB\"";
         let changes = [("kind = \"page-mapped\"", kind), ("units = 4", "units = 8")];
-        let model = small_but(&changes).unwrap();
+        let model = small_with(&changes).unwrap();
         let layer = UpdateLog::new(&model, model.good_units());
         let mut filled = Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) };
         for unit in 0..16 {

@@ -1,55 +1,53 @@
-//! The bytes of one page, and which of its sectors can no longer be read.
+//! The bytes of one page, and which of its sectors are unreadable.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::request_parts::in_memory;
 
-/// The unit in which a page can be damaged, in bytes: the smallest sector that a card can have.
+/// Granularity of damage: the smallest sector size.
 pub const DAMAGE_BYTES: usize = 512;
 
-/// The bytes of one page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PageContent {
-    /// Zeros only.
+    /// All zeros.
     #[default]
     Zeros,
-    /// Anything.
     Bytes(Arc<[u8]>),
-    /// Something of which a part cannot be read.
+    /// Partly unreadable.
     Damaged(Arc<Damaged>),
 }
 
-/// A page of which some sectors cannot be read.
+/// A partly unreadable page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// What the others hold.
+    /// The readable bytes.
     pub bytes: Box<[u8]>,
-    /// For each [`DAMAGE_BYTES`] of it, whether they are lost.
+    /// For each [`DAMAGE_BYTES`], whether they are lost.
     pub lost: Box<[bool]>,
 }
 
-/// Sectors that cannot be read.
+/// Some of the requested sectors are unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable;
 
 impl PageContent {
-    /// The content that equals `bytes`, a page.
+    /// Creates content from the bytes of a page.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         if is_zero(bytes) { Self::Zeros } else { Self::Bytes(bytes.into()) }
     }
 
-    /// A page of which nothing can be read.
+    /// A completely unreadable page.
     pub fn lost(page_bytes: u64) -> Self {
         let bytes = vec![0; in_memory(page_bytes)].into_boxed_slice();
         let lost = vec![true; bytes.len().div_ceil(DAMAGE_BYTES)].into();
         Self::Damaged(Arc::new(Damaged { bytes, lost }))
     }
 
-    /// Writes the bytes from `start` of the page on to `buffer`.
+    /// Copies bytes from offset `start` to `buffer`.
     ///
     /// # Errors
-    /// [`Unreadable`] when a sector of them is lost; `buffer` is undefined then.
+    /// [`Unreadable`] if any sector of them is lost; `buffer` is then undefined.
     pub fn read(&self, start: usize, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let end = start + buffer.len();
         match self {
@@ -65,13 +63,13 @@ impl PageContent {
         Ok(())
     }
 
-    /// This page with `part` written at `inside` of it.
+    /// A copy with `part` written at byte range `inside`.
     #[must_use]
     pub fn with(&self, page_bytes: u64, inside: Range<usize>, part: &[u8]) -> Self {
         self.with_all(page_bytes, std::iter::once((inside.start, part)))
     }
 
-    /// This page with each part written at its place.
+    /// A copy with each part written at its offset.
     #[must_use]
     pub fn with_all<'a>(
         &self,
@@ -100,7 +98,7 @@ impl PageContent {
         }
     }
 
-    /// The bytes, with zeros in place of what is lost.
+    /// The bytes, with zeros for lost sectors.
     pub fn to_vec(&self, page_bytes: u64) -> Vec<u8> {
         match self {
             Self::Zeros => vec![0; in_memory(page_bytes)],
@@ -109,7 +107,7 @@ impl PageContent {
         }
     }
 
-    /// How many of its sectors of [`DAMAGE_BYTES`] are lost.
+    /// Number of lost sectors of [`DAMAGE_BYTES`].
     pub fn lost_sectors(&self) -> usize {
         match self {
             Self::Damaged(damaged) => damaged.lost.iter().filter(|&&lost| lost).count(),
@@ -130,7 +128,7 @@ fn sectors(inside: &Range<usize>) -> Range<usize> {
     inside.start / DAMAGE_BYTES..inside.end.div_ceil(DAMAGE_BYTES)
 }
 
-/// Whether there are only zeros; in steps that the compiler makes wide instructions of.
+/// Whether all bytes are zero, in a form that the compiler vectorizes.
 pub fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |all, &byte| all | byte) == 0)
 }
@@ -140,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_written_over_what_was_there() {
+    fn parts_replace_the_old_content() {
         let page = PageContent::from_bytes(&[3; 1024]).with(1024, 512..1024, &[4; 512]);
         let mut buffer = [0; 1024];
         page.read(0, &mut buffer).unwrap();
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_stays_lost_until_it_is_written() {
+    fn lost_sectors_stay_lost_until_they_are_rewritten() {
         let lost = PageContent::lost(1024);
         assert_eq!(lost.lost_sectors(), 2);
         assert_eq!(lost.read(0, &mut [0; 512]), Err(Unreadable));

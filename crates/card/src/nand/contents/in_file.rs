@@ -1,7 +1,7 @@
-//! Pages in a sparse file: each at its number times its size, and a hole where it was erased.
+//! Stores pages in a sparse file, at their number times the page size, with holes for erased pages.
 //!
-//! Which pages hold anything is kept in memory, a bit each, so that a file system that cannot make
-//! holes only wastes space. Limits: copied pages take their space twice.
+//! A bitmap in memory tracks stored pages, so a file system without hole punching only wastes space.
+//! Limit: copied pages take space twice.
 
 use std::fs::File;
 use std::io;
@@ -11,33 +11,33 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::request_parts::in_memory;
 
-/// A file with the bytes of pages that hold other than zeros.
+/// A file with the bytes of non-zero pages.
 #[derive(Debug)]
 pub struct PageFile {
     file: File,
     page_bytes: u64,
-    /// A bit for each page that is held.
-    held: Vec<u64>,
+    /// A bit for each stored page.
+    stored: Vec<u64>,
 }
 
 impl PageFile {
-    /// Over an empty file.
+    /// Uses an empty file.
     pub fn new(file: File, page_bytes: u64) -> Self {
-        Self { file, page_bytes, held: Vec::new() }
+        Self { file, page_bytes, stored: Vec::new() }
     }
 
     pub fn put(&mut self, page: u32, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, self.offset(page))?;
         let (word, bit) = place(page);
-        if word >= self.held.len() {
-            self.held.resize(word + 1, 0);
+        if word >= self.stored.len() {
+            self.stored.resize(word + 1, 0);
         }
-        self.held[word] |= bit;
+        self.stored[word] |= bit;
         Ok(())
     }
 
     pub fn get(&self, page: u32) -> io::Result<Option<Vec<u8>>> {
-        if !self.holds(page) {
+        if !self.is_stored(page) {
             return Ok(None);
         }
         let mut bytes = vec![0; in_memory(self.page_bytes)];
@@ -49,12 +49,12 @@ impl PageFile {
         self.remove_all(page, 1);
     }
 
-    /// Forgets `count` pages from `first` on.
+    /// Removes `count` pages from `first`.
     pub fn remove_all(&mut self, first: u32, count: u32) {
         let mut any = false;
         for page in first..first + count {
             let (word, bit) = place(page);
-            if let Some(bits) = self.held.get_mut(word) {
+            if let Some(bits) = self.stored.get_mut(word) {
                 any |= *bits & bit != 0;
                 *bits &= !bit;
             }
@@ -62,20 +62,20 @@ impl PageFile {
         if any {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             let length = u64::from(count) * self.page_bytes;
-            // A file system without holes keeps bytes that nobody reads any more.
+            // Without hole punching, the file keeps bytes that nobody reads.
             let _ = fallocate(&self.file, flags, self.offset(first), length);
         }
     }
 
-    /// The numbers of all pages that are held, in ascending order.
+    /// Numbers of all stored pages in ascending order.
     pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
-        let last = u32::try_from(self.held.len() * 64).unwrap_or(u32::MAX);
-        (0..last).filter(|&page| self.holds(page))
+        let last = u32::try_from(self.stored.len() * 64).unwrap_or(u32::MAX);
+        (0..last).filter(|&page| self.is_stored(page))
     }
 
-    fn holds(&self, page: u32) -> bool {
+    fn is_stored(&self, page: u32) -> bool {
         let (word, bit) = place(page);
-        self.held.get(word).is_some_and(|bits| bits & bit != 0)
+        self.stored.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
     fn offset(&self, page: u32) -> u64 {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_removed_leaves_a_hole() {
+    fn a_removed_page_leaves_a_hole() {
         let file = tempfile::tempfile().unwrap();
         let mut pages = PageFile::new(file.try_clone().unwrap(), 1 << 16);
         for page in [0, 1, 100] {

@@ -1,23 +1,23 @@
-//! Pages in memory: a table of tables, so that a card that holds little needs little.
+//! Stores pages in memory in a two-level table, so that an almost empty card needs little memory.
 
 use std::sync::Arc;
 
-/// Pages in one table.
+/// Pages per table.
 const CHUNK: usize = 256;
 
 #[derive(Debug)]
 struct Chunk {
     pages: Box<[Option<Arc<[u8]>>]>,
-    held: usize,
+    stored: usize,
 }
 
 impl Chunk {
     fn new() -> Self {
-        Self { pages: vec![None; CHUNK].into(), held: 0 }
+        Self { pages: vec![None; CHUNK].into(), stored: 0 }
     }
 }
 
-/// The bytes of pages that hold other than zeros.
+/// The bytes of non-zero pages.
 #[derive(Debug, Default)]
 pub struct InMemoryBytes {
     chunks: Vec<Option<Chunk>>,
@@ -30,7 +30,7 @@ impl InMemoryBytes {
             self.chunks.resize_with(chunk + 1, || None);
         }
         let chunk = self.chunks[chunk].get_or_insert_with(Chunk::new);
-        chunk.held += usize::from(chunk.pages[place].is_none());
+        chunk.stored += usize::from(chunk.pages[place].is_none());
         chunk.pages[place] = Some(bytes);
     }
 
@@ -44,20 +44,20 @@ impl InMemoryBytes {
         let Some(slot) = self.chunks.get_mut(chunk) else { return };
         let Some(chunk) = slot else { return };
         if chunk.pages[place].take().is_some() {
-            chunk.held -= 1;
-            if chunk.held == 0 {
+            chunk.stored -= 1;
+            if chunk.stored == 0 {
                 *slot = None;
             }
         }
     }
 
-    /// The numbers of all pages that are held, in ascending order.
+    /// Numbers of all stored pages in ascending order.
     pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
         let chunks = self.chunks.iter().enumerate();
         let chunks = chunks.filter_map(|(at, chunk)| Some((at, chunk.as_ref()?)));
         chunks.flat_map(|(at, chunk)| {
-            let held = chunk.pages.iter().enumerate().filter(|(_, page)| page.is_some());
-            held.map(move |(place, _)| number(at * CHUNK + place))
+            let stored = chunk.pages.iter().enumerate().filter(|(_, page)| page.is_some());
+            stored.map(move |(place, _)| number(at * CHUNK + place))
         })
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_held_in_order_and_an_empty_table_goes_away() {
+    fn pages_are_listed_in_order_and_empty_tables_are_freed() {
         let mut memory = InMemoryBytes::default();
         for page in [1000, 3, 257] {
             memory.put(page, Arc::from([1]));

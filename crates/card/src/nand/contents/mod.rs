@@ -1,10 +1,10 @@
-//! The bytes of programmed pages, kept sparse, in memory or in a file.
+//! Stores the bytes of programmed pages sparsely, in memory or in a file.
 //!
-//! A page of zeros takes no room; in memory, a copied page shares the bytes of the one it was
-//! copied from. What is no longer valid stays until its erase block is erased, as on real flash, so
-//! that a fault can bring it back. A page can be damaged (some of it cannot be read) or weak
-//! (it can be read so many more times). When a file cannot take a page, the page is damaged, and
-//! [`PageBytes::take_failure`] tells. Limits: pages of one other byte are not packed.
+//! Pages of zeros take no space; in memory, a copied page shares the bytes of its source. Invalid
+//! data stays until its erase block is erased, as on real flash, so that a fault can restore it. A
+//! page can be damaged (partly unreadable) or weak (readable a limited number of times). If a file
+//! cannot store a page, the page is damaged, and [`PageBytes::take_failure`] returns the error.
+//! Limit: pages filled with another byte than zero are not compressed.
 
 mod content;
 mod in_file;
@@ -21,16 +21,15 @@ pub use content::{DAMAGE_BYTES, Damaged, PageContent, Unreadable, is_zero};
 use in_file::PageFile;
 use in_memory::InMemoryBytes;
 
-/// What is kept of the bytes that are written.
+/// Whether written bytes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RetentionPolicy {
-    /// Everything, in memory.
+    /// All bytes, in memory.
     InMemory,
-    /// Nothing: every page reads as zeros. For counts and times alone.
+    /// No bytes: every page reads as zeros. For counts and times alone.
     Nothing,
 }
 
-/// Where bytes are kept.
 #[derive(Debug)]
 enum Store {
     Memory(InMemoryBytes),
@@ -43,7 +42,7 @@ impl Default for Store {
     }
 }
 
-/// The bytes of all pages that hold other than zeros.
+/// The bytes of all non-zero pages.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PageBytes {
     keep: RetentionPolicy,
@@ -52,12 +51,12 @@ pub struct PageBytes {
     store: Store,
     #[serde(skip)]
     damaged: BTreeMap<u32, Arc<Damaged>>,
-    /// How many more times a weak page can be read.
+    /// Remaining reads of weak pages.
     weak: BTreeMap<u32, u32>,
-    /// Pages copied since they were last asked for, from where and to where.
+    /// Pages copied since the last [`PageBytes::take_copies`], as (source, destination).
     #[serde(skip)]
     copies: Vec<(u32, u32)>,
-    /// The page that was programmed last.
+    /// The page programmed last.
     #[serde(skip)]
     programmed: u32,
     #[serde(skip)]
@@ -65,7 +64,7 @@ pub struct PageBytes {
 }
 
 impl PageBytes {
-    /// Of erased flash.
+    /// For erased flash.
     pub fn new(keep: RetentionPolicy, page_bytes: u64) -> Self {
         Self {
             keep,
@@ -79,22 +78,19 @@ impl PageBytes {
         }
     }
 
-    /// What is kept.
     pub fn keep(&self) -> RetentionPolicy {
         self.keep
     }
 
-    /// The size of a page, in bytes.
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
 
-    /// From now on keeps the bytes in this empty file; to be called before anything is programmed.
+    /// Stores further bytes in this empty file; call it before anything is programmed.
     pub fn keep_in(&mut self, file: File) {
         self.store = Store::File(PageFile::new(file, self.page_bytes));
     }
 
-    /// Sets the bytes of a page.
     pub fn put(&mut self, page: u32, content: PageContent) {
         if self.keep == RetentionPolicy::Nothing {
             return;
@@ -103,7 +99,7 @@ impl PageBytes {
         self.replace(page, content);
     }
 
-    /// As [`PageBytes::put`], but nothing is programmed: the page changed by itself.
+    /// Like [`PageBytes::put`], for a page that changes without being programmed.
     pub fn replace(&mut self, page: u32, content: PageContent) {
         if !self.damaged.is_empty() {
             self.damaged.remove(&page);
@@ -121,7 +117,7 @@ impl PageBytes {
         }
     }
 
-    /// As [`PageBytes::replace`] for a page that is as weak as it was.
+    /// Like [`PageBytes::replace`], but keeps the weakness of the page.
     pub fn restore(&mut self, page: u32, content: PageContent) {
         let weak = self.weak.get(&page).copied();
         self.replace(page, content);
@@ -149,7 +145,6 @@ impl PageBytes {
         }
     }
 
-    /// The bytes of a page.
     pub fn get(&self, page: u32) -> PageContent {
         if self.keep == RetentionPolicy::Nothing {
             return PageContent::Zeros;
@@ -170,7 +165,6 @@ impl PageBytes {
         }
     }
 
-    /// Gives `to` the bytes of `from`.
     pub fn copy(&mut self, from: u32, to: u32) {
         if self.keep != RetentionPolicy::Nothing {
             let content = self.get(from);
@@ -179,7 +173,7 @@ impl PageBytes {
         }
     }
 
-    /// Forgets `count` pages from `first` on.
+    /// Erases `count` pages from `first`.
     pub fn erase(&mut self, first: u32, count: u32) {
         if self.keep == RetentionPolicy::Nothing {
             return;
@@ -196,15 +190,15 @@ impl PageBytes {
         }
     }
 
-    /// The page can be read so many more times; then nothing of it can, until it is programmed
-    /// again.
+    /// Limits the remaining reads of a page; it becomes unreadable after them, until it is
+    /// programmed again.
     pub fn weaken(&mut self, page: u32, reads: u32) {
         if self.keep != RetentionPolicy::Nothing {
             self.weak.insert(page, reads);
         }
     }
 
-    /// A page is about to be read for the host.
+    /// Called before a page is read for the host.
     pub fn wear_by_reading(&mut self, page: u32) {
         if self.weak.is_empty() {
             return;
@@ -216,22 +210,22 @@ impl PageBytes {
         }
     }
 
-    /// The page that was programmed last, copies apart.
+    /// The page programmed last, not counting copies.
     pub fn last_programmed(&self) -> u32 {
         self.programmed
     }
 
-    /// The pages copied since the last call, each from where and to where.
+    /// Pages copied since the last call, as (source, destination).
     pub fn take_copies(&mut self) -> std::vec::Drain<'_, (u32, u32)> {
         self.copies.drain(..)
     }
 
-    /// Why bytes could not be kept since the last call, where that is so.
+    /// The error of storing bytes since the last call, if any.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
 
-    /// The numbers of all pages that hold other than zeros, in ascending order.
+    /// Numbers of all non-zero pages in ascending order.
     pub fn pages(&self) -> Vec<u32> {
         let mut pages: Vec<u32> = match &self.store {
             Store::Memory(memory) => memory.pages().collect(),
@@ -261,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_bytes_that_were_put_or_copied_until_it_is_erased() {
+    fn a_page_keeps_its_bytes_until_it_is_erased() {
         both(|mut contents| {
             contents.put(3, bytes(7));
             contents.copy(3, 9);
@@ -275,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_goes_along_with_a_copy_and_away_with_an_erasure() {
+    fn damage_is_copied_and_erased_with_its_page() {
         both(|mut contents| {
             contents.put(1, bytes(7));
             contents.replace(1, PageContent::lost(1024));
@@ -287,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_page_is_lost_after_so_many_reads() {
+    fn a_weak_page_is_lost_after_its_last_read() {
         let mut contents = PageBytes::new(RetentionPolicy::InMemory, 1024);
         contents.put(1, bytes(7));
         contents.weaken(1, 2);
@@ -300,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_take_a_page_is_told_of_and_the_page_is_lost() {
+    fn a_page_that_the_file_cannot_store_is_lost_and_reported() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut contents = PageBytes::new(RetentionPolicy::InMemory, 1024);
         contents.keep_in(File::open(file.path()).unwrap());

@@ -1,14 +1,14 @@
-//! In which line of a card file something is.
+//! Finds the line of a position or key in a card file, for error messages.
 
 use toml::de::DeTable;
 
-/// The line of a byte, from 1.
+/// The line of a byte offset, counted from 1.
 pub fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 
-/// The line of a key such as `nand.page`; of its section where the key is missing, and the first
-/// where that is missing too.
+/// The line of a key such as `nand.page`; of its section if the key is missing; 1 if the section is
+/// missing too.
 pub fn line_of_key(text: &str, key: &str) -> usize {
     let Ok(table) = DeTable::parse(text) else { return 1 };
     let mut table = table.get_ref();
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_found_in_its_section_and_a_missing_one_at_its_section() {
+    fn a_key_is_found_in_its_section_and_a_missing_key_at_its_section() {
         let text = "a = 1\n\n[nand]\npage = 2\n[nand.pslc]\nunits = 3\n";
         assert_eq!(line_of_key(text, "a"), 1);
         assert_eq!(line_of_key(text, "nand.page"), 4);
