@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use flashfit_search::{Answer, CandidateIndex, Observation, Purpose};
 use flashfit_user_error::{ExitClass, UserError};
 
+use crate::budget::TrialCost;
 use crate::choice::StrategyKind;
 use crate::constraint;
 use crate::drift::drift;
-use crate::driver::{DriverRules, SearchDriver, TrialCost};
-use crate::objective::{self, NoFigure};
+use crate::driver::{DriverRules, SearchDriver};
+use crate::objective::{self, NoFigure, Objective};
 use crate::pareto::{RelativeFigures, profiles};
 use crate::problem::{Problem, ProblemError};
 use crate::recommend::Recommendation;
@@ -84,9 +85,9 @@ impl Conclusion {
         let trials = &DeviceEffects::of_whole_batches(trials).applied_to_all(trials);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
-        let history = objective::history(&problem, spec.judge(), &known)?;
+        let history = objective::history(&problem, Objective::of(spec), &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
-        Ok(Self::of(problem, history, costs, &spec.rules(), &known, &[]))
+        Ok(Self::of(problem, history, costs, &DriverRules::of(spec), &known, &[]))
     }
 
     /// Of what a search was told, with the records that it was told of. Where confirming trials may

@@ -13,11 +13,12 @@ use flashfit_search::{
     SearchEnd, SearchError, ShortRun, Strategy,
 };
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, Spent, TrialCost};
 use crate::choice::StrategyKind;
 use crate::constraint;
 use crate::order;
 use crate::problem::Problem;
+use crate::spec::RunSpec;
 
 /// How sure a search is to be before it stops.
 const PROBABILITY: f64 = 0.9;
@@ -43,13 +44,18 @@ pub struct DriverRules {
     pub short: bool,
 }
 
-/// What a trial has cost, where that is known; zeros elsewhere.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TrialCost {
-    /// Its time in nanoseconds.
-    pub time_ns: u64,
-    /// The bytes it wrote to the device.
-    pub written_bytes: u64,
+impl DriverRules {
+    /// The rules of a run.
+    pub fn of(spec: &RunSpec) -> Self {
+        Self {
+            strategy: spec.strategy,
+            repeats: spec.repeats,
+            confirm_rounds: spec.confirm_rounds,
+            limits: spec.limits.clone(),
+            seed: spec.seed,
+            short: true,
+        }
+    }
 }
 
 /// The strategy of that kind.

@@ -1,10 +1,9 @@
-//! Which trial next, the run directory, merit, statistics, analysis and recommendation.
+//! A run: which trial is next, merit, statistics, analysis, replay and recommendation.
+//!
+//! Its interface is made of the types of `flashfit-run-format`, which are therefore exported again.
 
 pub mod analysis;
-pub mod budget;
-pub mod choice;
 pub mod conclusion;
-pub mod config;
 pub mod constraint;
 pub mod drift;
 pub mod driver;
@@ -13,31 +12,27 @@ pub mod objective;
 mod order;
 pub mod pareto;
 pub mod problem;
-pub mod quantity;
 pub mod recommend;
-pub mod record;
 pub mod replay;
 pub mod results;
 pub mod run;
-pub mod run_dir;
 pub mod session;
 pub mod space;
-pub mod spec;
 pub mod spread;
 pub mod stats;
 
-pub use budget::{Budget, Spent};
-pub use choice::{Criterion, OptionChoice, StrategyKind};
+pub use flashfit_run_format::{
+    Budget, CatalogUsed, Config, Criterion, OptionChoice, Percent, RecordedOutcome, RunDir,
+    RunDirLock, RunHeader, RunSpec, Spent, StoredRun, StrategyKind, TimeSpan, TrialDevice,
+    TrialKey, TrialPurpose, TrialRecord, Weight, budget, choice, config, quantity, record, run_dir,
+    spec,
+};
+
 pub use conclusion::{Conclusion, ConclusionError};
-pub use config::Config;
 pub use driver::DriverRules;
 pub use objective::Objective;
 pub use problem::{Problem, ProblemError};
-pub use quantity::{Percent, TimeSpan, Weight};
 pub use recommend::{GainVerdict, Recommendation};
-pub use record::{RecordedOutcome, TrialDevice, TrialKey, TrialPurpose, TrialRecord};
 pub use results::MeritResults;
-pub use run_dir::{RunDir, RunDirLock, StoredRun};
 pub use session::{Observer, RunEnd, RunProgress, TuneError, TuneSession};
 pub use space::{FileSystemChoices, Space};
-pub use spec::{CatalogUsed, RunHeader, RunSpec};

@@ -6,6 +6,7 @@ use crate::choice::Criterion;
 use crate::merit::Merit;
 use crate::problem::Problem;
 use crate::record::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
+use crate::spec::RunSpec;
 use flashfit_bench::{Figures, MeasurementLength, PointResult};
 
 /// By what a trial is judged.
@@ -37,6 +38,11 @@ pub enum NoFigure {
 }
 
 impl Objective {
+    /// The objective of a run.
+    pub fn of(spec: &RunSpec) -> Self {
+        Self { by: spec.by, p99_write_max_ns: spec.p99_write_max_ns }
+    }
+
     /// What the search is told of a trial.
     ///
     /// # Errors

@@ -1,8 +1,7 @@
 //! The way of a run: ask the search, make the trials, keep each one before the next begins.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use flashfit_bench::{Workload, WorkloadPoint};
+use flashfit_run_format::unix_seconds;
 use flashfit_search::{
     self as search, CandidateIndex, NextStep, Observation, Proposal, SearchEnd, SearchError,
     TrialOutcome as Found,
@@ -10,8 +9,8 @@ use flashfit_search::{
 use flashfit_testbed::{TestBed, TrialError, TrialReport, TrialRequest};
 use flashfit_user_error::{ExitClass, UserError};
 
-use crate::budget::{Budget, BudgetReached, Spent};
-use crate::driver::{self, DriverRules, SearchDriver, TrialCost};
+use crate::budget::{Budget, BudgetReached, Spent, TrialCost};
+use crate::driver::{self, DriverRules, SearchDriver};
 use crate::objective::{self, NoFigure, Objective};
 use crate::order;
 use crate::problem::Problem;
@@ -176,12 +175,12 @@ impl<'a> TuneSession<'a> {
         dir: RunDir,
         trials: Vec<TrialRecord>,
     ) -> Result<Self, TuneError> {
-        let judge = spec.judge();
+        let judge = Objective::of(spec);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = objective::history(problem, judge, &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
-        let (rules, levels) = (spec.rules(), DeviceEffects::default());
+        let (rules, levels) = (DriverRules::of(spec), DeviceEffects::default());
         let mut session =
             Self { spec, problem, rules, judge, workloads, dir, trials, history, costs, levels };
         session.charge_overlap();
@@ -445,8 +444,4 @@ fn file_label(point: WorkloadPoint) -> String {
         WorkloadPoint::WorkSet(hundredths) => format!("ws{hundredths}"),
         WorkloadPoint::Only => "only".to_owned(),
     }
-}
-
-pub(crate) fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }

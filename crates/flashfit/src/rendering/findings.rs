@@ -11,7 +11,7 @@ use flashfit_report::{
 };
 use flashfit_search::Answer;
 use flashfit_tune::recommend::percent;
-use flashfit_tune::{Conclusion, Percent, RecordedOutcome, TrialPurpose};
+use flashfit_tune::{Conclusion, Objective, Percent, RecordedOutcome, TrialPurpose};
 
 use super::RunView;
 
@@ -311,7 +311,7 @@ fn noise(view: &RunView<'_>) -> ReportFinding {
 
 /// The standard deviation of the logarithms of repeats, pooled over setups.
 fn spread(view: &RunView<'_>, workload: &str) -> Option<f64> {
-    let objective = view.header.spec.judge();
+    let objective = Objective::of(&view.header.spec);
     let mut by_setup: BTreeMap<(&Setup, bool), Vec<f64>> = BTreeMap::new();
     for trial in &view.levelled {
         let key = &trial.key;

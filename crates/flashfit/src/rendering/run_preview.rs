@@ -11,7 +11,7 @@ use flashfit_report::text::wrap;
 use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
 use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
-use flashfit_tune::{Percent, Problem, RunSpec, Space, StrategyKind};
+use flashfit_tune::{DriverRules, Percent, Problem, RunSpec, Space, StrategyKind};
 
 use crate::consent::{what_is_lost, would_be_refused};
 use crate::rendering::duration;
@@ -42,7 +42,7 @@ pub fn geometry_text(subject: &TrialTarget) -> String {
 
 /// How much there is to try, and how far the search will go.
 pub fn extent(spec: &RunSpec, problem: &Problem) -> String {
-    let rules = spec.rules();
+    let rules = DriverRules::of(spec);
     let most = SearchDriver::new(problem, &rules).most_trials(&[], &[]);
     let setups = problem.setups.len();
     let end = match spec.strategy {

@@ -10,7 +10,8 @@ use flashfit_search::{CandidateIndex, NextStep, Observation, SearchEnd, TrialOut
 use super::recording::{Recording, ReplayError};
 use super::sampler::ReplaySampler;
 use crate::budget::BudgetReached;
-use crate::driver::{self, DriverRules, SearchDriver, TrialCost};
+use crate::budget::TrialCost;
+use crate::driver::{self, DriverRules, SearchDriver};
 use crate::objective::{self, Objective};
 use crate::problem::{Problem, SetupStanding};
 use crate::record::RecordedOutcome as Recorded;

@@ -14,7 +14,7 @@ use flashfit_device::random::Random;
 use flashfit_numbers::fnv1a;
 use flashfit_search::{Proposal, Purpose, TrialLength, TrialOutcome};
 
-use crate::driver::TrialCost;
+use crate::budget::TrialCost;
 
 /// Where trials of one kind lie: candidate, workload, whether they are short.
 type Kind = (usize, usize, bool);

@@ -8,10 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use flashfit_bench::Workload;
+use flashfit_run_format::unix_seconds;
 use flashfit_testbed::{TestBed, TestBedFacts, TrialError, TrialReport};
 
 use crate::record::{TrialDevice, TrialKey};
-use crate::session::{request, unix_seconds};
+use crate::session::request;
 use crate::spec::RunSpec;
 
 /// How often a board without work looks whether it is still ours.

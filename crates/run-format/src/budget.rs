@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::TrialCost;
 use crate::quantity::{Percent, TimeSpan};
 use flashfit_device::Bytes;
 
@@ -35,6 +34,15 @@ impl Default for Budget {
             within_hundredths: DEFAULT_WITHIN.0,
         }
     }
+}
+
+/// What a trial has cost, where that is known; zeros elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TrialCost {
+    /// Its time in nanoseconds.
+    pub time_ns: u64,
+    /// The bytes it wrote to the device.
+    pub written_bytes: u64,
 }
 
 /// What the trials so far have cost.

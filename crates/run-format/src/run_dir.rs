@@ -253,7 +253,7 @@ fn lock(folder: &DirHandle) -> Result<File, RunDirError> {
 ///
 /// # Errors
 /// As [`RunDirError`] tells.
-pub(crate) fn read_any<T: for<'de> Deserialize<'de>>(
+pub fn read_any<T: for<'de> Deserialize<'de>>(
     path: &Path,
 ) -> Result<(T, Vec<TrialRecord>), RunDirError> {
     let folder = open(path)?;

@@ -15,8 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
-use crate::driver::DriverRules;
-use crate::objective::Objective;
 use crate::quantity::Weight;
 
 /// The name of the format in `run.json`.
@@ -104,23 +102,6 @@ impl RunSpec {
             runtime_ns: self.runtime_ns(),
             seed: self.seed,
             scratch: PathBuf::new(),
-        }
-    }
-
-    /// By what its trials are judged.
-    pub fn judge(&self) -> Objective {
-        Objective { by: self.by, p99_write_max_ns: self.p99_write_max_ns }
-    }
-
-    /// How its trials are chosen.
-    pub fn rules(&self) -> DriverRules {
-        DriverRules {
-            strategy: self.strategy,
-            repeats: self.repeats,
-            confirm_rounds: self.confirm_rounds,
-            limits: self.limits.clone(),
-            seed: self.seed,
-            short: true,
         }
     }
 
@@ -228,7 +209,7 @@ impl RunHeader {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
             tool_version: tool_version.to_owned(),
-            created_unix_s: crate::session::unix_seconds(),
+            created_unix_s: crate::unix_seconds(),
             spec,
             facts,
             choices,

@@ -10,7 +10,7 @@ use flashfit_host::processor::ProcessorTime;
 use flashfit_testbed::{BytesWritten, DeviceErrors, TrialPhases};
 use serde::{Deserialize, Serialize};
 
-use crate::driver::TrialCost;
+use crate::budget::TrialCost;
 
 /// The version that is written.
 pub const RECORD_VERSION: u32 = 1;

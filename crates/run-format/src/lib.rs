@@ -1,0 +1,26 @@
+//! The format of a run, without the search: its configuration, its records and its directory.
+//!
+//! `docs/run-format.md` describes the files. Within a version, keys are only added.
+
+pub mod budget;
+pub mod choice;
+pub mod config;
+pub mod quantity;
+pub mod record;
+pub mod run_dir;
+pub mod spec;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use budget::{Budget, Spent, TrialCost};
+pub use choice::{Criterion, OptionChoice, StrategyKind};
+pub use config::Config;
+pub use quantity::{Percent, TimeSpan, Weight};
+pub use record::{RecordedOutcome, TrialDevice, TrialKey, TrialPurpose, TrialRecord};
+pub use run_dir::{RunDir, RunDirLock, StoredRun};
+pub use spec::{CatalogUsed, RunHeader, RunSpec};
+
+/// The time of day, in seconds since 1970.
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
