@@ -1,5 +1,5 @@
-//! The file systems of `catalog/filesystems/` and the machine's options of `catalog/knobs/`, with
-//! the user's own over them.
+//! Loads the file systems of `catalog/filesystems/` and the machine options of `catalog/knobs/`;
+//! files in the user's directory take precedence.
 
 use std::path::Path;
 
@@ -9,22 +9,13 @@ use flashfit_user_error::{ExitClass, UserError};
 use crate::definition;
 use crate::filesystem::{FileSystem, FsOption};
 
-/// Why the catalog cannot be read.
+/// An error of reading the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum FileSystemCatalogError {
-    /// A file or folder cannot be had.
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    /// A file is not valid.
     #[error("{origin}, line {line}: {reason}")]
-    Invalid {
-        /// The file.
-        origin: Origin,
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong there.
-        reason: String,
-    },
+    Invalid { origin: Origin, line: usize, reason: String },
 }
 
 impl UserError for FileSystemCatalogError {
@@ -48,39 +39,38 @@ impl UserError for FileSystemCatalogError {
     }
 }
 
-fn invalid(entry: &CatalogEntry, fault: definition::DefinitionError) -> FileSystemCatalogError {
+fn invalid(entry: &CatalogEntry, error: definition::DefinitionError) -> FileSystemCatalogError {
     FileSystemCatalogError::Invalid {
         origin: entry.origin.clone(),
-        line: fault.line,
-        reason: fault.reason,
+        line: error.line,
+        reason: error.reason,
     }
 }
 
-/// All file systems that are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystemCatalog {
     filesystems: Vec<FileSystem>,
 }
 
 impl FileSystemCatalog {
-    /// Reads the built-in catalog and that of the user over it.
+    /// `user_dir` is the user's catalog directory.
     ///
     /// # Errors
-    /// When a file cannot be read or is not valid; the first such file is named.
+    /// For the first file that cannot be read or is not valid.
     pub fn load(user_dir: Option<&Path>) -> Result<Self, FileSystemCatalogError> {
         let filesystems = flashfit_catalog::entries("filesystems", "toml", user_dir)?;
         let knobs = flashfit_catalog::entries("knobs", "toml", user_dir)?;
         Self::from_entries(&filesystems)?.with_knobs(&knobs)
     }
 
-    /// With the options of these files for each of its file systems.
+    /// Adds the options of these files to each file system.
     ///
     /// # Errors
     /// [`FileSystemCatalogError::Invalid`] for the first file that is not valid, or whose option has the
-    /// name of one that is there.
+    /// name of an existing one.
     pub fn with_knobs(mut self, entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
         for entry in entries {
-            let knobs = definition::read_knobs(entry).map_err(|fault| invalid(entry, fault))?;
+            let knobs = definition::read_knobs(entry).map_err(|error| invalid(entry, error))?;
             for filesystem in &mut self.filesystems {
                 let named = |knob: &&FsOption| filesystem.option(&knob.name).is_ok();
                 if let Some(knob) = knobs.iter().find(named) {
@@ -98,7 +88,7 @@ impl FileSystemCatalog {
     /// # Errors
     /// [`FileSystemCatalogError::Invalid`] for the first file that is not valid.
     pub fn from_entries(entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
-        let read = |entry| definition::read(entry).map_err(|fault| invalid(entry, fault));
+        let read = |entry| definition::read(entry).map_err(|error| invalid(entry, error));
         Ok(Self { filesystems: entries.iter().map(read).collect::<Result<_, _>>()? })
     }
 

@@ -1,4 +1,4 @@
-//! What the device and its queue offer, as far as options depend on it.
+//! Properties of the device and its queue that options depend on.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use flashfit_geometry::Geometry;
 use serde::{Deserialize, Serialize};
 
-/// What an option can need.
+/// A requirement of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionRequirement {
@@ -14,7 +14,7 @@ pub enum OptionRequirement {
     EraseUnit,
     /// The write unit is known.
     WriteUnit,
-    /// The device takes discards.
+    /// The device supports discard.
     Discard,
     /// The device has a volatile write cache, so the kernel sends it flushes.
     VolatileCache,
@@ -23,16 +23,16 @@ pub enum OptionRequirement {
 }
 
 impl OptionRequirement {
-    /// Why an option that needs this cannot be used, where it is not met.
-    pub(crate) fn lacking(self) -> &'static str {
+    /// Why an option with this requirement cannot be used if it is not met.
+    pub(crate) fn unmet(self) -> &'static str {
         match self {
-            Self::EraseUnit => "the medium's erase unit is not known",
-            Self::WriteUnit => "the medium's write unit is not known",
-            Self::Discard => "the medium takes no discards",
+            Self::EraseUnit => "the erase block of the device is unknown",
+            Self::WriteUnit => "the write unit of the device is unknown",
+            Self::Discard => "the device does not support discard",
             Self::VolatileCache => {
-                "the medium has no volatile cache, so the kernel sends no flushes to leave out"
+                "the device has no volatile cache, so the kernel sends no flushes to omit"
             }
-            Self::Plan => "its numbers depend on the size, and no plan has computed them",
+            Self::Plan => "it depends on the size, and there is no plan for the size",
         }
     }
 }
@@ -49,21 +49,21 @@ impl fmt::Display for OptionRequirement {
     }
 }
 
-/// What the device and its queue offer.
+/// Properties of the device and its queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// What is known of how the device is built.
+    /// The known geometry of the device.
     pub geometry: Geometry,
-    /// Whether it takes discards (`queue/discard_max_bytes` is not 0).
+    /// Whether it supports discard (`queue/discard_max_bytes` is not 0).
     pub discard: bool,
     /// Whether it has a volatile write cache (`queue/write_cache` is `write back`).
     pub volatile_cache: bool,
-    /// Numbers that a plan has computed, by the names that the catalog's arguments use; they go
-    /// before what follows from the geometry alone.
+    /// Numbers computed by a plan, by the variable names of the catalog; they take precedence over
+    /// those derived from the geometry.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub planned: BTreeMap<String, u64>,
-    /// Why a plan has computed no others; `None` where no plan was made, so that what follows from
-    /// the geometry alone holds.
+    /// Why the plan has no other numbers; `None` without a plan, where numbers are derived from the
+    /// geometry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unplanned: Option<String>,
 }

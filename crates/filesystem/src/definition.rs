@@ -143,7 +143,6 @@ struct OptionToml {
 /// What is wrong in a file, and where.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DefinitionError {
-    /// Counted from 1.
     pub(crate) line: usize,
     pub(crate) reason: String,
 }
@@ -214,7 +213,7 @@ fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
         name: raw.name.into_inner(),
         title: raw.title,
         kind: raw.kind.into_inner(),
-        least_medium: raw.least_medium_bytes,
+        min_device_size: raw.least_medium_bytes,
         block_bytes,
         tried: raw.tried,
         plan_only: raw.plan_only,

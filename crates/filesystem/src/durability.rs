@@ -1,30 +1,29 @@
-//! What a power cut may do under a setup: an ordered scale, and the verdict on a whole setup.
+//! The damage that a power cut can cause with a setup, on an ordered scale.
 //!
-//! The scale says what the file system promises on a device that keeps its own promises; a device
-//! that loses what it acknowledged makes every setup worse.
+//! Limits: the scale assumes a device that keeps acknowledged writes.
 
 use serde::{Deserialize, Serialize};
 
-/// What a power cut may take, from the least harm to the most.
+/// The damage that a power cut can cause, from the least to the most.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// Nothing that was synced is lost, and the file system is sound.
+    /// Synced data is kept, and the file system is consistent.
     #[default]
     Safe,
-    /// What was synced is kept and the file system is sound, but files written shortly before and
-    /// not synced may be lost or hold wrong content where the default would have kept them.
+    /// Synced data is kept and the file system is consistent, but recent unsynced files that the
+    /// default would keep can be lost or have wrong content.
     LosesRecent,
-    /// What was synced may be lost; the file system is sound.
+    /// Synced data can be lost; the file system is consistent.
     BreaksPromise,
-    /// The file system itself may be damaged.
+    /// The file system can be damaged.
     MayCorrupt,
 }
 
 impl Durability {
-    /// Its name in the catalog and in JSON.
+    /// The name in the catalog and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Safe => "safe",
@@ -41,10 +40,10 @@ impl std::fmt::Display for Durability {
     }
 }
 
-/// What one option puts at risk.
+/// The risk of one option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Risk {
-    /// The option's name, or `base` where the file system itself is what puts it at risk.
+    /// The name of the option, or `base` for a risk of the file system itself.
     pub option: String,
     /// Its place on the scale.
     pub durability: Durability,
@@ -52,10 +51,10 @@ pub struct Risk {
     pub risk: String,
 }
 
-/// What a whole setup puts at risk.
+/// The risks of a setup.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityVerdict {
-    /// The worst of them; [`Durability::Safe`] where there is none.
+    /// The worst of the risks.
     pub durability: Durability,
     /// The file system where it is not safe itself, and every option that is not, in catalog
     /// order.

@@ -1,4 +1,4 @@
-//! A file system of the catalog and its options.
+//! File systems of the catalog and their options.
 
 use flashfit_catalog::{CatalogEntryError, Origin};
 use flashfit_device::Bytes;
@@ -17,20 +17,18 @@ pub type Flag = (String, Vec<Template>);
 /// A key of sysctl(8) or an attribute of the device's queue, with its value.
 pub type Setting = (String, Template);
 
-/// One choice that can be made for a file system.
+/// An option of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsOption {
-    /// Its name, as the methodology has it.
+    /// The name in the CELF methodology, if it has one.
     pub name: String,
     /// What it does, in a few words.
     pub title: String,
-    /// Flags for mkfs.
     pub mkfs: Vec<Flag>,
-    /// Flags for mkfs whose values are left out where a quantity that they name is not known.
+    /// Flags for mkfs that are omitted if a quantity in their value is unknown.
     pub mkfs_if_known: Vec<Flag>,
     /// Arguments for the tuning program, which runs once for this option after mkfs.
     pub tune: Vec<Template>,
-    /// Mount options.
     pub mount: Vec<Template>,
     /// Keys of sysctl(8), such as `vm.dirty_bytes`: of the whole machine.
     pub sysctl: Vec<Setting>,
@@ -38,23 +36,22 @@ pub struct FsOption {
     pub sysfs: Vec<Setting>,
     /// A timer of systemd that is enabled, such as `fstrim.timer`.
     pub timer: Option<String>,
-    /// What it needs.
     pub needs: Vec<OptionRequirement>,
     /// Options that it cannot be combined with.
     pub excludes: Vec<String>,
-    /// Options that it switches on with itself; never in a circle.
+    /// Options that it enables too; without cycles.
     pub implies: Vec<String>,
     /// The first versions that have it.
     pub since: Versions,
     /// The first versions that no longer have it.
     pub until: Versions,
-    /// Whether it is tried without being asked for.
+    /// Whether it is tried by default.
     pub tried: bool,
-    /// What a power cut may do under it.
+    /// The possible damage by a power cut.
     pub durability: Durability,
     /// What a power cut does, as a sentence; empty only where it is safe.
     pub risk: String,
-    /// What else there is to know, such as when it changes nothing.
+    /// Further information, such as when it has no effect.
     pub note: Option<String>,
     /// Where this is known from.
     pub source: String,
@@ -63,10 +60,10 @@ pub struct FsOption {
 }
 
 impl FsOption {
-    /// Why a trial cannot show what it does; `None` where it can.
+    /// Why a trial cannot measure its effect; `None` if it can.
     pub fn untriable(&self) -> Option<String> {
         let timer = self.timer.as_ref()?;
-        Some(format!("{timer} does its work once a week, and a trial is over before"))
+        Some(format!("{timer} runs once a week, and a trial is shorter"))
     }
 
     /// The quantities of the geometry or of a plan that its arguments take, each once.
@@ -84,7 +81,7 @@ impl FsOption {
         found
     }
 
-    /// Why it is not there in the versions `here`; `None` where it is, or where a version is not
+    /// Why it does not exist in the versions `here`; `None` if it does, or if a version is not
     /// known.
     pub fn why_absent(&self, here: &Versions) -> Option<String> {
         why_absent(&self.since, &self.until, here)
@@ -142,7 +139,6 @@ pub(crate) struct FilledOption {
 /// A program of a file system with the arguments it is always given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// The program's name.
     pub program: String,
     /// Arguments before the node.
     pub args: Vec<String>,
@@ -163,8 +159,8 @@ pub struct Mkfs {
     pub from_folder: bool,
 }
 
-/// How a read-only file system in an image file is made writable: it lies on a file system that
-/// is, and overlayfs puts a folder of that one over it.
+/// How a read-only file system in an image file is made writable: by overlayfs, with the image and
+/// the upper directory on a writable host file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layered {
     /// The name of the image's file on the host file system.
@@ -173,13 +169,11 @@ pub struct Layered {
     pub hosts: Vec<String>,
 }
 
-/// What is set in trials beside a setup's own options, and in no command that a user is shown:
-/// without it the file system's own work after mkfs would be measured.
+/// Settings of trials in addition to the options of a setup; not shown to the user. Without them,
+/// trials would measure the background work of the file system after mkfs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrialOptions {
-    /// Flags for mkfs.
     pub flags: Vec<(String, Vec<String>)>,
-    /// Mount options.
     pub mount: Vec<String>,
 }
 
@@ -197,29 +191,26 @@ pub struct Fsck {
 pub struct FileSystem {
     /// Its name in the catalog and in setups.
     pub name: String,
-    /// Its name for people.
     pub title: String,
-    /// What mount(8) and `/proc/filesystems` call it.
+    /// The name in mount(8) and `/proc/filesystems`.
     pub kind: String,
-    /// The least device or partition that it fits on.
-    pub least_medium: Bytes,
+    /// The smallest device or partition that it fits on.
+    pub min_device_size: Bytes,
     /// The unit of the quantities that count blocks.
     pub block_bytes: u64,
-    /// Whether it is tried without being asked for.
+    /// Whether it is tried by default.
     pub tried: bool,
-    /// Why it can be planned and made, but not tried; `None` where it can be tried.
+    /// Why it can be planned and created, but not tried; `None` if it can be tried.
     pub plan_only: Option<String>,
-    /// What a power cut may do under it whatever the options.
+    /// The possible damage by a power cut with any options.
     pub durability: Durability,
     /// What it does then, as a sentence; empty only where it is safe.
     pub risk: String,
-    /// Makes it.
     pub mkfs: Mkfs,
     /// What is different in trials.
     pub trial: TrialOptions,
     /// Changes it after it is made, where there is such a program.
     pub tune: Option<Tool>,
-    /// Checks it.
     pub fsck: Fsck,
     /// How it is made writable, where it is not by itself.
     pub layered: Option<Layered>,
@@ -262,14 +253,14 @@ impl FileSystem {
     pub fn why_not(&self, option: &FsOption, conditions: &Conditions) -> Option<String> {
         let lacking = option.needs.iter().find(|need| !conditions.meets(**need));
         if let Some(need) = lacking {
-            return Some(need.lacking().to_owned());
+            return Some(need.unmet().to_owned());
         }
         let filled = option.filled(self.block_bytes, conditions);
         if let Err(unfit) = filled {
             return Some(unfit.to_string());
         }
         option.implies.iter().find_map(|name| {
-            let implied = self.option(name).expect("what is implied is in the catalogue");
+            let implied = self.option(name).expect("implied options are in the catalog");
             let reason = self.why_not(implied, conditions)?;
             Some(format!("it implies `{name}`, and {reason}"))
         })

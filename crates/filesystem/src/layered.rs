@@ -1,4 +1,4 @@
-//! A read-only image under a writable layer: which commands make one of a folder and mount it.
+//! The commands that pack a directory into a read-only image and mount it under a writable layer.
 //!
 //! Source: the Gentoo wiki's page on SD cards (an image on a host file system, and a layer over
 //! it); Documentation/filesystems/overlayfs.rst: the writable folder and the work folder lie in one
@@ -43,7 +43,6 @@ impl Layers {
         }
     }
 
-    /// The image's file.
     pub fn image(&self) -> &Path {
         &self.image
     }
@@ -67,8 +66,8 @@ impl Layers {
     /// The same commands, each with what it is for.
     pub fn steps(&self, recipe: &Recipe, folder: &Path, point: &Path) -> Vec<LayerCommand> {
         let mut steps = vec![
-            ("pack a folder of yours, FOLDER, into the image", recipe.pack(folder, &self.image)),
-            ("make the folders of the layers", {
+            ("pack a directory, FOLDER, into the image", recipe.pack(folder, &self.image)),
+            ("create the directories of the layers", {
                 make_folders(&[&self.lower, &self.upper, &self.work, point])
             }),
         ];
@@ -83,22 +82,19 @@ impl Layers {
         let (point_text, lower, image) = (text(point), text(&self.lower), text(&self.image));
         let mut steps = vec![
             (
-                "let nothing change it meanwhile",
+                "remount read-only, so that nothing changes",
                 Program::new("mount").args(["-o", "remount,ro", &point_text]),
             ),
             ("pack it into a new image", recipe.pack(point, &new)),
-            ("have the new image on the medium", Program::new("sync").arg(text(&new))),
-            ("take the layers away", Program::new("umount").args([&point_text, &lower])),
-            (
-                "put the new image in the place of the earlier one",
-                Program::new("mv").args([&text(&new), &image]),
-            ),
-            ("have that on the medium", Program::new("sync").args(["--file-system", &image])),
+            ("sync the new image", Program::new("sync").arg(text(&new))),
+            ("unmount the layers", Program::new("umount").args([&point_text, &lower])),
+            ("replace the old image", Program::new("mv").args([&text(&new), &image])),
+            ("sync the file system", Program::new("sync").args(["--file-system", &image])),
             (
                 "empty the writable layer",
                 Program::new("rm").arg("-r").args([&self.upper, &self.work].map(|path| text(path))),
             ),
-            ("make its folders anew", make_folders(&[&self.upper, &self.work])),
+            ("create its directories", make_folders(&[&self.upper, &self.work])),
         ];
         steps.extend(self.mounts(recipe, point));
         steps

@@ -1,8 +1,8 @@
-//! Where the file system lies on the device: on the whole of it, or in one partition whose start
-//! and size are whole erase blocks.
+//! Plans where the file system goes: on the whole device, or in one partition whose start and size
+//! are multiples of the erase block.
 //!
-//! Limits: one partition. A [`PartitionLayout`] by itself is one with a GPT, as trials use it; a plan names
-//! the [`PartitionTable`] beside it.
+//! Limits: one partition. A [`PartitionLayout`] alone implies a GPT, as in trials; a plan also has a
+//! [`PartitionTable`].
 
 mod table;
 
@@ -19,19 +19,19 @@ use serde::{Deserialize, Serialize};
 pub use table::{PartitionContent, PartitionTable, run_sfdisk};
 
 /// What partitioning programs use where nothing is known of the device.
-const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
+const DEFAULT_ALIGNMENT: Bytes = Bytes::mib(1);
 
 /// Where the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionLayout {
     /// On the device itself, without a partition table.
-    WholeMedium,
+    #[serde(rename = "whole-medium")]
+    WholeDevice,
     /// In the only partition of the device.
     Partition {
         /// From the start of the device, in bytes.
         start_bytes: u64,
-        /// In bytes.
         size_bytes: u64,
     },
 }
@@ -63,7 +63,6 @@ impl FromStr for LayoutStart {
 /// A layout and why it is so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutPlan {
-    /// The layout.
     pub layout: PartitionLayout,
     /// The unit of its start and size.
     pub unit: Bytes,
@@ -74,34 +73,29 @@ pub struct LayoutPlan {
 /// Why there is no layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// The device's sector is no power of two of at least 512 bytes.
-    #[error("a sector of {0} bytes cannot be")]
+    /// The device's sector is not a power of two of at least 512 bytes.
+    #[error("invalid sector size: {0} bytes is not a power of two from 512 bytes to 1 MiB")]
     Sector(u64),
     /// The erase block is not made of whole sectors.
-    #[error("the erase unit of {erase_unit_bytes} bytes is not made of sectors of {sector_bytes}")]
-    OddUnit {
-        /// The erase block.
-        erase_unit_bytes: u64,
-        /// The device's sector.
-        sector_bytes: u64,
-    },
+    #[error(
+        "the erase block of {erase_unit_bytes} bytes is not a multiple of the sector of {sector_bytes} bytes"
+    )]
+    OddUnit { erase_unit_bytes: u64, sector_bytes: u64 },
     /// The start that was asked for cannot be.
     #[error("a partition cannot start at {start_bytes} bytes: {reason}")]
     Start {
         /// The start that was asked for.
         start_bytes: u64,
-        /// Why.
         reason: String,
     },
     /// There is no room for one erase block.
     #[error(
-        "the medium of {} has no room for one unit of {} from {} on",
+        "the device of {} has no space for an erase block of {} at {}",
         Bytes(*capacity_bytes),
         Bytes(*unit_bytes),
         Bytes(*start_bytes)
     )]
     TooSmall {
-        /// The device.
         capacity_bytes: u64,
         /// Where the partition would start.
         start_bytes: u64,
@@ -121,10 +115,10 @@ impl UserError for LayoutError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Sector(_) => None,
-            Self::OddUnit { .. } => Some("give another erase unit".to_owned()),
-            Self::Start { .. } => Some("leave the start to flashfit".to_owned()),
+            Self::OddUnit { .. } => Some("use another size: --erase-block SIZE".to_owned()),
+            Self::Start { .. } => Some("omit --start to let flashfit choose".to_owned()),
             Self::TooSmall { .. } => {
-                Some("use the whole medium, without a partition: --start whole".to_owned())
+                Some("use the whole device, without a partition: --start whole".to_owned())
             }
         }
     }
@@ -138,7 +132,7 @@ pub fn aligned(start_bytes: u64, erase_unit_bytes: u64) -> bool {
 /// Plans the layout with a GPT for a device of `capacity_bytes` with sectors of `sector_bytes`.
 ///
 /// # Errors
-/// As [`LayoutError`] tells.
+/// See [`LayoutError`].
 pub fn plan_layout(
     capacity_bytes: u64,
     sector_bytes: u64,
@@ -152,7 +146,7 @@ pub fn plan_layout(
 /// there is no partition.
 ///
 /// # Errors
-/// As [`LayoutError`] tells.
+/// See [`LayoutError`].
 pub fn plan_layout_in(
     table: PartitionTable,
     capacity_bytes: u64,
@@ -167,9 +161,9 @@ pub fn plan_layout_in(
     let (start_bytes, reason) = match start {
         LayoutStart::Whole => {
             return Ok(LayoutPlan {
-                layout: PartitionLayout::WholeMedium,
+                layout: PartitionLayout::WholeDevice,
                 unit,
-                reason: "the file system starts where the medium starts, so it is aligned to \
+                reason: "the file system starts where the device starts, so it is aligned to \
                          every unit; there is no partition table"
                     .to_owned(),
             });
@@ -192,14 +186,14 @@ pub fn plan_layout_in(
 /// # Errors
 /// [`LayoutError::Sector`].
 pub fn check_sector(sector_bytes: u64) -> Result<(), LayoutError> {
-    if sector_bytes < 512 || !sector_bytes.is_power_of_two() || sector_bytes > CUSTOMARY_UNIT.0 {
+    if sector_bytes < 512 || !sector_bytes.is_power_of_two() || sector_bytes > DEFAULT_ALIGNMENT.0 {
         return Err(LayoutError::Sector(sector_bytes));
     }
     Ok(())
 }
 
 fn unit(geometry: &Geometry, sector_bytes: u64) -> Result<Bytes, LayoutError> {
-    let Some(erase_unit) = &geometry.erase_unit else { return Ok(CUSTOMARY_UNIT) };
+    let Some(erase_unit) = &geometry.erase_unit else { return Ok(DEFAULT_ALIGNMENT) };
     let erase_unit_bytes = erase_unit.bytes.0;
     if erase_unit_bytes == 0 || erase_unit_bytes % sector_bytes != 0 {
         return Err(LayoutError::OddUnit { erase_unit_bytes, sector_bytes });
@@ -209,7 +203,7 @@ fn unit(geometry: &Geometry, sector_bytes: u64) -> Result<Bytes, LayoutError> {
 
 fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutError> {
     let reason = if at.0 % sector_bytes != 0 {
-        format!("it is no multiple of the sector of {sector_bytes} bytes")
+        format!("it is not a multiple of the sector of {sector_bytes} bytes")
     } else if at.0 < front {
         format!("the partition table takes the first {front} bytes")
     } else {
@@ -221,27 +215,27 @@ fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutErr
 fn why_auto(geometry: &Geometry, unit: Bytes) -> String {
     match &geometry.erase_unit {
         Some(known) => format!(
-            "start and size are whole erase units of {unit}, as {}; the first one holds the \
+            "start and size are multiples of the erase block of {unit} ({}); the first one has the \
              partition table",
             known.source
         ),
         None => format!(
-            "the erase unit is not known, so start and size are multiples of the customary {unit}"
+            "the erase block is unknown, so start and size are multiples of the usual {unit}"
         ),
     }
 }
 
 fn why_at(geometry: &Geometry, at: Bytes) -> String {
     match &geometry.erase_unit {
-        None => "the start was given; the erase unit is not known".to_owned(),
+        None => "the start was given; the erase block is unknown".to_owned(),
         Some(known) if aligned(at.0, known.bytes.0) => {
             format!(
-                "the start was given and lies on the border of an erase unit of {}",
+                "the start was given and lies on the border of an erase block of {}",
                 known.bytes
             )
         }
         Some(known) => format!(
-            "the start was given and lies {} bytes behind the border of an erase unit of {}",
+            "the start was given and lies {} bytes behind the border of an erase block of {}",
             at.0 % known.bytes.0,
             known.bytes
         ),
@@ -282,7 +276,7 @@ impl PartitionLayout {
     /// The node that the file system lies on, where `node` is that of the device.
     pub fn node(&self, node: &Path) -> PathBuf {
         match self {
-            Self::WholeMedium => node.to_owned(),
+            Self::WholeDevice => node.to_owned(),
             Self::Partition { .. } if node == Path::new(EXAMPLE_NODE) => {
                 PathBuf::from(EXAMPLE_PARTITION)
             }
@@ -295,10 +289,10 @@ impl PartitionLayout {
     }
 }
 
-/// What stands in commands for a device that is not there: a simulated card, an image. No such node
-/// exists, so a command that is copied as it is harms nothing.
+/// A placeholder in commands for a simulated card or an image. No such node exists, so a copied
+/// command does no harm.
 pub const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
-/// What test beds for its partition, whose real name depends on the device's (`sda1`, `mmcblk0p1`).
+/// A placeholder for its partition, whose real name depends on the device's (`sda1`, `mmcblk0p1`).
 pub const EXAMPLE_PARTITION: &str = "/dev/YOUR-PARTITION";
 
 #[cfg(test)]
@@ -322,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partitions_node_is_named_after_the_mediums() {
+    fn a_partition_is_named_after_its_device() {
         let layout = PartitionLayout::Partition { start_bytes: MIB, size_bytes: MIB };
         let names = [
             ("/dev/sda", "/dev/sda1"),
@@ -333,7 +327,7 @@ mod tests {
         ];
         for (disk, partition) in names {
             assert_eq!(layout.node(Path::new(disk)), Path::new(partition));
-            assert_eq!(PartitionLayout::WholeMedium.node(Path::new(disk)), Path::new(disk));
+            assert_eq!(PartitionLayout::WholeDevice.node(Path::new(disk)), Path::new(disk));
         }
     }
 
@@ -375,10 +369,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_geometry_gets_the_customary_start() {
+    fn an_unknown_geometry_gets_the_default_start() {
         let plan = plan_layout(100 * MIB, 512, &Geometry::default(), LayoutStart::Auto).unwrap();
         assert_eq!(partition(&plan), (MIB, 98 * MIB));
-        assert!(plan.reason.contains("not known"));
+        assert!(plan.reason.contains("is unknown"));
     }
 
     #[test]
@@ -411,7 +405,7 @@ mod tests {
         let partition = PartitionLayout::Partition { start_bytes: MIB, size_bytes: MIB };
         assert_eq!(partition.node(Path::new("/dev/sda")), Path::new("/dev/sda1"));
         assert_eq!(partition.node(Path::new("/dev/mmcblk0")), Path::new("/dev/mmcblk0p1"));
-        assert_eq!(PartitionLayout::WholeMedium.node(Path::new("/dev/sda")), Path::new("/dev/sda"));
-        assert_eq!(PartitionLayout::WholeMedium.sfdisk_script(512), None);
+        assert_eq!(PartitionLayout::WholeDevice.node(Path::new("/dev/sda")), Path::new("/dev/sda"));
+        assert_eq!(PartitionLayout::WholeDevice.sfdisk_script(512), None);
     }
 }

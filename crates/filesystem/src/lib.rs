@@ -1,5 +1,4 @@
-//! The catalog of file systems and options, setups, the layout, and the commands that make a
-//! setup true.
+//! File systems and their options, setups, layouts, and the commands that create a setup.
 //!
 //! This crate only builds commands ([`flashfit_host::Program`]); who runs them has the consent. Only
 //! [`facts`] and [`check`] run programs, and those only read. An option is offered by what the

@@ -10,19 +10,17 @@ use flashfit_geometry::{Geometry, Sourced};
 
 use crate::conditions::{Conditions, OptionRequirement};
 
-const LEAST_NODE_BYTES: u64 = 4 << 10;
-const LARGEST_NODE_BYTES: u64 = 64 << 10;
+const MIN_NODE_BYTES: u64 = 4 << 10;
+const MAX_NODE_BYTES: u64 = 64 << 10;
 const SEGMENT_BYTES: u64 = 2 << 20;
-const LEAST_SEGMENT_BLOCKS: u64 = 16;
+const MIN_SEGMENT_BLOCKS: u64 = 16;
 
 /// A quantity that an argument can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable {
     /// `block_bytes`: the file system's block, as the catalog states it.
     BlockBytes,
-    /// `erase_unit_bytes`.
     EraseUnitBytes,
-    /// `write_unit_bytes`.
     WriteUnitBytes,
     /// `stride_blocks`: the write unit in blocks, at least 1; where it is not known, as wide as
     /// the stripe.
@@ -78,7 +76,7 @@ pub const VARIABLES: [(&str, Variable); 15] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// A quantity of the geometry is not known.
-    #[error("{}", .0.lacking())]
+    #[error("{}", .0.unmet())]
     Missing(OptionRequirement),
     /// The geometry is known and does not fit the file system.
     #[error("{0}")]
@@ -117,7 +115,7 @@ impl Variable {
     /// or else what follows from the geometry.
     ///
     /// # Errors
-    /// As [`QuantityError`] tells.
+    /// See [`QuantityError`].
     pub fn value_under(
         self,
         block_bytes: u64,
@@ -129,7 +127,7 @@ impl Variable {
         let value = self.value(block_bytes, &conditions.geometry);
         match (&conditions.unplanned, value) {
             (Some(reason), Ok(_) | Err(QuantityError::Missing(OptionRequirement::Plan)))
-                if !self.is_of_medium() =>
+                if !self.is_of_device() =>
             {
                 Err(QuantityError::Odd(reason.clone()))
             }
@@ -138,14 +136,14 @@ impl Variable {
     }
 
     /// Whether it is what it is whatever a plan computes.
-    fn is_of_medium(self) -> bool {
+    fn is_of_device(self) -> bool {
         matches!(self, Self::BlockBytes | Self::EraseUnitBytes | Self::WriteUnitBytes)
     }
 
     /// Its value for a file system with this block on this geometry.
     ///
     /// # Errors
-    /// As [`QuantityError`] tells.
+    /// See [`QuantityError`].
     pub fn value(self, block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
         match self {
             Self::BlockBytes => Ok(block_bytes),
@@ -209,12 +207,12 @@ fn stride(write_unit: u64, block_bytes: u64) -> Result<u64, QuantityError> {
 fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
     let erase_unit = known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?;
     if erase_unit % block_bytes != 0 {
-        return Err(no_multiple("erase unit", erase_unit, "block", block_bytes));
+        return Err(no_multiple("erase block", erase_unit, "block", block_bytes));
     }
     if let Some(write_unit) = &geometry.write_unit {
         let write_unit = known(Some(write_unit), OptionRequirement::WriteUnit)?;
         if erase_unit % write_unit != 0 {
-            return Err(no_multiple("erase unit", erase_unit, "write unit", write_unit));
+            return Err(no_multiple("erase block", erase_unit, "write unit", write_unit));
         }
     }
     let blocks = erase_unit / block_bytes;
@@ -223,7 +221,7 @@ fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityEr
     let group_blocks = 8 * block_bytes;
     if blocks > group_blocks {
         return Err(QuantityError::Odd(format!(
-            "the erase unit of {} is larger than a block group of {}",
+            "the erase block of {} is larger than a block group of {}",
             Bytes(erase_unit),
             Bytes(group_blocks * block_bytes),
         )));
@@ -233,10 +231,10 @@ fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityEr
 
 fn node_size(write_unit: u64) -> Result<u64, QuantityError> {
     let divisor = 1 << write_unit.trailing_zeros();
-    if write_unit > LEAST_NODE_BYTES && divisor < LEAST_NODE_BYTES {
-        return Err(no_multiple("write unit", write_unit, "least node", LEAST_NODE_BYTES));
+    if write_unit > MIN_NODE_BYTES && divisor < MIN_NODE_BYTES {
+        return Err(no_multiple("write unit", write_unit, "least node", MIN_NODE_BYTES));
     }
-    Ok(divisor.clamp(LEAST_NODE_BYTES, LARGEST_NODE_BYTES))
+    Ok(divisor.clamp(MIN_NODE_BYTES, MAX_NODE_BYTES))
 }
 
 fn section(erase_unit: u64) -> Result<u64, QuantityError> {
@@ -245,7 +243,7 @@ fn section(erase_unit: u64) -> Result<u64, QuantityError> {
     } else if erase_unit % SEGMENT_BYTES == 0 {
         Ok(erase_unit / SEGMENT_BYTES)
     } else {
-        Err(no_multiple("erase unit", erase_unit, "segment", SEGMENT_BYTES))
+        Err(no_multiple("erase block", erase_unit, "segment", SEGMENT_BYTES))
     }
 }
 
@@ -253,9 +251,9 @@ fn segment(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> 
     let erase_unit =
         power_of_two(known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?)?;
     let blocks = erase_unit / block_bytes;
-    if blocks < LEAST_SEGMENT_BLOCKS {
+    if blocks < MIN_SEGMENT_BLOCKS {
         return Err(QuantityError::Odd(format!(
-            "the erase unit of {} is less than a segment of {LEAST_SEGMENT_BLOCKS} blocks",
+            "the erase block of {} is less than a segment of {MIN_SEGMENT_BLOCKS} blocks",
             Bytes(erase_unit)
         )));
     }
@@ -268,7 +266,7 @@ fn stripe_units(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityEr
     if erase_unit % unit == 0 {
         Ok(erase_unit / unit)
     } else {
-        Err(no_multiple("erase unit", erase_unit, "write unit", unit))
+        Err(no_multiple("erase block", erase_unit, "write unit", unit))
     }
 }
 
@@ -277,7 +275,7 @@ fn power_of_two(erase_unit: u64) -> Result<u64, QuantityError> {
         Ok(erase_unit)
     } else {
         Err(QuantityError::Odd(format!(
-            "the erase unit of {} is no power of two",
+            "the erase block of {} is not a power of two",
             Bytes(erase_unit)
         )))
     }
@@ -285,7 +283,7 @@ fn power_of_two(erase_unit: u64) -> Result<u64, QuantityError> {
 
 fn no_multiple(large: &str, large_bytes: u64, small: &str, small_bytes: u64) -> QuantityError {
     QuantityError::Odd(format!(
-        "the {large} of {large_bytes} bytes is no multiple of the {small} of {small_bytes} bytes"
+        "the {large} of {large_bytes} bytes is not a multiple of the {small} of {small_bytes} bytes"
     ))
 }
 

@@ -1,5 +1,4 @@
-//! The commands that make a setup true. What they print is what is run, because both are the same
-//! [`Program`].
+//! The commands that create a setup, as [`Program`]s for both printing and running.
 
 use std::path::Path;
 
@@ -38,7 +37,7 @@ impl Recipe {
         Self::with(filesystem, setup, conditions, &TrialOptions::default())
     }
 
-    /// The same commands with what the file system's trials set beside.
+    /// The same commands with the additional settings of trials.
     ///
     /// # Errors
     /// As [`Recipe::new`].

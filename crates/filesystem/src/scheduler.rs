@@ -1,4 +1,4 @@
-//! I/O schedulers: what a queue offers, which one it uses, what the old names mean today.
+//! I/O schedulers: reads and sets the scheduler of a queue, and translates old names.
 //!
 //! Source: `Documentation/block/switching-sched.rst`. The single-queue schedulers noop, deadline
 //! and cfq left with kernel 5.0; row was never in the mainline kernel.
@@ -14,10 +14,10 @@ const MAINLINE: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// Earlier schedulers, the one that serves the same end today, and why.
 const EARLIER: [(&str, &str, &str); 4] = [
-    ("noop", "none", "noop left the kernel in 5.0; none takes its place"),
-    ("deadline", "mq-deadline", "deadline left the kernel in 5.0; mq-deadline is its successor"),
-    ("cfq", "bfq", "cfq left the kernel in 5.0; bfq is the nearest to it"),
-    ("row", "bfq", "row was never in the mainline kernel; bfq is the nearest to it"),
+    ("noop", "none", "noop was removed in kernel 5.0; none replaces it"),
+    ("deadline", "mq-deadline", "deadline was removed in kernel 5.0; mq-deadline replaces it"),
+    ("cfq", "bfq", "cfq was removed in kernel 5.0; bfq is the closest"),
+    ("row", "bfq", "row was never in the mainline kernel; bfq is the closest"),
 ];
 
 /// An I/O scheduler by its name in the kernel.
@@ -40,7 +40,6 @@ impl Scheduler {
         Self(name.into())
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -72,7 +71,7 @@ pub fn available(queue_dir: &Path) -> io::Result<Vec<Scheduler>> {
 pub fn current(queue_dir: &Path) -> io::Result<Scheduler> {
     let text = read(queue_dir)?;
     parse(&text).1.ok_or_else(|| {
-        let reason = format!("`{}` names no scheduler in use", text.trim());
+        let reason = format!("`{}` does not name the active scheduler", text.trim());
         io::Error::new(io::ErrorKind::InvalidData, reason)
     })
 }
@@ -88,7 +87,7 @@ pub fn set(queue_dir: &Path, scheduler: &Scheduler) -> io::Result<()> {
     if now == *scheduler {
         Ok(())
     } else {
-        Err(io::Error::other(format!("asked for {scheduler}, the queue uses {now}")))
+        Err(io::Error::other(format!("the queue uses {now} instead of {scheduler}")))
     }
 }
 
@@ -147,7 +146,7 @@ pub fn choose(name: &str, offered: &[Scheduler]) -> Result<ParsedScheduler, Cata
     }
     let known = offered.iter().map(Scheduler::name);
     let wanted = understood.scheduler.name();
-    Err(CatalogEntryError::unknown("I/O scheduler on this medium's queue", wanted, known))
+    Err(CatalogEntryError::unknown("I/O scheduler of this device", wanted, known))
 }
 
 /// A udev(7) rule that sets the scheduler of the disks whose kernel name matches `kernel_name`

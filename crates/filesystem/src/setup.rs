@@ -1,4 +1,4 @@
-//! A setup: a file system, its options and the I/O scheduler, checked to be possible.
+//! A validated setup: a file system, its options and the I/O scheduler.
 
 use std::fmt;
 
@@ -11,7 +11,6 @@ use crate::durability::{Durability, DurabilityVerdict, Risk};
 use crate::filesystem::{BASE, FileSystem, FsOption};
 use crate::scheduler::Scheduler;
 
-/// Why a setup is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// An option is not in the catalog.
@@ -20,33 +19,17 @@ pub enum SetupError {
     /// Two options cannot be combined.
     #[error("{filesystem}: `{first}` and `{second}` cannot be combined")]
     Conflict {
-        /// The file system.
         filesystem: String,
         /// The one that comes first in the catalog.
         first: String,
-        /// The other.
         second: String,
     },
     /// An option cannot be used on this device.
     #[error("{filesystem}: `{option}` cannot be used: {reason}")]
-    Unusable {
-        /// The file system.
-        filesystem: String,
-        /// The option.
-        option: String,
-        /// Why not.
-        reason: String,
-    },
+    Unusable { filesystem: String, option: String, reason: String },
     /// An option is there without one that it implies.
-    #[error("{filesystem}: `{option}` implies `{implied}`, which the setup lacks")]
-    Lacks {
-        /// The file system.
-        filesystem: String,
-        /// The option.
-        option: String,
-        /// What it implies.
-        implied: String,
-    },
+    #[error("{filesystem}: `{option}` requires `{implied}`, which is missing")]
+    Lacks { filesystem: String, option: String, implied: String },
     /// The setup is one for another file system.
     #[error("a setup for {setup} was given to {filesystem}")]
     OtherFileSystem {
@@ -69,10 +52,8 @@ impl UserError for SetupError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown(error) => error.hint(),
-            Self::Conflict { first, second, .. } => {
-                Some(format!("leave out `{first}` or `{second}`"))
-            }
-            Self::Unusable { option, .. } => Some(format!("leave out `{option}`")),
+            Self::Conflict { first, second, .. } => Some(format!("omit `{first}` or `{second}`")),
+            Self::Unusable { option, .. } => Some(format!("omit `{option}`")),
             Self::Lacks { implied, .. } => Some(format!("add `{implied}`")),
             Self::OtherFileSystem { .. } => None,
         }
@@ -86,16 +67,14 @@ pub struct Setup {
     pub filesystem: String,
     /// The names of its options in catalog order, each once.
     pub options: Vec<String>,
-    /// The I/O scheduler.
     pub scheduler: Scheduler,
 }
 
 impl Setup {
-    /// The setup with these options, in any order, and with what they imply; `base` test beds for
-    /// no option and adds nothing.
+    /// The setup with these options, in any order, and those that they imply; `base` is ignored.
     ///
     /// # Errors
-    /// As [`SetupError`] tells.
+    /// See [`SetupError`].
     pub fn new<S: AsRef<str>>(
         filesystem: &FileSystem,
         options: impl IntoIterator<Item = S>,
@@ -118,7 +97,7 @@ impl Setup {
     /// Its options, once it is sure that they can be combined and used.
     ///
     /// # Errors
-    /// As [`SetupError`] tells.
+    /// See [`SetupError`].
     pub fn checked_options<'a>(
         &self,
         filesystem: &'a FileSystem,
@@ -141,11 +120,11 @@ impl Setup {
                     implied: implied.clone(),
                 });
             }
-            let rival = options[..index].iter().find(|other| option.conflicts_with(other));
-            if let Some(rival) = rival {
+            let conflicting = options[..index].iter().find(|other| option.conflicts_with(other));
+            if let Some(conflicting) = conflicting {
                 return Err(SetupError::Conflict {
                     filesystem: filesystem.name.clone(),
-                    first: rival.name.clone(),
+                    first: conflicting.name.clone(),
                     second: option.name.clone(),
                 });
             }

@@ -55,7 +55,7 @@ impl Template {
     /// The argument for a file system with this block under these conditions.
     ///
     /// # Errors
-    /// As [`QuantityError`] tells.
+    /// See [`QuantityError`].
     pub fn fill(&self, block_bytes: u64, conditions: &Conditions) -> Result<String, QuantityError> {
         self.0
             .iter()

@@ -62,7 +62,6 @@ impl Serialize for Version {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Versions {
-    /// The kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Version>,
     /// That of the mkfs program.

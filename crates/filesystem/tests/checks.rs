@@ -73,7 +73,7 @@ fn two_partitions() -> Vec<Volume> {
 
 fn mend_of(examined: &ExaminedDevice, check: &str) -> String {
     let found = found(examined).into_iter().find(|finding| finding.check == check);
-    found.expect("it is found").mend.expect("it can be mended")
+    found.expect("it is found").repair.expect("it can be mended")
 }
 
 fn found(examined: &ExaminedDevice) -> Vec<CheckFinding> {
@@ -89,13 +89,13 @@ fn an_aligned_medium_is_fine() {
 #[test]
 fn what_was_left_unfinished_comes_with_the_command_that_ends_it() {
     let mut examined = examined(Vec::new());
-    let mend = Some("flashfit apply plan.json /dev/mmcblk0".to_owned());
+    let repair = Some("flashfit apply plan.json /dev/mmcblk0".to_owned());
     examined.unfinished =
-        Some(UnfinishedApply { what: "interrupted".to_owned(), mend: mend.clone() });
+        Some(UnfinishedApply { what: "interrupted".to_owned(), repair: repair.clone() });
     let findings = found(&examined);
     assert_eq!(findings[0].check, "unfinished");
     assert_eq!(findings[0].severity, Severity::Bad);
-    assert_eq!(findings[0].mend, mend);
+    assert_eq!(findings[0].repair, repair);
 }
 
 #[test]
@@ -121,8 +121,8 @@ fn freed_space_is_not_told_twice() {
     examined.trim_timer = Some(true);
     let findings = found(&examined);
     assert_eq!((findings[0].check, findings[0].severity), ("trim", Severity::Advice));
-    let mend = findings[0].mend.as_deref();
-    assert_eq!(mend, Some("mount -o remount,nodiscard /mnt"));
+    let repair = findings[0].repair.as_deref();
+    assert_eq!(repair, Some("mount -o remount,nodiscard /mnt"));
 }
 
 #[test]
@@ -135,26 +135,26 @@ fn a_file_system_that_cannot_be_read_is_not_called_fine() {
 #[test]
 fn one_partition_is_mended_without_the_others() {
     let examined = examined(two_partitions());
-    let mend = mend_of(&examined, "data start");
-    assert!(mend.starts_with("flashfit plan /dev/mmcblk0p1 --fs fat32"), "{mend}");
-    assert!(mend.ends_with("# erases it: save its files before"), "{mend}");
+    let repair = mend_of(&examined, "data start");
+    assert!(repair.starts_with("flashfit plan /dev/mmcblk0p1 --fs fat32"), "{repair}");
+    assert!(repair.ends_with("# erases it: save its files before"), "{repair}");
 }
 
 #[test]
 fn what_erases_every_partition_says_so() {
     let mut volumes = two_partitions();
     volumes[0].start_bytes = 63 * 512;
-    let mend = mend_of(&examined(volumes), "start");
-    assert!(mend.starts_with("flashfit plan /dev/mmcblk0 --fs fat32"), "{mend}");
-    assert!(mend.ends_with("# erases all 2 partitions: save their files before"), "{mend}");
+    let repair = mend_of(&examined(volumes), "start");
+    assert!(repair.starts_with("flashfit plan /dev/mmcblk0 --fs fat32"), "{repair}");
+    assert!(repair.ends_with("# erases all 2 partitions: save their files before"), "{repair}");
 }
 
 #[test]
 fn a_mend_is_told_what_the_check_was_told() {
     let mut examined = examined(two_partitions());
     examined.geometry.write_unit = Some(Sourced::new(Bytes::kib(16), QuantitySource::Given));
-    let mend = mend_of(&examined, "data start");
-    assert!(mend.contains(" --erase-block 4MiB --write-unit 16KiB "), "{mend}");
+    let repair = mend_of(&examined, "data start");
+    assert!(repair.contains(" --erase-block 4MiB --write-unit 16KiB "), "{repair}");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn a_partition_within_an_image_is_mended_by_its_place() {
     let mut examined = examined(two_partitions());
     examined.disk = String::new();
     examined.target = "a card.img".to_owned();
-    let mend = mend_of(&examined, "stripe");
-    assert_eq!(mend, "tune2fs -E stride=1024,stripe_width=1024 'a card.img?offset=541065216'");
+    let repair = mend_of(&examined, "stripe");
+    assert_eq!(repair, "tune2fs -E stride=1024,stripe_width=1024 'a card.img?offset=541065216'");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn what_a_plan_cannot_do_better_is_not_bad() {
         examined.geometry.erase_unit = erase_unit(unit_mib);
         let findings = found(&examined);
         let worst = &findings[0];
-        assert!(worst.severity <= Severity::Advice && worst.mend.is_none(), "{kind}: {worst:?}");
+        assert!(worst.severity <= Severity::Advice && worst.repair.is_none(), "{kind}: {worst:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use flashfit_device::Bytes;
 use flashfit_device::describe::DeviceKind;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::plan::{
-    Plan, PlanRequest, PlannedMedium, StripeWidth, choose, fitted_conditions,
+    Plan, PlanRequest, PlannedDevice, StripeWidth, choose, fitted_conditions,
 };
 use flashfit_filesystem::{
     Conditions, Durability, FileSystem, FileSystemCatalog, PartitionTable, Recipe, Scheduler, Setup,
@@ -20,8 +20,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const SECTOR_BYTES: u64 = 512;
 
-fn medium(capacity_bytes: u64) -> PlannedMedium {
-    PlannedMedium {
+fn device(capacity_bytes: u64) -> PlannedDevice {
+    PlannedDevice {
         path: PathBuf::from("/dev/mmcblk0"),
         disk: "mmcblk0".to_owned(),
         kind: DeviceKind::SdCard,
@@ -34,7 +34,7 @@ fn medium(capacity_bytes: u64) -> PlannedMedium {
     }
 }
 
-fn wish(options: &[String]) -> PlanRequest {
+fn request(options: &[String]) -> PlanRequest {
     PlanRequest {
         table: Some(PartitionTable::Gpt),
         start_bytes: None,
@@ -59,7 +59,8 @@ fn plan(
     options: &[String],
 ) -> Option<Plan> {
     let none = Geometry::default();
-    let inputs = choose(filesystem, medium(size), geometry.clone(), none, &wish(options)).ok()?;
+    let inputs =
+        choose(filesystem, device(size), geometry.clone(), none, &request(options)).ok()?;
     Plan::make(filesystem, &inputs).ok()
 }
 
@@ -82,13 +83,8 @@ fn trial(
 }
 
 /// How many options were made, and how many refused, by both.
-fn compared(
-    catalogue: &FileSystemCatalog,
-    name: &str,
-    size: u64,
-    geometry: &Geometry,
-) -> [usize; 2] {
-    let mut filesystem = catalogue.filesystem(name).unwrap().clone();
+fn compared(catalog: &FileSystemCatalog, name: &str, size: u64, geometry: &Geometry) -> [usize; 2] {
+    let mut filesystem = catalog.filesystem(name).unwrap().clone();
     filesystem.trial = flashfit_filesystem::filesystem::TrialOptions::default();
     // Where it goes does not depend on its options.
     let Some(base) = plan(&filesystem, size, geometry, &[]) else { return [0, 0] };
@@ -101,7 +97,7 @@ fn compared(
             (None, None) => counts[1] += 1,
             (Some(planned), Some(recipe)) => {
                 counts[0] += 1;
-                let programs = planned.programs(catalogue, node).unwrap();
+                let programs = planned.programs(catalog, node).unwrap();
                 let made = recipe.mkfs(&programs.place_node);
                 assert_eq!(made.command_line(), programs.mkfs.command_line(), "{label}");
                 assert_eq!(recipe.tune(&programs.place_node).len(), programs.tune.len(), "{label}");
@@ -119,7 +115,7 @@ fn compared(
 
 #[test]
 fn what_is_tried_is_what_is_planned() {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
+    let catalog = FileSystemCatalog::load(None).unwrap();
     let geometries = [
         (None, None),
         (None, Some(16 * KIB)),
@@ -132,11 +128,11 @@ fn what_is_tried_is_what_is_planned() {
         (Some(256 * MIB), Some(4 * KIB)),
     ];
     let [mut made, mut refused] = [0, 0];
-    for filesystem in catalogue.filesystems().iter().filter(|one| one.layered.is_none()) {
+    for filesystem in catalog.filesystems().iter().filter(|one| one.layered.is_none()) {
         for (erase_unit, write_unit) in geometries {
             for size in [300 * MIB, 1 << 30, 31_914_983_424] {
                 let geometry = geometry(erase_unit, write_unit);
-                let counts = compared(&catalogue, &filesystem.name, size, &geometry);
+                let counts = compared(&catalog, &filesystem.name, size, &geometry);
                 made += counts[0];
                 refused += counts[1];
             }

@@ -7,7 +7,7 @@ use flashfit_device::Bytes;
 use flashfit_device::describe::DeviceKind;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::plan::{
-    GEOMETRY, Plan, PlanError, PlanRequest, PlannedMedium, StripeWidth, choose,
+    GEOMETRY, Plan, PlanError, PlanRequest, PlannedDevice, StripeWidth, choose,
 };
 use flashfit_filesystem::{Durability, FileSystem, FileSystemCatalog, PartitionTable, Scheduler};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
@@ -15,8 +15,8 @@ use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
-fn medium(capacity_bytes: u64, sector_bytes: u64) -> PlannedMedium {
-    PlannedMedium {
+fn device(capacity_bytes: u64, sector_bytes: u64) -> PlannedDevice {
+    PlannedDevice {
         path: PathBuf::from("/dev/mmcblk0"),
         disk: "mmcblk0".to_owned(),
         kind: DeviceKind::SdCard,
@@ -29,7 +29,7 @@ fn medium(capacity_bytes: u64, sector_bytes: u64) -> PlannedMedium {
     }
 }
 
-fn wish(table: Option<PartitionTable>) -> PlanRequest {
+fn request(table: Option<PartitionTable>) -> PlanRequest {
     PlanRequest {
         table,
         start_bytes: None,
@@ -50,28 +50,28 @@ fn geometry(erase_unit: Option<u64>, write_unit: Option<u64>) -> Geometry {
 
 fn plan(
     filesystem: &FileSystem,
-    medium: PlannedMedium,
+    device: PlannedDevice,
     given: Geometry,
     declared: Geometry,
-    wish: &PlanRequest,
+    request: &PlanRequest,
 ) -> Result<Plan, PlanError> {
-    Plan::make(filesystem, &choose(filesystem, medium, given, declared, wish)?)
+    Plan::make(filesystem, &choose(filesystem, device, given, declared, request)?)
 }
 
 /// What must hold of any plan.
 fn assert_sound(plan: &Plan, unit: u64) {
     let place = plan.place;
     let label = format!("{} {:?}", plan.setup, plan.place);
-    let sector = plan.medium.sector_bytes;
+    let sector = plan.device.sector_bytes;
     let end = place.start_bytes.checked_add(place.size_bytes).expect("no overflow");
-    assert!(end <= plan.medium.capacity_bytes, "{label}: within the medium");
+    assert!(end <= plan.device.capacity_bytes, "{label}: within the medium");
     if plan.table != PartitionTable::None {
         assert_eq!(place.start_bytes % unit, 0, "{label}: start on the grid");
         assert_eq!(place.size_bytes % unit, 0, "{label}: whole units");
         assert!(place.size_bytes > 0, "{label}");
         assert!(place.start_bytes >= plan.table.front_bytes(sector), "{label}: behind the table");
         let back = plan.table.back_bytes(sector);
-        let last = plan.medium.capacity_bytes / sector * sector - back;
+        let last = plan.device.capacity_bytes / sector * sector - back;
         assert!(end <= last, "{label}: before the table's copy");
         assert_eq!(plan.partitions.len(), 1);
     }
@@ -101,7 +101,7 @@ fn assert_sound(plan: &Plan, unit: u64) {
     if let (Some(swidth), Some(sunit)) = (plan.number("swidth_bytes"), plan.number("sunit_bytes")) {
         assert!(swidth % unit == 0 && swidth % sunit == 0, "{label}: {swidth} {sunit}");
     }
-    assert!(plan.lost_bytes <= plan.medium.capacity_bytes, "{label}");
+    assert!(plan.lost_bytes <= plan.device.capacity_bytes, "{label}");
     for number in &plan.numbers {
         assert!(!number.reason.is_empty(), "{label}: {}", number.name);
     }
@@ -146,14 +146,14 @@ proptest! {
             vec![PartitionTable::None, PartitionTable::Gpt, PartitionTable::Mbr],
         )),
     ) {
-        let catalogue = FileSystemCatalog::load(None).expect("valid");
-        for filesystem in catalogue.filesystems() {
+        let catalog = FileSystemCatalog::load(None).expect("valid");
+        for filesystem in catalog.filesystems() {
             let given = geometry(Some(unit), write_unit);
-            let made = plan(filesystem, medium(capacity, sector), given, Geometry::default(),
-                &wish(table));
+            let made = plan(filesystem, device(capacity, sector), given, Geometry::default(),
+                &request(table));
             let Ok(made) = made else { continue };
             assert_sound(&made, unit);
-            let again = made.rebuild(&catalogue).expect("it was made before");
+            let again = made.rebuild(&catalog).expect("it was made before");
             prop_assert_eq!(&again, &made);
             let text = serde_json::to_string(&made).expect("plain data");
             let read: Plan = serde_json::from_str(&text).expect("what was written");
@@ -179,16 +179,16 @@ proptest! {
         ]),
         known in proptest::array::uniform6(any::<bool>()),
     ) {
-        let catalogue = FileSystemCatalog::load(None).expect("valid");
+        let catalog = FileSystemCatalog::load(None).expect("valid");
         let some = |at: usize| known[at].then_some(numbers[at]);
-        let mut medium = medium(numbers[6], if known[5] { 512 } else { numbers[7] });
-        medium.partition_start_bytes = some(4);
-        let mut wish = wish(None);
-        wish.start_bytes = some(5);
-        wish.stripe_width = StripeWidth::Strides;
-        for filesystem in catalogue.filesystems() {
+        let mut device = device(numbers[6], if known[5] { 512 } else { numbers[7] });
+        device.partition_start_bytes = some(4);
+        let mut request = request(None);
+        request.start_bytes = some(5);
+        request.stripe_width = StripeWidth::Strides;
+        for filesystem in catalog.filesystems() {
             let (given, declared) = (geometry(some(0), some(1)), geometry(some(2), some(3)));
-            if let Ok(inputs) = choose(filesystem, medium.clone(), given, declared, &wish) {
+            if let Ok(inputs) = choose(filesystem, device.clone(), given, declared, &request) {
                 let _ = Plan::make(filesystem, &inputs);
             }
         }
@@ -201,16 +201,16 @@ fn named(name: &str) -> FileSystem {
 
 #[test]
 fn usual_cards_get_a_plan_for_every_file_system() {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
+    let catalog = FileSystemCatalog::load(None).unwrap();
     for unit in [4 * MIB, 8 * MIB, 12 * MIB, 24 * MIB, 64 * MIB] {
-        for filesystem in catalogue.filesystems().iter().filter(|one| one.layered.is_none()) {
+        for filesystem in catalog.filesystems().iter().filter(|one| one.layered.is_none()) {
             let given = geometry(Some(unit), Some(16 << 10));
             let made = plan(
                 filesystem,
-                medium(31_914_983_424, 512),
+                device(31_914_983_424, 512),
                 given,
                 Geometry::default(),
-                &wish(None),
+                &request(None),
             );
             let made = made.unwrap_or_else(|error| panic!("{} {unit}: {error}", filesystem.name));
             assert_sound(&made, unit);
@@ -226,14 +226,19 @@ fn usual_cards_get_a_plan_for_every_file_system() {
 
 #[test]
 fn a_changed_plan_is_told_from_the_one_that_follows_from_its_choices() {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
+    let catalog = FileSystemCatalog::load(None).unwrap();
     let given = geometry(Some(8 * MIB), Some(8192));
-    let made =
-        plan(&named("ext4"), medium(8_068_792_320, 512), given, Geometry::default(), &wish(None))
-            .unwrap();
+    let made = plan(
+        &named("ext4"),
+        device(8_068_792_320, 512),
+        given,
+        Geometry::default(),
+        &request(None),
+    )
+    .unwrap();
     let mut forged = made.clone();
     forged.commands[0].args.push("/dev/sda".to_owned());
-    let again = forged.rebuild(&catalogue).unwrap();
+    let again = forged.rebuild(&catalog).unwrap();
     assert_eq!(again, made);
     assert_eq!(flashfit_filesystem::plan::differences(&forged, &again), ["commands"]);
     let text = serde_json::to_string(&made).unwrap().replacen('{', "{\"more\":1,", 1);
@@ -245,7 +250,7 @@ fn a_changed_plan_is_told_from_the_one_that_follows_from_its_choices() {
 fn where_declared_and_given_differ_both_grids_are_kept() {
     let declared = geometry(Some(6 * MIB), None);
     let given = geometry(Some(4 * MIB), Some(16 << 10));
-    let made = plan(&named("ext4"), medium(1 << 33, 512), given, declared, &wish(None)).unwrap();
+    let made = plan(&named("ext4"), device(1 << 33, 512), given, declared, &request(None)).unwrap();
     assert_sound(&made, 12 * MIB);
     assert!(made.warnings[0].contains("common multiple"), "{:?}", made.warnings);
 }
@@ -253,15 +258,15 @@ fn where_declared_and_given_differ_both_grids_are_kept() {
 #[test]
 fn an_unsafe_option_needs_leave() {
     let given = geometry(Some(4 * MIB), None);
-    let mut wish = wish(None);
-    wish.options = Some(vec!["nojournal".to_owned()]);
-    let medium = medium(1 << 33, 512);
-    let made = |wish: &PlanRequest| {
-        plan(&named("ext4"), medium.clone(), given.clone(), Geometry::default(), wish)
+    let mut request = request(None);
+    request.options = Some(vec!["nojournal".to_owned()]);
+    let device = device(1 << 33, 512);
+    let made = |request: &PlanRequest| {
+        plan(&named("ext4"), device.clone(), given.clone(), Geometry::default(), request)
     };
-    assert!(matches!(made(&wish), Err(PlanError::NotAllowed { .. })));
-    wish.allow = Durability::MayCorrupt;
-    assert_eq!(made(&wish).unwrap().durability.durability, Durability::MayCorrupt);
+    assert!(matches!(made(&request), Err(PlanError::NotAllowed { .. })));
+    request.allow = Durability::MayCorrupt;
+    assert_eq!(made(&request).unwrap().durability.durability, Durability::MayCorrupt);
 }
 
 #[test]
@@ -269,10 +274,10 @@ fn an_mbr_does_not_reach_behind_two_tebibytes() {
     let given = geometry(Some(4 * MIB), None);
     let made = plan(
         &named("ext4"),
-        medium(3 << 40, 512),
+        device(3 << 40, 512),
         given,
         Geometry::default(),
-        &wish(Some(PartitionTable::Mbr)),
+        &request(Some(PartitionTable::Mbr)),
     )
     .unwrap();
     assert_sound(&made, 4 * MIB);
@@ -282,11 +287,17 @@ fn an_mbr_does_not_reach_behind_two_tebibytes() {
 
 #[test]
 fn a_partition_stays_where_it_is() {
-    let mut partition = medium(1 << 30, 512);
+    let mut partition = device(1 << 30, 512);
     partition.partition_start_bytes = Some(63 * 512);
     let given = geometry(Some(4 * MIB), None);
     let made = |table| {
-        plan(&named("fat32"), partition.clone(), given.clone(), Geometry::default(), &wish(table))
+        plan(
+            &named("fat32"),
+            partition.clone(),
+            given.clone(),
+            Geometry::default(),
+            &request(table),
+        )
     };
     let plan = made(None).unwrap();
     assert_eq!(plan.table, PartitionTable::None);
@@ -294,4 +305,22 @@ fn a_partition_stays_where_it_is() {
     let data = plan.number("data_start_bytes").unwrap();
     assert_eq!((63 * 512 + data) % (4 * MIB), 0);
     assert!(matches!(made(Some(PartitionTable::Gpt)), Err(PlanError::Partition { .. })));
+}
+
+#[test]
+fn differences_ignore_explanatory_text() {
+    let given = geometry(Some(8 * MIB), Some(8192));
+    let none = Geometry::default();
+    let made = plan(&named("ext4"), device(1 << 33, 512), given, none, &request(None)).unwrap();
+    let mut reworded = made.clone();
+    reworded.numbers[0].reason = "reworded".to_owned();
+    reworded.partitions[0].reason = "reworded".to_owned();
+    reworded.commands[0].purpose = "reworded".to_owned();
+    reworded.table_reason = "reworded".to_owned();
+    reworded.lost_reason = "reworded".to_owned();
+    reworded.trim.reason = "reworded".to_owned();
+    reworded.warnings.push("reworded".to_owned());
+    assert!(flashfit_filesystem::plan::differences(&made, &reworded).is_empty());
+    reworded.numbers[0].value += 1;
+    assert_eq!(flashfit_filesystem::plan::differences(&made, &reworded), ["numbers"]);
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_device::{Bytes, Device, SystemRoots};
 use flashfit_filesystem::plan::{
-    Plan, PlanNumber, PlanRequest, PlannedCommand, PlannedMedium, Programs, StripeWidth, choose,
+    Plan, PlanNumber, PlanRequest, PlannedCommand, PlannedDevice, Programs, StripeWidth, choose,
     choose_layered,
 };
 use flashfit_filesystem::{
@@ -25,7 +25,7 @@ use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip,
 
 const MIB: u64 = 1 << 20;
 
-fn wish(table: Option<PartitionTable>) -> PlanRequest {
+fn request(table: Option<PartitionTable>) -> PlanRequest {
     PlanRequest {
         table,
         start_bytes: None,
@@ -59,9 +59,9 @@ impl Bed {
         Self { device, _folder: folder }
     }
 
-    fn medium(&self) -> PlannedMedium {
+    fn device(&self) -> PlannedDevice {
         let system = SystemRoots::default();
-        PlannedMedium::of(&Device::from_sysfs(&system, self.device.node()).unwrap())
+        PlannedDevice::of(&Device::from_sysfs(&system, self.device.node()).unwrap())
     }
 
     fn carry_out(&self, programs: &Programs) {
@@ -88,17 +88,17 @@ fn found(facts: &FileSystemFacts, number: &PlanNumber) -> Option<u64> {
 
 /// Makes `name` on a device of this size and geometry, and compares.
 fn made(name: &str, size: u64, geometry: Geometry, table: Option<PartitionTable>) -> Option<Plan> {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
-    let filesystem = catalogue.filesystem(name).unwrap();
+    let catalog = FileSystemCatalog::load(None).unwrap();
+    let filesystem = catalog.filesystem(name).unwrap();
     if skip_part(test_support::program(&filesystem.mkfs.tool.program)) {
         return None;
     }
     let unit = geometry.erase_unit.as_ref().unwrap().bytes.0;
     let bed = Bed::new(size);
     let none = Geometry::default();
-    let inputs = choose(filesystem, bed.medium(), geometry, none, &wish(table)).unwrap();
+    let inputs = choose(filesystem, bed.device(), geometry, none, &request(table)).unwrap();
     let plan = Plan::make(filesystem, &inputs).unwrap();
-    let programs = plan.programs(&catalogue, bed.device.node()).unwrap();
+    let programs = plan.programs(&catalog, bed.device.node()).unwrap();
     bed.carry_out(&programs);
     let facts = read(&programs.place_node);
     assert_eq!(facts.kind, filesystem.kind);
@@ -222,8 +222,8 @@ fn an_image_under_a_writable_layer_is_made_used_and_renewed_as_planned() {
         assert!(skip(Some(TestNeed::Isolation.missing(error.to_string()))));
         return;
     }
-    let catalogue = FileSystemCatalog::load(None).unwrap();
-    let squashfs = catalogue.filesystem("squashfs").unwrap();
+    let catalog = FileSystemCatalog::load(None).unwrap();
+    let squashfs = catalog.filesystem("squashfs").unwrap();
     let (bed, parent) = (Bed::new(256 * MIB), tempfile::tempdir().unwrap());
     let folder = parent.path().canonicalize().unwrap();
     let (system, point) = (folder.join("system"), folder.join("point"));
@@ -232,12 +232,12 @@ fn an_image_under_a_writable_layer_is_made_used_and_renewed_as_planned() {
     }
     std::fs::write(system.join("kept"), "packed".repeat(1000)).unwrap();
     std::fs::write(system.join("changed"), "before").unwrap();
-    let wish = PlanRequest { mount_point: point.clone(), ..wish(None) };
+    let request = PlanRequest { mount_point: point.clone(), ..request(None) };
     let both = [geometry(4 * MIB, Some(16 << 10)), Geometry::default()];
-    let inputs = choose_layered(&catalogue, squashfs, None, bed.medium(), both, &wish).unwrap();
-    let plan = Plan::of(&catalogue, &inputs).unwrap();
-    assert_eq!(plan.rebuild(&catalogue).unwrap(), plan);
-    let programs = plan.programs(&catalogue, bed.device.node()).unwrap();
+    let inputs = choose_layered(&catalog, squashfs, None, bed.device(), both, &request).unwrap();
+    let plan = Plan::of(&catalog, &inputs).unwrap();
+    assert_eq!(plan.rebuild(&catalog).unwrap(), plan);
+    let programs = plan.programs(&catalog, bed.device.node()).unwrap();
     bed.carry_out(&programs);
     let layers = plan.layers.as_ref().unwrap();
     let runner = SystemRunner::default();
@@ -264,6 +264,6 @@ fn an_image_under_a_writable_layer_is_made_used_and_renewed_as_planned() {
         tee(&at("new"), "newer");
         assert_eq!(cat(&at("new")).as_deref(), Some("newer"));
     }
-    let recipe = plan.recipe(&catalogue).unwrap();
+    let recipe = plan.recipe(&catalog).unwrap();
     runner.run_checked(&recipe.fsck(&programs.place_node)).unwrap();
 }

@@ -35,12 +35,12 @@ fn run(program: &Program) -> String {
 }
 
 /// An empty image on a loop device, as long as the value lives.
-struct Medium {
+struct TestDevice {
     device: LoopDevice,
     folder: tempfile::TempDir,
 }
 
-impl Medium {
+impl TestDevice {
     fn new(size: Bytes) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
@@ -103,10 +103,10 @@ impl Seen {
 }
 
 /// Makes, mounts, writes to, unmounts and checks one setup.
-fn try_out(filesystem: &FileSystem, options: &[&str], medium: &Medium) -> Seen {
+fn try_out(filesystem: &FileSystem, options: &[&str], device: &TestDevice) -> Seen {
     let setup = Setup::new(filesystem, options, Scheduler::new("none"), &conditions()).unwrap();
     let recipe = Recipe::new(filesystem, &setup, &conditions()).unwrap();
-    let node = medium.node();
+    let node = device.node();
     run(&recipe.mkfs(node));
     for tune in recipe.tune(node) {
         run(&tune);
@@ -119,7 +119,7 @@ fn try_out(filesystem: &FileSystem, options: &[&str], medium: &Medium) -> Seen {
     });
     let runner = SystemRunner::default();
     let mounted =
-        Mounted::new(&runner, node, recipe.kind(), &medium.point(), recipe.mount_options())
+        Mounted::new(&runner, node, recipe.kind(), &device.point(), recipe.mount_options())
             .unwrap_or_else(|error| panic!("{}: {error}", setup.label()));
     let entry = mountinfo::at(mounted.point()).unwrap().unwrap();
     std::fs::write(mounted.point().join("file"), "flash").unwrap();
@@ -131,22 +131,22 @@ fn try_out(filesystem: &FileSystem, options: &[&str], medium: &Medium) -> Seen {
 #[test]
 fn every_usual_option_of_ext4_is_there_once_mounted() {
     let Some(ext4) = file_system("ext4", &["mkfs.ext4", "dumpe2fs", "e2fsck"]) else { return };
-    let Some(medium) = Medium::new(SIZE) else { return };
-    let base = try_out(&ext4, &[], &medium);
+    let Some(device) = TestDevice::new(SIZE) else { return };
+    let base = try_out(&ext4, &[], &device);
     assert!(base.superblock_has("Block size", "4096"));
     assert!(base.superblock.contains("has_journal"));
     for absent in ["noatime", "discard", "nobarrier", "data=writeback", "stripe=2048"] {
         assert!(!base.mounted_with(absent), "{absent} in {}", base.mount);
     }
     for option in ext4.options.iter().filter(|option| option.tried) {
-        check_ext4(&option.name, &try_out(&ext4, &[&option.name], &medium));
+        check_ext4(&option.name, &try_out(&ext4, &[&option.name], &device));
     }
     for together in [
         vec!["noatime", "nojournal", "geometry"],
         vec!["noatime", "discard", "writeback", "nobarrier", "geometry"],
         vec!["nojournal", "nobarrier"],
     ] {
-        let seen = try_out(&ext4, &together, &medium);
+        let seen = try_out(&ext4, &together, &device);
         for option in together {
             check_ext4(option, &seen);
         }
@@ -172,20 +172,20 @@ fn check_ext4(option: &str, seen: &Seen) {
 #[test]
 fn every_usual_option_of_btrfs_is_there_once_mounted() {
     let Some(btrfs) = file_system("btrfs", &["mkfs.btrfs", "btrfs"]) else { return };
-    let Some(medium) = Medium::new(SIZE) else { return };
-    let base = try_out(&btrfs, &[], &medium);
+    let Some(device) = TestDevice::new(SIZE) else { return };
+    let base = try_out(&btrfs, &[], &device);
     assert!(base.superblock_has("nodesize", "16384"));
     for absent in ["noatime", "discard", "nobarrier", "ssd_spread"] {
         assert!(!base.mounted_with(absent), "{absent} in {}", base.mount);
     }
     for option in btrfs.options.iter().filter(|option| option.tried) {
-        check_btrfs(&option.name, &try_out(&btrfs, &[&option.name], &medium));
+        check_btrfs(&option.name, &try_out(&btrfs, &[&option.name], &device));
     }
     for together in [
         vec!["noatime", "ssd", "geometry"],
         vec!["noatime", "nodiscard", "nodesize-64k", "ssd_spread", "nobarrier"],
     ] {
-        let seen = try_out(&btrfs, &together, &medium);
+        let seen = try_out(&btrfs, &together, &device);
         for option in together {
             check_btrfs(option, &seen);
         }
@@ -210,10 +210,10 @@ fn check_btrfs(option: &str, seen: &Seen) {
 fn the_least_medium_of_ext4_is_the_least_with_a_journal() {
     let Some(ext4) = file_system("ext4", &["mkfs.ext4", "dumpe2fs", "e2fsck"]) else { return };
     for (size, has_journal) in
-        [(ext4.least_medium, true), (Bytes(ext4.least_medium.0 - ext4.block_bytes), false)]
+        [(ext4.min_device_size, true), (Bytes(ext4.min_device_size.0 - ext4.block_bytes), false)]
     {
-        let Some(medium) = Medium::new(size) else { return };
-        let seen = try_out(&ext4, &[], &medium);
+        let Some(device) = TestDevice::new(size) else { return };
+        let seen = try_out(&ext4, &[], &device);
         assert_eq!(seen.superblock.contains("has_journal"), has_journal, "{size}");
     }
 }
@@ -222,9 +222,9 @@ fn the_least_medium_of_ext4_is_the_least_with_a_journal() {
 fn the_least_medium_of_btrfs_is_enough() {
     let Some(btrfs) = file_system("btrfs", &["mkfs.btrfs", "btrfs"]) else { return };
     for options in [[].as_slice(), &["nodesize-64k"]] {
-        let Some(medium) = Medium::new(btrfs.least_medium) else { return };
-        let seen = try_out(&btrfs, options, &medium);
-        assert!(seen.superblock_has("total_bytes", &btrfs.least_medium.0.to_string()));
+        let Some(device) = TestDevice::new(btrfs.min_device_size) else { return };
+        let seen = try_out(&btrfs, options, &device);
+        assert!(seen.superblock_has("total_bytes", &btrfs.min_device_size.0.to_string()));
     }
 }
 
@@ -265,8 +265,8 @@ fn a_planned_partition_is_made_where_it_was_planned() {
 
 #[test]
 fn a_loop_devices_queue_takes_another_scheduler_and_gives_the_first_back() {
-    let Some(medium) = Medium::new(Bytes::mib(1)) else { return };
-    let queue = medium.device.queue();
+    let Some(device) = TestDevice::new(Bytes::mib(1)) else { return };
+    let queue = device.device.queue();
     let first = scheduler::current(&queue).unwrap();
     let offered = scheduler::available(&queue).unwrap();
     assert!(offered.contains(&first));

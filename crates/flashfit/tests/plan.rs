@@ -190,7 +190,7 @@ fn what_cannot_be_planned_is_told_with_a_hint() {
         (&["--recipe", "dreamplugs"], 2, "did you mean `dreamplug`"),
         (&["--fs", "ext4", "--options", "noatme"], 2, "did you mean `noatime`"),
         (&["--fs", "ext4", "--options", "nojournal"], 3, "--allow may-corrupt"),
-        (&["--fs", "ext4", "--options", "geometry"], 2, "erase unit is not known"),
+        (&["--fs", "ext4", "--options", "geometry"], 2, "the erase block of the device is unknown"),
         (&["--start", "whole", "--table", "gpt"], 2, "leave out --table or --start"),
         (&["--output", "plan.json", "--erase-block", "4MiB"], 2, "--fs ext4"),
         (&squashfs(&["--host", "fat32"]), 2, "one of ext4, btrfs"),

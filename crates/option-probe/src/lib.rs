@@ -105,7 +105,7 @@ fn look_at_settings(
 /// The size of the scratch images, and the conditions with the numbers of a plan for it: the
 /// least size on which most options have their numbers.
 fn image(filesystem: &FileSystem, conditions: &Conditions) -> (Bytes, Conditions) {
-    let least = filesystem.least_medium.0.saturating_mul(2);
+    let least = filesystem.min_device_size.0.saturating_mul(2);
     let of_size = |size: Bytes| {
         let size = Bytes(size.0.max(least));
         let place = plan::PlannedPlacement { start_bytes: 0, size_bytes: size.0 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_device::Bytes;
-use flashfit_filesystem::plan::PlannedMedium;
+use flashfit_filesystem::plan::PlannedDevice;
 use flashfit_geometry::Geometry;
 
 use crate::document::{ProbeDocument, ProbedMedium};
@@ -23,7 +23,7 @@ pub struct SavedGeometry {
 ///
 /// # Errors
 /// If it cannot be read, or is of another device.
-pub fn read_geometry(path: &Path, medium: &PlannedMedium) -> Result<SavedGeometry, ProbeFileError> {
+pub fn read_geometry(path: &Path, medium: &PlannedDevice) -> Result<SavedGeometry, ProbeFileError> {
     let document = ProbeDocument::read(path)?;
     if let Some(difference) = document.medium.as_ref().and_then(|probed| other(probed, medium)) {
         return Err(ProbeFileError::OtherDevice { path: path.to_owned(), difference });
@@ -37,7 +37,7 @@ pub fn read_geometry(path: &Path, medium: &PlannedMedium) -> Result<SavedGeometr
 
 /// What tells the probed device from this one, if anything does. A disk and its partition are one
 /// device.
-fn other(probed: &ProbedMedium, medium: &PlannedMedium) -> Option<String> {
+fn other(probed: &ProbedMedium, medium: &PlannedDevice) -> Option<String> {
     let whole = probed.partition_start_bytes.is_none() && medium.partition_start_bytes.is_none();
     if whole && probed.capacity_bytes != medium.capacity_bytes {
         let (before, now) = (Bytes(probed.capacity_bytes), Bytes(medium.capacity_bytes));

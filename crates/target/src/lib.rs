@@ -11,7 +11,7 @@ use std::path::Path;
 
 use flashfit_card::CardModel;
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
-use flashfit_filesystem::plan::PlannedMedium;
+use flashfit_filesystem::plan::PlannedDevice;
 use flashfit_host::Runner;
 
 pub use declared::{device_geometry, model_geometry};
@@ -117,10 +117,10 @@ impl InspectedTarget {
     }
 
     /// The target as a plan describes it.
-    pub fn planned(&self) -> PlannedMedium {
+    pub fn planned(&self) -> PlannedDevice {
         match (&self.source, &self.target) {
-            (TargetSource::Device(device), _) => PlannedMedium::of(device),
-            (TargetSource::Card(model), target) => PlannedMedium::simulated(
+            (TargetSource::Device(device), _) => PlannedDevice::of(device),
+            (TargetSource::Card(model), target) => PlannedDevice::simulated(
                 match target {
                     Target::Simulated(name) => name,
                     Target::Node(_) | Target::Image(_) => &model.name,

@@ -78,7 +78,7 @@ impl TestBedFacts {
             PartitionLayout::Partition { start_bytes, size_bytes } => {
                 PlannedPlacement { start_bytes, size_bytes }
             }
-            PartitionLayout::WholeMedium => PlannedPlacement {
+            PartitionLayout::WholeDevice => PlannedPlacement {
                 start_bytes: self.device.partition_start.map_or(0, |start| start.0),
                 size_bytes: self.device.capacity.0,
             },

@@ -152,7 +152,7 @@ fn contract(host: &mut dyn Host, image: &Path) {
         grant: WriteGrant::Named { device: Box::new(device.clone()), name: name.to_owned() },
         geometry_override: Geometry::default(),
         layout: LayoutPlan {
-            layout: PartitionLayout::WholeMedium,
+            layout: PartitionLayout::WholeDevice,
             unit: Bytes::mib(1),
             reason: "for a test".to_owned(),
         },

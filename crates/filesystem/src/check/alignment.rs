@@ -28,7 +28,7 @@ fn size(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> Option<CheckFi
         .iter()
         .find(|other| rest != 0 && (end..border).contains(&other.start_bytes))?;
     let text = format!(
-        "it ends {} behind a border of erase units of {}, and {} begins in the same one",
+        "it ends {} behind a border of erase blocks of {}, and {} begins in the same one",
         position(rest),
         Bytes(unit),
         next.name
@@ -44,22 +44,22 @@ fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding 
     if off == 0 {
         let units = at / unit;
         let text = format!(
-            "it starts at {} (sector {sector}), a whole number of erase units of {} ({units})",
+            "it starts at {} (sector {sector}), a whole number of erase blocks of {} ({units})",
             position(at),
             Bytes(unit)
         );
         return CheckFinding::new("start", &volume.name, Severity::Fine, text);
     }
     let text = format!(
-        "it starts at {} (sector {sector}), which is {} behind a border of erase units of {}",
+        "it starts at {} (sector {sector}), which is {} behind a border of erase blocks of {}",
         position(at),
         position(off),
         Bytes(unit)
     );
     CheckFinding::new("start", &volume.name, Severity::Bad, text)
         .costs(
-            "what the file system takes for one erase unit lies in two, so that small writes make \
-             the medium move twice as much",
+            "what the file system takes for one erase block lies in two, so that small writes make \
+             the device move twice as much",
         )
-        .mend(examined.plan_anew(volume, false))
+        .repair(examined.replan_command(volume, false))
 }

@@ -22,12 +22,12 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
         return Some(CheckFinding::new("data start", &volume.name, Severity::Fine, text));
     }
     let text = format!(
-        "data start at {} of the medium, {} behind a border of units of {}",
+        "data start at {} of the device, {} behind a border of units of {}",
         position(at),
         position(off),
         Bytes(unit)
     );
-    let cost = "clusters that are freed together never free whole erase units at the borders";
+    let cost = "clusters that are freed together never free whole erase blocks at the borders";
     let border = power_in(unit);
     if facts.kind == "exfat" && at % border == 0 {
         let text =
@@ -38,6 +38,6 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
     let start_is_right = volume.start_bytes % unit == 0;
     let finding = CheckFinding::new("data start", &volume.name, Severity::Bad, text)
         .costs(cost)
-        .mend(examined.plan_anew(volume, start_is_right));
+        .repair(examined.replan_command(volume, start_is_right));
     Some(finding)
 }

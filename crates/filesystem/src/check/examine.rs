@@ -1,4 +1,4 @@
-//! Gathers what the checks look at. Reads only.
+//! Gathers the input of the checks; only reads the device.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::plan::units;
 use super::{ExaminedDevice, MountedVolume, UnfinishedApply, Volume};
 
 /// Words of sfdisk(8) that mean trouble.
-const COMPLAINTS: [&str; 5] = ["corrupt", "invalid", "overlap", "mismatch", "wrong"];
+const WARNING_WORDS: [&str; 5] = ["corrupt", "invalid", "overlap", "mismatch", "wrong"];
 
 /// Where the file systems of a device are read: the device's own node, or that of a loop device
 /// over an image.
@@ -58,30 +58,30 @@ struct Row {
 pub fn examine(
     runner: &dyn Runner,
     target: &str,
-    medium: &Device,
+    device: &Device,
     nodes: &ExaminedNodes,
     (given, declared): (&Geometry, &Geometry),
     unfinished: Option<UnfinishedApply>,
 ) -> ExaminedDevice {
     let (geometry, disagreements) = units::combine(given, declared);
     let Table { label: table, complaints: table_complaints, is_lost: table_is_lost } =
-        match medium.partition_start {
+        match device.partition_start {
             Some(_) => Table::default(),
-            None => table(runner, &medium.path),
+            None => table(runner, &device.path),
         };
     let entries = flashfit_host::mountinfo::read().unwrap_or_default();
-    let volumes = if table_is_lost { Vec::new() } else { volumes(runner, medium, nodes, &entries) };
+    let volumes = if table_is_lost { Vec::new() } else { volumes(runner, device, nodes, &entries) };
     ExaminedDevice {
         target: target.to_owned(),
-        disk: medium.disk.clone(),
-        capacity_bytes: medium.capacity.0,
+        disk: device.disk.clone(),
+        capacity_bytes: device.capacity.0,
         geometry: geometry.used,
         disagreements,
         table,
         table_complaints,
         table_is_lost,
         volumes,
-        queue: (!medium.disk.is_empty()).then(|| medium.queue.clone()),
+        queue: (!device.disk.is_empty()).then(|| device.queue.clone()),
         trim_timer: trim_timer(runner),
         unfinished,
     }
@@ -100,7 +100,7 @@ fn table(runner: &dyn Runner, path: &Path) -> Table {
     let program = Program::new("sfdisk").arg("--json").arg(path.display().to_string());
     let Ok(outcome) = runner.run(&program) else { return Table::default() };
     let is_complaint =
-        |line: &&str| COMPLAINTS.iter().any(|word| line.to_ascii_lowercase().contains(word));
+        |line: &&str| WARNING_WORDS.iter().any(|word| line.to_ascii_lowercase().contains(word));
     let complaints = outcome.stderr.lines().filter(is_complaint).map(str::to_owned).collect();
     let found = serde_json::from_str::<Document>(&outcome.stdout).unwrap_or_default();
     let Label { label, partitions } = found.partitiontable;
@@ -111,18 +111,18 @@ fn table(runner: &dyn Runner, path: &Path) -> Table {
 
 fn volumes(
     runner: &dyn Runner,
-    medium: &Device,
+    device: &Device,
     nodes: &ExaminedNodes,
     entries: &[MountEntry],
 ) -> Vec<Volume> {
     let whole = || {
-        let start_bytes = medium.partition_start.map_or(0, |start| start.0);
-        let name = medium.path.display().to_string();
-        let is_partition = medium.partition_start.is_some();
+        let start_bytes = device.partition_start.map_or(0, |start| start.0);
+        let name = device.path.display().to_string();
+        let is_partition = device.partition_start.is_some();
         let node = nodes.disk.clone();
-        volume(runner, name, (start_bytes, medium.capacity.0), is_partition, node, entries)
+        volume(runner, name, (start_bytes, device.capacity.0), is_partition, node, entries)
     };
-    if medium.partitions.is_empty() {
+    if device.partitions.is_empty() {
         return vec![whole()];
     }
     let one = |partition: &Partition| {
@@ -130,7 +130,7 @@ fn volumes(
         let place = (partition.start.0, partition.size.0);
         volume(runner, partition.name.clone(), place, true, node, entries)
     };
-    medium.partitions.iter().map(one).collect()
+    device.partitions.iter().map(one).collect()
 }
 
 /// The digits at the end of a partition's name.

@@ -1,7 +1,7 @@
-//! What is wrong with a device as it is, what it costs, and what would mend it.
+//! Checks an existing layout and reports problems, their cost and how to repair them.
 //!
-//! [`examine()`] gathers, reading only; [`check`] judges what was gathered and touches nothing. A
-//! check is a function of a file; where the geometry is not known it says that it cannot tell.
+//! [`examine()`] only reads the device; [`check`] is a pure function of the result. Without a known
+//! geometry, the verdict is "cannot tell".
 
 mod alignment;
 mod data_start;
@@ -32,7 +32,7 @@ pub use examine::{ExaminedNodes, examine};
 pub enum Severity {
     /// As it should be.
     Fine,
-    /// It is tied with what is known.
+    /// The known facts do not suffice.
     CannotTell,
     /// It works, and could work better.
     Advice,
@@ -41,7 +41,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -66,7 +65,8 @@ pub struct CheckFinding {
     /// What it costs, as a sentence; empty where it costs nothing.
     pub cost: String,
     /// What would mend it, to be typed.
-    pub mend: Option<String>,
+    #[serde(rename = "mend")]
+    pub repair: Option<String>,
 }
 
 impl CheckFinding {
@@ -82,7 +82,7 @@ impl CheckFinding {
             severity,
             evidence: evidence.into(),
             cost: String::new(),
-            mend: None,
+            repair: None,
         }
     }
 
@@ -91,8 +91,8 @@ impl CheckFinding {
         self
     }
 
-    fn mend(mut self, command: impl Into<String>) -> Self {
-        self.mend = Some(command.into());
+    fn repair(mut self, command: impl Into<String>) -> Self {
+        self.repair = Some(command.into());
         self
     }
 }
@@ -100,7 +100,6 @@ impl CheckFinding {
 /// Where a file system is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MountedVolume {
-    /// The mount point.
     pub point: String,
     /// What the kernel calls the file system.
     pub kind: String,
@@ -115,7 +114,6 @@ pub struct Volume {
     pub name: String,
     /// From the start of the device, in bytes.
     pub start_bytes: u64,
-    /// In bytes.
     pub size_bytes: u64,
     /// Whether it is a partition.
     pub is_partition: bool,
@@ -133,7 +131,8 @@ pub struct UnfinishedApply {
     /// What it is, as a sentence.
     pub what: String,
     /// The command that ends it, where it is known.
-    pub mend: Option<String>,
+    #[serde(rename = "mend")]
+    pub repair: Option<String>,
 }
 
 /// Everything that the checks look at.
@@ -176,7 +175,7 @@ impl ExaminedDevice {
 
     /// The command that plans a volume again. Where its start is right and it has a node, the plan
     /// is of that partition alone; else of the device with all that is on it.
-    fn plan_anew(&self, volume: &Volume, start_is_right: bool) -> String {
+    fn replan_command(&self, volume: &Volume, start_is_right: bool) -> String {
         let kind = volume.facts.as_ref().map(|facts| facts.kind.as_str());
         let filesystem = match kind {
             Some("vfat") => " --fs fat32".to_owned(),
@@ -217,7 +216,7 @@ impl ExaminedDevice {
 }
 
 /// Judges what was gathered; the worst comes first.
-pub fn check(examined: &ExaminedDevice, catalogue: &FileSystemCatalog) -> Vec<CheckFinding> {
+pub fn check(examined: &ExaminedDevice, catalog: &FileSystemCatalog) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     findings.extend(unfinished(examined));
     findings.extend(geometry(examined));
@@ -228,7 +227,7 @@ pub fn check(examined: &ExaminedDevice, catalogue: &FileSystemCatalog) -> Vec<Ch
         findings.extend(data_start::check(examined, volume));
         findings.extend(stripes::check(examined, volume));
         findings.extend(sections::check(examined, volume));
-        findings.extend(mounted::check(examined, volume, catalogue));
+        findings.extend(mounted::check(examined, volume, catalog));
     }
     findings.extend(queue::check(examined));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -244,8 +243,8 @@ fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
     let left = examined.unfinished.as_ref()?;
     let finding =
         CheckFinding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
-    let finding = finding.costs("what is on it is neither as it was nor as planned");
-    Some(CheckFinding { mend: left.mend.clone(), ..finding })
+    let finding = finding.costs("the device is neither in its old state nor in the planned one");
+    Some(CheckFinding { repair: left.repair.clone(), ..finding })
 }
 
 /// What is on it cannot be judged. That a partition lies well can be told whatever it holds; of a
@@ -254,7 +253,7 @@ fn unread(volume: &Volume) -> Option<CheckFinding> {
     let text = match &volume.unreadable {
         Some(reason) => format!("its file system was not read: {reason}"),
         None if volume.facts.is_none() && !volume.is_partition => {
-            "neither a partition table nor a file system that is known is on it".to_owned()
+            "it has neither a partition table nor a known file system".to_owned()
         }
         None => return None,
     };
@@ -269,7 +268,7 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     }
     match &examined.geometry.erase_unit {
         Some(known) => {
-            let text = format!("the erase unit is {}, {}", known.bytes, known.source);
+            let text = format!("the erase block is {}, {}", known.bytes, known.source);
             findings.push(CheckFinding::new("geometry", &examined.target, Severity::Fine, text));
         }
         None => findings.push(
@@ -277,9 +276,9 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 "geometry",
                 &examined.target,
                 Severity::CannotTell,
-                "the erase unit is not known, so nothing can be told about alignment",
+                "the erase block is unknown, so the alignment cannot be checked",
             )
-            .mend(format!("flashfit check {} --erase-block 4MiB", quote(&examined.target))),
+            .repair(format!("flashfit check {} --erase-block 4MiB", quote(&examined.target))),
         ),
     }
     findings

@@ -14,12 +14,12 @@ use super::{CheckFinding, ExaminedDevice, MountedVolume, Severity, Volume};
 pub(super) fn check(
     examined: &ExaminedDevice,
     volume: &Volume,
-    catalogue: &FileSystemCatalog,
+    catalog: &FileSystemCatalog,
 ) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     for mount in &volume.mounts {
         let before = findings.len();
-        findings.extend(risky(mount, catalogue));
+        findings.extend(risky(mount, catalog));
         findings.extend(access_times(mount));
         findings.extend(twice(examined, mount));
         if findings.len() == before {
@@ -34,8 +34,8 @@ fn has(mount: &MountedVolume, option: &str) -> bool {
     mount.options.iter().any(|set| set == option)
 }
 
-fn risky(mount: &MountedVolume, catalogue: &FileSystemCatalog) -> Vec<CheckFinding> {
-    let of_kind = catalogue.filesystems().iter().filter(|known| known.kind == mount.kind);
+fn risky(mount: &MountedVolume, catalog: &FileSystemCatalog) -> Vec<CheckFinding> {
+    let of_kind = catalog.filesystems().iter().filter(|known| known.kind == mount.kind);
     let options = of_kind.flat_map(|filesystem| &filesystem.options);
     let mut findings: Vec<CheckFinding> = Vec::new();
     for option in options.filter(|option| option.durability != Durability::Safe) {
@@ -47,7 +47,7 @@ fn risky(mount: &MountedVolume, catalogue: &FileSystemCatalog) -> Vec<CheckFindi
         };
         let finding = CheckFinding::new("mount", &mount.point, severity, text)
             .costs(option.risk.clone())
-            .mend(format!("${{EDITOR:-vi}} /etc/fstab  # take {set} out, then mount it anew"));
+            .repair(format!("${{EDITOR:-vi}} /etc/fstab  # take {set} out, then mount it again"));
         if !findings.contains(&finding) {
             findings.push(finding);
         }
@@ -72,8 +72,8 @@ fn access_times(mount: &MountedVolume) -> Option<CheckFinding> {
     let point = quote(&mount.point);
     let finding =
         CheckFinding::new("mount", &mount.point, Severity::Advice, "mounted without noatime")
-            .costs("reading a file for the first time in a day writes to the medium")
-            .mend(format!("mount -o remount,noatime {point}  # and add it in /etc/fstab"));
+            .costs("reading a file for the first time in a day writes to the device")
+            .repair(format!("mount -o remount,noatime {point}  # and add it in /etc/fstab"));
     Some(finding)
 }
 
@@ -83,7 +83,7 @@ fn twice(examined: &ExaminedDevice, mount: &MountedVolume) -> Option<CheckFindin
     }
     let text = "mounted with discard, and fstrim.timer is enabled";
     let finding = CheckFinding::new("trim", &mount.point, Severity::Advice, text)
-        .costs("freed space is told to the medium twice, once while files are deleted")
-        .mend(format!("mount -o remount,nodiscard {}", quote(&mount.point)));
+        .costs("freed space is told to the device twice, once while files are deleted")
+        .repair(format!("mount -o remount,nodiscard {}", quote(&mount.point)));
     Some(finding)
 }

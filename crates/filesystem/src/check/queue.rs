@@ -20,7 +20,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 "the kernel takes it for a turning disk",
             )
             .costs("requests are sorted and held back to save seeks that flash does not have")
-            .mend(format!("echo 0 > /sys/block/{name}/queue/rotational")),
+            .repair(format!("echo 0 > /sys/block/{name}/queue/rotational")),
         );
     }
     let Some(scheduler) = &queue.scheduler else { return findings };
@@ -32,8 +32,8 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 Severity::Advice,
                 format!("{scheduler} is in use, which was made for turning disks"),
             )
-            .costs("requests wait for neighbours that flash does not need")
-            .mend(format!("echo none > /sys/block/{name}/queue/scheduler")),
+            .costs("requests wait for neighbors that flash does not need")
+            .repair(format!("echo none > /sys/block/{name}/queue/scheduler")),
         );
     } else {
         let text = format!("{scheduler} is in use; flashfit tune tells which serves it best");

@@ -20,26 +20,26 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
         _ => return None,
     };
     let bytes = facts.number("section_bytes").or_else(|| facts.number("segment_bytes"))?;
-    let both = format!("a {what} is {}, an erase unit {}", Bytes(bytes), Bytes(unit));
+    let both = format!("a {what} is {}, an erase block {}", Bytes(bytes), Bytes(unit));
     if bytes > 0 && bytes % unit == 0 {
         return Some(CheckFinding::new("section", &volume.name, Severity::Fine, both));
     }
     if examined.planned(volume).is_some_and(|fitted| section_bytes(&fitted, facts) == Some(bytes)) {
         let text = format!("{both}, and a plan would take no other {what} here");
         let finding = CheckFinding::new("section", &volume.name, Severity::Advice, text);
-        return Some(finding.costs("what is freed together is no whole erase unit"));
+        return Some(finding.costs("what is freed together is no whole erase block"));
     }
-    let mend = examined.plan_anew(volume, volume.start_bytes % unit == 0);
+    let repair = examined.replan_command(volume, volume.start_bytes % unit == 0);
     let finding = if bytes > 0 && unit % bytes == 0 {
         CheckFinding::new("section", &volume.name, Severity::Advice, both).costs(format!(
-            "what is freed together is a part of an erase unit; a larger {what} costs capacity, \
+            "what is freed together is a part of an erase block; a larger {what} costs capacity, \
              which the plan tells"
         ))
     } else {
         CheckFinding::new("section", &volume.name, Severity::Bad, both)
-            .costs(format!("a {what} that is freed leaves parts of erase units behind"))
+            .costs(format!("a {what} that is freed leaves parts of erase blocks behind"))
     };
-    Some(finding.mend(mend))
+    Some(finding.repair(repair))
 }
 
 /// The section or the segment that a plan would make, in bytes.

@@ -20,7 +20,7 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
 /// The finding where all is well.
 fn judge(volume: &Volume, what: &str, bytes: u64, unit: u64) -> Option<CheckFinding> {
     (bytes != 0 && bytes % unit == 0).then(|| {
-        let text = format!("the {what} is {}, whole erase units of {}", Bytes(bytes), Bytes(unit));
+        let text = format!("the {what} is {}, whole erase blocks of {}", Bytes(bytes), Bytes(unit));
         CheckFinding::new("stripe", &volume.name, Severity::Fine, text)
     })
 }
@@ -40,10 +40,10 @@ fn xfs(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding {
     } else {
         format!("the stripe width is {}", Bytes(width))
     };
-    let text = format!("{found}; an erase unit is {}", Bytes(unit));
+    let text = format!("{found}; an erase block is {}", Bytes(unit));
     CheckFinding::new("stripe", &volume.name, Severity::Advice, text)
-        .costs("large files are not allocated in whole erase units")
-        .mend(examined.plan_anew(volume, volume.start_bytes % unit == 0))
+        .costs("large files are not allocated in whole erase blocks")
+        .repair(examined.replan_command(volume, volume.start_bytes % unit == 0))
 }
 
 /// Why the planner sets no stripe here, where that is so.
@@ -71,12 +71,12 @@ fn extended(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFindi
     } else {
         format!("the stripe width is {width} blocks, {}", Bytes(width.saturating_mul(block)))
     };
-    let text = format!("{found}; an erase unit of {} is {} blocks", Bytes(unit), unit / block);
+    let text = format!("{found}; an erase block of {} is {} blocks", Bytes(unit), unit / block);
     let finding = CheckFinding::new("stripe", &volume.name, Severity::Advice, text)
-        .costs("the allocator does not try to fill whole erase units");
+        .costs("the allocator does not try to fill whole erase blocks");
     let number = |name: &str| planned.planned.get(name);
     match (number("stride_blocks"), number("stripe_width_blocks")) {
-        (Some(stride), Some(width)) => finding.mend(format!(
+        (Some(stride), Some(width)) => finding.repair(format!(
             "tune2fs -E stride={stride},stripe_width={width} {}",
             quote(&node(examined, volume))
         )),

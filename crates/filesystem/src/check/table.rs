@@ -12,7 +12,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         findings.push(
             CheckFinding::new("table", &examined.target, Severity::Bad, complaint.clone())
                 .costs("the next damage can make the partitions unfindable")
-                .mend(format!("sfdisk --dump {node} > table.txt && sfdisk {node} < table.txt")),
+                .repair(format!("sfdisk --dump {node} > table.txt && sfdisk {node} < table.txt")),
         );
     }
     if examined.table_is_lost {
@@ -28,7 +28,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         let end = volume.start_bytes.saturating_add(volume.size_bytes);
         if end > examined.capacity_bytes && !is_target(examined, volume) {
             let text = format!(
-                "it ends at {}, and the medium at {}",
+                "it ends at {}, and the device at {}",
                 position(end),
                 position(examined.capacity_bytes)
             );
@@ -48,7 +48,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         }
     }
     if let (true, Some(table)) = (findings.is_empty(), &examined.table) {
-        let text = format!("{table}, partitions within the medium and apart");
+        let text = format!("{table}, partitions within the device and apart");
         findings.push(CheckFinding::new("table", &examined.target, Severity::Fine, text));
     }
     findings

@@ -40,9 +40,9 @@ pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Result<(), At
 pub(super) fn check_knobs(options: &[OptionToml]) -> Result<(), At> {
     check_options(options, false)?;
     for option in options {
-        let on_medium =
+        let on_device =
             !option.mkfs.is_empty() || !option.mkfs_if_known.is_empty() || !option.mount.is_empty();
-        if on_medium {
+        if on_device {
             let reason = "an option of the machine sets sysctl, sysfs or timer only";
             return Err(at(&option.name, reason));
         }
@@ -73,7 +73,7 @@ fn check_name(name: &Spanned<String>) -> Result<(), At> {
         return Err(at(name, format!("`{BASE}` is the name of the setup without options")));
     }
     if text.is_empty() || !text.chars().all(plain) {
-        return Err(at(name, format!("`{text}` is no name: write a-z, 0-9, - and _")));
+        return Err(at(name, format!("`{text}` is not a valid name: write a-z, 0-9, - and _")));
     }
     Ok(())
 }
@@ -134,19 +134,21 @@ fn check_settings(option: &OptionToml) -> Result<(), At> {
         // A shared catalog must not reach `kernel.panic` and its like.
         if !sound(text) || text.contains('/') || !text.starts_with("vm.") {
             let form = "write it as vm.dirty_bytes; only those of vm can be set";
-            return Err(at(key, format!("`{text}` is no sysctl of the virtual memory: {form}")));
+            return Err(at(key, format!("`{text}` is not a sysctl of the virtual memory: {form}")));
         }
     }
     for key in option.sysfs.keys() {
         let text = key.get_ref();
         if !sound(text) || !text.starts_with("queue/") {
             let form = "write it as queue/read_ahead_kb";
-            return Err(at(key, format!("`{text}` is no attribute of a queue: {form}")));
+            return Err(at(key, format!("`{text}` is not an attribute of a queue: {form}")));
         }
     }
     let unit = |name: &str| name.ends_with(".timer") && name.chars().all(plain);
     match option.timer.as_ref().filter(|timer| !unit(timer.get_ref())) {
-        Some(timer) => Err(at(timer, format!("`{}` is no name of a timer", timer.get_ref()))),
+        Some(timer) => {
+            Err(at(timer, format!("`{}` is not a valid name of a timer", timer.get_ref())))
+        }
         None => Ok(()),
     }
 }

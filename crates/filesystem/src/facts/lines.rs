@@ -33,13 +33,12 @@ impl ToolLines {
 
     /// The number behind a name that must be there.
     pub(super) fn needed(&self, name: &str) -> Result<u64, FactsError> {
-        self.number(name).ok_or_else(|| FactsError::Untold {
+        self.number(name).ok_or_else(|| FactsError::UnexpectedOutput {
             command_line: self.outcome.command_line.clone(),
             what: format!("its `{name}`"),
         })
     }
 
-    /// The whole text.
     pub(super) fn all(&self) -> &str {
         &self.outcome.stdout
     }

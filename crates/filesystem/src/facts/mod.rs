@@ -1,5 +1,4 @@
-//! What a file system says of itself, read from a node or an image by its own tools; nothing is
-//! written.
+//! Reads the parameters of a file system from a node or an image with its own tools; read-only.
 //!
 //! blkid(8) tells the kind. ext2 to ext4, btrfs, xfs and squashfs are then asked by dumpe2fs,
 //! btrfs, xfs_db and unsquashfs. Of FAT, exFAT, f2fs and nilfs2 the first bytes are read here: the
@@ -41,13 +40,11 @@ pub enum FactsError {
     Unreadable {
         /// The node or image.
         path: std::path::PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// A program's output is not what is known of it.
-    #[error("`{command_line}` did not tell {what}")]
-    Untold {
-        /// The command.
+    #[error("`{command_line}` did not report {what}")]
+    UnexpectedOutput {
         command_line: String,
         /// What was looked for.
         what: String,
@@ -59,7 +56,7 @@ impl UserError for FactsError {
         match self {
             Self::Program(error) => error.class(),
             Self::Unreadable { .. } => ExitClass::Io,
-            Self::Untold { .. } => ExitClass::Environment,
+            Self::UnexpectedOutput { .. } => ExitClass::Environment,
         }
     }
 
@@ -69,8 +66,8 @@ impl UserError for FactsError {
             Self::Unreadable { source, .. } => (source.kind()
                 == std::io::ErrorKind::PermissionDenied)
                 .then(|| "run it as root".to_owned()),
-            Self::Untold { command_line, .. } => {
-                Some(format!("look at what it says: {command_line}"))
+            Self::UnexpectedOutput { command_line, .. } => {
+                Some(format!("see its output: {command_line}"))
             }
         }
     }
@@ -81,7 +78,6 @@ impl UserError for FactsError {
 pub struct FactNumber {
     /// Its name, with its unit last: `stride_blocks`.
     pub name: String,
-    /// Its value.
     pub value: u64,
     /// Where it was read: the program and the name it has there.
     pub read_from: String,
@@ -90,9 +86,7 @@ pub struct FactNumber {
 /// A word of a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureWord {
-    /// Its name: `compressor`.
     pub name: String,
-    /// Its value.
     pub value: String,
     /// Where it was read.
     pub read_from: String,
@@ -111,7 +105,6 @@ pub struct FileSystemFacts {
     pub block_bytes: u64,
     /// Numbers by name, in a fixed order for each kind.
     pub numbers: Vec<FactNumber>,
-    /// Words by name.
     pub words: Vec<FeatureWord>,
     /// Where the area that files are allocated from begins, from the start of the node; `None`
     /// where the file system has no such area, because data lie everywhere.
@@ -141,7 +134,7 @@ impl FileSystemFacts {
 /// of a kind that is not known here.
 ///
 /// # Errors
-/// As [`FactsError`] tells.
+/// See [`FactsError`].
 pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<FileSystemFacts>, FactsError> {
     let Some(found) = identify(runner, node)? else { return Ok(None) };
     let read = match found.kind.as_str() {
@@ -149,10 +142,10 @@ pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<FileSystemFacts>,
         "btrfs" => btrfs::read(runner, node)?,
         "xfs" => xfs::read(runner, node)?,
         "squashfs" => squashfs::read(runner, node)?,
-        "f2fs" => superblock(node, "an f2fs superblock", f2fs::parse)?,
-        "nilfs2" => superblock(node, "a nilfs2 superblock", nilfs2::parse)?,
-        "vfat" => superblock(node, "a FAT boot sector", fat::parse)?,
-        "exfat" => superblock(node, "an exFAT boot sector", exfat::parse)?,
+        "f2fs" => superblock(node, "f2fs superblock", f2fs::parse)?,
+        "nilfs2" => superblock(node, "nilfs2 superblock", nilfs2::parse)?,
+        "vfat" => superblock(node, "FAT boot sector", fat::parse)?,
+        "exfat" => superblock(node, "exFAT boot sector", exfat::parse)?,
         _ => return Ok(None),
     };
     Ok(Some(FileSystemFacts {
@@ -205,7 +198,7 @@ fn identify(runner: &dyn Runner, node: &Path) -> Result<Option<Identity>, FactsE
         // It says the same of a node that it cannot open.
         Some(2) => return first_bytes(node).map(|_| None),
         Some(8) => {
-            return Err(FactsError::Untold {
+            return Err(FactsError::UnexpectedOutput {
                 command_line: outcome.command_line,
                 what: "which of several file systems this is".to_owned(),
             });
@@ -235,11 +228,11 @@ fn superblock(
     what: &str,
     parse: impl Fn(&[u8]) -> Option<Read>,
 ) -> Result<Read, FactsError> {
-    let untold = || FactsError::Untold {
+    let unexpected = || FactsError::UnexpectedOutput {
         command_line: format!("hexdump -C -n 4096 {}", node.display()),
-        what: format!("{what} that makes sense"),
+        what: format!("a valid {what}"),
     };
-    parse(&first_bytes(node)?).ok_or_else(untold)
+    parse(&first_bytes(node)?).ok_or_else(unexpected)
 }
 
 fn first_bytes(node: &Path) -> Result<Vec<u8>, FactsError> {
@@ -258,13 +251,13 @@ mod tests {
 
     use super::*;
 
-    fn said(code: i32, stdout: &str) -> ProgramOutcome {
+    fn outcome(code: i32, stdout: &str) -> ProgramOutcome {
         ProgramOutcome { code: Some(code), stdout: stdout.to_owned(), ..ProgramOutcome::default() }
     }
 
     #[test]
     fn a_missing_tool_is_named_with_its_package() {
-        let runner = ScriptedRunner::new().answer("blkid", said(0, "TYPE=ext4\n"));
+        let runner = ScriptedRunner::new().answer("blkid", outcome(0, "TYPE=ext4\n"));
         let error = read(&runner, Path::new("/dev/x")).unwrap_err();
         assert_eq!(error.class(), ExitClass::Environment);
         assert_eq!(error.hint().as_deref(), Some("apt-get install e2fsprogs"));
@@ -272,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_node_that_cannot_be_read_is_no_empty_one() {
-        let runner = ScriptedRunner::new().answer("blkid", said(2, ""));
+        let runner = ScriptedRunner::new().answer("blkid", outcome(2, ""));
         let error = read(&runner, Path::new("/dev/there-is-none")).unwrap_err();
         assert!(matches!(error, FactsError::Unreadable { .. }), "{error}");
         let zero = read(&runner, Path::new("/dev/zero")).unwrap();
@@ -281,16 +274,16 @@ mod tests {
 
     #[test]
     fn two_file_systems_at_once_are_told_and_others_are_none() {
-        let both = ScriptedRunner::new().answer("blkid", said(8, ""));
+        let both = ScriptedRunner::new().answer("blkid", outcome(8, ""));
         let error = read(&both, Path::new("/dev/x")).unwrap_err();
         assert!(error.to_string().contains("which of several"), "{error}");
-        let other = ScriptedRunner::new().answer("blkid", said(0, "TYPE=ntfs\n"));
+        let other = ScriptedRunner::new().answer("blkid", outcome(0, "TYPE=ntfs\n"));
         assert_eq!(read(&other, Path::new("/dev/x")).unwrap(), None);
     }
 
     #[test]
     fn a_superblock_that_blkid_believes_and_that_makes_no_sense_is_an_error() {
-        let runner = ScriptedRunner::new().answer("blkid", said(0, "TYPE=exfat\n"));
+        let runner = ScriptedRunner::new().answer("blkid", outcome(0, "TYPE=exfat\n"));
         let error = read(&runner, Path::new("/dev/zero")).unwrap_err();
         assert!(error.to_string().contains("exFAT boot sector"), "{error}");
     }
@@ -300,8 +293,8 @@ mod tests {
         let printed = "Block size:               4096\nRAID stride:              2\n\
                        Filesystem features:      has_journal extent\n";
         let runner = ScriptedRunner::new()
-            .answer("blkid", said(0, "TYPE=ext4\nLABEL=my\\ card\nUUID=1-2\n"))
-            .answer("dumpe2fs -h /dev/x", said(0, printed));
+            .answer("blkid", outcome(0, "TYPE=ext4\nLABEL=my\\ card\nUUID=1-2\n"))
+            .answer("dumpe2fs -h /dev/x", outcome(0, printed));
         let facts = read(&runner, Path::new("/dev/x")).unwrap().unwrap();
         assert_eq!((facts.kind.as_str(), facts.block_bytes), ("ext4", 4096));
         assert_eq!(facts.label.as_deref(), Some("my card"));
@@ -309,9 +302,9 @@ mod tests {
         assert_eq!(facts.number("stripe_width_blocks"), None);
         assert!(facts.has_feature("extent"));
         let empty = ScriptedRunner::new()
-            .answer("blkid", said(0, "TYPE=ext4\n"))
-            .answer("dumpe2fs", said(0, "nothing\n"));
+            .answer("blkid", outcome(0, "TYPE=ext4\n"))
+            .answer("dumpe2fs", outcome(0, "nothing\n"));
         let error = read(&empty, Path::new("/dev/x")).unwrap_err();
-        assert!(error.to_string().contains("did not tell its `Block size`"), "{error}");
+        assert!(error.to_string().contains("did not report its `Block size`"), "{error}");
     }
 }

@@ -31,14 +31,11 @@ pub enum PartitionContent {
     /// A file system of Linux.
     #[default]
     Linux,
-    /// FAT32.
     Fat32,
-    /// exFAT.
     Exfat,
 }
 
 impl PartitionTable {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",

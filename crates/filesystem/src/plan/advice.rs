@@ -1,30 +1,30 @@
-//! What goes with a setup beside the file system: udev rule, kernel parameter, trimming.
+//! Settings in addition to the file system: udev rule, kernel parameter, trimming.
 //!
 //! Sources: udev(7); `Documentation/admin-guide/kernel-parameters.txt` up to 4.20 (`elevator=`,
-//! gone since 5.0 for good); fstrim(8) and its timer; mount(8).
+//! removed in 5.0); fstrim(8) and its timer; mount(8).
 
 use crate::recipe::Recipe;
 use crate::scheduler::{self, Scheduler};
 
-use super::document::{PlannedMedium, Trim, TrimAdvice};
+use super::document::{PlannedDevice, Trim, TrimAdvice};
 
 /// What a random read should not drag along: some erase blocks are larger than all of it.
-const MOST_READ_AHEAD: u64 = 1 << 20;
-const LEAST_READ_AHEAD: u64 = 128 << 10;
+const MAX_READ_AHEAD: u64 = 1 << 20;
+const MIN_READ_AHEAD: u64 = 128 << 10;
 
 /// The rule for scheduler and read-ahead of the device's disk; the read-ahead is the erase block
 /// within sensible bounds, where it is known.
 pub fn udev_rule(
-    medium: &PlannedMedium,
+    device: &PlannedDevice,
     scheduler: &Scheduler,
     erase_unit_bytes: Option<u64>,
 ) -> String {
-    let disk = if medium.disk.is_empty() { "YOUR-CARD" } else { &medium.disk };
+    let disk = if device.disk.is_empty() { "YOUR-CARD" } else { &device.disk };
     let rule = scheduler::udev_rule(disk, scheduler);
     match erase_unit_bytes {
         None => rule.trim_end().to_owned(),
         Some(unit) => {
-            let kib = unit.clamp(LEAST_READ_AHEAD, MOST_READ_AHEAD) / 1024;
+            let kib = unit.clamp(MIN_READ_AHEAD, MAX_READ_AHEAD) / 1024;
             format!("{}, ATTR{{queue/read_ahead_kb}}=\"{kib}\"", rule.trim_end())
         }
     }
@@ -42,13 +42,13 @@ pub fn kernel_parameter(scheduler: &Scheduler) -> Option<String> {
 }
 
 /// How freed space is told to the device.
-pub fn trim(medium: &PlannedMedium, recipe: &Recipe) -> TrimAdvice {
+pub fn trim(device: &PlannedDevice, recipe: &Recipe) -> TrimAdvice {
     let by_mount = |option: &String| option == "discard" || option.starts_with("discard=");
     let not = |option: &String| option == "nodiscard";
-    let (how, command, reason) = if !medium.discard {
-        (Trim::None, None, "the medium takes no discards")
+    let (how, command, reason) = if !device.discard {
+        (Trim::None, None, "the device does not support discard")
     } else if recipe.mount_options().iter().any(by_mount) {
-        (Trim::Mount, None, "the setup mounts with discard, so a timer would do it twice")
+        (Trim::Mount, None, "the setup mounts with discard, so a timer is not needed")
     } else if recipe.kind() == "btrfs" && !recipe.mount_options().iter().any(not) {
         (Trim::Mount, None, "btrfs discards in the background by itself since kernel 6.2")
     } else if recipe.kind() == "f2fs" && !recipe.mount_options().iter().any(not) {

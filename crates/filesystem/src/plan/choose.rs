@@ -1,4 +1,4 @@
-//! From wishes to choices: what the user left open is filled with what is usual and safe.
+//! Turns a request into choices; open questions get usual and safe answers.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,11 @@ use crate::layout::PartitionTable;
 use crate::scheduler::Scheduler;
 use crate::setup::Setup;
 
-use super::document::{PlanChoices, PlanInputs, PlannedMedium, StripeWidth};
+use super::document::{PlanChoices, PlanInputs, PlannedDevice, StripeWidth};
 use super::error::PlanError;
 use super::layers::is_host;
 use super::packing;
-use super::placement::{Placement, ground};
+use super::placement::{Placement, find_placement};
 use super::units;
 
 /// The option of a file system that takes the numbers of a plan.
@@ -25,16 +25,14 @@ pub const GEOMETRY: &str = "geometry";
 /// What is set where the user names no options, as far as it is usable here.
 const USUAL: [&str; 2] = ["noatime", GEOMETRY];
 
-/// What the user wishes; what is `None` is left to the planner.
+/// What the user requests; what is `None` is left to the planner.
 #[derive(Debug, Clone)]
 pub struct PlanRequest {
-    /// The partition table.
     pub table: Option<PartitionTable>,
     /// Where the partition starts, in bytes.
     pub start_bytes: Option<u64>,
     /// The options; `base` alone for none.
     pub options: Option<Vec<String>>,
-    /// The I/O scheduler.
     pub scheduler: Scheduler,
     /// What the stripe width counts.
     pub stripe_width: StripeWidth,
@@ -46,87 +44,87 @@ pub struct PlanRequest {
     pub allow: Durability,
 }
 
-/// Makes choices of wishes for one file system.
+/// Makes choices of requests for one file system.
 ///
 /// # Errors
-/// As [`PlanError`] tells.
+/// See [`PlanError`].
 pub fn choose(
     filesystem: &FileSystem,
-    medium: PlannedMedium,
+    device: PlannedDevice,
     given: Geometry,
     declared: Geometry,
-    wish: &PlanRequest,
+    request: &PlanRequest,
 ) -> Result<PlanInputs, PlanError> {
     let (geometry, _) = units::combine(&given, &declared);
-    let ground = ground(
+    let placement = find_placement(
         filesystem,
-        &medium,
+        &device,
         &geometry.used,
-        wish.table,
-        wish.start_bytes,
-        wish.stripe_width,
+        request.table,
+        request.start_bytes,
+        request.stripe_width,
     )?;
-    let conditions = ground.conditions(filesystem, &medium, &geometry.used);
-    let options = match &wish.options {
+    let conditions = placement.conditions(filesystem, &device, &geometry.used);
+    let options = match &request.options {
         Some(options) => options.clone(),
         None => {
-            must_fit(filesystem, &ground)?;
+            must_fit(filesystem, &placement)?;
             usual(filesystem, &conditions)
         }
     };
-    let setup = Setup::new(filesystem, &options, wish.scheduler.clone(), &conditions)?;
+    let setup = Setup::new(filesystem, &options, request.scheduler.clone(), &conditions)?;
     let choices = PlanChoices {
-        table: wish.table,
-        start_bytes: wish.start_bytes,
+        table: request.table,
+        start_bytes: request.start_bytes,
         setup,
         image: None,
-        stripe_width: wish.stripe_width,
-        recipe: wish.recipe.clone(),
-        mount_point: wish.mount_point.clone(),
-        allow: wish.allow,
+        stripe_width: request.stripe_width,
+        recipe: request.recipe.clone(),
+        mount_point: request.mount_point.clone(),
+        allow: request.allow,
     };
-    Ok(PlanInputs { medium, given, declared, choices })
+    Ok(PlanInputs { device, given, declared, choices })
 }
 
-/// Makes choices of wishes for a file system that is packed into an image, on the host file system
+/// Makes choices of requests for a file system that is packed into an image, on the host file system
 /// of that name, or on the first that is safe enough. Options that the image does not have are the
 /// host's.
 ///
 /// # Errors
-/// As [`PlanError`] tells.
+/// See [`PlanError`].
 pub fn choose_layered(
-    catalogue: &FileSystemCatalog,
+    catalog: &FileSystemCatalog,
     filesystem: &FileSystem,
     host: Option<&str>,
-    medium: PlannedMedium,
+    device: PlannedDevice,
     [given, declared]: [Geometry; 2],
-    wish: &PlanRequest,
+    request: &PlanRequest,
 ) -> Result<PlanInputs, PlanError> {
     let host = match host {
-        Some(name) => catalogue.filesystem(name)?,
-        None => usual_host(catalogue, filesystem, wish.allow)?,
+        Some(name) => catalog.filesystem(name)?,
+        None => usual_host(catalog, filesystem, request.allow)?,
     };
     is_host(filesystem, &host.name)?;
-    let (for_image, for_host) = divided(filesystem, host, wish.options.as_deref());
+    let (for_image, for_host) = divided(filesystem, host, request.options.as_deref());
     let (geometry, _) = units::combine(&given, &declared);
     let write_unit = geometry.used.write_unit.as_ref().map(|known| known.bytes.0);
     let conditions =
-        Conditions { geometry: geometry.used, discard: medium.discard, ..Conditions::default() };
+        Conditions { geometry: geometry.used, discard: device.discard, ..Conditions::default() };
     let options = for_image.unwrap_or_else(|| packing::usual(filesystem, write_unit));
-    let image = Setup::new(filesystem, &options, wish.scheduler.clone(), &conditions)?;
-    let wish = PlanRequest { options: for_host, ..wish.clone() };
-    let mut inputs = choose(host, medium, given, declared, &wish)?;
+    let image = Setup::new(filesystem, &options, request.scheduler.clone(), &conditions)?;
+    let request = PlanRequest { options: for_host, ..request.clone() };
+    let mut inputs = choose(host, device, given, declared, &request)?;
     inputs.choices.image = Some(image);
     Ok(inputs)
 }
 
 fn usual_host<'a>(
-    catalogue: &'a FileSystemCatalog,
+    catalog: &'a FileSystemCatalog,
     filesystem: &FileSystem,
     allow: Durability,
 ) -> Result<&'a FileSystem, PlanError> {
     let hosts = filesystem.layered.iter().flat_map(|layered| &layered.hosts);
-    let known: Result<Vec<_>, _> = hosts.map(|name| catalogue.filesystem(name)).collect();
+    let known: Result<Vec<_>, _> = hosts.map(|name| catalog.filesystem(name)).collect();
     let known = known?;
     let safe = known.iter().find(|host| host.durability <= allow);
     safe.or(known.first()).copied().ok_or_else(|| PlanError::Host {
@@ -153,8 +151,8 @@ fn divided(
 }
 
 /// A file system that cannot be brought on the grid is not planned off it without being asked.
-fn must_fit(filesystem: &FileSystem, ground: &Placement) -> Result<(), PlanError> {
-    match &ground.fitted {
+fn must_fit(filesystem: &FileSystem, placement: &Placement) -> Result<(), PlanError> {
+    match &placement.fitted {
         Ok(_) => Ok(()),
         Err(reason) => {
             Err(PlanError::Unfit { filesystem: filesystem.name.clone(), reason: reason.clone() })

@@ -1,4 +1,4 @@
-//! The programs of a plan for a node, and as they are written down.
+//! The programs of a plan, to run and to print.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,7 @@ pub struct Programs {
     pub place_node: PathBuf,
     /// Makes the file system.
     pub mkfs: Program,
-    /// Changes it afterwards.
     pub tune: Vec<Program>,
-    /// Mounts it.
     pub mount: Program,
 }
 
@@ -40,7 +38,7 @@ pub(super) fn programs(
     let script = table.sfdisk_script(start_bytes, size_bytes, sector_bytes, content);
     let layout = match &script {
         Some(_) => PartitionLayout::Partition { start_bytes, size_bytes },
-        None => PartitionLayout::WholeMedium,
+        None => PartitionLayout::WholeDevice,
     };
     let place_node = layout.node(node);
     Programs {
@@ -75,7 +73,7 @@ pub(super) fn one(purpose: &str, program: &Program, writes: bool) -> PlannedComm
 /// The programs as they are written down.
 pub(super) fn written(programs: &Programs) -> Vec<PlannedCommand> {
     let mut list = Vec::new();
-    list.extend(programs.partitioning.as_ref().map(|p| one("partition the medium", p, true)));
+    list.extend(programs.partitioning.as_ref().map(|p| one("partition the device", p, true)));
     list.push(one("make the file system", &programs.mkfs, true));
     list.extend(programs.tune.iter().map(|program| one("adjust it", program, true)));
     list.push(one("mount it", &programs.mount, false));
@@ -99,10 +97,10 @@ impl PlannedCommand {
 impl Plan {
     /// The node that stands in its commands.
     pub fn example_node(&self) -> PathBuf {
-        if self.medium.disk.is_empty() {
+        if self.device.disk.is_empty() {
             PathBuf::from(EXAMPLE_NODE)
         } else {
-            self.medium.path.clone()
+            self.device.path.clone()
         }
     }
 }

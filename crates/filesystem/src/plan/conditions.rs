@@ -1,7 +1,6 @@
-//! What a place offers a file system: the device's conditions with the numbers of a plan in them.
+//! The conditions for a file system at a position: those of the device with the numbers of a plan.
 //!
-//! Whoever makes a file system takes its numbers from here, be it for a plan, for a trial, or on a
-//! scratch image, so that what is tried is what is planned and printed.
+//! Plans, trials and scratch images all use these numbers, so trials measure what is planned.
 
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
@@ -9,27 +8,27 @@ use crate::filesystem::FileSystem;
 use super::document::{PlannedPlacement, StripeWidth};
 use super::numbers::{self, PlacementContext, PlacementNumbers};
 
-/// `medium` with the numbers that fit `filesystem` to `place`, where the sector has
+/// `device` with the numbers that fit `filesystem` to `place`, where the sector has
 /// `sector_bytes`.
 pub fn fitted_conditions(
     filesystem: &FileSystem,
-    medium: &Conditions,
+    device: &Conditions,
     place: PlannedPlacement,
     sector_bytes: u64,
 ) -> Conditions {
-    let site = site(filesystem, medium, place, sector_bytes, StripeWidth::default());
-    with_numbers(filesystem, medium, &numbers::fit(&filesystem.kind, &site))
+    let site = site(filesystem, device, place, sector_bytes, StripeWidth::default());
+    with_numbers(filesystem, device, &numbers::fit(&filesystem.kind, &site))
 }
 
 /// A file system's place on a device.
 pub(super) fn site(
     filesystem: &FileSystem,
-    medium: &Conditions,
+    device: &Conditions,
     place: PlannedPlacement,
     sector_bytes: u64,
     stripe_width: StripeWidth,
 ) -> PlacementContext {
-    let geometry = &medium.geometry;
+    let geometry = &device.geometry;
     let whole_sectors = |bytes: &u64| *bytes > 0 && bytes % sector_bytes == 0;
     PlacementContext {
         place,
@@ -49,10 +48,10 @@ pub(super) fn site(
     }
 }
 
-/// `medium` with what was fitted; what the planner has no number for is then not used at all.
+/// `device` with what was fitted; what the planner has no number for is then not used at all.
 pub(super) fn with_numbers(
     filesystem: &FileSystem,
-    medium: &Conditions,
+    device: &Conditions,
     fitted: &Result<PlacementNumbers, String>,
 ) -> Conditions {
     let (planned, unplanned) = match fitted {
@@ -64,5 +63,5 @@ pub(super) fn with_numbers(
             (fitted.planned.clone(), Some(reason))
         }
     };
-    Conditions { planned, unplanned, ..medium.clone() }
+    Conditions { planned, unplanned, ..device.clone() }
 }

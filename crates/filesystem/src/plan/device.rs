@@ -1,4 +1,4 @@
-//! What a plan takes of a device.
+//! The properties of a device that a plan depends on.
 
 use std::path::PathBuf;
 
@@ -6,25 +6,25 @@ use flashfit_device::Device;
 use flashfit_device::describe::DeviceKind;
 use flashfit_device::identity::DeviceIdentity;
 
-use super::document::PlannedMedium;
+use super::document::PlannedDevice;
 
-const LEAST_SECTOR_BYTES: u64 = 512;
+const MIN_SECTOR_BYTES: u64 = 512;
 
-impl PlannedMedium {
+impl PlannedDevice {
     /// Of a device or an image. An image is planned for as the loop device over it is, which takes
     /// discards and has a volatile cache.
-    pub fn of(medium: &Device) -> Self {
-        let is_image = medium.disk.is_empty();
+    pub fn of(device: &Device) -> Self {
+        let is_image = device.disk.is_empty();
         Self {
-            path: medium.path.clone(),
-            disk: medium.disk.clone(),
-            kind: medium.kind,
-            identity: medium.identity.clone(),
-            capacity_bytes: medium.capacity.0,
-            sector_bytes: medium.queue.logical_sector_bytes.max(LEAST_SECTOR_BYTES),
-            partition_start_bytes: medium.partition_start.map(|start| start.0),
-            discard: is_image || medium.queue.discards,
-            volatile_cache: is_image || medium.queue.volatile_cache(),
+            path: device.path.clone(),
+            disk: device.disk.clone(),
+            kind: device.kind,
+            identity: device.identity.clone(),
+            capacity_bytes: device.capacity.0,
+            sector_bytes: device.queue.logical_sector_bytes.max(MIN_SECTOR_BYTES),
+            partition_start_bytes: device.partition_start.map(|start| start.0),
+            discard: is_image || device.queue.discards,
+            volatile_cache: is_image || device.queue.volatile_cache(),
         }
     }
 

@@ -24,14 +24,13 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// The device that a plan is for, as far as the plan depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedMedium {
+pub struct PlannedDevice {
     /// Its node or image file; `sim:NAME` for a simulated card.
     pub path: PathBuf,
     /// The kernel's name of the whole disk; empty for an image and a simulated card.
     pub disk: String,
     /// What kind it is.
     pub kind: DeviceKind,
-    /// Who it is.
     pub identity: DeviceIdentity,
     /// Its size, in bytes; of the partition when the path is one.
     pub capacity_bytes: u64,
@@ -92,24 +91,20 @@ pub struct PlanChoices {
 /// Everything that a plan is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanInputs {
-    /// The device.
-    pub medium: PlannedMedium,
+    pub device: PlannedDevice,
     /// What was given, or probed.
     pub given: Geometry,
-    /// What is declared, or modelled.
+    /// What is declared, or modeled.
     pub declared: Geometry,
-    /// What was chosen.
     pub choices: PlanChoices,
 }
 
 /// A partition to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedPartition {
-    /// Counted from 1.
     pub number: u32,
     /// From the start of the device, in bytes.
     pub start_bytes: u64,
-    /// In bytes.
     pub size_bytes: u64,
     /// Its type as sfdisk(8) takes it.
     pub kind: String,
@@ -122,7 +117,6 @@ pub struct PlannedPartition {
 pub struct PlannedPlacement {
     /// From the start of the whole device, in bytes; also where the target is a partition.
     pub start_bytes: u64,
-    /// In bytes.
     pub size_bytes: u64,
 }
 
@@ -130,13 +124,11 @@ pub struct PlannedPlacement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NumberUnit {
-    /// Bytes.
     Bytes,
     /// Blocks of the file system.
     Blocks,
     /// Sectors of the file system.
     Sectors,
-    /// Sections of f2fs.
     Sections,
 }
 
@@ -148,11 +140,8 @@ pub enum NumberUnit {
 /// in [`crate::FileSystemFacts`]. Positions count from the start of the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanNumber {
-    /// Its name.
     pub name: String,
-    /// Its value.
     pub value: u64,
-    /// What it counts.
     pub unit: NumberUnit,
     /// Why, as a sentence.
     pub reason: String,
@@ -163,9 +152,7 @@ pub struct PlanNumber {
 pub struct PlannedCommand {
     /// What it is for, in a few words.
     pub purpose: String,
-    /// The program.
     pub program: String,
-    /// Its arguments.
     pub args: Vec<String>,
     /// Text for its standard input.
     pub stdin: Option<String>,
@@ -188,7 +175,6 @@ pub enum Trim {
 /// The advice on trimming.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrimAdvice {
-    /// How.
     pub how: Trim,
     /// The command that turns it on, where one is needed.
     pub command: Option<String>,
@@ -199,11 +185,10 @@ pub struct TrimAdvice {
 /// A plan: one file system on one device. See the head of this file for what of it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The device.
-    pub medium: PlannedMedium,
+    #[serde(rename = "medium")]
+    pub device: PlannedDevice,
     /// How it is built.
     pub geometry: PlannedGeometry,
-    /// What was chosen.
     pub choices: PlanChoices,
     /// The partition table that is written; [`PartitionTable::None`] also where the target is a partition.
     pub table: PartitionTable,
@@ -254,7 +239,7 @@ impl Plan {
     /// What the plan was made from.
     pub fn inputs(&self) -> PlanInputs {
         PlanInputs {
-            medium: self.medium.clone(),
+            device: self.device.clone(),
             given: self.geometry.given.clone(),
             declared: self.geometry.declared.clone(),
             choices: self.choices.clone(),

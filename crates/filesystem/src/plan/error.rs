@@ -1,4 +1,4 @@
-//! Why there is no plan.
+//! Errors of planning.
 
 use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
@@ -21,41 +21,32 @@ pub enum PlanError {
     #[error(transparent)]
     Unknown(#[from] CatalogEntryError),
     /// The place is smaller than the file system needs.
-    #[error("{filesystem} needs {}, and there are {}", Bytes(*least_bytes), Bytes(*size_bytes))]
+    #[error("{filesystem} needs {}, but there are only {}", Bytes(*least_bytes), Bytes(*size_bytes))]
     TooSmall {
-        /// The file system.
         filesystem: String,
         /// The least it needs.
         least_bytes: u64,
-        /// What there is.
         size_bytes: u64,
     },
     /// The file system cannot be laid out on this geometry.
     #[error("{filesystem} cannot be laid out here: {reason}")]
-    Unfit {
-        /// The file system.
-        filesystem: String,
-        /// Why not.
-        reason: String,
-    },
+    Unfit { filesystem: String, reason: String },
     /// A partition is asked to have a table or another start.
-    #[error("{path} is a partition, which stays where it is")]
-    Partition {
-        /// The partition.
-        path: String,
-    },
+    #[error("{path} is a partition, which cannot be moved")]
+    Partition { path: String },
     /// The file system that is to hold an image cannot.
-    #[error("{host} cannot hold an image of {filesystem} and the layer over it")]
+    #[error("{host} cannot be the host of an image of {filesystem} and its writable layer")]
     Host {
         /// The image's file system.
         filesystem: String,
         /// The one that was named.
         host: String,
-        /// Those that can.
         hosts: Vec<String>,
     },
     /// The layers' folders cannot be named in options of mount(8).
-    #[error("{path} cannot be the place of layers: mount divides their options by : , \\ and \"")]
+    #[error(
+        "{path} cannot be the mount point of layers: its path has one of the separators : , \\ and \""
+    )]
     MountPoint {
         /// Where the host file system is to be mounted.
         path: String,
@@ -63,9 +54,7 @@ pub enum PlanError {
     /// An option is less safe than the user allows.
     #[error("{filesystem}: `{option}` is {durability}: {risk}")]
     NotAllowed {
-        /// The file system.
         filesystem: String,
-        /// The option.
         option: String,
         /// How safe it is.
         durability: Durability,

@@ -1,27 +1,22 @@
-//! A plan in a file: the document with its schema and version.
+//! Reads and writes plan files: JSON with schema and version.
 
 use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use super::document::{Plan, SCHEMA, SCHEMA_VERSION};
 
-/// Why a text is no plan.
+/// An invalid plan file.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanFileError {
     /// It is no document of a plan.
-    #[error("it is no plan: {0}")]
+    #[error("it is not a plan: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// It is another document.
     #[error(
-        "it is a document `{schema}`, version {version}, and no `{}`, version {SCHEMA_VERSION}",
+        "it is a document `{schema}`, version {version}; expected `{}`, version {SCHEMA_VERSION}",
         full_schema()
     )]
-    Other {
-        /// Its schema.
-        schema: String,
-        /// Its version.
-        version: u32,
-    },
+    Other { schema: String, version: u32 },
 }
 
 impl UserError for PlanFileError {
@@ -30,7 +25,7 @@ impl UserError for PlanFileError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("make it anew: flashfit plan TARGET --fs NAME --output FILE".to_owned())
+        Some("make it again: flashfit plan TARGET --fs NAME --output FILE".to_owned())
     }
 }
 
@@ -60,7 +55,7 @@ pub fn write(plan: &Plan, tool_version: &str) -> String {
 /// Reads the text of a file.
 ///
 /// # Errors
-/// As [`PlanFileError`] tells. What is read is not to be trusted: see [`Plan::rebuild`].
+/// See [`PlanFileError`]. What is read is not to be trusted: see [`Plan::rebuild`].
 pub fn read(text: &str) -> Result<Plan, PlanFileError> {
     let head: Document<serde_json::Value> = serde_json::from_str(text)?;
     if head.schema != full_schema() || head.schema_version != SCHEMA_VERSION {

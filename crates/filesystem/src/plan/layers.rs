@@ -42,7 +42,6 @@ pub struct PlannedSetting {
 /// An image and the layer over it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedLayers {
-    /// The image's file.
     pub image: PathBuf,
     /// Why it lies there, as a sentence.
     pub image_reason: String,
@@ -66,14 +65,14 @@ impl Plan {
     /// Makes the plan that follows from these inputs, with the image where one is chosen.
     ///
     /// # Errors
-    /// As [`PlanError`] tells.
-    pub fn of(catalogue: &FileSystemCatalog, inputs: &PlanInputs) -> Result<Self, PlanError> {
-        let host = catalogue.filesystem(&inputs.choices.setup.filesystem)?;
+    /// See [`PlanError`].
+    pub fn of(catalog: &FileSystemCatalog, inputs: &PlanInputs) -> Result<Self, PlanError> {
+        let host = catalog.filesystem(&inputs.choices.setup.filesystem)?;
         let plan = Self::make(host, inputs)?;
         match &inputs.choices.image {
             None => Ok(plan),
             Some(setup) => {
-                let filesystem = catalogue.filesystem(&setup.filesystem)?;
+                let filesystem = catalog.filesystem(&setup.filesystem)?;
                 with_image(plan, host, filesystem, setup)
             }
         }
@@ -94,8 +93,8 @@ fn with_image(
     super::make::allowed(filesystem, setup, plan.choices.allow)?;
     let conditions = Conditions {
         geometry: plan.geometry.used.clone(),
-        discard: plan.medium.discard,
-        volatile_cache: plan.medium.volatile_cache,
+        discard: plan.device.discard,
+        volatile_cache: plan.device.volatile_cache,
         ..Conditions::default()
     };
     let recipe = Recipe::new(filesystem, setup, &conditions)?;
@@ -109,7 +108,7 @@ fn with_image(
         commands: written(&layers.steps(&recipe, Path::new(FOLDER), &whole)),
         fstab_lines: layers.fstab_lines(&recipe, &whole),
         renewal: written(&layers.renewal(&recipe, &whole)),
-        renewal_note: "The medium needs room for both images. After a cut before the renaming, \
+        renewal_note: "The device needs room for both images. After a cut before the renaming, \
                        the earlier image and all changes are there; after a cut behind it, go on \
                        at that step: what is still in the writable layer is in the new image too."
             .to_owned(),
@@ -141,7 +140,7 @@ fn why_a_file(host: &FileSystem) -> String {
         "a file on {}: its size is known only when it is packed, and a new image takes its place \
          by renaming, which a cut leaves done or not done. A partition of its own would need its \
          size guessed, and a second one to be renewed; what it would gain is little, since the \
-         image is written once, from start to end, and shares an erase unit with other files at \
+         image is written once, from start to end, and shares an erase block with other files at \
          its ends only",
         host.name
     )

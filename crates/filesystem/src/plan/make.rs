@@ -1,4 +1,4 @@
-//! From choices to a plan.
+//! Builds a plan from choices.
 
 use std::path::Path;
 
@@ -16,38 +16,38 @@ use super::commands::{self, Programs};
 use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry};
 use super::error::PlanError;
 use super::numbers::PlacementNumbers;
-use super::placement::{Placement, ground};
+use super::placement::{Placement, find_placement};
 use super::units;
 
-/// Everything that is made of the choices alone.
-struct Made {
+/// What follows from the choices.
+struct Prepared {
     geometry: PlannedGeometry,
-    ground: Placement,
+    placement: Placement,
     recipe: Recipe,
     warnings: Vec<String>,
 }
 
-fn made(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Made, PlanError> {
-    let PlanInputs { medium, given, declared, choices } = inputs;
+fn prepare(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Prepared, PlanError> {
+    let PlanInputs { device, given, declared, choices } = inputs;
     let (geometry, warnings) = units::combine(given, declared);
-    let ground = ground(
+    let placement = find_placement(
         filesystem,
-        medium,
+        device,
         &geometry.used,
         choices.table,
         choices.start_bytes,
         choices.stripe_width,
     )?;
-    if let (Err(reason), true) = (&ground.fitted, is_fitted(inputs)) {
+    if let (Err(reason), true) = (&placement.fitted, is_fitted(inputs)) {
         return Err(PlanError::Unfit {
             filesystem: filesystem.name.clone(),
             reason: reason.clone(),
         });
     }
-    let conditions = ground.conditions(filesystem, medium, &geometry.used);
+    let conditions = placement.conditions(filesystem, device, &geometry.used);
     allowed(filesystem, &choices.setup, choices.allow)?;
     let recipe = Recipe::new(filesystem, &choices.setup, &conditions)?;
-    Ok(Made { geometry, ground, recipe, warnings })
+    Ok(Prepared { geometry, placement, recipe, warnings })
 }
 
 /// Whether mkfs is given the numbers.
@@ -80,25 +80,25 @@ impl Plan {
     /// left to [`Plan::of`].
     ///
     /// # Errors
-    /// As [`PlanError`] tells.
+    /// See [`PlanError`].
     pub fn make(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Self, PlanError> {
-        let made = made(filesystem, inputs)?;
-        let Made { geometry, ground, recipe, warnings } = made;
-        let PlanInputs { medium, choices, .. } = inputs;
+        let prepared = prepare(filesystem, inputs)?;
+        let Prepared { geometry, placement, recipe, warnings } = prepared;
+        let PlanInputs { device, choices, .. } = inputs;
         let node =
-            if medium.disk.is_empty() { Path::new(EXAMPLE_NODE) } else { medium.path.as_path() };
+            if device.disk.is_empty() { Path::new(EXAMPLE_NODE) } else { device.path.as_path() };
         let programs = commands::programs(
-            ground.table,
-            ground.place,
-            medium.sector_bytes,
+            placement.table,
+            placement.place,
+            device.sector_bytes,
             &recipe,
             node,
             &choices.mount_point,
         );
         let erase_unit = geometry.used.erase_unit.as_ref().map(|known| known.bytes.0);
-        let conditions = ground.conditions(filesystem, medium, &geometry.used);
-        let mut warnings = [warnings, ground.warnings].concat();
-        let fitted = ground.fitted.unwrap_or_default();
+        let conditions = placement.conditions(filesystem, device, &geometry.used);
+        let mut warnings = [warnings, placement.warnings].concat();
+        let fitted = placement.fitted.unwrap_or_default();
         let (numbers, inside) = numbers(&fitted, is_fitted(inputs));
         if is_fitted(inputs) {
             warnings.extend(fitted.warnings.clone());
@@ -106,29 +106,29 @@ impl Plan {
             warnings.extend(not_fitted(filesystem, &conditions, &fitted));
         }
         warnings.extend(vendor(filesystem));
-        let outside = match ground.partitions.first() {
-            Some(partition) => medium.capacity_bytes - partition.size_bytes,
+        let outside = match placement.partitions.first() {
+            Some(partition) => device.capacity_bytes - partition.size_bytes,
             None => 0,
         };
         Ok(Self {
-            table: ground.table,
-            table_reason: ground.table_reason,
-            partitions: ground.partitions,
-            place: ground.place,
+            table: placement.table,
+            table_reason: placement.table_reason,
+            partitions: placement.partitions,
+            place: placement.place,
             setup: choices.setup.clone(),
             numbers,
             commands: commands::written(&programs),
             mount_point: choices.mount_point.clone(),
             fstab_line: fstab_line(&recipe, &choices.mount_point),
-            udev_rule: advice::udev_rule(medium, &choices.setup.scheduler, erase_unit),
+            udev_rule: advice::udev_rule(device, &choices.setup.scheduler, erase_unit),
             kernel_parameter: advice::kernel_parameter(&choices.setup.scheduler),
-            trim: advice::trim(medium, &recipe),
+            trim: advice::trim(device, &recipe),
             lost_bytes: outside + inside,
             lost_reason: lost_reason(outside, inside, &fitted),
             warnings,
             durability: choices.setup.durability(filesystem)?,
             layers: None,
-            medium: medium.clone(),
+            device: device.clone(),
             geometry,
             choices: choices.clone(),
         })
@@ -138,9 +138,9 @@ impl Plan {
     /// returns, and only where it equals this one.
     ///
     /// # Errors
-    /// As [`PlanError`] tells; also when the catalog no longer has the file system.
-    pub fn rebuild(&self, catalogue: &FileSystemCatalog) -> Result<Self, PlanError> {
-        Self::of(catalogue, &self.inputs())
+    /// See [`PlanError`]; also when the catalog no longer has the file system.
+    pub fn rebuild(&self, catalog: &FileSystemCatalog) -> Result<Self, PlanError> {
+        Self::of(catalog, &self.inputs())
     }
 
     /// The programs for a device at `node`, made of the choices; those that are written in the
@@ -150,17 +150,17 @@ impl Plan {
     /// As [`Plan::rebuild`].
     pub fn programs(
         &self,
-        catalogue: &FileSystemCatalog,
+        catalog: &FileSystemCatalog,
         node: &Path,
     ) -> Result<Programs, PlanError> {
-        let filesystem = catalogue.filesystem(&self.choices.setup.filesystem)?;
+        let filesystem = catalog.filesystem(&self.choices.setup.filesystem)?;
         let inputs = self.inputs();
-        let made = made(filesystem, &inputs)?;
+        let prepared = prepare(filesystem, &inputs)?;
         Ok(commands::programs(
-            made.ground.table,
-            made.ground.place,
-            self.medium.sector_bytes,
-            &made.recipe,
+            prepared.placement.table,
+            prepared.placement.place,
+            self.device.sector_bytes,
+            &prepared.recipe,
             node,
             &self.choices.mount_point,
         ))
@@ -170,9 +170,9 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::rebuild`].
-    pub fn recipe(&self, catalogue: &FileSystemCatalog) -> Result<Recipe, PlanError> {
-        let filesystem = catalogue.filesystem(&self.choices.setup.filesystem)?;
-        Ok(made(filesystem, &self.inputs())?.recipe)
+    pub fn recipe(&self, catalog: &FileSystemCatalog) -> Result<Recipe, PlanError> {
+        let filesystem = catalog.filesystem(&self.choices.setup.filesystem)?;
+        Ok(prepare(filesystem, &self.inputs())?.recipe)
     }
 }
 
@@ -206,7 +206,7 @@ fn vendor(filesystem: &FileSystem) -> Option<String> {
     is_fat.then(|| {
         "many SD cards treat the place where their vendor put the FAT unlike the rest, so a card \
          that still has its vendor's format is best left as it is; flashfit check tells whether \
-         its data start on an erase unit"
+         its data start on an erase block"
             .to_owned()
     })
 }
@@ -223,7 +223,7 @@ fn fstab_line(recipe: &Recipe, mount_point: &Path) -> String {
 }
 
 fn lost_reason(outside: u64, inside: u64, fitted: &PlacementNumbers) -> String {
-    let table = "the table, what precedes the first erase unit and what is left behind the last";
+    let table = "the table, what precedes the first erase block and what is left behind the last";
     match (outside > 0, inside > 0) {
         (false, false) => "nothing".to_owned(),
         (true, false) => table.to_owned(),
@@ -232,18 +232,20 @@ fn lost_reason(outside: u64, inside: u64, fitted: &PlacementNumbers) -> String {
     }
 }
 
-/// Where two plans differ, by the names of the document; empty where they are equal.
+/// Where two plans differ, by the keys of the document; empty if they are equal. Explanatory text
+/// is ignored, because another version of flashfit may word it differently.
 pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
+    let (one, other) = (without_text(one), without_text(other));
     let mut found = Vec::new();
     let mut differ = |name, equal: bool| {
         if !equal {
             found.push(name);
         }
     };
-    differ("medium", one.medium == other.medium);
+    differ("medium", one.device == other.device);
     differ("geometry", one.geometry == other.geometry);
     differ("choices", one.choices == other.choices);
-    differ("table", one.table == other.table && one.table_reason == other.table_reason);
+    differ("table", one.table == other.table);
     differ("partitions", one.partitions == other.partitions);
     differ("place", one.place == other.place);
     differ("setup", one.setup == other.setup);
@@ -255,9 +257,25 @@ pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
     differ("kernel_parameter", one.kernel_parameter == other.kernel_parameter);
     differ("trim", one.trim == other.trim);
     differ("lost_bytes", one.lost_bytes == other.lost_bytes);
-    differ("lost_reason", one.lost_reason == other.lost_reason);
-    differ("warnings", one.warnings == other.warnings);
     differ("durability", one.durability == other.durability);
     differ("layers", one.layers == other.layers);
     found
+}
+
+/// The plan without explanatory text.
+fn without_text(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    plan.partitions.iter_mut().for_each(|partition| partition.reason.clear());
+    plan.numbers.iter_mut().for_each(|number| number.reason.clear());
+    plan.commands.iter_mut().for_each(|command| command.purpose.clear());
+    plan.trim.reason.clear();
+    if let Some(layers) = &mut plan.layers {
+        layers.image_reason.clear();
+        layers.renewal_note.clear();
+        layers.power_cut.clear();
+        layers.settings.iter_mut().for_each(|setting| setting.reason.clear());
+        let commands = layers.commands.iter_mut().chain(&mut layers.renewal);
+        commands.for_each(|command| command.purpose.clear());
+    }
+    plan
 }

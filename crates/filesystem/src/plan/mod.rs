@@ -1,8 +1,8 @@
-//! The plan: where a file system goes on a device, which numbers it is made with and why, and the
-//! commands for it. Nothing here touches a device.
+//! Plans: the position of a file system on a device, its parameters with reasons, and the commands.
+//! Nothing here accesses a device.
 //!
-//! [`choose()`] makes choices of wishes, [`Plan::of`] a plan of choices. A plan is a pure
-//! function of device, geometry and choices, so that it can be made again and compared.
+//! [`choose()`] turns a request into choices, and [`Plan::of`] turns choices into a plan. A plan is
+//! a pure function of device, geometry and choices, so it can be rebuilt and compared.
 
 pub mod advice;
 pub mod arithmetic;
@@ -27,8 +27,8 @@ pub use choose::{GEOMETRY, PlanRequest, choose, choose_layered};
 pub use commands::Programs;
 pub use conditions::fitted_conditions;
 pub use document::{
-    NumberUnit, Plan, PlanChoices, PlanInputs, PlanNumber, PlannedCommand, PlannedGeometry,
-    PlannedMedium, PlannedPartition, PlannedPlacement, StripeWidth, Trim, TrimAdvice,
+    NumberUnit, Plan, PlanChoices, PlanInputs, PlanNumber, PlannedCommand, PlannedDevice,
+    PlannedGeometry, PlannedPartition, PlannedPlacement, StripeWidth, Trim, TrimAdvice,
 };
 pub use error::PlanError;
 pub use layers::{PlannedLayers, PlannedSetting};

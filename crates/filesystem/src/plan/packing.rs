@@ -1,4 +1,4 @@
-//! How an image is packed: block and compressor.
+//! Chooses block and compressor of an image.
 //!
 //! A compressed image has no grid of erase blocks that its blocks could lie on, and it is written
 //! once, from start to end. So the block is a matter of reading: a small read unpacks a whole one.
@@ -22,7 +22,7 @@ const COMPRESSOR_FLAG: &str = "-comp";
 const DEFAULT_BLOCK: u64 = 128 << 10;
 const DEFAULT_COMPRESSOR: &str = "gzip";
 /// Less packs worse, and was no faster to read.
-const LEAST_BLOCK: u64 = 16 << 10;
+const MIN_BLOCK: u64 = 16 << 10;
 /// Packs nearly as small as gzip or smaller, and is unpacked faster than gzip and xz.
 const USUAL_COMPRESSOR: &str = "zstd";
 
@@ -35,7 +35,7 @@ pub(super) fn usual(filesystem: &FileSystem, write_unit_bytes: Option<u64>) -> V
 
 /// The least block that is offered and holds a write unit, within bounds.
 fn usual_block(filesystem: &FileSystem, write_unit_bytes: Option<u64>) -> u64 {
-    let wanted = write_unit_bytes.unwrap_or(0).clamp(LEAST_BLOCK, DEFAULT_BLOCK);
+    let wanted = write_unit_bytes.unwrap_or(0).clamp(MIN_BLOCK, DEFAULT_BLOCK);
     let offered = filesystem.options.iter().filter_map(|option| value_of(option, BLOCK_FLAG));
     let offered = offered.filter_map(|value| value.parse::<u64>().ok());
     offered.filter(|block| (wanted..DEFAULT_BLOCK).contains(block)).min().unwrap_or(DEFAULT_BLOCK)
@@ -96,9 +96,9 @@ fn why_block(write_unit_bytes: Option<u64>) -> String {
             "the write unit of {} is more, but a small read unpacks a whole block",
             Bytes(write_unit)
         ),
-        Some(write_unit) if write_unit > LEAST_BLOCK => format!(
+        Some(write_unit) if write_unit > MIN_BLOCK => format!(
             "a small read unpacks a whole block, so it is small, but not less than the write unit \
-             of {}, of which the medium reads much anyway",
+             of {}, of which the device reads much anyway",
             Bytes(write_unit)
         ),
         Some(write_unit) => format!(
@@ -109,13 +109,13 @@ fn why_block(write_unit_bytes: Option<u64>) -> String {
     };
     format!(
         "{least}. The Gentoo wiki measured 4 KiB with xz and 16 KiB with gzip alike, and 256 KiB \
-         with xz five times as slow. The erase unit has no say: the image is written once, from \
+         with xz five times as slow. The erase block does not matter: the image is written once, from \
          start to end"
     )
 }
 
 fn why_compressor() -> String {
-    "unpacked faster than gzip, and much faster than xz, which packs smallest; a slow medium gains \
+    "unpacked faster than gzip, and much faster than xz, which packs smallest; a slow device gains \
      by every byte that it need not read"
         .to_owned()
 }
@@ -142,8 +142,8 @@ mod tests {
     use crate::catalog::FileSystemCatalog;
 
     fn usual_for(write_unit_bytes: Option<u64>) -> Vec<String> {
-        let catalogue = FileSystemCatalog::load(None).unwrap();
-        usual(catalogue.filesystem("squashfs").unwrap(), write_unit_bytes)
+        let catalog = FileSystemCatalog::load(None).unwrap();
+        usual(catalog.filesystem("squashfs").unwrap(), write_unit_bytes)
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::layout::{
 
 use super::commands::content;
 use super::conditions::{site, with_numbers};
-use super::document::{PlannedMedium, PlannedPartition, PlannedPlacement, StripeWidth};
+use super::document::{PlannedDevice, PlannedPartition, PlannedPlacement, StripeWidth};
 use super::error::PlanError;
 use super::numbers::{self, PlacementNumbers};
 
@@ -33,57 +33,57 @@ impl Placement {
     pub(super) fn conditions(
         &self,
         filesystem: &FileSystem,
-        medium: &PlannedMedium,
+        device: &PlannedDevice,
         used: &Geometry,
     ) -> Conditions {
-        with_numbers(filesystem, &of_medium(medium, used), &self.fitted)
+        with_numbers(filesystem, &device_conditions(device, used), &self.fitted)
     }
 }
 
-fn of_medium(medium: &PlannedMedium, used: &Geometry) -> Conditions {
+fn device_conditions(device: &PlannedDevice, used: &Geometry) -> Conditions {
     Conditions {
         geometry: used.clone(),
-        discard: medium.discard,
-        volatile_cache: medium.volatile_cache,
+        discard: device.discard,
+        volatile_cache: device.volatile_cache,
         ..Conditions::default()
     }
 }
 
 /// Finds the place for `filesystem`.
-pub(super) fn ground(
+pub(super) fn find_placement(
     filesystem: &FileSystem,
-    medium: &PlannedMedium,
+    device: &PlannedDevice,
     used: &Geometry,
     table: Option<PartitionTable>,
     start_bytes: Option<u64>,
     stripe_width: StripeWidth,
 ) -> Result<Placement, PlanError> {
-    check_sector(medium.sector_bytes)?;
+    check_sector(device.sector_bytes)?;
     if filesystem.layered.is_some() {
         return Err(PlanError::Unfit {
             filesystem: filesystem.name.clone(),
             reason: "it is an image on another file system".to_owned(),
         });
     }
-    let (table, table_reason) = match medium.partition_start_bytes {
+    let (table, table_reason) = match device.partition_start_bytes {
         Some(_)
             if table.is_some_and(|table| table != PartitionTable::None)
                 || start_bytes.is_some() =>
         {
-            return Err(PlanError::Partition { path: medium.path.display().to_string() });
+            return Err(PlanError::Partition { path: device.path.display().to_string() });
         }
         Some(_) => {
             (PartitionTable::None, "the target is a partition, which stays where it is".to_owned())
         }
-        None => choose_table(filesystem, medium, table),
+        None => choose_table(filesystem, device, table),
     };
-    let start = start(filesystem, medium, used, table, start_bytes);
+    let start = start(filesystem, device, used, table, start_bytes);
     let is_common = start_bytes.is_none() && matches!(start, LayoutStart::At(_));
-    let layout = plan_layout_in(table, medium.capacity_bytes, medium.sector_bytes, used, start)?;
+    let layout = plan_layout_in(table, device.capacity_bytes, device.sector_bytes, used, start)?;
     let (place, partitions) = match layout.layout {
-        PartitionLayout::WholeMedium => {
-            let start_bytes = medium.partition_start_bytes.unwrap_or(0);
-            (PlannedPlacement { start_bytes, size_bytes: medium.capacity_bytes }, Vec::new())
+        PartitionLayout::WholeDevice => {
+            let start_bytes = device.partition_start_bytes.unwrap_or(0);
+            (PlannedPlacement { start_bytes, size_bytes: device.capacity_bytes }, Vec::new())
         }
         PartitionLayout::Partition { start_bytes, size_bytes } => {
             let partition = PlannedPartition {
@@ -96,30 +96,30 @@ pub(super) fn ground(
             (PlannedPlacement { start_bytes, size_bytes }, vec![partition])
         }
     };
-    let warnings = off_grid(medium, used, place).into_iter().collect();
-    if place.size_bytes < filesystem.least_medium.0 {
+    let warnings = off_grid(device, used, place).into_iter().collect();
+    if place.size_bytes < filesystem.min_device_size.0 {
         return Err(PlanError::TooSmall {
             filesystem: filesystem.name.clone(),
-            least_bytes: filesystem.least_medium.0,
+            least_bytes: filesystem.min_device_size.0,
             size_bytes: place.size_bytes,
         });
     }
-    let offers = of_medium(medium, used);
-    let site = site(filesystem, &offers, place, medium.sector_bytes, stripe_width);
+    let offers = device_conditions(device, used);
+    let site = site(filesystem, &offers, place, device.sector_bytes, stripe_width);
     let fitted = numbers::fit(&filesystem.kind, &site);
     Ok(Placement { table, table_reason, partitions, place, fitted, warnings })
 }
 
 fn choose_table(
     filesystem: &FileSystem,
-    medium: &PlannedMedium,
+    device: &PlannedDevice,
     wanted: Option<PartitionTable>,
 ) -> (PartitionTable, String) {
-    let reach = PartitionTable::Mbr.reach_bytes(medium.sector_bytes);
-    let fits_mbr = medium.capacity_bytes <= reach;
+    let reach = PartitionTable::Mbr.reach_bytes(device.sector_bytes);
+    let fits_mbr = device.capacity_bytes <= reach;
     match (wanted, filesystem.kind.as_str()) {
         (Some(PartitionTable::None), _) => {
-            let reason = "asked for; a file system at the start of the medium is aligned to every \
+            let reason = "asked for; a file system at the start of the device is aligned to every \
                           unit";
             (PartitionTable::None, reason.to_owned())
         }
@@ -133,7 +133,7 @@ fn choose_table(
             (PartitionTable::Mbr, reason.to_owned())
         }
         (None, _) if fits_mbr => {
-            let reason = "it is kept at both ends of the medium, so one copy can be lost";
+            let reason = "it is kept at both ends of the device, so one copy can be lost";
             (PartitionTable::Gpt, reason.to_owned())
         }
         (None, _) => {
@@ -145,7 +145,7 @@ fn choose_table(
 /// F2FS divides a device in units of its own, so its partition starts on a multiple of both.
 fn start(
     filesystem: &FileSystem,
-    medium: &PlannedMedium,
+    device: &PlannedDevice,
     used: &Geometry,
     table: PartitionTable,
     start_bytes: Option<u64>,
@@ -154,7 +154,7 @@ fn start(
         (PartitionTable::None, _, _) => LayoutStart::Whole,
         (_, Some(at), _) => LayoutStart::At(Bytes(at)),
         (_, None, Some(unit)) => {
-            let front = table.front_bytes(medium.sector_bytes);
+            let front = table.front_bytes(device.sector_bytes);
             numbers::start_unit_bytes(&filesystem.kind, unit.bytes.0)
                 .filter(|common| *common != unit.bytes.0)
                 .and_then(|common| front.checked_next_multiple_of(common))
@@ -167,24 +167,24 @@ fn start(
 fn reason_of_common_start(used: &Geometry) -> String {
     let unit = used.erase_unit.as_ref().map_or(Bytes(0), |known| known.bytes);
     format!(
-        "it starts on the first common multiple of the erase unit of {unit} and the segment of \
-         2 MiB that F2FS counts in; its size is whole erase units"
+        "it starts on the first common multiple of the erase block of {unit} and the segment of \
+         2 MiB that F2FS counts in; its size is whole erase blocks"
     )
 }
 
-fn off_grid(medium: &PlannedMedium, used: &Geometry, place: PlannedPlacement) -> Option<String> {
+fn off_grid(device: &PlannedDevice, used: &Geometry, place: PlannedPlacement) -> Option<String> {
     let unit = used.erase_unit.as_ref()?.bytes;
     if aligned(place.start_bytes, unit.0) {
         return None;
     }
     let off = place.start_bytes % unit.0;
-    let what = if medium.partition_start_bytes.is_some() {
+    let what = if device.partition_start_bytes.is_some() {
         "the partition starts"
     } else {
         "the start that was asked for lies"
     };
     Some(format!(
-        "{what} {off} bytes behind a border of erase units of {unit}: what the file system aligns \
-         to them is not aligned on the medium"
+        "{what} {off} bytes behind a border of erase blocks of {unit}: what the file system aligns \
+         to them is not aligned on the device"
     ))
 }

@@ -25,11 +25,9 @@ pub struct PublishedRecipe {
     pub erase_unit: Bytes,
     /// The write unit, where there was one.
     pub write_unit: Option<Bytes>,
-    /// The partition table.
     pub table: PartitionTable,
     /// Where the partition starts; 0 without a table.
     pub start: Bytes,
-    /// The file system.
     pub filesystem: String,
     /// Its options, by the names of the catalog.
     pub options: Vec<String>,
@@ -67,7 +65,6 @@ impl PublishedRecipe {
     }
 }
 
-/// All recipes.
 #[derive(Debug, Clone)]
 pub struct PublishedRecipes(Vec<PublishedRecipe>);
 
@@ -126,9 +123,9 @@ mod tests {
         let names: Vec<&str> = recipes.all().iter().map(|recipe| recipe.name.as_str()).collect();
         assert_eq!(names, ["dreamplug", "gentoo", "linutop", "pandora"]);
         assert!(recipes.find("dreamplugs").is_err());
-        let catalogue = crate::FileSystemCatalog::load(None).unwrap();
+        let catalog = crate::FileSystemCatalog::load(None).unwrap();
         for recipe in recipes.all() {
-            let filesystem = catalogue.filesystem(&recipe.filesystem).unwrap();
+            let filesystem = catalog.filesystem(&recipe.filesystem).unwrap();
             for option in recipe.options.iter().filter(|option| *option != "base") {
                 assert!(filesystem.option(option).is_ok(), "{}: {option}", recipe.name);
             }

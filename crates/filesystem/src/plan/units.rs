@@ -1,4 +1,4 @@
-//! The geometry that a plan uses, where what is given and what is declared may disagree.
+//! Chooses the geometry of a plan if the given and the declared one disagree.
 //!
 //! What lies on the grid of a common multiple lies on both grids, so where two sources disagree
 //! the common multiple is safe whichever is right. A register often declares the least that its
@@ -12,7 +12,7 @@ use super::document::PlannedGeometry;
 
 /// A common multiple that is this many times the larger of two units is not taken: the smaller
 /// source is then more likely wrong than right.
-const MOST_TIMES: u64 = 8;
+const MAX_TIMES: u64 = 8;
 
 /// Puts the two together; the texts tell where they disagree.
 pub fn combine(given: &Geometry, declared: &Geometry) -> (PlannedGeometry, Vec<String>) {
@@ -23,7 +23,7 @@ pub fn combine(given: &Geometry, declared: &Geometry) -> (PlannedGeometry, Vec<S
         used
     };
     let used = Geometry {
-        erase_unit: one("erase unit", &given.erase_unit, &declared.erase_unit),
+        erase_unit: one("erase block", &given.erase_unit, &declared.erase_unit),
         write_unit: one("write unit", &given.write_unit, &declared.write_unit),
     };
     let geometry = PlannedGeometry { given: given.clone(), declared: declared.clone(), used };
@@ -44,7 +44,7 @@ fn agree(
     let both = format!("the {what} is {} {}, but {} {}", a.bytes, a.source, b.bytes, b.source);
     let larger = a.bytes.max(b.bytes);
     match lcm(a.bytes.0, b.bytes.0) {
-        Some(common) if common <= larger.0.saturating_mul(MOST_TIMES) => {
+        Some(common) if common <= larger.0.saturating_mul(MAX_TIMES) => {
             let source = if common == b.bytes.0 { b.source.clone() } else { a.source.clone() };
             let how = if common == larger.0 { "the larger" } else { "a common multiple" };
             let known = Sourced::new(Bytes(common), source);

@@ -158,7 +158,7 @@ fn the_least_medium_of_each_takes_its_base() {
             continue;
         }
         let file = tempfile::NamedTempFile::new().unwrap();
-        file.as_file().set_len(filesystem.least_medium.0).unwrap();
+        file.as_file().set_len(filesystem.min_device_size.0).unwrap();
         run(&recipe(&filesystem, &[]).mkfs(file.path()));
         let facts = flashfit_filesystem::facts::read(&SystemRunner::default(), file.path());
         assert_eq!(facts.unwrap().unwrap().kind, filesystem.kind);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{Device, DeviceKind};
-use flashfit_filesystem::plan::{PlanChoices, PlanInputs, PlannedMedium, StripeWidth};
+use flashfit_filesystem::plan::{PlanChoices, PlanInputs, PlannedDevice, StripeWidth};
 use flashfit_filesystem::{FileSystemCatalog, PartitionLayout, PartitionTable};
 use flashfit_geometry::Geometry;
 use flashfit_tune::run::Catalogs;
@@ -42,7 +42,7 @@ pub fn of_run(
     };
     let setup = found.recommended().clone();
     let inputs = PlanInputs {
-        medium: measured(&run.header, medium),
+        device: measured(&run.header, medium),
         given: run.header.facts.geometry.clone(),
         declared: Geometry::default(),
         choices: choices(&run.header, setup),
@@ -51,13 +51,13 @@ pub fn of_run(
 }
 
 /// The device of the run. An image was measured as the loop device over it.
-fn measured(header: &RunHeader, now: &Device) -> PlannedMedium {
-    let mut medium = PlannedMedium::of(&header.facts.device);
+fn measured(header: &RunHeader, now: &Device) -> PlannedDevice {
+    let mut medium = PlannedDevice::of(&header.facts.device);
     let is_named = Path::new(&header.spec.target) == header.facts.device.path;
     if medium.kind == DeviceKind::Loop && !is_named && now.kind == DeviceKind::Image {
         medium.kind = DeviceKind::Image;
         medium.identity = DeviceIdentity::default();
-        medium.sector_bytes = PlannedMedium::of(now).sector_bytes;
+        medium.sector_bytes = PlannedDevice::of(now).sector_bytes;
     }
     medium
 }
@@ -66,7 +66,7 @@ fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices
     let is_partition = header.facts.device.partition_start.is_some();
     let (table, start_bytes) = match header.facts.layout.layout {
         _ if is_partition => (None, None),
-        PartitionLayout::WholeMedium => (Some(PartitionTable::None), None),
+        PartitionLayout::WholeDevice => (Some(PartitionTable::None), None),
         PartitionLayout::Partition { start_bytes, .. } => {
             (Some(PartitionTable::Gpt), Some(start_bytes))
         }

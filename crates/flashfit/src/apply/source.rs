@@ -6,7 +6,7 @@ use std::path::Path;
 use flashfit_device::Device;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_filesystem::plan::{Plan, PlanInputs, PlannedMedium, differences, file};
+use flashfit_filesystem::plan::{Plan, PlanInputs, PlannedDevice, differences, file};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_user_error::{ExitClass, UserError};
 
@@ -40,9 +40,9 @@ impl PlanSource {
             let plan = of_file(path, &catalogue)?;
             (catalogue, plan.inputs(), Some(plan))
         };
-        let now = PlannedMedium::of(medium);
-        same_medium(&inputs.medium, &now)?;
-        let mut inputs = PlanInputs { medium: now, ..inputs };
+        let now = PlannedDevice::of(medium);
+        same_medium(&inputs.device, &now)?;
+        let mut inputs = PlanInputs { device: now, ..inputs };
         let again = Plan::of(&catalogue, &inputs)?;
         if let Some(earlier) = earlier {
             let differs = differences(&earlier, &again);
@@ -91,7 +91,7 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), CommandError> {
 
 /// Whether the device is the one that the plan was made for. Its node may have another name today,
 /// and the kernel may have counted it again.
-fn same_medium(planned: &PlannedMedium, now: &PlannedMedium) -> Result<(), CommandError> {
+fn same_medium(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), CommandError> {
     let known =
         |identity: &DeviceIdentity| DeviceIdentity { disk_sequence: None, ..identity.clone() };
     let (before, after) = (known(&planned.identity), known(&now.identity));

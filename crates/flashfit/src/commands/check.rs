@@ -137,7 +137,7 @@ fn unfinished(
     let found = flashfit_apply::unfinished(system, medium, &crate::state::records())?;
     let told = |left: &flashfit_apply::UnfinishedChange| UnfinishedApply {
         what: left.to_string(),
-        mend: left.again.clone().or_else(|| left.undo.clone()),
+        repair: left.again.clone().or_else(|| left.undo.clone()),
     };
     Ok(found.as_ref().map(told))
 }

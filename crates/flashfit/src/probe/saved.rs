@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_filesystem::plan::PlannedMedium;
+use flashfit_filesystem::plan::PlannedDevice;
 use flashfit_geometry::Geometry;
 use flashfit_probe::{FirstEraseBlock, read_geometry};
 
@@ -11,7 +11,7 @@ use crate::command_error::CommandError;
 /// The geometry in the file that the user names, if any; `notes` gets what there is to say about it.
 pub fn read(
     path: Option<&Path>,
-    medium: &PlannedMedium,
+    medium: &PlannedDevice,
     notes: &mut Vec<String>,
 ) -> Result<Geometry, CommandError> {
     let Some(path) = path else { return Ok(Geometry::default()) };

@@ -162,7 +162,7 @@ pub fn done(
             },
         );
     }
-    let mut lines = vec![format!("{} is as planned: {}.", plan.medium.path.display(), plan.setup)];
+    let mut lines = vec![format!("{} is as planned: {}.", plan.device.path.display(), plan.setup)];
     lines.extend(applied.verified.as_planned.iter().map(|fact| format!("  as planned: {fact}")));
     lines.extend(applied.verified.not_told.iter().map(|fact| format!("  not compared: {fact}")));
     if let Some(installed) = &applied.installed {

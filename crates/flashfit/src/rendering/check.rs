@@ -44,7 +44,7 @@ fn one(text: &mut String, finding: &CheckFinding, width: usize) {
     if !finding.cost.is_empty() {
         fact(text, "costs", &finding.cost, width);
     }
-    if let Some(mend) = &finding.mend {
+    if let Some(mend) = &finding.repair {
         writeln!(text, "  {:<NAME_COLUMNS$} {}", "mend", plain_command(mend))
             .expect("a string takes any text");
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use flashfit_device::Bytes;
 use flashfit_filesystem::PartitionTable;
 use flashfit_filesystem::plan::{
-    Plan, PlanNote, PlannedCommand, PlannedGeometry, PlannedMedium, SeveralPlans, UnplannedReason,
+    Plan, PlanNote, PlannedCommand, PlannedDevice, PlannedGeometry, SeveralPlans, UnplannedReason,
 };
 use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
@@ -85,7 +85,7 @@ fn note(note: &PlanNote) -> String {
 pub fn text(found: &PlanList, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     if let Some(first) = found.plans.first() {
-        page.medium(&found.target, &first.medium, &first.geometry);
+        page.medium(&found.target, &first.device, &first.geometry);
     }
     for plan in &found.plans {
         page.plan(plan);
@@ -133,7 +133,7 @@ impl Page {
         }
     }
 
-    fn medium(&mut self, target: &str, medium: &PlannedMedium, geometry: &PlannedGeometry) {
+    fn medium(&mut self, target: &str, medium: &PlannedDevice, geometry: &PlannedGeometry) {
         let size = Bytes(medium.capacity_bytes);
         let line = format!(
             "{}: {}, {}, {size} ({}), sectors of {} bytes",
@@ -161,7 +161,7 @@ impl Page {
         let table = if plan.table == PartitionTable::None { "no table" } else { plan.table.name() };
         self.fact("table", &format!("{table}: {}", plan.table_reason));
         for partition in &plan.partitions {
-            let sector = plan.medium.sector_bytes;
+            let sector = plan.device.sector_bytes;
             let place = format!(
                 "start {} (sector {}), size {} ({} sectors), type {}: {}",
                 Bytes(partition.start_bytes),

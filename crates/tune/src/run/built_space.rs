@@ -89,7 +89,7 @@ fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Capabilities) -> Opti
         let (kernel, kind) = (offers.kernel.clone(), filesystem.kind.clone());
         return Some(UnusableReason::Kernel { kernel, kind });
     }
-    let least = filesystem.least_medium;
+    let least = filesystem.min_device_size;
     (room < least).then_some(UnusableReason::TooSmall { least, room })
 }
 

@@ -74,7 +74,7 @@ impl TrialTarget {
     pub fn conditions_for(&self, filesystem: &FileSystem, conditions: &Conditions) -> Conditions {
         let start_bytes = match self.layout.layout {
             PartitionLayout::Partition { start_bytes, .. } => start_bytes,
-            PartitionLayout::WholeMedium => {
+            PartitionLayout::WholeDevice => {
                 self.inspected.partition_start().map_or(0, |start| start.0)
             }
         };
@@ -86,7 +86,7 @@ impl TrialTarget {
     pub fn filesystem_size(&self) -> Bytes {
         match &self.layout.layout {
             PartitionLayout::Partition { size_bytes, .. } => Bytes(*size_bytes),
-            PartitionLayout::WholeMedium => self.inspected.capacity(),
+            PartitionLayout::WholeDevice => self.inspected.capacity(),
         }
     }
 

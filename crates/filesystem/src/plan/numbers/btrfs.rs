@@ -9,18 +9,18 @@ use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;
 use super::{PlacementContext, PlacementNumbers};
 
-const LEAST_BYTES: u64 = 4 << 10;
-const LARGEST_BYTES: u64 = 64 << 10;
+const MIN_BYTES: u64 = 4 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 const DEFAULT_BYTES: u64 = 16 << 10;
 
 pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let mut fitted = PlacementNumbers::default();
     let Some(write_unit) = site.write_unit_bytes else {
         let reason = "the write unit is not known; this is the default of mkfs.btrfs";
-        fitted.tell("node_bytes", DEFAULT_BYTES, NumberUnit::Bytes, reason);
+        fitted.add("node_bytes", DEFAULT_BYTES, NumberUnit::Bytes, reason);
         return fitted;
     };
-    let node = power_in(write_unit).clamp(LEAST_BYTES, LARGEST_BYTES);
+    let node = power_in(write_unit).clamp(MIN_BYTES, MAX_BYTES);
     let reason = if node == write_unit {
         format!("the write unit of {}, so that a node is one write", Bytes(node))
     } else {
@@ -31,6 +31,6 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
         )
     };
     fitted.set("node_size_bytes", node);
-    fitted.tell("node_bytes", node, NumberUnit::Bytes, reason);
+    fitted.add("node_bytes", node, NumberUnit::Bytes, reason);
     fitted
 }

@@ -11,22 +11,22 @@ use super::super::document::NumberUnit;
 use super::{PlacementContext, PlacementNumbers};
 
 const BOOT_SECTORS: u64 = 24;
-const LEAST_CLUSTER_BYTES: u64 = 4 << 10;
-const LARGEST_CLUSTER_BYTES: u64 = 32 << 20;
+const MIN_CLUSTER_BYTES: u64 = 4 << 10;
+const MAX_CLUSTER_BYTES: u64 = 32 << 20;
 
 pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     let mut fitted = PlacementNumbers::default();
     let Some(erase_unit) = site.erase_unit_bytes else { return Ok(fitted) };
     let boundary = power_in(erase_unit);
-    let usual = cluster(site).min(boundary.max(LEAST_CLUSTER_BYTES));
+    let usual = cluster(site).min(boundary.max(MIN_CLUSTER_BYTES));
     let on_grid = |(_, start): &(u64, u64)| {
         site.place.start_bytes.checked_add(*start).is_some_and(|at| at % erase_unit == 0)
     };
     let smaller = std::iter::successors(Some(usual), |cluster| Some(cluster / 2))
-        .take_while(|cluster| *cluster >= LEAST_CLUSTER_BYTES.min(usual));
+        .take_while(|cluster| *cluster >= MIN_CLUSTER_BYTES.min(usual));
     let found: Vec<(u64, u64)> = smaller
         .filter_map(|cluster| Some((cluster, data_start(site, cluster, boundary)?)))
-        .filter(|(_, start)| site.place.size_bytes >= start + 64 * LEAST_CLUSTER_BYTES)
+        .filter(|(_, start)| site.place.size_bytes >= start + 64 * MIN_CLUSTER_BYTES)
         .collect();
     let Some(&(cluster, start)) = found.iter().find(|one| on_grid(one)).or(found.first()) else {
         return Err(format!("nothing is left behind a boundary of {}", Bytes(boundary)));
@@ -34,24 +34,24 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     if !on_grid(&(cluster, start)) {
         fitted.warn(format!(
             "mkfs.exfat takes a boundary that is a power of two, and no cluster size puts the \
-             data on an erase unit of {}; it starts on a multiple of {}",
+             data on an erase block of {}; it starts on a multiple of {}",
             Bytes(erase_unit),
             Bytes(boundary)
         ));
     }
     let why = "what mkfs.exfat takes for this size, at least the write unit, or less where that \
-               puts the data on an erase unit";
+               puts the data on an erase block";
     fitted.set("cluster_bytes", cluster);
     fitted.set("boundary_bytes", boundary);
-    fitted.tell("cluster_bytes", cluster, NumberUnit::Bytes, why);
+    fitted.add("cluster_bytes", cluster, NumberUnit::Bytes, why);
     let why = if boundary == erase_unit {
-        format!("the erase unit of {}", Bytes(erase_unit))
+        format!("the erase block of {}", Bytes(erase_unit))
     } else {
-        format!("the largest power of two that divides the erase unit of {}", Bytes(erase_unit))
+        format!("the largest power of two that divides the erase block of {}", Bytes(erase_unit))
     };
-    fitted.tell("boundary_bytes", boundary, NumberUnit::Bytes, why);
+    fitted.add("boundary_bytes", boundary, NumberUnit::Bytes, why);
     let why = "the first boundary behind the allocation table";
-    fitted.tell("data_start_bytes", start, NumberUnit::Bytes, why);
+    fitted.add("data_start_bytes", start, NumberUnit::Bytes, why);
     fitted.lost_bytes = start - table_bytes(site, cluster) - BOOT_SECTORS * site.sector_bytes;
     fitted.lost_reason = "before the table and the data, so that both start on a boundary".into();
     Ok(fitted)
@@ -65,7 +65,7 @@ fn cluster(site: &PlacementContext) -> u64 {
         _ => 128 << 10,
     };
     let write_unit = site.write_unit_bytes.map_or(0, power_in);
-    usual.max(write_unit).max(site.sector_bytes).min(LARGEST_CLUSTER_BYTES)
+    usual.max(write_unit).max(site.sector_bytes).min(MAX_CLUSTER_BYTES)
 }
 
 fn table_bytes(site: &PlacementContext, cluster: u64) -> u64 {

@@ -13,7 +13,7 @@ use super::{PlacementContext, PlacementNumbers, multiple};
 pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let mut fitted = PlacementNumbers::default();
     let block = site.block_bytes;
-    fitted.tell(
+    fitted.add(
         "block_bytes",
         block,
         NumberUnit::Bytes,
@@ -24,7 +24,7 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     // One bitmap block tells of the blocks of a group.
     let Some(width) = whole.filter(|blocks| *blocks <= 8 * block) else {
         fitted.warn(format!(
-            "the erase unit of {} is wider than a block group of {}: the kernel would pass over \
+            "the erase block of {} is wider than a block group of {}: the kernel would pass over \
              such a stripe width, so none is set",
             Bytes(erase_unit),
             Bytes(8 * block * block)
@@ -34,7 +34,7 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let stride = stride(site, width, &mut fitted);
     let (value, reason) = stripe_width(site, erase_unit, width, stride);
     fitted.set("stripe_width_blocks", value);
-    fitted.tell("stripe_width_blocks", value, NumberUnit::Blocks, reason);
+    fitted.add("stripe_width_blocks", value, NumberUnit::Blocks, reason);
     fitted
 }
 
@@ -64,10 +64,10 @@ fn stride(site: &PlacementContext, width: u64, fitted: &mut PlacementNumbers) ->
         (stride, reason)
     } else {
         let common = gcd(width, stride);
-        (common, format!("{reason}, which the erase unit is no multiple of: what divides both"))
+        (common, format!("{reason}, which the erase block is not a multiple of: what divides both"))
     };
     fitted.set("stride_blocks", stride);
-    fitted.tell("stride_blocks", stride, NumberUnit::Blocks, reason);
+    fitted.add("stride_blocks", stride, NumberUnit::Blocks, reason);
     stride
 }
 
@@ -90,8 +90,8 @@ fn stripe_width(
         ),
         _ if width * block == erase_unit => (
             width,
-            format!("the erase unit of {} / a block of {}", Bytes(erase_unit), Bytes(block)),
+            format!("the erase block of {} / a block of {}", Bytes(erase_unit), Bytes(block)),
         ),
-        _ => (width, format!("{} in blocks", multiple("erase unit", width * block, erase_unit))),
+        _ => (width, format!("{} in blocks", multiple("erase block", width * block, erase_unit))),
     }
 }

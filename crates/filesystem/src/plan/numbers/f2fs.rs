@@ -18,14 +18,14 @@ pub(super) const SEGMENT_BYTES: u64 = 2 << 20;
 const SEGMENT_BLOCKS: u64 = 512;
 const BLOCK_BYTES: u64 = 4096;
 /// A section may cost this part of the space at most, beside what the least section costs.
-const MOST_COST_PERCENT: u64 = 10;
+const MAX_COST_PERCENT: u64 = 10;
 /// No erase block is as large as this many segments.
-const MOST_SECTION_SEGMENTS: u64 = 4096;
+const MAX_SECTION_SEGMENTS: u64 = 4096;
 const CHECKPOINT_SEGMENTS: u64 = 2;
 const SIT_ENTRIES: u64 = 55;
 const NAT_ENTRIES: u64 = 455;
 /// The checkpoint has room for the bitmaps of this many segments of SIT and NAT.
-const MOST_BITMAP_SEGMENTS: u64 = 60;
+const MAX_BITMAP_SEGMENTS: u64 = 60;
 const LOGS: u64 = 6;
 
 /// What mkfs.f2fs makes of a volume, in segments.
@@ -45,21 +45,21 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let least = usable(1);
     let cost = |section: u64| least.saturating_sub(usable(section));
     let wanted = lcm(erase_unit, SEGMENT_BYTES).map_or(1, |bytes| bytes / SEGMENT_BYTES);
-    let affordable = |section: &u64| cost(*section) * 100 <= least * MOST_COST_PERCENT;
-    let section = (1..=wanted.min(MOST_SECTION_SEGMENTS))
+    let affordable = |section: &u64| cost(*section) * 100 <= least * MAX_COST_PERCENT;
+    let section = (1..=wanted.min(MAX_SECTION_SEGMENTS))
         .rev()
         .filter(|section| wanted % section == 0)
         .find(affordable)
         .unwrap_or(1);
     let bytes = section * SEGMENT_BYTES;
     fitted.set("section_segments", section);
-    fitted.tell("section_bytes", bytes, NumberUnit::Bytes, why(erase_unit, section, wanted));
+    fitted.add("section_bytes", bytes, NumberUnit::Bytes, why(erase_unit, section, wanted));
     let reason = "a zone of one section: the logs need not lie apart where nothing is known of \
-                  the units that the medium keeps open";
-    fitted.tell("zone_sections", 1, NumberUnit::Sections, reason);
+                  the units that the device keeps open";
+    fitted.add("zone_sections", 1, NumberUnit::Sections, reason);
     if section != wanted {
         fitted.warn(format!(
-            "a section of {} would fit the erase unit and cost {} more: {} is used",
+            "a section of {} would fit the erase block and cost {} more: {} is used",
             Bytes(wanted * SEGMENT_BYTES),
             Bytes(cost(wanted) * SEGMENT_BYTES),
             Bytes(bytes)
@@ -70,7 +70,7 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     if let Some(volume) = volume(size, section).filter(|_| site.place.start_bytes % bytes == 0) {
         let start = volume.main_start * SEGMENT_BYTES;
         let reason = format!("behind the tables of F2FS, {}", multiple("section", start, bytes));
-        fitted.tell("main_start_bytes", start, NumberUnit::Bytes, reason);
+        fitted.add("main_start_bytes", start, NumberUnit::Bytes, reason);
     }
     fitted.lost_bytes = cost(section) * SEGMENT_BYTES;
     fitted.lost_reason = "kept for cleaning, more than with the least section".to_owned();
@@ -80,11 +80,11 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
 fn why(erase_unit: u64, section: u64, wanted: u64) -> String {
     let bytes = section * SEGMENT_BYTES;
     if section < wanted {
-        format!("the largest part of the erase unit of {} that is not too dear", Bytes(erase_unit))
+        format!("the largest part of the erase block of {} that is not too dear", Bytes(erase_unit))
     } else if bytes == erase_unit {
-        format!("a section is one erase unit of {}, written and cleaned as a whole", Bytes(bytes))
+        format!("a section is one erase block of {}, written and cleaned as a whole", Bytes(bytes))
     } else {
-        format!("{}, in segments of 2 MiB", multiple("erase unit", bytes, erase_unit))
+        format!("{}, in segments of 2 MiB", multiple("erase block", bytes, erase_unit))
     }
 }
 
@@ -98,7 +98,7 @@ fn volume(size_bytes: u64, section: u64) -> Option<Volume> {
     let half_sit = in_segments(segments.div_ceil(SIT_ENTRIES));
     let sit = 2 * half_sit;
     let rest = segments.checked_sub(CHECKPOINT_SEGMENTS + sit)? * SEGMENT_BLOCKS;
-    let most_nat = MOST_BITMAP_SEGMENTS.saturating_sub(half_sit).max(1);
+    let most_nat = MAX_BITMAP_SEGMENTS.saturating_sub(half_sit).max(1);
     let nat = 2 * in_segments(rest.div_ceil(NAT_ENTRIES)).min(most_nat);
     let rest = segments.checked_sub(CHECKPOINT_SEGMENTS + sit + nat)?;
     let ssa = in_segments(rest + 1);

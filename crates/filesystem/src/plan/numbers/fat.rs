@@ -17,11 +17,11 @@ use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;
 use super::{PlacementContext, PlacementNumbers};
 
-const LEAST_RESERVED: u64 = 32;
-const MOST_RESERVED: u64 = u16::MAX as u64;
-const LEAST_CLUSTERS: u64 = 65_525;
-const MOST_CLUSTERS: u64 = 0x0FFF_FFF4;
-const MOST_CLUSTER_BYTES: u64 = 32 << 10;
+const MIN_RESERVED: u64 = 32;
+const MAX_RESERVED: u64 = u16::MAX as u64;
+const MIN_CLUSTERS: u64 = 65_525;
+const MAX_CLUSTERS: u64 = 0x0FFF_FFF4;
+const MAX_CLUSTER_BYTES: u64 = 32 << 10;
 const TABLES: u64 = 2;
 /// The border on which vendors start the data, and their cluster.
 const VENDOR_BORDER_BYTES: u64 = 4 << 20;
@@ -55,7 +55,7 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     }
     let Some(erase_unit) = site.erase_unit_bytes else { return Ok(fitted) };
     let unit = erase_unit / sector;
-    let clusters = std::iter::successors(Some(MOST_CLUSTER_BYTES / sector), |n| Some(n / 2))
+    let clusters = std::iter::successors(Some(MAX_CLUSTER_BYTES / sector), |n| Some(n / 2))
         .take_while(|cluster| *cluster > 0)
         .filter(|cluster| *cluster <= power_in(unit));
     let mut any = false;
@@ -70,61 +70,66 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     let Some(found) = found else {
         return Err(why_none(site, erase_unit, any));
     };
-    tell(&mut fitted, site, erase_unit, found);
+    add_numbers(&mut fitted, site, erase_unit, found);
     Ok(fitted)
 }
 
 fn why_none(site: &PlacementContext, erase_unit: u64, any: bool) -> String {
     if any {
         format!(
-            "FAT32 has at most {MOST_RESERVED} reserved sectors, which do not bring the data on \
-             an erase unit of {}",
+            "FAT32 has at most {MAX_RESERVED} reserved sectors, which do not bring the data on \
+             an erase block of {}",
             Bytes(erase_unit)
         )
     } else {
         format!(
-            "{} are too few for the {LEAST_CLUSTERS} clusters of FAT32, or too many",
+            "{} are too few for the {MIN_CLUSTERS} clusters of FAT32, or too many",
             Bytes(site.place.size_bytes)
         )
     }
 }
 
-fn tell(fitted: &mut PlacementNumbers, site: &PlacementContext, erase_unit: u64, found: Found) {
+fn add_numbers(
+    fitted: &mut PlacementNumbers,
+    site: &PlacementContext,
+    erase_unit: u64,
+    found: Found,
+) {
     let sector = site.sector_bytes;
     let cluster_bytes = found.cluster * sector;
-    let why = if cluster_bytes == MOST_CLUSTER_BYTES {
+    let why = if cluster_bytes == MAX_CLUSTER_BYTES {
         "the largest that FAT allows, which the SD Association has on cards of more than 2 GB"
             .to_owned()
     } else {
         format!(
-            "the largest that leaves the {LEAST_CLUSTERS} clusters of FAT32 and divides the \
-             erase unit"
+            "the largest that leaves the {MIN_CLUSTERS} clusters of FAT32 and divides the \
+             erase block"
         )
     };
     fitted.set("cluster_bytes", cluster_bytes);
     fitted.set("cluster_sectors", found.cluster);
     fitted.set("reserved_sectors", found.reserved);
-    fitted.tell("cluster_bytes", cluster_bytes, NumberUnit::Bytes, why);
-    fitted.tell(
+    fitted.add("cluster_bytes", cluster_bytes, NumberUnit::Bytes, why);
+    fitted.add(
         "reserved_sectors",
         found.reserved,
         NumberUnit::Sectors,
-        format!("what is missing to an erase unit beside two tables of {} sectors", found.table),
+        format!("what is missing to an erase block beside two tables of {} sectors", found.table),
     );
-    fitted.tell(
+    fitted.add(
         "data_start_bytes",
         found.data_start() * sector,
         NumberUnit::Bytes,
-        format!("on an erase unit of {} of the medium", Bytes(erase_unit)),
+        format!("on an erase block of {} of the device", Bytes(erase_unit)),
     );
-    fitted.lost_bytes = (found.reserved - LEAST_RESERVED) * sector;
+    fitted.lost_bytes = (found.reserved - MIN_RESERVED) * sector;
     fitted.lost_reason =
-        "reserved before the tables, so that the data start on an erase unit".into();
+        "reserved before the tables, so that the data start on an erase block".into();
 }
 
 /// Whether FAT32 has a number of clusters that it can count, whatever is reserved.
 fn has_clusters(sectors: u64, cluster: u64) -> bool {
-    (LEAST_CLUSTERS..=MOST_CLUSTERS).contains(&(sectors / cluster))
+    (MIN_CLUSTERS..=MAX_CLUSTERS).contains(&(sectors / cluster))
 }
 
 /// The length of a table as mkfs.fat computes it.
@@ -137,17 +142,17 @@ fn table_length(sectors: u64, cluster: u64, reserved: u64, sector: u64) -> Optio
 fn solve(site: &PlacementContext, unit: u64, cluster: u64) -> Option<Found> {
     let sector = site.sector_bytes;
     let (start, sectors) = (site.place.start_bytes / sector, site.place.size_bytes / sector);
-    let mut reserved = LEAST_RESERVED;
+    let mut reserved = MIN_RESERVED;
     for _ in 0..ROUNDS {
         let table = table_length(sectors, cluster, reserved, sector)?;
         let off = (start + reserved + TABLES * table) % unit;
         if off == 0 {
             let data = sectors.checked_sub(reserved + TABLES * table)?;
             let found = Found { cluster, reserved, table };
-            return (data / cluster >= LEAST_CLUSTERS).then_some(found);
+            return (data / cluster >= MIN_CLUSTERS).then_some(found);
         }
         reserved += unit - off;
-        if reserved > MOST_RESERVED {
+        if reserved > MAX_RESERVED {
             return None;
         }
     }

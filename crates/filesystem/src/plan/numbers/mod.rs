@@ -21,7 +21,6 @@ use super::document::{NumberUnit, PlanNumber, PlannedPlacement, StripeWidth};
 /// Where a file system goes, and what is known of the device there.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacementContext {
-    /// Where it lies.
     pub place: PlannedPlacement,
     /// The device's sector, in bytes.
     pub sector_bytes: u64,
@@ -55,7 +54,7 @@ impl PlacementNumbers {
         self.planned.insert(argument.to_owned(), value);
     }
 
-    fn tell(&mut self, name: &str, value: u64, unit: NumberUnit, reason: impl Into<String>) {
+    fn add(&mut self, name: &str, value: u64, unit: NumberUnit, reason: impl Into<String>) {
         self.numbers.push(PlanNumber { name: name.to_owned(), value, unit, reason: reason.into() });
     }
 

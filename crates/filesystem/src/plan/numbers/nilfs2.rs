@@ -8,33 +8,33 @@ use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;
 use super::{PlacementContext, PlacementNumbers, multiple};
 
-const LEAST_BLOCKS: u64 = 16;
+const MIN_BLOCKS: u64 = 16;
 /// With fewer segments on the device the cleaner has no room to work.
-const LEAST_SEGMENTS: u64 = 32;
+const MIN_SEGMENTS: u64 = 32;
 
 pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let mut fitted = PlacementNumbers::default();
     let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
-    let least = LEAST_BLOCKS * site.block_bytes;
+    let least = MIN_BLOCKS * site.block_bytes;
     let mut segment = power_in(erase_unit).max(least);
-    while segment > least && site.place.size_bytes / segment < LEAST_SEGMENTS {
+    while segment > least && site.place.size_bytes / segment < MIN_SEGMENTS {
         segment /= 2;
     }
     let reason = if segment == erase_unit {
-        format!("a segment is one erase unit of {}", Bytes(segment))
+        format!("a segment is one erase block of {}", Bytes(segment))
     } else if segment > erase_unit {
         format!(
             "{}, the least segment that mkfs.nilfs2 takes",
-            multiple("erase unit", segment, erase_unit)
+            multiple("erase block", segment, erase_unit)
         )
     } else {
         format!(
-            "the largest power of two that divides the erase unit of {} and leaves at least \
-             {LEAST_SEGMENTS} segments",
+            "the largest power of two that divides the erase block of {} and leaves at least \
+             {MIN_SEGMENTS} segments",
             Bytes(erase_unit)
         )
     };
     fitted.set("segment_blocks", segment / site.block_bytes);
-    fitted.tell("segment_bytes", segment, NumberUnit::Bytes, reason);
+    fitted.add("segment_bytes", segment, NumberUnit::Bytes, reason);
     fitted
 }

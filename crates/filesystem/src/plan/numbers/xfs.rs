@@ -9,8 +9,8 @@ use super::super::arithmetic::lcm;
 use super::super::document::NumberUnit;
 use super::{PlacementContext, PlacementNumbers, multiple};
 
-const LEAST_GROUPS: u64 = 4;
-const LEAST_STRIPES: u64 = 4;
+const MIN_GROUPS: u64 = 4;
+const MIN_STRIPES: u64 = 4;
 
 pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let mut fitted = PlacementNumbers::default();
@@ -26,14 +26,14 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
         ),
         None => (
             lcm(erase_unit, site.block_bytes),
-            "the write unit is not known, so the stripe unit is the erase unit".to_owned(),
+            "the write unit is not known, so the stripe unit is the erase block".to_owned(),
         ),
     };
     let both = sunit.and_then(|sunit| Some((sunit, lcm(sunit, erase_unit)?)));
-    let room = site.place.size_bytes / LEAST_GROUPS / LEAST_STRIPES;
+    let room = site.place.size_bytes / MIN_GROUPS / MIN_STRIPES;
     let Some((sunit, swidth)) = both.filter(|(_, swidth)| *swidth <= room) else {
         fitted.warn(format!(
-            "with an erase unit of {} there are no {LEAST_STRIPES} stripes in an allocation group, \
+            "with an erase block of {} there are no {MIN_STRIPES} stripes in an allocation group, \
              so no stripe is set",
             Bytes(erase_unit)
         ));
@@ -41,8 +41,8 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     };
     fitted.set("sunit_bytes", sunit);
     fitted.set("swidth_units", swidth / sunit);
-    fitted.tell("sunit_bytes", sunit, NumberUnit::Bytes, why);
-    let why = format!("{}, in whole stripe units", multiple("erase unit", swidth, erase_unit));
-    fitted.tell("swidth_bytes", swidth, NumberUnit::Bytes, why);
+    fitted.add("sunit_bytes", sunit, NumberUnit::Bytes, why);
+    let why = format!("{}, in whole stripe units", multiple("erase block", swidth, erase_unit));
+    fitted.add("swidth_bytes", swidth, NumberUnit::Bytes, why);
     fitted
 }

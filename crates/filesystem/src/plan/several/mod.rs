@@ -31,19 +31,19 @@ const USUAL_SCHEDULER: &str = "mq-deadline";
 /// # Errors
 /// If a named file system has no plan, or the choices do not fit the device.
 pub fn plan_several(
-    catalogue: &FileSystemCatalog,
+    catalog: &FileSystemCatalog,
     recipes: &PublishedRecipes,
     device: &PlanningDevice,
     request: &SeveralPlansRequest<'_>,
 ) -> Result<SeveralPlans, SeveralPlansError> {
-    check_erase_unit(request.erase_unit, device.medium.sector_bytes)?;
+    check_erase_unit(request.erase_unit, device.planned.sector_bytes)?;
     let recipe = request.recipe;
     let mut notes = Vec::new();
     let given = given(request, device, &mut notes);
     let choices = choices(request, device, &mut notes)?;
     let of_recipe = recipe.map(|recipe| std::slice::from_ref(&recipe.filesystem));
     let names = request.filesystems.or(of_recipe);
-    let chosen = chosen(catalogue, names)?;
+    let chosen = chosen(catalog, names)?;
     let host = host(request, &chosen)?;
     let (mut plans, mut unplanned) = (Vec::new(), Vec::new());
     for filesystem in &chosen {
@@ -54,7 +54,7 @@ pub fn plan_several(
                 continue;
             }
         }
-        match plan_one(catalogue, filesystem, host.as_deref(), device, &given, &choices) {
+        match plan_one(catalog, filesystem, host.as_deref(), device, &given, &choices) {
             Ok(plan) => plans.push(plan),
             Err(error) if names.is_some() => return Err(error.into()),
             Err(error) => {
@@ -134,7 +134,7 @@ fn placement(
         Some(LayoutStart::Whole) => (Some(PartitionTable::None), None),
         Some(LayoutStart::At(at)) => (table, Some(at.0)),
         Some(LayoutStart::Auto) => (table, None),
-        None if table.is_some() || device.medium.partition_start_bytes.is_some() => (table, None),
+        None if table.is_some() || device.planned.partition_start_bytes.is_some() => (table, None),
         None => request.recipe.map_or((None, None), |recipe| {
             let start = (recipe.table != PartitionTable::None).then_some(recipe.start.0);
             (Some(recipe.table), start)
@@ -165,12 +165,12 @@ fn permitted(
 }
 
 fn chosen<'a>(
-    catalogue: &'a FileSystemCatalog,
+    catalog: &'a FileSystemCatalog,
     names: Option<&[String]>,
 ) -> Result<Vec<&'a FileSystem>, SeveralPlansError> {
     match names {
-        None => Ok(catalogue.filesystems().iter().collect()),
-        Some(names) => names.iter().map(|name| Ok(catalogue.filesystem(name)?)).collect(),
+        None => Ok(catalog.filesystems().iter().collect()),
+        Some(names) => names.iter().map(|name| Ok(catalog.filesystem(name)?)).collect(),
     }
 }
 
@@ -207,21 +207,21 @@ fn unrequested(filesystem: &FileSystem, allow: Durability) -> Option<UnplannedRe
 }
 
 fn plan_one(
-    catalogue: &FileSystemCatalog,
+    catalog: &FileSystemCatalog,
     filesystem: &FileSystem,
     host: Option<&str>,
     device: &PlanningDevice,
     given: &Geometry,
     choices: &PlanRequest,
 ) -> Result<Plan, PlanError> {
-    let medium = device.medium.clone();
+    let planned = device.planned.clone();
     let (given, declared) = (given.clone(), device.declared.clone());
     let inputs = if filesystem.layered.is_some() {
-        choose_layered(catalogue, filesystem, host, medium, [given, declared], choices)?
+        choose_layered(catalog, filesystem, host, planned, [given, declared], choices)?
     } else {
-        choose(filesystem, medium, given, declared, choices)?
+        choose(filesystem, planned, given, declared, choices)?
     };
-    Plan::of(catalogue, &inputs)
+    Plan::of(catalog, &inputs)
 }
 
 /// A recipe that was made for a device built like this one.

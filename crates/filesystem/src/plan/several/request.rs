@@ -9,7 +9,7 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use crate::durability::Durability;
 use crate::layout::{LayoutStart, PartitionTable};
-use crate::plan::{Plan, PlanError, PlannedMedium, PublishedRecipe};
+use crate::plan::{Plan, PlanError, PlannedDevice, PublishedRecipe};
 
 /// The user's choices for several plans; what is `None` is left to the recipe or the planner.
 #[derive(Debug, Clone)]
@@ -22,7 +22,6 @@ pub struct SeveralPlansRequest<'a> {
     pub host: Option<&'a str>,
     /// Name of the I/O scheduler, current or former.
     pub scheduler: Option<&'a str>,
-    /// Consistent with `start`.
     pub table: Option<PartitionTable>,
     /// Where the file system starts.
     pub start: Option<LayoutStart>,
@@ -43,8 +42,7 @@ pub struct SeveralPlansRequest<'a> {
 /// A device as plans need it.
 #[derive(Debug, Clone)]
 pub struct PlanningDevice {
-    /// The device.
-    pub medium: PlannedMedium,
+    pub planned: PlannedDevice,
     /// What it declares, or its model states.
     pub declared: Geometry,
     /// The scheduler in use, if the device is attached.
@@ -90,7 +88,6 @@ pub enum PlanNote {
     },
     /// An option of the recipe is less safe than is allowed.
     RecipeOption {
-        /// The option.
         option: String,
         /// What a power cut may do with it.
         durability: Durability,
@@ -99,7 +96,6 @@ pub enum PlanNote {
     },
     /// A recipe was made for such a device.
     RecipeFits {
-        /// The recipe.
         name: String,
         /// Whether the plan uses it.
         is_used: bool,
@@ -115,19 +111,15 @@ pub enum SeveralPlansError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The erase block is not made of sectors.
-    #[error("an erase unit of {} bytes is not made of sectors of {sector_bytes}", erase_unit.0)]
+    #[error("an erase block of {} bytes is not made of sectors of {sector_bytes}", erase_unit.0)]
     EraseUnit {
-        /// As given.
         erase_unit: Bytes,
         /// The device's logical sector.
         sector_bytes: u64,
     },
     /// A host was named, but no file system is an image.
     #[error("{host}: none of the file systems is an image that would lie on it")]
-    HostWithoutImage {
-        /// The host.
-        host: String,
-    },
+    HostWithoutImage { host: String },
 }
 
 impl From<CatalogEntryError> for SeveralPlansError {

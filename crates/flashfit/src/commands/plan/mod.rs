@@ -31,7 +31,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     args.check_mount_point()?;
     let (table, start) = args.placement()?;
     let device = PlanningDevice {
-        medium: target.planned(),
+        planned: target.planned(),
         declared: target.declared_geometry(),
         scheduler: target.scheduler().map(str::to_owned),
     };
@@ -45,7 +45,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         start,
         erase_unit: args.erase_unit,
         write_unit: args.write_unit,
-        probed: probed::read(args.geometry.as_deref(), &device.medium, &mut notes)?,
+        probed: probed::read(args.geometry.as_deref(), &device.planned, &mut notes)?,
         mount_point: args.mount_point.clone(),
         recipe,
         allow: args.allow,

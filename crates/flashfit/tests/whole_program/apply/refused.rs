@@ -72,7 +72,7 @@ fn a_plan_for_something_else_is_refused() {
             assert!(ended.stderr.contains(said), "{from}: {}", ended.stderr);
         }
         place.file("plan.json", "{");
-        apply(&place, &[]).said(2, &["plan.json: it is no plan"]);
+        apply(&place, &[]).said(2, &["plan.json: it is not a plan"]);
     });
     place.file("plan.json", &whole);
     place.image("image", 48);

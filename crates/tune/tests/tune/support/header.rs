@@ -72,7 +72,7 @@ pub fn facts() -> TestBedFacts {
         card: None,
         geometry: Geometry::default(),
         layout: LayoutPlan {
-            layout: PartitionLayout::WholeMedium,
+            layout: PartitionLayout::WholeDevice,
             unit: Bytes::mib(1),
             reason: "it is a test".into(),
         },

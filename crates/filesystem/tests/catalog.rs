@@ -165,9 +165,15 @@ fn what_cannot_be_combined_or_used_is_refused_with_the_reason() {
     refused(&btrfs, &["nodesize-64k", "geometry"], &dreamplug());
     refused(&btrfs, &["ssd", "ssd_spread"], &dreamplug());
     let unknown = Conditions::default();
-    assert!(refused(&ext4, &["geometry"], &unknown).contains("erase unit is not known"));
-    assert!(refused(&btrfs, &["geometry"], &unknown).contains("write unit is not known"));
-    assert!(refused(&ext4, &["discard"], &unknown).contains("no discards"));
+    assert!(
+        refused(&ext4, &["geometry"], &unknown)
+            .contains("the erase block of the device is unknown")
+    );
+    assert!(
+        refused(&btrfs, &["geometry"], &unknown)
+            .contains("the write unit of the device is unknown")
+    );
+    assert!(refused(&ext4, &["discard"], &unknown).contains("does not support discard"));
     assert!(refused(&ext4, &["nobarrier"], &unknown).contains("no volatile cache"));
     let odd = conditions(Bytes(1_000_000), Bytes::kib(4));
     assert!(refused(&ext4, &["geometry"], &odd).contains("no multiple"));
@@ -221,11 +227,11 @@ fn a_setup_is_as_durable_as_its_worst_option() {
 
 #[test]
 fn names_are_looked_up_with_the_nearest_one() {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
-    let error = catalogue.filesystem("etx4").unwrap_err();
+    let catalog = FileSystemCatalog::load(None).unwrap();
+    let error = catalog.filesystem("etx4").unwrap_err();
     let CatalogEntryError::Unknown { nearest, .. } = &error else { panic!("{error}") };
     assert_eq!(nearest.as_deref(), Some("ext4"));
-    let ext4 = catalogue.filesystem("ext4").unwrap();
+    let ext4 = catalog.filesystem("ext4").unwrap();
     assert!(ext4.is_listed_in("nodev\tsysfs\n\text4\n"));
     assert!(!ext4.is_listed_in("nodev\tsysfs\n\text3\n"));
 }
@@ -269,10 +275,10 @@ fn load(text: &str) -> Result<FileSystemCatalog, FileSystemCatalogError> {
 
 #[test]
 fn the_users_file_system_needs_no_code() {
-    let catalogue = load(TINY).unwrap();
-    let names: Vec<&str> = catalogue.filesystems().iter().map(|fs| fs.name.as_str()).collect();
+    let catalog = load(TINY).unwrap();
+    let names: Vec<&str> = catalog.filesystems().iter().map(|fs| fs.name.as_str()).collect();
     assert!(names.is_sorted() && names.contains(&"tiny") && names.contains(&"ext4"), "{names:?}");
-    let tiny = catalogue.filesystem("tiny").unwrap();
+    let tiny = catalog.filesystem("tiny").unwrap();
     let recipe = recipe(tiny, &["b", "a"], &Conditions::default());
     let node = Path::new("/dev/x");
     assert_eq!(recipe.mkfs(node).command_line(), "mkfs.minix -M -n 2 /dev/x");

@@ -70,7 +70,7 @@ fn a_mistake_is_told_with_its_file_and_line() {
         ("program = \"mkfs.minix\"\n", "program = \"mkfs.minix\"\nforce = true\n", 8, "`force`"),
         ("name = \"b\"", "name = \"a\"", 23, "defined twice"),
         ("name = \"b\"", "name = \"base\"", 23, "without options"),
-        ("name = \"b\"", "name = \"b c\"", 23, "is no name"),
+        ("name = \"b\"", "name = \"b c\"", 23, "is not a valid name"),
         (
             "durability = \"safe\"\nsource = \"me\"\n[[",
             "durability = \"save\"\nsource = \"me\"\n[[",
@@ -152,12 +152,12 @@ fn what_is_said_of_an_option_is_checked() {
         (25, "since = { kernel = \"new\" }", "`new` is no version"),
         (25, "since = { kernels = \"5.10\" }", "unknown field `kernels`"),
         (25, "try = \"no\"", "expected a boolean"),
-        (25, "sysctl = { \"vm/../../etc\" = \"1\" }", "is no sysctl"),
-        (25, "sysctl = { \"vm..dirty\" = \"1\" }", "is no sysctl"),
-        (25, "sysctl = { \"kernel.panic\" = \"1\" }", "is no sysctl"),
-        (25, "sysfs = { \"../../etc/passwd\" = \"1\" }", "is no attribute of a queue"),
-        (25, "sysfs = { \"queue/../device/delete\" = \"1\" }", "is no attribute of a queue"),
-        (25, "timer = \"fstrim.timer; reboot\"", "is no name of a timer"),
+        (25, "sysctl = { \"vm/../../etc\" = \"1\" }", "is not a sysctl"),
+        (25, "sysctl = { \"vm..dirty\" = \"1\" }", "is not a sysctl"),
+        (25, "sysctl = { \"kernel.panic\" = \"1\" }", "is not a sysctl"),
+        (25, "sysfs = { \"../../etc/passwd\" = \"1\" }", "is not an attribute of a queue"),
+        (25, "sysfs = { \"queue/../device/delete\" = \"1\" }", "is not an attribute of a queue"),
+        (25, "timer = \"fstrim.timer; reboot\"", "is not a valid name of a timer"),
         (25, "mount = [\"size={cluster_sectors}\"]", "needs plan, which `needs` lacks"),
     ] {
         let error = load(&TINY.replacen(b, text, 1)).unwrap_err();
@@ -196,9 +196,9 @@ fn a_circle_of_implications_is_refused_wherever_it_is_entered() {
 
 #[test]
 fn a_setup_has_all_that_its_options_imply() {
-    let catalogue =
+    let catalog =
         load(&with_more(["implies = [\"e\"]", "", "implies = [\"b\"]\nneeds = [\"discard\"]"]));
-    let tiny = catalogue.unwrap().filesystem("tiny").unwrap().clone();
+    let tiny = catalog.unwrap().filesystem("tiny").unwrap().clone();
     let conditions = Conditions { discard: true, ..Conditions::default() };
     let setup = Setup::new(&tiny, ["c"], none(), &conditions).unwrap();
     assert_eq!(setup.options, ["b", "c", "e"]);
@@ -206,7 +206,7 @@ fn a_setup_has_all_that_its_options_imply() {
     assert_eq!(recipe.mkfs(Path::new("/dev/x")).command_line(), "mkfs.minix -M -n 2 /dev/x");
     assert_eq!(recipe.mount_options(), ["c", "e"]);
     let why = tiny.why_not(tiny.option("c").unwrap(), &Conditions::default()).unwrap();
-    assert_eq!(why, "it implies `e`, and the medium takes no discards");
+    assert_eq!(why, "it implies `e`, and the device does not support discard");
     let mut torn = setup;
     torn.options.retain(|name| name != "b");
     let error = Recipe::new(&tiny, &torn, &conditions).unwrap_err();
@@ -218,14 +218,14 @@ fn a_setup_has_all_that_its_options_imply() {
 fn an_option_of_the_machine_is_one_of_every_file_system() {
     let knob = "[[option]]\nname = \"swappy\"\ntitle = \"T\"\nsysctl = { \"vm.swappiness\" = \"1\" }\n\
                 durability = \"safe\"\nsource = \"me\"\n";
-    let catalogue = load_file("knobs/mine.toml", knob).unwrap();
-    for filesystem in catalogue.filesystems() {
+    let catalog = load_file("knobs/mine.toml", knob).unwrap();
+    for filesystem in catalog.filesystems() {
         let found = filesystem.option("swappy").unwrap();
         assert!(matches!(found.origin, Origin::File(_)));
         let built_in = filesystem.option("dirty-16m").unwrap();
         assert!(matches!(built_in.origin, Origin::BuiltIn(_)) && !built_in.tried);
     }
-    let ext4 = catalogue.filesystem("ext4").unwrap();
+    let ext4 = catalog.filesystem("ext4").unwrap();
     let conditions = Conditions::default();
     let options = ["swappy", "dirty-16m", "readahead-1m"];
     let setup = Setup::new(ext4, options, none(), &conditions).unwrap();
@@ -248,9 +248,9 @@ fn an_option_of_the_machine_is_one_of_every_file_system() {
 
 #[test]
 fn a_file_system_without_a_journal_is_no_safer_than_it_is() {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
+    let catalog = FileSystemCatalog::load(None).unwrap();
     for name in ["ext2", "fat32", "exfat"] {
-        let filesystem = catalogue.filesystem(name).unwrap();
+        let filesystem = catalog.filesystem(name).unwrap();
         let verdict = Setup::base(filesystem, none()).durability(filesystem).unwrap();
         assert_eq!(verdict.durability, Durability::MayCorrupt, "{name}");
         assert_eq!(verdict.risks[0].option, "base");
@@ -265,13 +265,12 @@ fn a_file_system_without_a_journal_is_no_safer_than_it_is() {
 
 #[test]
 fn the_built_in_catalogue_says_what_it_must() {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
-    let names: Vec<&str> =
-        catalogue.filesystems().iter().map(|found| found.name.as_str()).collect();
+    let catalog = FileSystemCatalog::load(None).unwrap();
+    let names: Vec<&str> = catalog.filesystems().iter().map(|found| found.name.as_str()).collect();
     let all =
         ["btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "fat32", "nilfs2", "squashfs", "xfs"];
     assert_eq!(names, all);
-    for filesystem in catalogue.filesystems() {
+    for filesystem in catalog.filesystems() {
         for option in &filesystem.options {
             let place = format!("{} {}", filesystem.name, option.name);
             assert!(!option.source.trim().is_empty() && !option.title.is_empty(), "{place}");
@@ -282,7 +281,7 @@ fn the_built_in_catalogue_says_what_it_must() {
         }
     }
     let durability = |filesystem: &str, option: &str| {
-        catalogue.filesystem(filesystem).unwrap().option(option).unwrap().durability
+        catalog.filesystem(filesystem).unwrap().option(option).unwrap().durability
     };
     for (filesystem, option, expected) in [
         ("ext4", "commit-600", Durability::LosesRecent),
@@ -298,6 +297,6 @@ fn the_built_in_catalogue_says_what_it_must() {
     ] {
         assert_eq!(durability(filesystem, option), expected, "{filesystem} {option}");
     }
-    let geometry = catalogue.filesystem("ext4").unwrap().option("geometry").unwrap();
+    let geometry = catalog.filesystem("ext4").unwrap().option("geometry").unwrap();
     assert_eq!(geometry.quantities(), [Variable::StripeWidthBlocks, Variable::StrideBlocks]);
 }
