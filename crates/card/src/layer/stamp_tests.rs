@@ -141,7 +141,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-        fn a_page_is_at_its_last_write(
+    fn a_page_is_at_its_last_write(
         kind in 0..LAYERS.len(),
         more_spare in 0..3_u32,
         zone in any::<bool>(),

@@ -126,7 +126,7 @@ impl Stamped {
 
 proptest! {
     #[test]
-        fn a_page_is_at_its_last_write(
+    fn a_page_is_at_its_last_write(
         options in options(),
         steps in prop::collection::vec(step(), 1..60),
     ) {
