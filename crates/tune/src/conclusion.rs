@@ -45,7 +45,7 @@ impl UserError for ConclusionError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Problem(error) => error.hint(),
-            Self::NoFigure(_) => Some("rank by another merit: --by throughput".to_owned()),
+            Self::NoFigure(_) => None,
         }
     }
 }

@@ -34,5 +34,5 @@ pub use objective::Objective;
 pub use problem::{Problem, ProblemError};
 pub use recommend::{GainVerdict, Recommendation};
 pub use results::MeritResults;
-pub use session::{Observer, RunEnd, RunProgress, TuneError, TuneSession};
+pub use session::{LeastBudget, Observer, RunEnd, RunProgress, TuneError, TuneSession};
 pub use space::{FileSystemChoices, Space};

@@ -38,23 +38,6 @@ impl UserError for ProblemError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::TooMany => {
-                "name fewer file systems with --fs or schedulers with --scheduler, or take options \
-                 out: --without ext4:NAME"
-                    .to_owned()
-            }
-            Self::Space(SpaceError::NoneAllowed { .. }) => {
-                "allow less safety, as in --require loses-recent, or name other file systems"
-                    .to_owned()
-            }
-            Self::Space(_) | Self::NoReference => {
-                "name file systems with --fs and workloads with --workload".to_owned()
-            }
-        })
-    }
 }
 
 /// What is known of a setup beside its name.

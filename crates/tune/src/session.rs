@@ -50,12 +50,19 @@ pub enum TuneError {
     TooLittle {
         /// What one trial of each file system takes.
         needed: String,
-        /// The flag that would do.
-        flag: String,
+        /// The least that reaches for them.
+        least: LeastBudget,
     },
     /// A trial does not tell what the run is judged by.
     #[error(transparent)]
     NoFigure(#[from] NoFigure),
+}
+
+/// A budget that reaches for one trial of each file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeastBudget {
+    Seconds(u64),
+    WrittenMib(u64),
 }
 
 impl UserError for TuneError {
@@ -74,18 +81,11 @@ impl UserError for TuneError {
         match self {
             Self::Dir(error) => error.hint(),
             Self::Stand(error) => error.hint(),
-            Self::NoBoardLeft { .. } => {
-                Some("when boards are back: flashfit tune --resume DIR".into())
-            }
             Self::AllFailed { .. } => Some("the run directory has each trial's message".into()),
-            Self::Search(SearchError::TooFewTrials { least, .. }) => {
-                Some(format!("use --trials {} or more, or fewer file systems", least.ceil()))
-            }
-            Self::Search(_) => None,
-            Self::TooLittle { flag, .. } => {
-                Some(format!("use {flag} or more, or fewer file systems"))
-            }
-            Self::NoFigure(_) => Some("rank by another merit: --by throughput".into()),
+            Self::NoBoardLeft { .. }
+            | Self::Search(_)
+            | Self::TooLittle { .. }
+            | Self::NoFigure(_) => None,
         }
     }
 }
@@ -304,18 +304,18 @@ impl<'a> TuneSession<'a> {
         let need = |mean: u64| mean.saturating_mul(families);
         let (time, written) = (need(spent.mean_ns()), need(spent.mean_written_bytes()));
         let limits = &self.rules.limits;
-        let short = |needed: String, flag: String| {
+        let short = |needed: String, least: LeastBudget| {
             let needed =
                 format!("one trial of each of {families} file systems takes about {needed}");
-            Err(TuneError::TooLittle { needed, flag })
+            Err(TuneError::TooLittle { needed, least })
         };
         if limits.budget_ns.is_some_and(|budget| budget < time) {
             let seconds = time.div_ceil(1_000_000_000);
-            return short(format!("{seconds} s"), format!("--budget {seconds}s"));
+            return short(format!("{seconds} s"), LeastBudget::Seconds(seconds));
         }
         if limits.max_write_bytes.is_some_and(|most| most < written) {
             let mib = written.div_ceil(1 << 20);
-            return short(format!("{mib} MiB of writing"), format!("--max-write {mib}MiB"));
+            return short(format!("{mib} MiB of writing"), LeastBudget::WrittenMib(mib));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use flashfit_probe::{FirstEraseBlock, read_geometry};
 
 use crate::command_error::CommandError;
 
-/// The geometry in the file that the user names, if any; `notes` gets what there is to say about it.
+/// The geometry in the file that the user names, if any; `notes` gets remarks about it.
 pub fn read(
     path: Option<&Path>,
     medium: &PlannedDevice,

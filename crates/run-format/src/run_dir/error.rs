@@ -80,12 +80,7 @@ impl UserError for RunDirError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Exists { path } => Some(format!(
-                "flashfit tune --resume {} goes on with it; or name another directory with --dir",
-                path.display()
-            )),
-            Self::Occupied { .. } => Some("name another directory with --dir".into()),
-            Self::NoRun { .. } => Some("name the directory that flashfit tune printed".into()),
+            Self::Exists { .. } | Self::Occupied { .. } | Self::NoRun { .. } => None,
             Self::Locked { .. } => Some("wait for it, or end it".into()),
             Self::OtherVersion { .. } => Some("use the flashfit that wrote it".into()),
             Self::Damaged { path, .. } if path.ends_with("run.json") => {
@@ -100,9 +95,7 @@ impl UserError for RunDirError {
                  value; docs/run-format.md says what is expected"
                     .into(),
             ),
-            Self::Dir(DirError::Full { .. }) => {
-                Some("make room, then: flashfit tune --resume DIR".into())
-            }
+            Self::Dir(DirError::Full { .. }) => None,
             Self::Dir(error) => error.hint(),
         }
     }

@@ -117,13 +117,11 @@ impl UserError for ReplayError {
                 Some("docs/run-format.md tells what trials.jsonl must hold".to_owned())
             }
             Self::NoWorkload { known, .. } => Some(format!("recorded were {}", known.join(", "))),
-            Self::NoCompleteSetup { .. } => Some("name fewer workloads with --workload".to_owned()),
             Self::NoReference { wanted } => Some(format!("record {wanted} as well")),
-            Self::NoFigure(_) => Some("rank by another merit: --by throughput".to_owned()),
-            Self::Search(flashfit_search::SearchError::TooFewTrials { least, .. }) => {
-                Some(format!("use --trials {} or more", least.ceil()))
-            }
-            Self::Search(_) | Self::AllFailed { .. } => None,
+            Self::NoCompleteSetup { .. }
+            | Self::NoFigure(_)
+            | Self::Search(_)
+            | Self::AllFailed { .. } => None,
         }
     }
 }

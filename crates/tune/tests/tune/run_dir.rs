@@ -70,8 +70,7 @@ fn the_configuration_beside_it_is_that_of_the_run() {
 fn a_run_is_not_begun_over_another() {
     let (dir, trials) = finished();
     let error = RunDir::create(dir.path(), &a_header()).unwrap_err();
-    assert!(matches!(error, RunDirError::Exists { .. }), "{error}");
-    assert!(error.hint().unwrap().contains("--resume"));
+    assert!(matches!(&error, RunDirError::Exists { path } if path == dir.path()), "{error}");
     // Trials whose header is gone would be mixed with those of the new run.
     std::fs::remove_file(dir.path().join("run.json")).unwrap();
     let error = RunDir::create(dir.path(), &a_header()).unwrap_err();

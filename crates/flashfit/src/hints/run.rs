@@ -1,56 +1,13 @@
-//! What the user can type when something fails: the only place that names flags and commands for
-//! errors of other crates.
+//! Hints for runs.
 
-use std::any::Any;
-
-use flashfit_apply::InfeasiblePlan;
 use flashfit_filesystem::Scheduler;
-use flashfit_filesystem::plan::{PlanError, SeveralPlansError};
 use flashfit_host::program::quote;
-use flashfit_probe::{ProbeFileError, ProbeRunError};
 use flashfit_tune::run::{RecordedCatalogError, RunError, UnusableReason};
 use flashfit_user_error::UserError;
 
-/// A hint for any error of the crates.
-pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
-    let any: &dyn Any = error;
-    if let Some(error) = any.downcast_ref() {
-        return several_plans(error);
-    }
-    if let Some(error) = any.downcast_ref() {
-        return plan(error);
-    }
-    if let Some(InfeasiblePlan::Plan(error)) = any.downcast_ref() {
-        return plan(error);
-    }
-    if let Some(ProbeRunError::Region { .. }) = any.downcast_ref() {
-        return Some("a region is START+LENGTH, such as --region 1GiB+512MiB".to_owned());
-    }
-    if let Some(error) = any.downcast_ref() {
-        return probe_file(error);
-    }
-    if let Some(error) = any.downcast_ref() {
-        return run(error);
-    }
-    if let Some(error) = any.downcast_ref() {
-        return recorded_catalog(error);
-    }
-    error.hint()
-}
+use super::recorded::{problem, run_dir, tune};
 
-fn probe_file(error: &ProbeFileError) -> Option<String> {
-    match error {
-        ProbeFileError::File(error) => error.hint(),
-        ProbeFileError::Invalid { .. } | ProbeFileError::OtherSchema { .. } => {
-            Some("make it with: flashfit probe TARGET --output FILE".to_owned())
-        }
-        ProbeFileError::OtherDevice { .. } => {
-            Some("probe this one: flashfit probe TARGET --output FILE".to_owned())
-        }
-    }
-}
-
-fn run(error: &RunError) -> Option<String> {
+pub fn run(error: &RunError) -> Option<String> {
     let text = match error {
         RunError::Start(_) => "--start takes auto, whole or a position such as 4MiB or 63s".into(),
         RunError::PartitionStart { .. } => "leave --start out, or name the whole medium".into(),
@@ -87,6 +44,9 @@ fn run(error: &RunError) -> Option<String> {
         }
         RunError::OnBoard { error, .. } => return run(error),
         RunError::Catalog(error) => return recorded_catalog(error),
+        RunError::Dir(error) => return run_dir(error),
+        RunError::Tune(error) => return tune(error),
+        RunError::Problem(error) => return Some(problem(error)),
         other => return other.hint(),
     };
     Some(text)
@@ -105,7 +65,7 @@ fn unusable(reason: &UnusableReason) -> Option<String> {
     }
 }
 
-fn recorded_catalog(error: &RecordedCatalogError) -> Option<String> {
+pub fn recorded_catalog(error: &RecordedCatalogError) -> Option<String> {
     match error {
         RecordedCatalogError::Entry(error) => error.hint(),
         RecordedCatalogError::NeedsBuiltIn => {
@@ -119,35 +79,4 @@ fn recorded_catalog(error: &RecordedCatalogError) -> Option<String> {
             Some("name the catalog as it was when the run began, with --catalog DIR".to_owned())
         }
     }
-}
-
-fn several_plans(error: &SeveralPlansError) -> Option<String> {
-    match error {
-        SeveralPlansError::Plan(error) => plan(error),
-        SeveralPlansError::EraseUnit { .. } => {
-            Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB".to_owned())
-        }
-        SeveralPlansError::HostWithoutImage { .. } => {
-            Some("leave --host out, or name an image such as --fs squashfs".to_owned())
-        }
-    }
-}
-
-fn plan(error: &PlanError) -> Option<String> {
-    let text = match error {
-        PlanError::TooSmall { .. } => "name another file system with --fs".to_owned(),
-        PlanError::Unfit { .. } => {
-            "name another file system with --fs, or another --erase-block".to_owned()
-        }
-        PlanError::Partition { .. } => {
-            "leave --table and --start out, or name the whole medium".to_owned()
-        }
-        PlanError::Host { hosts, .. } => format!("use --host with one of {}", hosts.join(", ")),
-        PlanError::MountPoint { .. } => "name another place with --mount-point".to_owned(),
-        PlanError::NotAllowed { durability, .. } => {
-            format!("leave it out, or agree with --allow {durability}")
-        }
-        PlanError::Layout(_) | PlanError::Setup(_) | PlanError::Unknown(_) => return error.hint(),
-    };
-    Some(text)
 }

@@ -1,0 +1,36 @@
+//! What the user can type when something fails: the place that names flags and commands for errors
+//! of other crates.
+
+mod plan;
+mod recorded;
+mod run;
+
+use std::any::Any;
+
+use flashfit_apply::InfeasiblePlan;
+use flashfit_probe::ProbeRunError;
+use flashfit_user_error::UserError;
+
+/// A hint for any error of the crates.
+pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
+    let any: &dyn Any = error;
+    if let Some(InfeasiblePlan::Plan(error)) = any.downcast_ref() {
+        return plan::plan(error);
+    }
+    if let Some(ProbeRunError::Region { .. }) = any.downcast_ref() {
+        return Some("a region is START+LENGTH, such as --region 1GiB+512MiB".to_owned());
+    }
+    let hints = [
+        any.downcast_ref().map(plan::several_plans),
+        any.downcast_ref().map(plan::plan),
+        any.downcast_ref().map(plan::probe_file),
+        any.downcast_ref().map(run::run),
+        any.downcast_ref().map(run::recorded_catalog),
+        any.downcast_ref().map(recorded::run_dir),
+        any.downcast_ref().map(recorded::tune),
+        any.downcast_ref().map(recorded::conclusion),
+        any.downcast_ref().map(recorded::replay),
+        any.downcast_ref().map(|error| Some(recorded::problem(error))),
+    ];
+    hints.into_iter().flatten().next().unwrap_or_else(|| error.hint())
+}

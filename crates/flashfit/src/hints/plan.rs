@@ -1,0 +1,48 @@
+//! Hints for plans and the geometry that they use.
+
+use flashfit_filesystem::plan::{PlanError, SeveralPlansError};
+use flashfit_probe::ProbeFileError;
+use flashfit_user_error::UserError;
+
+pub fn probe_file(error: &ProbeFileError) -> Option<String> {
+    match error {
+        ProbeFileError::File(error) => error.hint(),
+        ProbeFileError::Invalid { .. } | ProbeFileError::OtherSchema { .. } => {
+            Some("make it with: flashfit probe TARGET --output FILE".to_owned())
+        }
+        ProbeFileError::OtherDevice { .. } => {
+            Some("probe this one: flashfit probe TARGET --output FILE".to_owned())
+        }
+    }
+}
+
+pub fn several_plans(error: &SeveralPlansError) -> Option<String> {
+    match error {
+        SeveralPlansError::Plan(error) => plan(error),
+        SeveralPlansError::EraseUnit { .. } => {
+            Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB".to_owned())
+        }
+        SeveralPlansError::HostWithoutImage { .. } => {
+            Some("leave --host out, or name an image such as --fs squashfs".to_owned())
+        }
+    }
+}
+
+pub fn plan(error: &PlanError) -> Option<String> {
+    let text = match error {
+        PlanError::TooSmall { .. } => "name another file system with --fs".to_owned(),
+        PlanError::Unfit { .. } => {
+            "name another file system with --fs, or another --erase-block".to_owned()
+        }
+        PlanError::Partition { .. } => {
+            "leave --table and --start out, or name the whole medium".to_owned()
+        }
+        PlanError::Host { hosts, .. } => format!("use --host with one of {}", hosts.join(", ")),
+        PlanError::MountPoint { .. } => "name another place with --mount-point".to_owned(),
+        PlanError::NotAllowed { durability, .. } => {
+            format!("leave it out, or agree with --allow {durability}")
+        }
+        PlanError::Layout(_) | PlanError::Setup(_) | PlanError::Unknown(_) => return error.hint(),
+    };
+    Some(text)
+}

@@ -1,0 +1,86 @@
+//! Hints for the search and for recorded runs.
+
+use flashfit_host::dir::DirError;
+use flashfit_search::{SearchError, SpaceError};
+use flashfit_tune::replay::ReplayError;
+use flashfit_tune::run_dir::RunDirError;
+use flashfit_tune::{ConclusionError, LeastBudget, ProblemError, TuneError};
+use flashfit_user_error::UserError;
+
+const OTHER_MERIT: &str = "rank by another merit: --by throughput";
+
+pub fn run_dir(error: &RunDirError) -> Option<String> {
+    match error {
+        RunDirError::Exists { path } => Some(format!(
+            "flashfit tune --resume {} goes on with it; or name another directory with --dir",
+            path.display()
+        )),
+        RunDirError::Occupied { .. } => Some("name another directory with --dir".to_owned()),
+        RunDirError::NoRun { .. } => {
+            Some("name the directory that flashfit tune printed".to_owned())
+        }
+        RunDirError::Dir(DirError::Full { .. }) => {
+            Some("make room, then: flashfit tune --resume DIR".to_owned())
+        }
+        other => other.hint(),
+    }
+}
+
+pub fn tune(error: &TuneError) -> Option<String> {
+    match error {
+        TuneError::Dir(error) => run_dir(error),
+        TuneError::NoBoardLeft { .. } => {
+            Some("when boards are back: flashfit tune --resume DIR".to_owned())
+        }
+        TuneError::Search(SearchError::TooFewTrials { least, .. }) => {
+            Some(format!("use --trials {} or more, or fewer file systems", least.ceil()))
+        }
+        TuneError::TooLittle { least, .. } => {
+            let flag = match least {
+                LeastBudget::Seconds(seconds) => format!("--budget {seconds}s"),
+                LeastBudget::WrittenMib(mib) => format!("--max-write {mib}MiB"),
+            };
+            Some(format!("use {flag} or more, or fewer file systems"))
+        }
+        TuneError::NoFigure(_) => Some(OTHER_MERIT.to_owned()),
+        other => other.hint(),
+    }
+}
+
+pub fn problem(error: &ProblemError) -> String {
+    match error {
+        ProblemError::TooMany => {
+            "name fewer file systems with --fs or schedulers with --scheduler, or take options \
+             out: --without ext4:NAME"
+        }
+        ProblemError::Space(SpaceError::NoneAllowed { .. }) => {
+            "allow less safety, as in --require loses-recent, or name other file systems"
+        }
+        ProblemError::Space(_) | ProblemError::NoReference => {
+            "name file systems with --fs and workloads with --workload"
+        }
+    }
+    .to_owned()
+}
+
+pub fn conclusion(error: &ConclusionError) -> Option<String> {
+    Some(match error {
+        ConclusionError::Problem(error) => problem(error),
+        ConclusionError::NoFigure(_) => OTHER_MERIT.to_owned(),
+    })
+}
+
+pub fn replay(error: &ReplayError) -> Option<String> {
+    match error {
+        ReplayError::Dir(error) => run_dir(error),
+        ReplayError::Problem(error) => Some(problem(error)),
+        ReplayError::NoCompleteSetup { .. } => {
+            Some("name fewer workloads with --workload".to_owned())
+        }
+        ReplayError::NoFigure(_) => Some(OTHER_MERIT.to_owned()),
+        ReplayError::Search(SearchError::TooFewTrials { least, .. }) => {
+            Some(format!("use --trials {} or more", least.ceil()))
+        }
+        other => other.hint(),
+    }
+}
