@@ -1,27 +1,26 @@
-//! What a run may spend, and how near to the best it is to come.
+//! The budget of a run and its precision goal.
 //!
-//! Everything here is a function of the recorded trials, so a run that goes on after an
-//! interruption has spent what it had spent before: the time is that of the trials, not of the
-//! clock on the wall.
+//! Everything is a function of the recorded trials, so a resumed run has spent the same as before: time is
+//! the sum of trial times, not wall-clock time.
 
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{Percent, TimeSpan};
 use flashfit_device::Bytes;
 
-/// How near to the best is near enough where the user does not say.
+/// The default distance from the best.
 const DEFAULT_WITHIN: Percent = Percent(200);
 
-/// The limits of a run; what is `None` is not limited.
+/// The budget of a run; `None` means unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Time in trials, in nanoseconds.
     pub budget_ns: Option<u64>,
     /// Bytes written to the device.
     pub max_write_bytes: Option<u64>,
-    /// Trials, short ones counted by their share of a long one's time.
+    /// Number of trials; short ones count by their share of a full-length trial's time.
     pub trials: Option<u32>,
-    /// How far below the best the answer may be, in hundredths of a percent.
+    /// Accepted distance from the best, in hundredths of a percent.
     pub within_hundredths: u32,
 }
 
@@ -36,7 +35,7 @@ impl Default for Budget {
     }
 }
 
-/// What a trial has cost, where that is known; zeros elsewhere.
+/// The cost of a trial; zeros if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrialCost {
     /// Its time in nanoseconds.
@@ -45,19 +44,17 @@ pub struct TrialCost {
     pub written_bytes: u64,
 }
 
-/// What the trials so far have cost.
+/// The cost of the trials so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Trials.
     pub trials: u64,
     /// Their time in nanoseconds.
     pub time_ns: u64,
-    /// Bytes that they wrote to the device, as far as that is known.
+    /// Bytes they wrote to the device, if known.
     pub written_bytes: u64,
 }
 
 impl Spent {
-    /// Takes one more trial in.
     pub fn add(&mut self, cost: TrialCost) {
         self.trials += 1;
         self.time_ns = self.time_ns.saturating_add(cost.time_ns);
@@ -69,16 +66,15 @@ impl Spent {
         self.time_ns.checked_div(self.trials).unwrap_or(0)
     }
 
-    /// The mean of the bytes that a trial wrote; 0 before the first.
+    /// The mean number of bytes written by a trial; 0 before the first.
     pub fn mean_written_bytes(&self) -> u64 {
         self.written_bytes.checked_div(self.trials).unwrap_or(0)
     }
 }
 
-/// The limit that a run came to.
+/// The budget that a run used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetReached {
-    /// The time.
     Budget,
     /// The bytes written.
     MaxWrite,
@@ -88,13 +84,13 @@ impl std::fmt::Display for BudgetReached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Budget => "the time budget is spent",
-            Self::MaxWrite => "as much was written to the medium as it may be",
+            Self::MaxWrite => "the write budget is spent",
         })
     }
 }
 
 impl Budget {
-    /// The limit that one more trial would break, by the mean trial so far; never before the first.
+    /// The budget that another trial of average cost would exceed; `None` before the first trial.
     pub fn reached(&self, spent: &Spent) -> Option<BudgetReached> {
         if spent.trials == 0 {
             return None;
@@ -111,8 +107,8 @@ impl Budget {
         }
     }
 
-    /// How many more trials the time and the writing allow, by the mean trial so far; `None` where
-    /// neither is limited, or nothing is known yet.
+    /// The number of further trials of average cost that the time and write budgets allow; `None` without
+    /// these budgets or before the first trial.
     pub fn trials_left(&self, spent: &Spent) -> Option<u64> {
         let left = |limit: Option<u64>, used: u64| {
             let mean = used.checked_div(spent.trials).filter(|mean| *mean > 0)?;
@@ -123,7 +119,7 @@ impl Budget {
         by_time.into_iter().chain(by_writing).min()
     }
 
-    /// The limits in words, for what the user is told at the beginning.
+    /// The budget in words, for the announcement of the run.
     pub fn describe(&self) -> String {
         let parts = [
             self.budget_ns.map(|ns| format!("{} in trials", TimeSpan(ns))),
@@ -144,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_reached_before_the_trial_that_would_break_it() {
+    fn a_budget_is_reached_before_the_trial_that_would_exceed_it() {
         let limits = Budget { budget_ns: Some(100), ..Budget::default() };
         assert_eq!(limits.reached(&spent(0, 0, 0)), None);
         assert_eq!(limits.reached(&spent(9, 90, 0)), None);
@@ -155,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn the_scarcer_of_two_limits_says_how_many_trials_are_left() {
+    fn the_tighter_of_two_budgets_determines_the_trials_left() {
         let limits =
             Budget { budget_ns: Some(100), max_write_bytes: Some(1000), ..Budget::default() };
         assert_eq!(limits.trials_left(&spent(0, 0, 0)), None);
         assert_eq!(limits.trials_left(&spent(5, 50, 100)), Some(5));
         assert_eq!(limits.trials_left(&spent(5, 10, 900)), Some(0));
-        // A device that counts nothing is limited by time alone.
+        // Without counted writes only time limits the run.
         assert_eq!(limits.trials_left(&spent(5, 50, 0)), Some(5));
     }
 }

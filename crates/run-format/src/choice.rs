@@ -1,8 +1,8 @@
-//! Choices of the user that several parts of a run turn on.
+//! User choices that several parts of a run depend on.
 
 use serde::{Deserialize, Serialize};
 
-/// Options of one file system that are not up for search.
+/// Options of one file system that are excluded from the search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionChoice {
@@ -12,20 +12,18 @@ pub struct OptionChoice {
     /// Never tried (the methodology's `ext4_exclude`).
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Tried although the catalog has them tried only when they are asked for.
+    /// Options that the catalog only tries on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
 }
 
-/// A strategy by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StrategyKind {
-    /// What may be best by all that is known so far, until that is sure enough.
+    /// Bayesian optimization; stops when it is confident.
     Adaptive,
-    /// One option at a time, the best is adopted, as the methodology has it.
+    /// One option at a time, adopting the best, as in the methodology.
     Greedy,
-    /// Every setup.
     Exhaustive,
     /// Setups drawn at random.
     Random,
@@ -39,8 +37,8 @@ pub enum Criterion {
     Throughput,
     /// The reciprocal of the worst completion latency.
     Latency,
-    /// What the workload wrote by what that cost the device: bytes programmed where it counts them,
-    /// bytes written to it elsewhere.
+    /// Bytes written by the workload divided by their cost for the device: bytes programmed if the device
+    /// counts them, otherwise bytes written to it.
     Wear,
 }
 

@@ -74,7 +74,6 @@ pub struct Config {
     pub device: Option<String>,
     /// Where file systems are mounted during a trial.
     pub mount_dir: Option<PathBuf>,
-    /// The run directory.
     pub result_dir: Option<PathBuf>,
     /// A folder with the user's own catalog files.
     pub catalog_dir: Option<PathBuf>,
@@ -142,16 +141,10 @@ pub struct Config {
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// The file does not say what a configuration says.
     #[error("{}:{line}: {reason}", path.display())]
     Invalid {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,

@@ -1,15 +1,14 @@
-//! Durations, percents and weights as people write them, kept as integers.
+//! Durations, percentages and weights in human-readable notation, stored as integers.
 //!
-//! `2h`, `90 min`, `1h30m`, `50ms`, `200us`: a duration needs its unit, because a bare number means
-//! seconds to some and milliseconds to others. `2%`, `2.5 %`: a percent may leave its sign out.
-//! `3`, `0.5`: a weight is positive.
+//! `2h`, `90 min`, `1h30m`, `50ms`, `200us`: a duration requires a unit, because bare numbers are ambiguous.
+//! `2%`, `2.5 %`: the sign of a percentage is optional. `3`, `0.5`: a weight is positive.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Units of a duration with their nanoseconds, the usual spelling of each first.
+/// Units of a duration with their nanoseconds; the usual spelling comes first.
 const UNITS: [(&[&str], u64); 7] = [
     (&["d", "day", "days"], 86_400_000_000_000),
     (&["h", "hour", "hours"], 3_600_000_000_000),
@@ -19,10 +18,10 @@ const UNITS: [(&[&str], u64); 7] = [
     (&["us", "µs"], 1_000),
     (&["ns"], 1),
 ];
-/// A weight above this is a slip of the pen.
+/// Larger weights are probably typing mistakes.
 const MOST_WEIGHT_THOUSANDTHS: u32 = 1_000_000;
 
-/// Why a text is not what it should be.
+/// Why a text is not a valid quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {what}: {reason} (write {example})")]
 pub struct BadQuantity {
@@ -40,7 +39,7 @@ pub struct TimeSpan(pub u64);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Percent(pub u32);
 
-/// How much a workload counts, in thousandths of one that counts once.
+/// The weight of a workload, in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(pub u32);
 
@@ -91,7 +90,7 @@ impl FromStr for TimeSpan {
 }
 
 impl fmt::Display for TimeSpan {
-    /// In the largest units that tell it whole: `1h30min`, `50ms`.
+    /// In the largest units without a remainder: `1h30min`, `50ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0;
         let mut text = String::new();
@@ -132,7 +131,6 @@ impl FromStr for Percent {
 }
 
 impl Percent {
-    /// As a share of one.
     pub fn share(self) -> f64 {
         f64::from(self.0) / 10_000.0
     }
@@ -166,10 +164,8 @@ impl FromStr for Weight {
 }
 
 impl Weight {
-    /// Of a workload that counts once.
     pub const ONE: Self = Self(1000);
 
-    /// As a number.
     pub fn value(self) -> f64 {
         f64::from(self.0) / 1000.0
     }
@@ -181,7 +177,7 @@ impl fmt::Display for Weight {
     }
 }
 
-/// A number at the beginning of a text, in thousandths, and what is behind it.
+/// The leading number of a text in thousandths, and the rest.
 fn number(text: &str) -> Option<(u64, &str)> {
     let length = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (digits, rest) = text.split_at(length);
@@ -200,8 +196,7 @@ fn decimal(value: u32, unit: u32) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Written as people write it, in the configuration file and in `run.json` alike, so that one text
-/// means one thing in both.
+/// Serialized in human-readable notation, in the configuration file and in `run.json` alike.
 macro_rules! as_text {
     ($name:ident, $expecting:literal) => {
         impl Serialize for $name {
@@ -266,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_says_why() {
+    fn invalid_durations_are_rejected_with_a_reason() {
         for (text, reason) in [
             ("", "empty"),
             ("2", "unit is missing"),
@@ -301,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn formatted_quantities_parse_to_the_same_value() {
         for ns in [1, 50_000_000, 5_400_000_000_000, 93_603_000_000_000] {
             assert_eq!(TimeSpan(ns).to_string().parse(), Ok(TimeSpan(ns)));
         }

@@ -15,14 +15,14 @@ use crate::budget::TrialCost;
 /// The version that is written.
 pub const RECORD_VERSION: u32 = 1;
 
-/// What a trial is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialPurpose {
     /// Looking for a good setup.
     Search,
-    /// Looking for drift: the baseline again.
-    Sentinel,
+    /// Repeating the baseline to detect drift.
+    #[serde(rename = "sentinel")]
+    Baseline,
     /// Comparing the best setups with the untuned one, with fresh trials.
     Confirm,
     /// Comparing devices: the baseline on each of several. The search is not told of it.
@@ -43,9 +43,7 @@ pub struct TrialBatch {
 pub struct TrialKey {
     /// What it is for.
     pub purpose: TrialPurpose,
-    /// The setup.
     pub setup: Setup,
-    /// The workload's name.
     pub workload: String,
     /// How long it measures; a whole trial where it is absent.
     #[serde(default, skip_serializing_if = "MeasurementLength::is_full")]
@@ -80,7 +78,6 @@ pub struct TrialRecord {
     /// Its number in the run, from 1; names its files under `fio/` and `kernel/`.
     #[serde(default)]
     pub number: u32,
-    /// Which trial.
     pub key: TrialKey,
     /// The batch it was asked for in; records of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,16 +128,12 @@ fn is_zero(value: &u64) -> bool {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordedOutcome {
-    /// It was measured.
     Completed {
         /// The figures, point by point.
         points: Vec<PointResult>,
     },
     /// The setup did not work; the run goes on without it.
-    Failed {
-        /// What went wrong.
-        message: String,
-    },
+    Failed { message: String },
 }
 
 impl TrialRecord {
@@ -152,7 +145,6 @@ impl TrialRecord {
         }
     }
 
-    /// What it has cost.
     pub fn cost(&self) -> TrialCost {
         TrialCost { time_ns: self.phases.total_ns, written_bytes: self.written_bytes() }
     }

@@ -56,7 +56,6 @@ pub struct RunDir {
 /// A run as read from its directory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredRun {
-    /// What was run on what.
     pub header: RunHeader,
     /// The trials, in the order in which they were made.
     pub trials: Vec<TrialRecord>,
@@ -87,7 +86,6 @@ impl RunDir {
         Ok((Self { folder, fio, kernel, trials, _lock: lock }, run))
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

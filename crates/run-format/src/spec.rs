@@ -35,7 +35,6 @@ pub struct RunSpec {
     /// Options of each file system that are not up for search.
     #[serde(deserialize_with = "known_keys")]
     pub options: BTreeMap<String, OptionChoice>,
-    /// Workloads, in order.
     pub workloads: Vec<String>,
     /// Schedulers, by today's names; empty for all that the kernel offers.
     pub schedulers: Vec<Scheduler>,
@@ -115,7 +114,6 @@ impl RunSpec {
 /// What is tried of one file system, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChoiceNames {
-    /// The file system.
     pub filesystem: String,
     /// Options that every setup has.
     pub always: Vec<String>,
@@ -139,13 +137,11 @@ pub struct CatalogUsed {
 pub struct RunHeader {
     /// The name of the format.
     pub schema: String,
-    /// Its version.
     pub schema_version: u32,
     /// The flashfit that wrote it.
     pub tool_version: String,
     /// When the run was begun, in seconds since 1970.
     pub created_unix_s: u64,
-    /// What it does.
     pub spec: RunSpec,
     /// On what and where it does it.
     pub facts: TestBedFacts,

@@ -1,13 +1,13 @@
-//! How well the search searches recorded grids: the second half of `docs/search.md`
-//! (`make search-benchmark`), on standard output.
+//! Measures the search on recorded grids and prints the second half of `docs/search.md`
+//! (`make search-benchmark`).
 //!
-//! A grid is the runs that recorded every setup of a small space under every workload, several
-//! times. Strategies draw their trials from it, and their choice is compared with what is recorded
-//! of all setups. `--seeds N` plays so many seeds; paths are the runs (folders) of one grid that is
-//! played instead of `examples/grids/*.tar.gz`, which `tar` unpacks. Nothing here passes or fails.
+//! A grid is a set of runs that recorded every setup of a small space under every workload several
+//! times. Strategies sample their trials from it, and their choice is compared with the recorded merits
+//! of all setups. `--seeds N` sets the number of seeds; paths are the runs (folders) of one grid to use
+//! instead of `examples/grids/*.tar.gz`, which `tar` unpacks. The benchmark has no pass or fail.
 //!
-//! Limits: with few repeats what is recorded of a setup is itself noisy, and the best of many is
-//! recorded too good; how noisy is told beside it. Trials are drawn from what the truth is made of.
+//! Limits: with few repeats the recorded merits are noisy, and the best of many is overestimated; the
+//! noise is reported. Trials are sampled from the same data as the reference merits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use flashfit_search::{SearchEnd, TrialOutcome};
 use flashfit_tune::replay::{Recording, ReplayRequest, Replayed, replay};
 use flashfit_tune::{Budget, DriverRules, RunEnd, StrategyKind, TrialPurpose, Weight};
 
-/// How many seeds are played, from 0.
+/// Number of seeds, from 0.
 const SEEDS: u64 = 50;
 /// The budgets of the adaptive search and of random setups, as shares of the trials of greedy with
 /// one a setup and workload.
 const SHARES: [(&str, f64); 5] =
     [("a tenth", 0.1), ("a fifth", FIFTH), ("a third", 1.0 / 3.0), ("half", 0.5), ("all", 1.0)];
 const FIFTH: f64 = 0.2;
-/// What the command takes without `--repeats` and `--confirm-rounds`.
+/// The defaults of `--repeats` and `--confirm-rounds`.
 const DEFAULT_REPEATS: u32 = 3;
 const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
-/// How near the best is near enough: 2 %.
+/// The accepted distance from the best: 2 %.
 const NEAR: f64 = 0.02;
 
 const HEAD: &str = "
@@ -46,17 +46,17 @@ so trusting noise is punished less than on a device, and random setups score bet
 /// A grid that was recorded.
 struct Grid {
     name: String,
-    /// The folders of the runs that it is made of.
+    /// The folders of its runs.
     runs: Vec<PathBuf>,
 }
 
-/// What one replay came to.
+/// The result of a replay.
 struct Played {
-    /// Trials, full-length ones' worth.
+    /// In full-length trials.
     trials: f64,
-    /// How far below the best the choice is, 0 to 1.
+    /// Distance of the choice from the best, 0 to 1.
     regret: f64,
-    /// Whether it ended because it was sure enough.
+    /// Whether it stopped because it was confident.
     sure: bool,
 }
 
@@ -89,10 +89,10 @@ fn main() {
     if grids.is_empty() {
         println!("\nNo grid is recorded yet.");
     }
-    let catalogue = FileSystemCatalog::load(None).expect("the built-in catalogue");
+    let catalog = FileSystemCatalog::load(None).expect("the built-in catalogue");
     for grid in grids {
         match Recording::read(&grid.runs) {
-            Ok(recording) => one_grid(&grid.name, &recording, &catalogue, seeds),
+            Ok(recording) => one_grid(&grid.name, &recording, &catalog, seeds),
             Err(error) => println!("\n{} cannot be read: {error}", grid.name),
         }
     }
@@ -117,7 +117,7 @@ fn unpack(into: &Path) -> Vec<Grid> {
     unpacked.collect()
 }
 
-/// What is in a folder, in the order of the names.
+/// The entries of a folder, sorted by name.
 fn listed(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder that can be listed");
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -126,8 +126,8 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-fn one_grid(name: &str, recording: &Recording, catalogue: &FileSystemCatalog, seeds: u64) {
-    let play = |rules: DriverRules| play(recording, catalogue, rules);
+fn one_grid(name: &str, recording: &Recording, catalog: &FileSystemCatalog, seeds: u64) {
+    let play = |rules: DriverRules| play(recording, catalog, rules);
     let first = play(rules(StrategyKind::Greedy, None, 0));
     println!("\n### {name}\n\n{}\n", described(recording, &first));
     println!(
@@ -163,7 +163,7 @@ fn rules(strategy: StrategyKind, trials: Option<u32>, seed: u64) -> DriverRules 
     DriverRules { strategy, repeats: 1, confirm_rounds: 0, limits, seed, short: true }
 }
 
-fn play(recording: &Recording, catalogue: &FileSystemCatalog, rules: DriverRules) -> Replayed {
+fn play(recording: &Recording, catalog: &FileSystemCatalog, rules: DriverRules) -> Replayed {
     let weight = |workload: &str| {
         let known = recording.weights_thousandths.get(workload);
         known.map_or(Weight::ONE, |weight| Weight(*weight)).value()
@@ -176,7 +176,7 @@ fn play(recording: &Recording, catalogue: &FileSystemCatalog, rules: DriverRules
         allow: recording.allow.unwrap_or(Durability::Safe),
         wanted: &|_: &Setup| true,
     };
-    replay(recording, &question, catalogue).expect("a grid can be searched")
+    replay(recording, &question, catalog).expect("a grid can be searched")
 }
 
 fn played(replayed: &Replayed) -> Played {
@@ -188,7 +188,7 @@ fn played(replayed: &Replayed) -> Played {
     }
 }
 
-/// What was recorded, how noisy it is, and how much there is to gain.
+/// Describes the recording, its noise and the largest possible gain.
 fn described(recording: &Recording, replayed: &Replayed) -> String {
     let known: Vec<f64> = replayed.recorded.iter().flatten().copied().collect();
     let best = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);

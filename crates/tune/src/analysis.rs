@@ -1,5 +1,5 @@
-//! Rankings of setups by the methodology's merits (section 6): per workload and file system, and
-//! for the device as a whole, where the merits of the workloads add up.
+//! Rankings of setups by the merits of the methodology (section 6): per workload and file system, and
+//! for the device as a whole, as the sum of the workloads' merits.
 
 use flashfit_filesystem::Setup;
 
@@ -7,32 +7,27 @@ use crate::choice::Criterion;
 use crate::results::MeritResults;
 use crate::stats::Estimate;
 
-/// A place in a ranking.
+/// A row of a ranking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
-    /// The setup.
     pub setup: Setup,
-    /// Its merit.
     pub merit: Estimate,
-    /// Whether its interval meets that of the first, or there is no interval to tell by.
+    /// Whether its interval overlaps that of the first, or an interval is missing.
     pub ties_with_first: bool,
 }
 
 /// Setups of one file system, best first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// The file system.
     pub filesystem: String,
     /// The workload; `None` for the device as a whole.
     pub workload: Option<String>,
-    /// By which merit.
     pub by: Criterion,
-    /// The setups.
     pub rows: Vec<Ranked>,
 }
 
-/// All rankings of a run by one merit: the device first, then each workload, each by file system.
-/// Setups that failed or lack a workload are left out of the device's.
+/// All rankings of a run by one merit: first the whole device, then each workload, each by file system.
+/// The ranking of the device excludes setups that failed or lack a workload.
 pub fn rankings(results: &MeritResults, filesystems: &[String], by: Criterion) -> Vec<Ranking> {
     let subjects = std::iter::once(None).chain(results.workloads().iter().map(Some));
     subjects
@@ -56,7 +51,7 @@ fn ranking(
         .filter_map(|setup| {
             let merit = match workload {
                 Some(workload) => Estimate::of(&results.merits(setup, workload, by)),
-                None => whole_medium(results, setup, by),
+                None => whole_device(results, setup, by),
             };
             Some(Ranked { setup: setup.clone(), merit: merit?, ties_with_first: false })
         })
@@ -70,9 +65,8 @@ fn ranking(
     Ranking { filesystem: filesystem.to_owned(), workload: workload.map(str::to_owned), by, rows }
 }
 
-/// The sum of the workloads' merits, repeat by repeat; `None` unless all were measured and none
-/// failed.
-fn whole_medium(results: &MeritResults, setup: &Setup, by: Criterion) -> Option<Estimate> {
+/// The sum of the workloads' merits by repeat; `None` unless all were measured and none failed.
+fn whole_device(results: &MeritResults, setup: &Setup, by: Criterion) -> Option<Estimate> {
     if results.failure(setup).is_some() {
         return None;
     }

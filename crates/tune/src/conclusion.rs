@@ -1,4 +1,4 @@
-//! What a run comes to: the trials as the search was told them, and the answer that follows.
+//! The conclusion of a run: the history as seen by the search, its analysis and the recommendation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,16 @@ use crate::spec::RunSpec;
 use crate::spread::DeviceEffects;
 use crate::stats::Estimate;
 
-/// Wear that differs by less does not decide between setups: 5 %.
+/// Smaller differences in wear are ignored: 5 %.
 const WEAR_STEP: f64 = 0.05;
 
-/// Why nothing can be concluded.
+/// Why a run has no conclusion.
 #[derive(Debug, thiserror::Error)]
 pub enum ConclusionError {
     /// There is nothing to search.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A trial does not tell what the run is judged by.
+    /// A trial lacks the figure that the run is ranked by.
     #[error(transparent)]
     NoFigure(#[from] NoFigure),
 }
@@ -50,32 +50,29 @@ impl UserError for ConclusionError {
     }
 }
 
-/// A search, made or under way, and its answer.
+/// A finished or running search with its analysis.
 #[derive(Debug)]
 pub struct Conclusion {
-    /// What was searched.
     pub problem: Problem,
-    /// What the search was told.
+    /// The history as seen by the search.
     pub history: Vec<Observation>,
-    /// What that cost.
     pub costs: Vec<TrialCost>,
-    /// What the search says; `None` before anything that may be chosen was measured.
+    /// `None` before any allowed setup was measured.
     pub answer: Option<Answer>,
-    /// What follows from it for the user.
     pub recommendation: Option<Recommendation>,
-    /// Setups that break the demand beyond noise, and by how much, as a logarithm.
+    /// Setups that significantly violate the constraint, with the violation as a logarithm.
     pub broken: BTreeMap<CandidateIndex, f64>,
-    /// How the baseline changed over time, where that can be told.
+    /// The change of the baseline over time, if it can be estimated.
     pub drift: Option<Estimate>,
-    /// What setups are like in every respect.
+    /// Figures of every setup relative to the baseline.
     pub profiles: Vec<RelativeFigures>,
 }
 
 impl Conclusion {
-    /// Of a run's trials.
+    /// The conclusion of a run's trials.
     ///
     /// # Errors
-    /// As [`ConclusionError`] tells.
+    /// See [`ConclusionError`].
     pub fn of_run(
         space: &Space,
         spec: &RunSpec,
@@ -90,9 +87,8 @@ impl Conclusion {
         Ok(Self::of(problem, history, costs, &DriverRules::of(spec), &known, &[]))
     }
 
-    /// Of what a search was told, with the records that it was told of. Where confirming trials may
-    /// repeat each other, `copied` tells it of each trial (else it is empty): a setup's round that
-    /// has a copy confirms nothing.
+    /// The conclusion of a history with its records. If confirming trials may repeat each other, `copied`
+    /// marks the copies (otherwise it is empty): a setup's round with a copy confirms nothing.
     pub fn of(
         problem: Problem,
         history: Vec<Observation>,
@@ -107,9 +103,9 @@ impl Conclusion {
             wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
         }
         let evidence = without_copied_rounds(&history, copied);
-        let course = SearchDriver::new(&problem, rules);
-        let winner = course.choice(&history, &costs);
-        let answer = winner.map(|winner| course.answer(winner, &evidence, &costs, &wear));
+        let driver = SearchDriver::new(&problem, rules);
+        let winner = driver.choice(&history, &costs);
+        let answer = winner.map(|winner| driver.answer(winner, &evidence, &costs, &wear));
         let recommendation = answer.as_ref().map(|answer| {
             let chosen_before = rules.strategy != StrategyKind::Adaptive;
             let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before);
@@ -125,25 +121,27 @@ impl Conclusion {
     }
 }
 
-/// The same trials, with those of a candidate's round that has a copy in it no longer confirming.
+/// The history in which rounds of a candidate that contain a copy no longer count as confirming.
 fn without_copied_rounds(history: &[Observation], copied: &[bool]) -> Vec<Observation> {
-    let round = |told: &Observation| (told.proposal.candidate, told.proposal.repeat);
+    let round =
+        |observation: &Observation| (observation.proposal.candidate, observation.proposal.repeat);
     let spoiled: BTreeSet<(CandidateIndex, u32)> = history
         .iter()
         .zip(copied)
         .filter(|(_, copied)| **copied)
-        .map(|(told, _)| round(told))
+        .map(|(observation, _)| round(observation))
         .collect();
     let mut evidence = history.to_vec();
-    for told in &mut evidence {
-        if told.proposal.purpose == Purpose::Confirm && spoiled.contains(&round(told)) {
-            told.proposal.purpose = Purpose::Search;
+    for observation in &mut evidence {
+        if observation.proposal.purpose == Purpose::Confirm && spoiled.contains(&round(observation))
+        {
+            observation.proposal.purpose = Purpose::Search;
         }
     }
     evidence
 }
 
-/// What would be chosen if everything were safe enough.
+/// The choice if every setup were safe enough.
 fn if_all_were_allowed(
     problem: &Problem,
     rules: &DriverRules,

@@ -1,28 +1,28 @@
-//! Setups that break the user's demand beyond noise.
+//! Setups that significantly violate the user's constraint.
 //!
-//! A trial tells by how much its slowest writes break the demand, as a logarithm. The noise of that
-//! is pooled over all repeats of one setup under one workload. A setup is out when its mean under
-//! some workload lies above the demand by more than `SURE` of its standard errors; a single trial
-//! that is a little too slow is none. Limit: before there are repeats the noise is guessed.
+//! Each trial yields the violation by its slowest writes, as a logarithm. Its noise is pooled over all
+//! repeats of a setup under a workload. A setup is excluded if its mean violation under some workload is
+//! above 0 by more than `SURE` standard errors, so a single slightly slow trial does not exclude it. Limit:
+//! before there are repeats, the noise is a guess.
 
 use std::collections::BTreeMap;
 
 use flashfit_search::{CandidateIndex, Observation, SearchSpace, TrialOutcome};
 
-/// How many standard errors are beyond noise: 19 times of 20, one-sided.
+/// Standard errors of a significant violation: one-sided, 95 %.
 const SURE: f64 = 1.645;
-/// The standard deviation of a 99th percentile's logarithm where nothing was repeated yet.
+/// Assumed standard deviation of the logarithm of a 99th percentile before there are repeats.
 const GUESSED_SD: f64 = 0.3;
-/// Repeats that the guess counts as.
+/// Weight of the guess, in repeats.
 const GUESS_COUNT: f64 = 4.0;
 
-/// By how much each candidate that is out breaks the demand, as a logarithm.
+/// The violation of each excluded candidate, as a logarithm.
 pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, f64> {
     let mut cells: BTreeMap<(CandidateIndex, usize), Vec<f64>> = BTreeMap::new();
-    for told in history {
-        if let TrialOutcome::Measured { excess: Some(excess), .. } = told.outcome {
+    for observation in history {
+        if let TrialOutcome::Measured { excess: Some(excess), .. } = observation.outcome {
             cells
-                .entry((told.proposal.candidate, told.proposal.workload))
+                .entry((observation.proposal.candidate, observation.proposal.workload))
                 .or_default()
                 .push(excess);
         }
@@ -47,7 +47,7 @@ pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, f64> {
     broken
 }
 
-/// The space in which those that break the demand may not be chosen.
+/// The space in which candidates that violate the constraint are not allowed.
 pub fn without_broken(space: &SearchSpace, history: &[Observation]) -> SearchSpace {
     let mut space = space.clone();
     for candidate in broken(history).into_keys() {
@@ -62,28 +62,33 @@ mod tests {
 
     use super::*;
 
-    fn told(candidate: usize, excess: Option<f64>) -> Observation {
+    fn observation(candidate: usize, excess: Option<f64>) -> Observation {
         let batch = Batch { number: 0, size: 1 };
         let (length, purpose) = (TrialLength::Full, Purpose::Search);
-        let ask = Proposal { candidate, workload: 0, length, purpose, repeat: 0, batch };
+        let proposal = Proposal { candidate, workload: 0, length, purpose, repeat: 0, batch };
         Observation {
-            proposal: ask,
+            proposal,
             visit: 0,
             outcome: TrialOutcome::Measured { log_merit: 0.0, excess },
         }
     }
 
     #[test]
-    fn one_that_is_far_too_slow_is_out_and_one_that_is_a_little_is_not() {
-        let history = [told(0, Some(1.5)), told(1, Some(0.1)), told(2, Some(-1.0)), told(3, None)];
+    fn large_violations_exclude_a_setup_and_small_ones_do_not() {
+        let history = [
+            observation(0, Some(1.5)),
+            observation(1, Some(0.1)),
+            observation(2, Some(-1.0)),
+            observation(3, None),
+        ];
         assert_eq!(broken(&history).into_keys().collect::<Vec<_>>(), [0]);
     }
 
     #[test]
-    fn what_is_too_slow_again_and_again_is_out() {
-        let again = [0.1, 0.12, 0.09, 0.11].map(|excess| told(1, Some(excess)));
+    fn repeated_small_violations_exclude_a_setup() {
+        let again = [0.1, 0.12, 0.09, 0.11].map(|excess| observation(1, Some(excess)));
         let calm: Vec<Observation> =
-            (0..40).map(|at| told(2, Some(-1.0 + f64::from(at % 2) / 50.0))).collect();
+            (0..40).map(|at| observation(2, Some(-1.0 + f64::from(at % 2) / 50.0))).collect();
         let history = [&again[..], &calm].concat();
         assert_eq!(broken(&history).into_keys().collect::<Vec<_>>(), [1]);
     }

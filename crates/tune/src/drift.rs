@@ -1,10 +1,8 @@
-//! Whether the device changed while it was measured: the baseline's trials against their place
-//! in the order of time.
+//! Drift of the device during the run: a linear trend in the baseline's trials.
 //!
-//! A line through the logarithms, each less the mean of its workload and length. Comparisons are
-//! made of trials that lie close together in time, so drift does not move them; it is told because
-//! a device that drifts is one whose figures will not last. Limit: a line; a step or a wave shows
-//! as little or as a slope.
+//! The line is fitted to the logarithms minus the mean of their workload and length. Comparisons use trials
+//! that are close in time, so drift does not bias them; it is reported because the figures of a drifting
+//! device will not last. Limit: a step or a wave appears as no trend or as a slope.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +11,43 @@ use flashfit_search::{Observation, TrialLength};
 use crate::problem::Problem;
 use crate::stats::{Estimate, student_95};
 
-/// With fewer trials of the baseline nothing is told.
-const LEAST_TRIALS: usize = 5;
-/// The drift is told over so many trials.
+/// The fewest baseline trials for an estimate.
+const MIN_TRIALS: usize = 5;
+/// The number of trials that the drift refers to.
 pub const OVER_TRIALS: f64 = 100.0;
 
-/// The change of the baseline's logarithm over [`OVER_TRIALS`] trials.
+/// The change of the baseline's log merit over [`OVER_TRIALS`] trials.
 pub fn drift(problem: &Problem, history: &[Observation]) -> Option<Estimate> {
     let mut cells: BTreeMap<(usize, bool), Vec<(f64, f64)>> = BTreeMap::new();
-    for told in history.iter().filter(|told| told.proposal.candidate == problem.space.baseline) {
-        if let Some(log_merit) = told.log_merit() {
-            let cell = (told.proposal.workload, told.proposal.length == TrialLength::Short);
-            cells.entry(cell).or_default().push((told.visit as f64 / OVER_TRIALS, log_merit));
+    for observation in history
+        .iter()
+        .filter(|observation| observation.proposal.candidate == problem.space.baseline)
+    {
+        if let Some(log_merit) = observation.log_merit() {
+            let cell =
+                (observation.proposal.workload, observation.proposal.length == TrialLength::Short);
+            cells
+                .entry(cell)
+                .or_default()
+                .push((observation.visit as f64 / OVER_TRIALS, log_merit));
         }
     }
     cells.retain(|_, points| points.len() > 1);
-    let mut centred: Vec<(f64, f64)> = Vec::new();
+    let mut centered: Vec<(f64, f64)> = Vec::new();
     for points in cells.values() {
         let count = points.len() as f64;
         let at = points.iter().map(|(at, _)| at).sum::<f64>() / count;
         let level = points.iter().map(|(_, value)| value).sum::<f64>() / count;
-        centred.extend(points.iter().map(|(x, y)| (x - at, y - level)));
+        centered.extend(points.iter().map(|(x, y)| (x - at, y - level)));
     }
-    let freedom = centred.len().checked_sub(cells.len() + 1)?;
-    let squares: f64 = centred.iter().map(|(x, _)| x * x).sum();
-    if centred.len() < LEAST_TRIALS || freedom == 0 || squares <= 0.0 {
+    let freedom = centered.len().checked_sub(cells.len() + 1)?;
+    let squares: f64 = centered.iter().map(|(x, _)| x * x).sum();
+    if centered.len() < MIN_TRIALS || freedom == 0 || squares <= 0.0 {
         return None;
     }
-    let slope = centred.iter().map(|(x, y)| x * y).sum::<f64>() / squares;
-    let rest: f64 = centred.iter().map(|(x, y)| (y - slope * x).powi(2)).sum();
+    let slope = centered.iter().map(|(x, y)| x * y).sum::<f64>() / squares;
+    let rest: f64 = centered.iter().map(|(x, y)| (y - slope * x).powi(2)).sum();
     let half = student_95(freedom) * (rest / freedom as f64 / squares).sqrt();
     let interval = Some((slope - half, slope + half));
-    Some(Estimate { middle: slope, interval, count: centred.len() })
+    Some(Estimate { middle: slope, interval, count: centered.len() })
 }

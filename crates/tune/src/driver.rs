@@ -1,10 +1,9 @@
-//! The course of a search: which trials are next, given all that were made. The same for trials on
-//! a device and for a replay.
+//! Drives a search: determines the next trials from the history, for runs on devices and for replays.
 //!
-//! It adds two things to a strategy. Limits of time and of writing become a number of trials by the
-//! mean trial so far, always as it was at the beginning of a batch, so that an interrupted batch is
-//! found again. And strategies that only rank get confirming trials at their end: the choice, the
-//! runner-up and the baseline afresh, in turn.
+//! It adds two things to a strategy. Time and write budgets are converted to a number of trials by the
+//! mean cost of a trial, evaluated at the start of a batch so that an interrupted batch can be
+//! reproduced. Strategies that only rank get confirming trials at the end: rounds of the choice, the
+//! runner-up and the baseline.
 
 use std::collections::BTreeSet;
 
@@ -20,27 +19,25 @@ use crate::order;
 use crate::problem::Problem;
 use crate::spec::RunSpec;
 
-/// How sure a search is to be before it stops.
+/// The probability at which a search stops.
 const PROBABILITY: f64 = 0.9;
-/// The share of a whole trial that a short one costs where that was not measured yet.
+/// Assumed cost of a short trial relative to a full-length one before it is measured.
 const SHORT_COST: f64 = 0.4;
-/// With fewer trials of either length their costs are not compared.
+/// The fewest trials of each length for comparing their costs.
 const ENOUGH_FOR_COST: usize = 3;
 
-/// What a course depends on beside the history.
+/// The parameters of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DriverRules {
-    /// How trials are chosen.
     pub strategy: StrategyKind,
-    /// Trials of each setup under each workload, of the strategies that fix it.
+    /// Trials of each setup under each workload, for strategies with a fixed number.
     pub repeats: u32,
     /// Rounds of confirming trials at the end of strategies that only rank.
     pub confirm_rounds: u32,
-    /// What may be spent.
     pub limits: Budget,
     /// The seed of everything random.
     pub seed: u64,
-    /// Whether short trials can be made.
+    /// Whether short trials are possible.
     pub short: bool,
 }
 
@@ -58,7 +55,6 @@ impl DriverRules {
     }
 }
 
-/// The strategy of that kind.
 pub fn strategy(kind: StrategyKind) -> Box<dyn Strategy> {
     match kind {
         StrategyKind::Adaptive => Box::new(search::Adaptive::default()),
@@ -68,7 +64,6 @@ pub fn strategy(kind: StrategyKind) -> Box<dyn Strategy> {
     }
 }
 
-/// The course of one search.
 pub struct SearchDriver<'a> {
     problem: &'a Problem,
     rules: &'a DriverRules,
@@ -76,55 +71,55 @@ pub struct SearchDriver<'a> {
 }
 
 impl<'a> SearchDriver<'a> {
-    /// By these rules.
     pub fn new(problem: &'a Problem, rules: &'a DriverRules) -> Self {
         Self { problem, rules, strategy: strategy(rules.strategy) }
     }
 
-    /// The trials to make next, in this order. `costs` are those of the history, one each.
+    /// The trials to make next, in order. `costs` has one entry per trial of the history.
     ///
     /// # Errors
-    /// When the space or the limits make no search possible.
+    /// If the space or the budget allow no search.
     pub fn next(
         &self,
         history: &[Observation],
         costs: &[TrialCost],
     ) -> Result<NextStep, SearchError> {
-        if self.turns_to_confirming(history, costs) {
+        if self.must_confirm_now(history, costs) {
             return Ok(self
                 .confirming(history)
                 .map_or(NextStep::Done(SearchEnd::Budget), NextStep::Try));
         }
         let limits = self.limits(history, costs);
         let before = whole_batches(history);
-        let known: Vec<Observation> = history.iter().filter(|told| before(told)).copied().collect();
+        let known: Vec<Observation> =
+            history.iter().filter(|observation| before(observation)).copied().collect();
         let space = constraint::without_broken(&self.problem.space, &known);
         if !space.candidates.iter().any(|candidate| candidate.allowed) {
-            // Nothing that may be tried meets the demand.
+            // No allowed setup meets the constraint.
             self.problem.space.check().map_err(SearchError::from)?;
             return Ok(NextStep::Done(SearchEnd::Exhausted));
         }
-        let plain = without_demands(history);
+        let plain = without_constraints(history);
         match search::next_step(self.strategy.as_ref(), &space, &plain, &limits)? {
-            NextStep::Done(stop) if !self.confirms_itself() => {
+            NextStep::Done(stop) if !self.strategy_confirms() => {
                 Ok(self.confirming(history).map_or(NextStep::Done(stop), NextStep::Try))
             }
             step => Ok(step),
         }
     }
 
-    /// What is chosen after these trials.
+    /// The best candidate after these trials.
     pub fn choice(&self, history: &[Observation], costs: &[TrialCost]) -> Option<CandidateIndex> {
         let limits = self.limits(history, costs);
         let space = constraint::without_broken(&self.problem.space, history);
-        if self.confirms_itself() {
-            return self.strategy.choice(&space, &without_demands(history), &limits);
+        if self.strategy_confirms() {
+            return self.strategy.choice(&space, &without_constraints(history), &limits);
         }
-        self.strategy.choice(&space, &without_demands(&searched(history)), &limits)
+        self.strategy.choice(&space, &without_constraints(&searched(history)), &limits)
     }
 
-    /// What these trials say of the candidate that was chosen after them. `wear` is that of each
-    /// candidate where it is known, less being better.
+    /// Analyzes the trials for the chosen candidate. `wear` is the wear of each candidate if known; less is
+    /// better.
     pub fn answer(
         &self,
         winner: CandidateIndex,
@@ -134,44 +129,44 @@ impl<'a> SearchDriver<'a> {
     ) -> search::Answer {
         let space = constraint::without_broken(&self.problem.space, history);
         let limits = self.limits(history, costs);
-        search::answer(&space, &without_demands(history), &limits, winner, wear)
+        search::answer(&space, &without_constraints(history), &limits, winner, wear)
     }
 
-    /// How many trials will be made at the most, as far as that is known.
-    pub fn most_trials(&self, history: &[Observation], costs: &[TrialCost]) -> f64 {
+    /// The largest total number of trials, if known.
+    pub fn max_trials(&self, history: &[Observation], costs: &[TrialCost]) -> f64 {
         let limits = self.limits(history, costs);
         let strategy = self.strategy.max_trials(&self.problem.space, &limits);
-        let confirming = if self.confirms_itself() { 0.0 } else { self.confirming_cost() };
+        let confirming = if self.strategy_confirms() { 0.0 } else { self.confirming_cost() };
         let most = strategy + confirming;
-        // What is left for confirming was taken out of the search's own limit.
+        // The confirming trials were subtracted from the search's budget.
         limits.trials.map_or(most, |trials| most.min(trials + confirming))
     }
 
-    /// Whether what is left only suffices to confirm, or confirming has begun; never for a strategy
-    /// that sees to that itself.
-    pub fn turns_to_confirming(&self, history: &[Observation], costs: &[TrialCost]) -> bool {
+    /// Whether the remaining budget only suffices for confirming trials, or these have started. Always false
+    /// for strategies that confirm themselves.
+    pub fn must_confirm_now(&self, history: &[Observation], costs: &[TrialCost]) -> bool {
         let limits = &self.rules.limits;
         let limited = limits.budget_ns.is_some() || limits.max_write_bytes.is_some();
         if !limited
-            || self.confirms_itself()
+            || self.strategy_confirms()
             || self.rules.confirm_rounds == 0
             || history.is_empty()
         {
             return false;
         }
-        if history.iter().any(|told| told.proposal.purpose == Purpose::Confirm) {
+        if history.iter().any(|observation| observation.proposal.purpose == Purpose::Confirm) {
             return true;
         }
         let left = limits.trials_left(&spent(costs));
         left.is_some_and(|left| to_f64(left) < self.confirming_cost() + 1.0)
     }
 
-    /// The limits as the strategy is given them: those at the beginning of the batch under way.
+    /// The settings of the strategy, based on the costs at the start of the current batch.
     fn limits(&self, history: &[Observation], costs: &[TrialCost]) -> search::SearchSettings {
         let DriverRules { limits, repeats, seed, short, .. } = self.rules;
         let before = whole_batches(history);
         let known: Vec<(&Observation, &TrialCost)> =
-            history.iter().zip(costs).filter(|(told, _)| before(told)).collect();
+            history.iter().zip(costs).filter(|(observation, _)| before(observation)).collect();
         let mut found = search::SearchSettings {
             trials: limits.trials.map(f64::from),
             short: short.then(|| ShortRun { cost: short_cost(&known) }),
@@ -184,13 +179,14 @@ impl<'a> SearchDriver<'a> {
         };
         let costs: Vec<TrialCost> = known.iter().map(|(_, cost)| **cost).collect();
         if let Some(left) = limits.trials_left(&spent(&costs)) {
-            let told: Vec<Observation> = known.iter().map(|(told, _)| **told).collect();
-            let made = search::spent(&told, &found);
-            // Those that are left are like those that were made, short ones among them.
-            let affordable = made + to_f64(left) * made / to_f64(count(told.len())).max(1.0);
+            let observation: Vec<Observation> =
+                known.iter().map(|(observation, _)| **observation).collect();
+            let made = search::spent(&observation, &found);
+            // Assumes the same share of short trials as before.
+            let affordable = made + to_f64(left) * made / to_f64(count(observation.len())).max(1.0);
             found.trials = Some(found.trials.map_or(affordable, |trials| trials.min(affordable)));
         }
-        if !self.confirms_itself() {
+        if !self.strategy_confirms() {
             let least = to_f64(count(self.problem.families()));
             found.trials = found.trials.map(|trials| {
                 let without = trials - self.confirming_cost();
@@ -200,7 +196,7 @@ impl<'a> SearchDriver<'a> {
         found
     }
 
-    /// How many rounds of confirming the limit of trials leaves, where the search made so many.
+    /// The number of confirming rounds that the trial budget allows after this many search trials.
     fn affordable_rounds(&self, searched: u64, a_round: u64) -> u32 {
         let wanted = self.rules.confirm_rounds;
         let Some(trials) = self.rules.limits.trials else { return wanted };
@@ -208,21 +204,21 @@ impl<'a> SearchDriver<'a> {
         u32::try_from(left).unwrap_or(u32::MAX).min(wanted)
     }
 
-    /// Whether the strategy compares its finalists afresh.
-    fn confirms_itself(&self) -> bool {
+    /// Whether the strategy makes its own confirming trials.
+    fn strategy_confirms(&self) -> bool {
         self.rules.strategy == StrategyKind::Adaptive
     }
 
-    /// Winner, runner-up and two untuned setups, in every round under every workload.
+    /// Winner, runner-up and two baselines in every round under every workload.
     fn confirming_cost(&self) -> f64 {
         4.0 * f64::from(self.rules.confirm_rounds) * to_f64(count(self.problem.workloads.len()))
     }
 
-    /// The confirming trials that are still to be made, if any.
+    /// The remaining confirming trials, if any.
     fn confirming(&self, history: &[Observation]) -> Option<Vec<Proposal>> {
         let reference = self.problem.space.baseline;
         let searched = searched(history);
-        let plain = without_demands(&searched);
+        let plain = without_constraints(&searched);
         let limits = search::SearchSettings {
             repeats: self.rules.repeats.max(1),
             ..search::SearchSettings::default()
@@ -237,25 +233,28 @@ impl<'a> SearchDriver<'a> {
         let second = self.strategy.choice(&others, &plain, &limits);
         let mut finalists = vec![winner, reference];
         finalists.extend(second);
-        finalists.extend(self.problem.own_untuned(winner));
+        finalists.extend(self.problem.own_baseline(winner));
         let mut seen = BTreeSet::new();
         finalists.retain(|finalist| seen.insert(*finalist));
         let a_round = count(finalists.len() * self.problem.workloads.len());
         let rounds = self.affordable_rounds(count(searched.len()), a_round);
         let total = a_round.saturating_mul(u64::from(rounds));
-        let begun = history.iter().find(|told| told.proposal.purpose == Purpose::Confirm);
-        let last = history.iter().map(|told| told.proposal.batch.number).max();
+        let begun =
+            history.iter().find(|observation| observation.proposal.purpose == Purpose::Confirm);
+        let last = history.iter().map(|observation| observation.proposal.batch.number).max();
         let number = begun.map_or_else(
             || last.map_or(0, |last| last.saturating_add(1)),
-            |told| told.proposal.batch.number,
+            |observation| observation.proposal.batch.number,
         );
         let batch = Batch { number, size: u32::try_from(total).unwrap_or(u32::MAX) };
-        let mut asks = Vec::new();
+        let mut proposals = Vec::new();
         for repeat in 0..rounds {
             let mut round = Vec::new();
-            for &candidate in finalists.iter().filter(|candidate| !is_out(history, **candidate)) {
+            for &candidate in
+                finalists.iter().filter(|candidate| !is_excluded(history, **candidate))
+            {
                 for workload in 0..self.problem.workloads.len() {
-                    let ask = Proposal {
+                    let proposal = Proposal {
                         candidate,
                         workload,
                         length: search::TrialLength::Full,
@@ -263,73 +262,88 @@ impl<'a> SearchDriver<'a> {
                         repeat,
                         batch,
                     };
-                    let same = |told: &Observation| Proposal { batch, ..told.proposal } == ask;
+                    let same = |observation: &Observation| {
+                        Proposal { batch, ..observation.proposal } == proposal
+                    };
                     if !history.iter().any(same) {
-                        round.push(ask);
+                        round.push(proposal);
                     }
                 }
             }
-            asks.extend(order::shuffled(round, self.rules.seed, repeat));
+            proposals.extend(order::shuffled(round, self.rules.seed, repeat));
         }
-        // Nothing is told by the baseline alone.
-        let of_winner = asks.iter().any(|ask| ask.candidate != reference);
-        (of_winner || begun.is_some() && !asks.is_empty()).then_some(asks)
+        // The baseline alone allows no comparison.
+        let of_winner = proposals.iter().any(|proposal| proposal.candidate != reference);
+        (of_winner || begun.is_some() && !proposals.is_empty()).then_some(proposals)
     }
 }
 
-/// Why a search cannot begin, in the words of who asked for it.
-pub(crate) fn in_words(error: &SearchError) -> String {
+/// The error of a search that cannot start, in the user's terms.
+pub(crate) fn describe_search_error(error: &SearchError) -> String {
     match error {
-        SearchError::TooFewTrials { trials, least } => format!(
-            "a limit of {trials} is too few trials: one of each of {least} file systems is the least"
-        ),
+        SearchError::TooFewTrials { trials, least } => {
+            format!("{trials} are too few trials: one of each of {least} file systems is required")
+        }
         other => other.to_string(),
     }
 }
 
-/// Whether a trial of a candidate failed or could not be made: no more are made of it.
-pub fn is_out(history: &[Observation], candidate: CandidateIndex) -> bool {
-    history.iter().any(|told| told.proposal.candidate == candidate && told.log_merit().is_none())
+/// Whether a trial of a candidate failed or is missing, which excludes the candidate.
+pub fn is_excluded(history: &[Observation], candidate: CandidateIndex) -> bool {
+    history.iter().any(|observation| {
+        observation.proposal.candidate == candidate && observation.log_merit().is_none()
+    })
 }
 
-/// The last batch is over although trials of candidates that are out were not made: it counts as
-/// whole. A run that goes on finds the same, because it passes over the same.
+/// Marks the last batch as complete although trials of excluded candidates were skipped. A resumed run
+/// skips the same trials.
 pub fn close_batch(history: &mut [Observation]) {
-    let Some(last) = history.iter().map(|told| told.proposal.batch.number).max() else { return };
-    let made = history.iter().filter(|told| told.proposal.batch.number == last).count();
-    for told in history.iter_mut().filter(|told| told.proposal.batch.number == last) {
-        told.proposal.batch.size = u32::try_from(made).expect("a batch is far below 2^32 trials");
+    let Some(last) = history.iter().map(|observation| observation.proposal.batch.number).max()
+    else {
+        return;
+    };
+    let made =
+        history.iter().filter(|observation| observation.proposal.batch.number == last).count();
+    for observation in
+        history.iter_mut().filter(|observation| observation.proposal.batch.number == last)
+    {
+        observation.proposal.batch.size =
+            u32::try_from(made).expect("a batch is far below 2^32 trials");
     }
 }
 
-/// Without what breaks demands: who is out for that is told by the space, where it is beyond noise.
-fn without_demands(history: &[Observation]) -> Vec<Observation> {
-    let plain = |told: &Observation| match told.outcome {
+/// Removes violations: significant ones are already excluded from the space.
+fn without_constraints(history: &[Observation]) -> Vec<Observation> {
+    let plain = |observation: &Observation| match observation.outcome {
         search::TrialOutcome::Measured { log_merit, .. } => Observation {
             outcome: search::TrialOutcome::Measured { log_merit, excess: None },
-            ..*told
+            ..*observation
         },
-        _ => *told,
+        _ => *observation,
     };
     history.iter().map(plain).collect()
 }
 
-/// Without confirming trials: what a strategy that only ranks has chosen by.
+/// Removes confirming trials, which ranking strategies do not use.
 fn searched(history: &[Observation]) -> Vec<Observation> {
-    history.iter().filter(|told| told.proposal.purpose != Purpose::Confirm).copied().collect()
+    history
+        .iter()
+        .filter(|observation| observation.proposal.purpose != Purpose::Confirm)
+        .copied()
+        .collect()
 }
 
-/// Tells the trials of whole batches from those of one under way.
+/// Selects the trials of complete batches.
 pub(crate) fn whole_batches(history: &[Observation]) -> impl Fn(&Observation) -> bool + use<> {
-    let last = history.iter().map(|told| told.proposal.batch.number).max().unwrap_or(0);
-    let of_last = || history.iter().filter(|told| told.proposal.batch.number == last);
-    let size = of_last().next().map_or(0, |told| told.proposal.batch.size);
+    let last =
+        history.iter().map(|observation| observation.proposal.batch.number).max().unwrap_or(0);
+    let of_last = || history.iter().filter(|observation| observation.proposal.batch.number == last);
+    let size = of_last().next().map_or(0, |observation| observation.proposal.batch.size);
     let is_whole = of_last().count() >= usize::try_from(size).expect("at least 32 bits");
-    move |told| is_whole || told.proposal.batch.number < last
+    move |observation| is_whole || observation.proposal.batch.number < last
 }
 
-/// What trials cost together, in full-length ones: short ones by their time beside that of whole
-/// ones.
+/// The total cost in full-length trials; short ones count by their relative time.
 pub fn full_length_trials(history: &[Observation], costs: &[TrialCost]) -> f64 {
     let known: Vec<(&Observation, &TrialCost)> = history.iter().zip(costs).collect();
     let short = Some(ShortRun { cost: short_cost(&known) });
@@ -344,12 +358,12 @@ fn spent(costs: &[TrialCost]) -> Spent {
     spent
 }
 
-/// What a short trial costs beside a whole one, by the mean time of both.
+/// The relative cost of a short trial by the mean times.
 fn short_cost(known: &[(&Observation, &TrialCost)]) -> f64 {
     let mean = |length: search::TrialLength| {
         let times: Vec<u64> = known
             .iter()
-            .filter(|(told, cost)| told.proposal.length == length && cost.time_ns > 0)
+            .filter(|(observation, cost)| observation.proposal.length == length && cost.time_ns > 0)
             .map(|(_, cost)| cost.time_ns)
             .collect();
         (times.len() >= ENOUGH_FOR_COST)

@@ -1,11 +1,11 @@
-//! The CELF methodology's merits (section 3.3) of one trial.
+//! The merits of a trial according to the CELF methodology (section 3.3).
 //!
-//! Throughput: the mean over a workload's points of the natural logarithm of throughput in KiB/s
-//! (operations per second where a stage creates or deletes files), times 1000; the merits of reads
-//! and writes, and of the stages of a workload, add up, as in the methodology's tables for mixed
-//! workloads. Latency: the reciprocal of the worst completion latency of all points, syncs
-//! included, in 1/s. Wear, which is not the methodology's: bytes that the workload wrote by bytes
-//! that the device programmed, or that were written to it where it does not tell.
+//! Throughput: the mean over a workload's points of the natural logarithm of the throughput in KiB/s
+//! (operations per second for stages that create or delete files), times 1000. The merits of reads and
+//! writes, and of the stages of a workload, are added, as in the methodology's tables for mixed workloads.
+//! Latency: the reciprocal of the worst completion latency of all points, including syncs, in 1/s. Wear
+//! (not in the methodology): bytes written by the workload divided by bytes that the device programmed, or
+//! bytes written to it if it does not report them.
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 
@@ -16,20 +16,20 @@ use crate::record::TrialRecord;
 /// The merits of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Merit {
-    /// 1000 ln(KiB/s), added up over reads, writes and stages.
+    /// Sum of 1000 ln(KiB/s) over reads, writes and stages.
     pub throughput: f64,
     /// 1 / worst latency, in 1/s.
     pub latency: f64,
-    /// The mean logarithm of the rate over points and series: what ratios are made of.
+    /// Mean logarithm of the rate over points and series, from which ratios are computed.
     pub mean_log_rate: f64,
-    /// The logarithm of what was written by what that cost the device, where that was counted.
+    /// Logarithm of the bytes written divided by their cost for the device, if counted.
     pub log_wear: Option<f64>,
 }
 
 impl Merit {
-    /// Of the points of a trial, all of which have the same stages.
+    /// The merits of points that all have the same stages.
     ///
-    /// A rate below one (nothing was done in a second) counts as one, whose logarithm is 0.
+    /// Rates below one (no operation in a second) count as one, whose logarithm is 0.
     pub fn of(points: &[PointResult]) -> Self {
         let rates: f64 = points.iter().flat_map(series).map(|(rate, _)| rate.max(1.0).ln()).sum();
         let count = points.iter().flat_map(series).count().max(1);
@@ -47,12 +47,12 @@ impl Merit {
         }
     }
 
-    /// Of a trial: wear is no matter of its points alone.
+    /// The merits of a trial, including wear.
     pub fn of_trial(trial: &TrialRecord, points: &[PointResult]) -> Self {
         Self { log_wear: objective::log_wear_merit(trial, points), ..Self::of(points) }
     }
 
-    /// The one of them; `None` for wear where nothing counted it.
+    /// The merit by a criterion; `None` for wear without counters.
     pub fn by(&self, by: Criterion) -> Option<f64> {
         match by {
             Criterion::Throughput => Some(self.throughput),
@@ -61,8 +61,7 @@ impl Merit {
         }
     }
 
-    /// The logarithm whose difference between two setups is the logarithm of their ratio; `None`
-    /// for wear where nothing counted it.
+    /// The logarithm whose difference between two setups is the log ratio; `None` for wear without counters.
     pub fn log(&self, by: Criterion) -> Option<f64> {
         match by {
             Criterion::Throughput => Some(self.mean_log_rate),
@@ -71,12 +70,12 @@ impl Merit {
         }
     }
 
-    /// Whether no stage has a rate: whoever wrote the record left it out.
+    /// Whether the record contains no rates.
     pub fn has_no_rate(points: &[PointResult]) -> bool {
         points.iter().flat_map(series).all(|(rate, _)| rate <= 0.0)
     }
 
-    /// Whether no stage has a worst latency: whoever wrote the record left it out.
+    /// Whether the record contains no worst latencies.
     pub fn has_no_latency(points: &[PointResult]) -> bool {
         points.iter().flat_map(series).all(|(_, figures)| figures.worst_ns() == 0)
     }

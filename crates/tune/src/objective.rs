@@ -1,4 +1,4 @@
-//! From a recorded trial to what the search is told: one logarithm, and how far it breaks a demand.
+//! Converts recorded trials to observations of the search: a log merit and a constraint violation.
 
 use flashfit_search as search;
 
@@ -9,28 +9,23 @@ use crate::record::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
 use crate::spec::RunSpec;
 use flashfit_bench::{Figures, MeasurementLength, PointResult};
 
-/// By what a trial is judged.
+/// The objective of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Objective {
-    /// The merit.
     pub by: Criterion,
-    /// The longest that 99 of 100 writes may take, in nanoseconds.
+    /// The constraint on the 99th percentile of write latencies, in nanoseconds.
     pub p99_write_max_ns: Option<u64>,
 }
 
-/// A trial has no figure of the kind that is asked for.
+/// A trial lacks the figure that the run is ranked by.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFigure {
-    /// Nothing counted what was written to the device.
-    #[error("trial {number} does not tell what was written to the medium")]
-    Wear {
-        /// The trial's number.
-        number: u32,
-    },
-    /// Its rates or latencies are all 0.
+    /// The bytes written to the device were not counted.
+    #[error("trial {number} does not tell what was written to the device")]
+    Wear { number: u32 },
+    /// All rates or latencies are 0.
     #[error("trial {number} has no figure of {by}")]
     Zero {
-        /// The trial's number.
         number: u32,
         /// What is asked for.
         by: Criterion,
@@ -43,10 +38,10 @@ impl Objective {
         Self { by: spec.by, p99_write_max_ns: spec.p99_write_max_ns }
     }
 
-    /// What the search is told of a trial.
+    /// The outcome of a trial for the search.
     ///
     /// # Errors
-    /// [`NoFigure`] for a trial that was measured without what is asked for.
+    /// [`NoFigure`] if the trial lacks the required figure.
     pub fn outcome(&self, trial: &TrialRecord) -> Result<search::TrialOutcome, NoFigure> {
         let RecordedOutcome::Completed { points } = &trial.outcome else {
             return Ok(search::TrialOutcome::Failed);
@@ -71,8 +66,8 @@ impl Objective {
     }
 }
 
-/// What the workload wrote by what that cost the device, as a logarithm: bytes programmed where
-/// the device counts them, bytes written to it elsewhere. `None` where nothing was counted.
+/// The log ratio of bytes written by the workload to their cost for the device: bytes programmed if the
+/// device counts them, otherwise bytes written to it. `None` without counters.
 pub fn log_wear_merit(trial: &TrialRecord, points: &[PointResult]) -> Option<f64> {
     let stages = points.iter().flat_map(|point| &point.stages);
     let measured: u64 = stages.filter_map(|stage| stage.write).map(|write| write.bytes).sum();
@@ -82,20 +77,19 @@ pub fn log_wear_merit(trial: &TrialRecord, points: &[PointResult]) -> Option<f64
     (asked > 0 && cost > 0).then(|| (asked as f64 / cost as f64).ln())
 }
 
-/// By how much the slowest of 100 writes breaks a demand, as a logarithm; syncs are writes, since
-/// who writes and syncs waits for both. `None` where nothing is written.
+/// The log violation of the latency constraint. Syncs count as writes, since an application waits for both.
+/// `None` without writes.
 fn excess(points: &[PointResult], most_ns: u64) -> Option<f64> {
     let stages = points.iter().flat_map(|point| &point.stages);
     let worst = stages.filter_map(|stage| stage.write).map(|write| p99_ns(&write)).max()?;
     (worst > 0).then(|| (worst as f64 / most_ns.max(1) as f64).ln())
 }
 
-/// The time that 99 of 100 writes, or of the syncs between them, take at most.
+/// The 99th percentile of write or sync latencies, whichever is longer.
 pub fn p99_ns(write: &Figures) -> u64 {
     write.latency.p99_ns.max(write.sync.map_or(0, |sync| sync.p99_ns))
 }
 
-/// The length as the search knows it.
 pub fn length(length: MeasurementLength) -> search::TrialLength {
     match length {
         MeasurementLength::Full => search::TrialLength::Full,
@@ -103,62 +97,69 @@ pub fn length(length: MeasurementLength) -> search::TrialLength {
     }
 }
 
-/// `None` for what the search did not ask for.
+/// `None` for trials that the search did not propose.
 fn purpose(purpose: TrialPurpose) -> Option<search::Purpose> {
     match purpose {
         TrialPurpose::Search => Some(search::Purpose::Search),
-        TrialPurpose::Sentinel => Some(search::Purpose::Baseline),
+        TrialPurpose::Baseline => Some(search::Purpose::Baseline),
         TrialPurpose::Confirm => Some(search::Purpose::Confirm),
         TrialPurpose::Overlap => None,
     }
 }
 
-/// The key of the trial that the search asks for.
-pub fn key(problem: &Problem, ask: &search::Proposal) -> TrialKey {
+/// The key of a proposed trial.
+pub fn key(problem: &Problem, proposal: &search::Proposal) -> TrialKey {
     TrialKey {
-        purpose: match ask.purpose {
+        purpose: match proposal.purpose {
             search::Purpose::Search => TrialPurpose::Search,
-            search::Purpose::Baseline => TrialPurpose::Sentinel,
+            search::Purpose::Baseline => TrialPurpose::Baseline,
             search::Purpose::Confirm => TrialPurpose::Confirm,
         },
-        setup: problem.setups[ask.candidate].clone(),
-        workload: problem.workloads[ask.workload].clone(),
-        length: match ask.length {
+        setup: problem.setups[proposal.candidate].clone(),
+        workload: problem.workloads[proposal.workload].clone(),
+        length: match proposal.length {
             search::TrialLength::Full => MeasurementLength::Full,
             search::TrialLength::Short => MeasurementLength::Short,
         },
-        repeat: ask.repeat,
+        repeat: proposal.repeat,
     }
 }
 
-/// The history that recorded trials make. Trials of setups or workloads that the problem does not
-/// have are passed over. Trials of earlier versions know no batch: they count as one that is
-/// complete.
+/// Converts recorded trials to a history. Skips trials of setups or workloads that the problem lacks.
+/// Trials of earlier versions have no batch and count as one complete batch.
 ///
 /// # Errors
-/// [`NoFigure`] for the first trial that does not tell what is asked for.
+/// [`NoFigure`] for the first trial without the required figure.
 pub fn history(
     problem: &Problem,
-    judge: Objective,
+    objective: Objective,
     trials: &[TrialRecord],
 ) -> Result<Vec<search::Observation>, NoFigure> {
     let without = trials.iter().filter(|trial| trial.batch.is_none()).count();
     let unbatched = search::Batch { number: 0, size: u32::try_from(without).unwrap_or(u32::MAX) };
-    let mut told = Vec::new();
+    let mut history = Vec::new();
     for trial in trials {
         let batch = trial
             .batch
             .map_or(unbatched, |batch| search::Batch { number: batch.number, size: batch.size });
-        if let Some(ask) = ask(problem, &trial.key, batch) {
-            let visit = u64::try_from(told.len()).expect("a run has few trials");
-            told.push(search::Observation { proposal: ask, visit, outcome: judge.outcome(trial)? });
+        if let Some(proposal) = proposal(problem, &trial.key, batch) {
+            let visit = u64::try_from(history.len()).expect("a run has few trials");
+            history.push(search::Observation {
+                proposal,
+                visit,
+                outcome: objective.outcome(trial)?,
+            });
         }
     }
-    Ok(told)
+    Ok(history)
 }
 
-/// What was asked for; `None` where the problem does not have it, or the search did not ask.
-pub fn ask(problem: &Problem, key: &TrialKey, batch: search::Batch) -> Option<search::Proposal> {
+/// The proposal of a recorded trial; `None` if the problem lacks it or the search did not propose it.
+pub fn proposal(
+    problem: &Problem,
+    key: &TrialKey,
+    batch: search::Batch,
+) -> Option<search::Proposal> {
     Some(search::Proposal {
         candidate: problem.candidate(&key.setup)?,
         workload: problem.workload(&key.workload)?,

@@ -1,22 +1,28 @@
-//! Order and seeds of trials: random, and a function of the seed alone, so that a resumed run makes
-//! the same trials in the same order.
+//! Random order and seeds of trials. Both are functions of the run's seed, so a resumed run makes the same
+//! trials in the same order.
 
 use flashfit_device::random::Random;
 use flashfit_numbers::fnv1a;
 
-use crate::record::TrialKey;
+use crate::record::{TrialKey, TrialPurpose};
 
-/// Items in a random order that belongs to the seed and the round.
+/// Shuffles items by the seed and the round.
 pub fn shuffled<T>(mut items: Vec<T>, seed: u64, round: u32) -> Vec<T> {
     let stream = fnv1a(format!("confirm/{round}").as_bytes());
     Random::new(seed ^ stream).shuffle(&mut items);
     items
 }
 
-/// The seed of a trial's own randomness. Setups share it within a repeat, so that they are given
-/// the same accesses to make.
+/// The seed of a trial. Setups share it within a repeat, so they get the same access pattern.
 pub fn trial_seed(seed: u64, key: &TrialKey) -> u64 {
-    let text = format!("{:?}/{}/{}", key.purpose, key.workload, key.repeat);
-    // fio takes 63 bits at the most.
+    // The names are part of the seed: changing one changes the trials of recorded seeds.
+    let purpose = match key.purpose {
+        TrialPurpose::Search => "Search",
+        TrialPurpose::Baseline => "Sentinel",
+        TrialPurpose::Confirm => "Confirm",
+        TrialPurpose::Overlap => "Overlap",
+    };
+    let text = format!("{purpose}/{}/{}", key.workload, key.repeat);
+    // fio accepts at most 63 bits.
     Random::new(seed ^ fnv1a(text.as_bytes())).next_u64() >> 1
 }

@@ -1,9 +1,9 @@
-//! What each setup is like in more than one respect, and the front: setups that no other beats in
-//! throughput, latency, wear and safety at once.
+//! Figures of setups in several respects, and the Pareto front: the setups that no other dominates in
+//! throughput, latency, wear and safety.
 //!
-//! Figures are means over whole trials, workloads weighted as for the merit, relative to the
-//! baseline. Differences below `STEP` count as none. Limit: the step test beds for the noise,
-//! whatever that is; a setup near another on the front may be there by luck.
+//! Figures are means over full-length trials relative to the baseline, with workloads weighted as in the
+//! merit. Differences below `STEP` are ignored. Limit: the step is a fixed allowance for noise; a setup
+//! close to another one may be on the front by chance.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +15,27 @@ use crate::objective::{log_wear_merit, p99_ns};
 use crate::problem::Problem;
 use crate::record::TrialRecord;
 
-/// Logarithms that differ by less are the same: 2 %.
+/// Smaller differences of logarithms are ignored: 2 %.
 const STEP: f64 = 0.02;
 
-/// A setup's figures as logarithms of ratios to the baseline; more is better in all of them.
+/// Log ratios to the baseline; more is better for all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelativeFigures {
-    /// Which.
     pub candidate: CandidateIndex,
-    /// The setup.
     pub setup: Setup,
-    /// Throughput.
     pub throughput: f64,
-    /// The reciprocal of the time that 99 of 100 operations take at most; `None` where no trial
-    /// tells.
+    /// Reciprocal of the 99th percentile of latencies; `None` if not recorded.
     pub latency: Option<f64>,
-    /// What was written by what that cost the device; `None` where nothing counted it.
+    /// Bytes written divided by their cost for the device; `None` without counters.
     pub wear: Option<f64>,
-    /// Its place on the scale of safety, 0 the safest.
+    /// Safety level; 0 is the safest.
     pub safety: u8,
-    /// Whole trials.
     pub trials: usize,
-    /// Whether no other setup beats it.
+    /// Whether it is on the Pareto front.
     pub on_front: bool,
 }
 
-/// Sums of one cell: a setup under a workload.
+/// Figures of a setup under a workload.
 #[derive(Debug, Clone, Default)]
 struct Cell {
     throughput: Vec<f64>,
@@ -48,8 +43,7 @@ struct Cell {
     wear: Vec<f64>,
 }
 
-/// The profiles of all setups that have a whole trial under every workload, the best throughput
-/// first.
+/// The figures of all setups with a full-length trial under every workload, best throughput first.
 pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigures> {
     let cells = cells(problem, trials);
     let weights = problem.space.weights();
@@ -116,7 +110,7 @@ fn cells(problem: &Problem, trials: &[TrialRecord]) -> BTreeMap<(CandidateIndex,
     cells
 }
 
-/// The mean logarithm of the 99th percentiles of a trial, reads and writes alike.
+/// The mean logarithm of the 99th percentiles of a trial, over reads and writes.
 pub(crate) fn log_p99(trial: &TrialRecord) -> Option<f64> {
     let stages = trial.points()?.iter().flat_map(|point| &point.stages);
     let figures = stages.flat_map(|stage| [&stage.read, &stage.write]).flatten();

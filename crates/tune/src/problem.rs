@@ -1,9 +1,8 @@
-//! From setups and workloads to what the search knows: candidates with levels, and back.
+//! Maps setups and workloads to a search space and back.
 //!
-//! The file system is the family, the I/O scheduler the companion, and every option that some
-//! setups of a file system have and others lack is a choice of that file system alone. The untuned
-//! setup is always a candidate, because gains are told against it; where the user ruled it out it
-//! may not be chosen.
+//! The file system is the family, the I/O scheduler the companion. Every option that only some setups of a
+//! file system have is a choice of that file system. The baseline is always a candidate because gains are
+//! relative to it; if the user excluded it, it may not be chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,21 +16,18 @@ use crate::record::{TrialKey, TrialPurpose};
 use crate::space::{FileSystemChoices, Space};
 use crate::spec::RunSpec;
 
-/// More setups than this are not listed: the search thinks about each of them after each batch.
-const MOST_SETUPS: usize = 20_000;
+/// The most setups; the search evaluates each of them after every batch.
+const MAX_SETUPS: usize = 20_000;
 
-/// Why there is nothing to search.
 #[derive(Debug, thiserror::Error)]
 pub enum ProblemError {
-    /// The search refuses the space.
+    /// The space is invalid.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// There are more setups than can be thought about.
-    #[error("there are more than {MOST_SETUPS} setups to try")]
+    #[error("the search space is too large: it has more than {MAX_SETUPS} setups")]
     TooMany,
-    /// There is no baseline to compare with.
-    #[error("there is no untuned setup to compare with")]
-    NoReference,
+    #[error("the search space has no baseline: no file system is given")]
+    NoBaseline,
 }
 
 impl UserError for ProblemError {
@@ -40,38 +36,36 @@ impl UserError for ProblemError {
     }
 }
 
-/// What is known of a setup beside its name.
+/// Properties of a setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetupStanding {
-    /// What a power cut may do under it.
+    /// The effect of a power cut.
     pub durability: Durability,
     /// Whether it may be chosen.
     pub allowed: bool,
 }
 
-/// The search space with the setups and workloads that its numbers stand for.
+/// The search space with its setups and workloads.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// As the search knows it.
     pub space: SearchSpace,
     /// The setups, by candidate.
     pub setups: Vec<Setup>,
-    /// The workloads' names.
     pub workloads: Vec<String>,
     candidates: BTreeMap<Setup, CandidateIndex>,
 }
 
 impl Problem {
-    /// Of a run's space.
+    /// The problem of a run.
     ///
     /// # Errors
-    /// As [`ProblemError`] tells.
+    /// See [`ProblemError`].
     pub fn of_run(space: &Space, spec: &RunSpec) -> Result<Self, ProblemError> {
-        let reference = space.reference().ok_or(ProblemError::NoReference)?;
+        let reference = space.baseline().ok_or(ProblemError::NoBaseline)?;
         let mut setups = Vec::new();
         for choices in &space.choices {
-            // Each of them doubles the setups, so their number shows what listing would cost.
-            let least = choices.all_setups_up_to(MOST_SETUPS).ok_or(ProblemError::TooMany)?;
+            // Each option doubles the number of setups, so the count is limited before listing them.
+            let least = choices.all_setups_up_to(MAX_SETUPS).ok_or(ProblemError::TooMany)?;
             setups.extend(least);
         }
         let standing = |setup: &Setup, listed: bool| {
@@ -85,11 +79,11 @@ impl Problem {
         Self::new(setups, &reference, &order, &spec.workloads, |w| spec.weight(w), standing)
     }
 
-    /// Of some setups, of which those that were listed are told apart from a reference that was
-    /// not. Options come in the order of `order` (`FILESYSTEM/OPTION`), the others behind it.
+    /// A problem with these setups, plus the baseline if it is not among them. Options are in the order of
+    /// `order` (`FILESYSTEM/OPTION`), then the others.
     ///
     /// # Errors
-    /// As [`ProblemError`] tells.
+    /// See [`ProblemError`].
     pub fn new(
         mut setups: Vec<Setup>,
         reference: &Setup,
@@ -102,7 +96,7 @@ impl Problem {
         if !setups.contains(reference) {
             setups.push(reference.clone());
         }
-        if setups.len() > MOST_SETUPS {
+        if setups.len() > MAX_SETUPS {
             return Err(ProblemError::TooMany);
         }
         let factors = Factors::of(&setups, reference, order);
@@ -130,7 +124,6 @@ impl Problem {
         Ok(Self { space, setups, workloads: workloads.to_vec(), candidates })
     }
 
-    /// The candidate that a setup is.
     pub fn candidate(&self, setup: &Setup) -> Option<CandidateIndex> {
         self.candidates.get(setup).copied()
     }
@@ -140,24 +133,23 @@ impl Problem {
         self.workloads.iter().position(|known| known == name)
     }
 
-    /// Whether a trial is one of its search: it has its setup and workload.
+    /// Whether the search includes a trial's setup and workload.
     pub fn has(&self, key: &TrialKey) -> bool {
         key.purpose != TrialPurpose::Overlap
             && self.candidate(&key.setup).is_some()
             && self.workload(&key.workload).is_some()
     }
 
-    /// The baseline.
-    pub fn reference(&self) -> &Setup {
+    pub fn baseline(&self) -> &Setup {
         &self.setups[self.space.baseline]
     }
 
-    /// The baseline of a candidate's own file system.
-    pub fn own_untuned(&self, candidate: CandidateIndex) -> Option<CandidateIndex> {
+    /// The default setup of a candidate's file system.
+    pub fn own_baseline(&self, candidate: CandidateIndex) -> Option<CandidateIndex> {
         let untuned = Setup {
             filesystem: self.setups[candidate].filesystem.clone(),
             options: Vec::new(),
-            scheduler: self.reference().scheduler.clone(),
+            scheduler: self.baseline().scheduler.clone(),
         };
         self.candidate(&untuned)
     }
@@ -168,7 +160,7 @@ impl Problem {
     }
 }
 
-/// How many choices differ from the baseline.
+/// The number of choices that differ from the baseline.
 fn distance(setup: &Setup, reference: &Setup) -> u32 {
     let options = u32::try_from(setup.options.len()).unwrap_or(u32::MAX);
     options
@@ -237,7 +229,7 @@ impl Factors {
     }
 }
 
-/// The options in which setups of one file system differ.
+/// The options that vary within a file system.
 fn options(setups: &[Setup], order: &[String]) -> Vec<(String, String)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut with: BTreeMap<(&str, &str), usize> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! The answer of a run: which setup, how much it gains, and how sure that is.
+//! The recommendation of a run: the setup, its gain and the confidence in it.
 //!
-//! The gain is taken from the confirming trials alone: those of the search chose the winner, so
-//! they flatter it. A winner whose interval touches no gain is not called better.
+//! The gain is computed from confirming trials only; search trials selected the winner and would overstate
+//! it. A winner whose interval includes 0 is not called better.
 
 use std::collections::BTreeMap;
 
@@ -12,57 +12,50 @@ use crate::constraint;
 use crate::problem::Problem;
 use crate::stats::{Estimate, paired_difference};
 
-/// What can be said of the winner.
+/// The verdict on the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GainVerdict {
-    /// It is better than the untuned file system.
+    /// Significantly better than the baseline.
     Better,
-    /// The trials do not tell the two apart.
+    /// Tied with the baseline.
     CannotTell,
-    /// The confirming trials show that it is worse: the search believed noise, or it failed in one.
+    /// Significantly worse in confirming trials, or failed in one: the search was misled by noise.
     Worse,
-    /// The untuned file system itself came first.
+    /// The baseline itself is the winner.
     NothingBeatsUntuned,
-    /// There are no confirming trials yet.
+    /// No confirming trials yet.
     NotConfirmed,
 }
 
-/// A recommended setup and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
-    /// The setup that came first.
     pub winner: Setup,
-    /// Of those that is tied with it the safest, then the least wearing, then the nearest to
-    /// the defaults.
+    /// The safest of the setups tied with it, then the one with the least wear, then the closest to the
+    /// defaults.
     pub best_of_ties: Setup,
-    /// What it is compared with: the first file system without options, under the kernel's own
-    /// scheduler.
+    /// The baseline: the first file system without options, under the default scheduler.
     pub untuned: Setup,
-    /// Whether the baseline meets the user's demands: it does not where it lacks an option
-    /// that every setup is to have, or breaks a demand beyond noise.
+    /// Whether the baseline meets the user's constraints: it has every required option and does not
+    /// significantly violate the latency constraint.
     pub untuned_will_do: bool,
-    /// What can be said.
     pub verdict: GainVerdict,
-    /// The chance that the winner is within the asked distance of the best, 0 to 1, as the search
-    /// believes it.
+    /// The probability that the winner is within the requested distance of the best, 0 to 1.
     pub within: f64,
-    /// The logarithm of the ratio to the baseline, over all workloads.
+    /// Log ratio to the baseline over all workloads.
     pub gain: Option<Estimate>,
     /// The same for each workload.
     pub gain_by_workload: Vec<(String, Estimate)>,
-    /// The best other setup that has confirming trials, and the winner's gain over it.
+    /// The best other setup with confirming trials, and the winner's gain over it.
     pub runner_up: Option<(Setup, Estimate)>,
-    /// Where the winner is another file system than the reference: its gain over its own untuned
-    /// setup.
+    /// If the winner is another file system than the baseline: its gain over its own default setup.
     pub gain_within: Option<(Setup, Estimate)>,
-    /// A setup that came out higher but is less safe than the user allows.
+    /// A better setup that is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,
 }
 
 impl Recommendation {
-    /// What to use: where fresh trials show the winner better, the safest of those that cannot be
-    /// told from it, then the least wearing, then the nearest to the defaults; else what it is
-    /// compared with, unless that is not what the user asked for.
+    /// The setup to use. If the winner is significantly better, it is the preferred one of the setups tied
+    /// with it. Otherwise it is the baseline, unless that does not meet the constraints.
     pub fn recommended(&self) -> &Setup {
         match self.verdict {
             GainVerdict::Better => &self.best_of_ties,
@@ -109,7 +102,7 @@ impl Recommendation {
                 })
                 .collect(),
         };
-        let own = problem.own_untuned(winner).filter(|own| *own != untuned && *own != winner);
+        let own = problem.own_baseline(winner).filter(|own| *own != untuned && *own != winner);
         let gain_within = own
             .filter(|own| !failed(*own))
             .and_then(|own| Some((problem.setups[own].clone(), confirmed.gain(winner, own)?)));
@@ -141,7 +134,6 @@ impl From<Gain> for Estimate {
     }
 }
 
-/// The confirming trials.
 struct Confirmed {
     /// By candidate, round and workload.
     merits: BTreeMap<CandidateIndex, BTreeMap<u32, BTreeMap<usize, f64>>>,
@@ -153,23 +145,26 @@ impl Confirmed {
     fn of(problem: &Problem, history: &[Observation]) -> Self {
         let mut merits: BTreeMap<usize, BTreeMap<u32, BTreeMap<usize, f64>>> = BTreeMap::new();
         let mut failed = Vec::new();
-        for Observation { proposal: ask, outcome, .. } in history {
-            if ask.purpose != Purpose::Confirm {
+        for Observation { proposal, outcome, .. } in history {
+            if proposal.purpose != Purpose::Confirm {
                 continue;
             }
             match outcome {
                 TrialOutcome::Measured { log_merit, .. } => {
-                    let rounds = merits.entry(ask.candidate).or_default();
-                    rounds.entry(ask.repeat).or_default().insert(ask.workload, *log_merit);
+                    let rounds = merits.entry(proposal.candidate).or_default();
+                    rounds
+                        .entry(proposal.repeat)
+                        .or_default()
+                        .insert(proposal.workload, *log_merit);
                 }
-                TrialOutcome::Failed => failed.push(ask.candidate),
+                TrialOutcome::Failed => failed.push(proposal.candidate),
                 TrialOutcome::Missing => {}
             }
         }
         Self { merits, failed, weights: problem.space.weights() }
     }
 
-    /// Round by round the weighted mean over the workloads, so that a round's common drift cancels.
+    /// Differences of the weighted means over the workloads by round, so that common drift cancels.
     fn gain(&self, ours: CandidateIndex, theirs: CandidateIndex) -> Option<Estimate> {
         let mean = |round: &BTreeMap<usize, f64>| {
             (round.len() == self.weights.len()).then(|| {
@@ -203,7 +198,7 @@ impl Confirmed {
     }
 }
 
-/// A difference of logarithms as a change in percent.
+/// Converts a difference of logarithms to a change in percent.
 pub fn percent(log_ratio: f64) -> f64 {
     100.0 * (log_ratio.exp() - 1.0)
 }

@@ -1,7 +1,7 @@
-//! What the trials so far say of each setup, by the methodology's merits.
+//! Merits of each setup from the trials so far, as defined by the methodology.
 //!
-//! Whole trials count alone: a short one has a bias of its own. What a trial was for does not
-//! matter here; who needs unflattered figures asks for those of one purpose.
+//! Only full-length trials count, because short ones are biased. The purpose of a trial does not matter
+//! unless a caller requests one purpose.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::choice::Criterion;
 use crate::merit::Merit;
 use crate::record::{RecordedOutcome, TrialPurpose, TrialRecord};
 
-/// The merits measured of one setup under one workload, in the order of time.
+/// Merits of one setup under one workload, in time order.
 #[derive(Debug, Clone, Default)]
 struct Measured {
     merits: Vec<(TrialPurpose, Merit)>,
@@ -26,7 +26,7 @@ pub struct MeritResults {
 }
 
 impl MeritResults {
-    /// Of a run's trials under these workloads.
+    /// The merits of a run's trials under these workloads.
     pub fn of(trials: &[TrialRecord], workloads: &[String]) -> Self {
         let mut results = Self {
             by_setup: BTreeMap::new(),
@@ -39,7 +39,6 @@ impl MeritResults {
         results
     }
 
-    /// Takes one more trial in.
     pub fn add(&mut self, trial: &TrialRecord) {
         let key = &trial.key;
         let by_workload = self.by_setup.entry(key.setup.clone()).or_default();
@@ -60,18 +59,18 @@ impl MeritResults {
         &self.workloads
     }
 
-    /// The setups that have any trial, in order.
+    /// The setups with any trial, in order.
     pub fn setups(&self) -> impl Iterator<Item = &Setup> {
         self.by_setup.keys()
     }
 
-    /// The merits of a setup under a workload, in the order of time.
+    /// The merits of a setup under a workload, in time order.
     pub fn merits(&self, setup: &Setup, workload: &str, by: Criterion) -> Vec<f64> {
         let measured = self.measured(setup, workload);
         measured.iter().filter_map(|(_, merit)| merit.by(by)).collect()
     }
 
-    /// Why a setup is out, if it is.
+    /// The error of a failed setup.
     pub fn failure(&self, setup: &Setup) -> Option<&str> {
         self.failed.get(setup).map(String::as_str)
     }

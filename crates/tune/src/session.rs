@@ -1,4 +1,4 @@
-//! The way of a run: ask the search, make the trials, keep each one before the next begins.
+//! Executes a run: asks the search for trials, runs them and records each one before the next starts.
 
 use flashfit_bench::{Workload, WorkloadPoint};
 use flashfit_run_format::unix_seconds;
@@ -21,39 +21,33 @@ use crate::run_dir::{RunDir, RunDirError};
 use crate::spec::RunSpec;
 use crate::spread::{DeviceEffects, WorkerPool};
 
-/// Why a run ended before its time.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// The run directory.
     #[error(transparent)]
     Dir(#[from] RunDirError),
-    /// The stand, and no other setup would fare better.
+    /// The test bed failed, independently of the setup.
     #[error(transparent)]
-    Stand(#[from] TrialError),
-    /// Every board of a lab was lost.
-    #[error("no board is left; the last was lost: {last}")]
-    NoBoardLeft {
-        /// Why it was.
-        last: String,
-    },
-    /// No setup worked.
-    #[error("no setup worked; the last said: {last}")]
+    TestBed(#[from] TrialError),
+    #[error("no board is left: the last one failed: {last}")]
+    NoBoardLeft { last: String },
+    #[error("no setup worked: the last error was: {last}")]
     AllFailed {
-        /// What the last one said.
+        /// The message of the last one.
         last: String,
     },
-    /// The space or the limits make no search possible.
-    #[error("{}", driver::in_words(.0))]
+    /// The space or the budget allow no search.
+    #[error("{}", driver::describe_search_error(.0))]
     Search(#[from] SearchError),
-    /// The first trials show that the limits do not reach.
-    #[error("the limit is too small: {needed}")]
-    TooLittle {
-        /// What one trial of each file system takes.
+    /// The first trials show that the budget is too small.
+    #[error("the budget is too small: {needed}")]
+    BudgetTooSmall {
+        /// The cost of one trial of each file system.
         needed: String,
-        /// The least that reaches for them.
+        /// The smallest sufficient budget.
         least: LeastBudget,
     },
-    /// A trial does not tell what the run is judged by.
+    /// A trial lacks the figure that the run is ranked by.
     #[error(transparent)]
     NoFigure(#[from] NoFigure),
 }
@@ -69,10 +63,10 @@ impl UserError for TuneError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Dir(error) => error.class(),
-            Self::Stand(error) => error.class(),
+            Self::TestBed(error) => error.class(),
             Self::NoBoardLeft { .. } => ExitClass::Io,
             Self::AllFailed { .. } => ExitClass::BadVerdict,
-            Self::Search(_) | Self::TooLittle { .. } => ExitClass::Usage,
+            Self::Search(_) | Self::BudgetTooSmall { .. } => ExitClass::Usage,
             Self::NoFigure(_) => ExitClass::Environment,
         }
     }
@@ -80,94 +74,86 @@ impl UserError for TuneError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Dir(error) => error.hint(),
-            Self::Stand(error) => error.hint(),
-            Self::AllFailed { .. } => Some("the run directory has each trial's message".into()),
+            Self::TestBed(error) => error.hint(),
+            Self::AllFailed { .. } => {
+                Some("the run directory contains the message of each trial".into())
+            }
             Self::NoBoardLeft { .. }
             | Self::Search(_)
-            | Self::TooLittle { .. }
+            | Self::BudgetTooSmall { .. }
             | Self::NoFigure(_) => None,
         }
     }
 }
 
-/// Watches a run; the command shows its progress this way.
+/// Observes a run, for example to show its progress.
 pub trait Observer {
-    /// A trial begins.
-    fn began(&mut self, key: &TrialKey, so_far: &RunProgress<'_>);
+    fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>);
 
-    /// A trial was kept.
-    fn ended(&mut self, record: &TrialRecord);
+    fn on_trial_end(&mut self, record: &TrialRecord);
 
-    /// One of several boards is of no use any more; the others go on.
-    fn lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
+    /// One of several boards failed; the others continue.
+    fn on_worker_lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
         let _ = (made_on, why);
     }
 
-    /// A batch is over, after which the search thinks again; it would choose `leader` now.
-    fn thought(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>);
+    /// A batch is complete; `leader` is the current choice.
+    fn on_batch_end(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>);
 }
 
-/// Where a run stands.
 pub struct RunProgress<'a> {
-    /// What is searched.
     pub problem: &'a Problem,
-    /// What the search was told.
     pub history: &'a [Observation],
-    /// What that cost.
     pub spent: Spent,
-    /// What may be spent.
     pub limits: &'a Budget,
-    /// Trials that are still to be made, at the most, the one that begins included; `None` where
-    /// that cannot be told.
+    /// The most remaining trials, including the one that starts; `None` if unknown.
     pub left: Option<u64>,
 }
 
-/// Why a run ended in its time.
+/// Why a run ended normally.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunEnd {
-    /// The search has said so.
+    /// The search is done.
     Search(SearchEnd),
-    /// A limit of time or of writing.
+    /// The time or write budget is spent.
     Limit(BudgetReached),
 }
 
-/// A run under way.
 pub struct TuneSession<'a> {
     pub(crate) spec: &'a RunSpec,
     pub(crate) problem: &'a Problem,
     pub(crate) rules: DriverRules,
-    pub(crate) judge: Objective,
+    pub(crate) objective: Objective,
     workloads: &'a [Workload],
     dir: RunDir,
     pub(crate) trials: Vec<TrialRecord>,
     pub(crate) history: Vec<Observation>,
     pub(crate) costs: Vec<TrialCost>,
-    /// How the devices differ on which the trials were made; nothing where it was one.
+    /// Effects of the devices, if the trials were made on several.
     pub(crate) levels: DeviceEffects,
 }
 
-/// Who makes the trials.
 enum Executor<'a> {
     One(&'a mut dyn TestBed),
     Many(&'a mut WorkerPool),
 }
 
-/// A trial that came back, before it is kept.
+/// A completed trial that is not recorded yet.
 pub(crate) struct CompletedTrial {
     pub key: TrialKey,
     pub batch: Option<flashfit_search::Batch>,
     pub made_on: Option<TrialDevice>,
     pub started_unix_s: u64,
     pub report: TrialReport,
-    /// Why the setup did not work, if it did not.
+    /// The error of a setup that failed.
     pub message: Option<String>,
 }
 
 impl<'a> TuneSession<'a> {
-    /// Goes on from the trials that were made before; none for a new run.
+    /// Continues from earlier trials; none for a new run.
     ///
     /// # Errors
-    /// When one of them does not tell what the run is judged by.
+    /// If one of them lacks the figure that the run is ranked by.
     pub fn new(
         spec: &'a RunSpec,
         problem: &'a Problem,
@@ -175,72 +161,86 @@ impl<'a> TuneSession<'a> {
         dir: RunDir,
         trials: Vec<TrialRecord>,
     ) -> Result<Self, TuneError> {
-        let judge = Objective::of(spec);
+        let objective = Objective::of(spec);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
-        let history = objective::history(problem, judge, &known)?;
+        let history = objective::history(problem, objective, &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
         let (rules, levels) = (DriverRules::of(spec), DeviceEffects::default());
-        let mut session =
-            Self { spec, problem, rules, judge, workloads, dir, trials, history, costs, levels };
+        let mut session = Self {
+            spec,
+            problem,
+            rules,
+            objective,
+            workloads,
+            dir,
+            trials,
+            history,
+            costs,
+            levels,
+        };
         session.charge_overlap();
         session.relevel()?;
         Ok(session)
     }
 
-    /// Runs until the search has ended or a limit is reached.
+    /// Runs until the search is done or the budget is spent.
     ///
     /// # Errors
-    /// As [`TuneError`] tells; what was kept stays, and the run can be resumed.
+    /// See [`TuneError`]. Recorded trials remain, and the run can be resumed.
     pub fn run(
         &mut self,
-        stand: &mut dyn TestBed,
+        test_bed: &mut dyn TestBed,
         observer: &mut dyn Observer,
     ) -> Result<RunEnd, TuneError> {
-        self.go(Executor::One(stand), observer)
+        self.run_loop(Executor::One(test_bed), observer)
     }
 
-    /// As [`TuneSession::run`], with the trials spread over several boards.
+    /// Like [`TuneSession::run`], with the trials distributed over several boards.
     ///
     /// # Errors
-    /// As [`TuneError`] tells; [`TuneError::NoBoardLeft`] when all of them are lost.
+    /// See [`TuneError`]; [`TuneError::NoBoardLeft`] if all boards fail.
     pub fn run_spread(
         &mut self,
-        team: &mut WorkerPool,
+        pool: &mut WorkerPool,
         observer: &mut dyn Observer,
     ) -> Result<RunEnd, TuneError> {
         let rules = self.rules.clone();
-        self.overlap(&SearchDriver::new(self.problem, &rules), team, observer)?;
-        self.go(Executor::Many(team), observer)
+        self.overlap(&SearchDriver::new(self.problem, &rules), pool, observer)?;
+        self.run_loop(Executor::Many(pool), observer)
     }
 
-    fn go(
+    fn run_loop(
         &mut self,
-        mut hands: Executor<'_>,
+        mut executor: Executor<'_>,
         observer: &mut dyn Observer,
     ) -> Result<RunEnd, TuneError> {
         let rules = self.rules.clone();
-        let course = SearchDriver::new(self.problem, &rules);
+        let driver = SearchDriver::new(self.problem, &rules);
         loop {
             self.stop_if_all_failed()?;
-            match course.next(&self.history, &self.costs)? {
+            match driver.next(&self.history, &self.costs)? {
                 NextStep::Done(stop) => {
-                    // Nothing may be left to try because nothing worked.
+                    // The search may be done because nothing worked.
                     let worked = self.history.iter().any(is_measured);
                     return if worked { Ok(RunEnd::Search(stop)) } else { Err(self.all_failed()) };
                 }
-                NextStep::Try(asks) => {
-                    let reached = match &mut hands {
-                        Executor::One(stand) => self.make(&course, &asks, *stand, observer)?,
-                        Executor::Many(team) => self.make_spread(&course, &asks, team, observer)?,
+                NextStep::Try(proposals) => {
+                    let reached = match &mut executor {
+                        Executor::One(test_bed) => {
+                            self.make(&driver, &proposals, *test_bed, observer)?
+                        }
+                        Executor::Many(pool) => {
+                            self.make_spread(&driver, &proposals, pool, observer)?
+                        }
                     };
                     if let Some(reached) = reached {
                         return Ok(RunEnd::Limit(reached));
                     }
                 }
             }
-            let leader = course.choice(&self.history, &self.costs);
-            observer.thought(&self.so_far(&course), leader);
+            let leader = driver.choice(&self.history, &self.costs);
+            observer.on_batch_end(&self.so_far(&driver), leader);
         }
     }
 
@@ -249,34 +249,34 @@ impl<'a> TuneSession<'a> {
         self.trials
     }
 
-    /// Makes trials until they are all made, a limit is reached, or it is time to confirm.
+    /// Makes these trials until the budget is spent or it is time to confirm.
     fn make(
         &mut self,
-        course: &SearchDriver<'_>,
-        asks: &[Proposal],
-        stand: &mut dyn TestBed,
+        driver: &SearchDriver<'_>,
+        proposals: &[Proposal],
+        test_bed: &mut dyn TestBed,
         observer: &mut dyn Observer,
     ) -> Result<Option<BudgetReached>, TuneError> {
-        let confirms = course.turns_to_confirming(&self.history, &self.costs);
-        for ask in asks {
-            if driver::is_out(&self.history, ask.candidate) {
+        let confirms = driver.must_confirm_now(&self.history, &self.costs);
+        for proposal in proposals {
+            if driver::is_excluded(&self.history, proposal.candidate) {
                 continue;
             }
             let spent = self.spent();
-            self.reaches(&spent)?;
+            self.check_budget(&spent)?;
             if let Some(reached) = self.rules.limits.reached(&spent) {
                 return Ok(Some(reached));
             }
-            if !confirms && course.turns_to_confirming(&self.history, &self.costs) {
+            if !confirms && driver.must_confirm_now(&self.history, &self.costs) {
                 return Ok(None);
             }
-            let key = objective::key(self.problem, ask);
-            observer.began(&key, &self.so_far(course));
-            let record = self.one(stand, key, ask)?;
-            let outcome = self.judge.outcome(&record)?;
-            observer.ended(&record);
+            let key = objective::key(self.problem, proposal);
+            observer.on_trial_start(&key, &self.so_far(driver));
+            let record = self.one(test_bed, key, proposal)?;
+            let outcome = self.objective.outcome(&record)?;
+            observer.on_trial_end(&record);
             self.costs.push(record.cost());
-            self.tell(*ask, outcome);
+            self.tell(*proposal, outcome);
             self.trials.push(record);
             self.stop_if_all_failed()?;
         }
@@ -284,9 +284,9 @@ impl<'a> TuneSession<'a> {
         Ok(None)
     }
 
-    pub(crate) fn tell(&mut self, ask: Proposal, outcome: Found) {
+    pub(crate) fn tell(&mut self, proposal: Proposal, outcome: Found) {
         let visit = u64::try_from(self.history.len()).expect("a run has few trials");
-        self.history.push(Observation { proposal: ask, visit, outcome });
+        self.history.push(Observation { proposal, visit, outcome });
     }
 
     pub(crate) fn spent(&self) -> Spent {
@@ -295,8 +295,8 @@ impl<'a> TuneSession<'a> {
         spent
     }
 
-    /// The first trials show whether the limits reach for one trial of each file system.
-    pub(crate) fn reaches(&self, spent: &Spent) -> Result<(), TuneError> {
+    /// Checks, based on the first trials, that the budget suffices for one trial of each file system.
+    pub(crate) fn check_budget(&self, spent: &Spent) -> Result<(), TuneError> {
         let families = u64::try_from(self.problem.families()).expect("few file systems");
         if spent.trials == 0 || spent.trials >= families {
             return Ok(());
@@ -307,7 +307,7 @@ impl<'a> TuneSession<'a> {
         let short = |needed: String, least: LeastBudget| {
             let needed =
                 format!("one trial of each of {families} file systems takes about {needed}");
-            Err(TuneError::TooLittle { needed, least })
+            Err(TuneError::BudgetTooSmall { needed, least })
         };
         if limits.budget_ns.is_some_and(|budget| budget < time) {
             let seconds = time.div_ceil(1_000_000_000);
@@ -320,9 +320,9 @@ impl<'a> TuneSession<'a> {
         Ok(())
     }
 
-    pub(crate) fn so_far(&self, course: &SearchDriver<'_>) -> RunProgress<'_> {
+    pub(crate) fn so_far(&self, driver: &SearchDriver<'_>) -> RunProgress<'_> {
         let spent = self.spent();
-        let most = course.most_trials(&self.history, &self.costs);
+        let most = driver.max_trials(&self.history, &self.costs);
         let made = self.history.len() as f64;
         let by_limits = self.rules.limits.trials_left(&spent);
         let by_search = (most.is_finite()).then(|| (most - made).max(1.0).ceil() as u64);
@@ -331,25 +331,24 @@ impl<'a> TuneSession<'a> {
         RunProgress { problem: self.problem, history: &self.history, spent, limits, left }
     }
 
-    /// Makes one trial and keeps it.
+    /// Makes and records one trial.
     fn one(
         &mut self,
-        stand: &mut dyn TestBed,
+        test_bed: &mut dyn TestBed,
         key: TrialKey,
-        ask: &Proposal,
+        proposal: &Proposal,
     ) -> Result<TrialRecord, TuneError> {
         let started_unix_s = unix_seconds();
-        let made = stand.run_trial(&request(self.spec, self.workloads, &key));
+        let made = test_bed.run_trial(&request(self.spec, self.workloads, &key));
         let (report, message) = match made {
             Ok(report) => (report, None),
             Err(TrialError::Setup { message, report }) => (*report, Some(message)),
             Err(fatal) => return Err(fatal.into()),
         };
-        let batch = Some(ask.batch);
+        let batch = Some(proposal.batch);
         self.keep(CompletedTrial { key, batch, made_on: None, started_unix_s, report, message })
     }
 
-    /// Keeps a trial.
     pub(crate) fn keep(&mut self, made: CompletedTrial) -> Result<TrialRecord, TuneError> {
         let CompletedTrial { key, batch, made_on, started_unix_s, report, message } = made;
         let TrialReport {
@@ -368,7 +367,7 @@ impl<'a> TuneSession<'a> {
             .iter_mut()
             .map(|point| (file_label(point.point), std::mem::take(&mut point.raw_json)))
             .collect();
-        // Lines may have been removed, so the count of trials is no free number.
+        // Lines may have been removed, so the number of trials may already be in use.
         let last = self.trials.iter().map(|trial| trial.number).max().unwrap_or(0);
         let record = TrialRecord {
             version: RECORD_VERSION,
@@ -410,7 +409,7 @@ impl<'a> TuneSession<'a> {
     }
 }
 
-/// What is asked of a test bed for a trial of a run.
+/// The request for a trial of a run.
 pub(crate) fn request<'a>(
     spec: &RunSpec,
     workloads: &'a [Workload],
@@ -433,8 +432,8 @@ pub(crate) fn request<'a>(
     }
 }
 
-fn is_measured(told: &Observation) -> bool {
-    matches!(told.outcome, Found::Measured { .. })
+fn is_measured(observation: &Observation) -> bool {
+    matches!(observation.outcome, Found::Measured { .. })
 }
 
 /// A point's part of a file name.

@@ -9,10 +9,8 @@ use flashfit_filesystem::{
 
 use crate::spec::{ChoiceNames, RunHeader};
 
-/// The choices for one file system.
 #[derive(Debug, Clone)]
 pub struct FileSystemChoices {
-    /// The file system.
     pub filesystem: FileSystem,
     /// Options that every setup has.
     pub always: Vec<String>,
@@ -88,11 +86,11 @@ impl Space {
     /// When the catalog no longer has one of its file systems.
     pub fn of_run(
         header: &RunHeader,
-        catalogue: &FileSystemCatalog,
+        catalog: &FileSystemCatalog,
     ) -> Result<Self, CatalogEntryError> {
         let choices = header.choices.iter().map(|names| {
             Ok(FileSystemChoices {
-                filesystem: catalogue.filesystem(&names.filesystem)?.clone(),
+                filesystem: catalog.filesystem(&names.filesystem)?.clone(),
                 always: names.always.clone(),
                 free: names.free.clone(),
                 schedulers: names.schedulers.clone(),
@@ -130,7 +128,7 @@ impl Space {
     }
 
     /// What a winner is compared with: the baseline of the file system that was named first.
-    pub fn reference(&self) -> Option<Setup> {
+    pub fn baseline(&self) -> Option<Setup> {
         self.untuned(&self.choices.first()?.filesystem.name)
     }
 
@@ -138,13 +136,12 @@ impl Space {
     /// winner's own file system untuned.
     pub fn rivals(&self, winner: &Setup) -> Vec<Setup> {
         let mut rivals: Vec<Setup> =
-            [self.reference(), self.untuned(&winner.filesystem)].into_iter().flatten().collect();
+            [self.baseline(), self.untuned(&winner.filesystem)].into_iter().flatten().collect();
         rivals.dedup();
         rivals.retain(|rival| rival != winner);
         rivals
     }
 
-    /// The choices for a file system.
     pub fn of(&self, filesystem: &str) -> Option<&FileSystemChoices> {
         self.choices.iter().find(|choices| choices.filesystem.name == filesystem)
     }

@@ -1,29 +1,26 @@
-//! The little statistics that the first analysis needs: medians, Student's interval of a mean, and
-//! the interval of a paired ratio.
+//! Basic statistics: medians, Student's t interval of a mean, and the interval of paired ratios.
 //!
-//! Merits are logarithms of throughput, so a difference of merits is the logarithm of a ratio and a
-//! symmetric interval is fair to it. Limits: with fewer than two values there is no interval, and
-//! that is said rather than made up; the intervals assume no drift between repeats, for which the
-//! trials are interleaved in random order.
+//! Merits are logarithms, so a difference is the logarithm of a ratio and a symmetric interval is
+//! appropriate. Limits: fewer than two values have no interval; the intervals assume no drift between
+//! repeats, for which trials are interleaved in random order.
 
 use flashfit_search::student;
 
-/// Beyond so many degrees of freedom the quantile of that many is used, which is a little too wide.
-const MOST_FREEDOM: f64 = 30.0;
+/// Above this number of degrees of freedom its quantile is used, which is slightly conservative.
+const MAX_FREEDOM: f64 = 30.0;
 
 /// An estimate with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The middle: the median of the values, or their mean where a ratio is judged.
+    /// Median of the values, or their mean for ratios.
     pub middle: f64,
     /// The interval of the mean; `None` with fewer than two values.
     pub interval: Option<(f64, f64)>,
-    /// How many values it is made of.
     pub count: usize,
 }
 
 impl Estimate {
-    /// Of some values; `None` of no values.
+    /// `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let middle = median(values)?;
         let interval = half_width_95(values).map(|half| {
@@ -33,23 +30,23 @@ impl Estimate {
         Some(Self { middle, interval, count: values.len() })
     }
 
-    /// Of some values, with their mean as the middle, which always lies in the interval.
+    /// With the mean as the middle, which is always within the interval.
     pub fn of_mean(values: &[f64]) -> Option<Self> {
         Self::of(values).map(|estimate| Self { middle: mean(values), ..estimate })
     }
 
-    /// Whether the whole interval lies above `threshold`; never without an interval.
+    /// Whether the whole interval is above `threshold`; false without an interval.
     pub fn is_above(&self, threshold: f64) -> bool {
         self.interval.is_some_and(|(low, _)| low > threshold)
     }
 
-    /// Whether the whole interval lies below `threshold`; never without an interval.
+    /// Whether the whole interval is below `threshold`; false without an interval.
     pub fn is_below(&self, threshold: f64) -> bool {
         self.interval.is_some_and(|(_, high)| high < threshold)
     }
 }
 
-/// The median; `None` of no values.
+/// The median; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -61,21 +58,21 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The difference of two interleaved series, pair by pair.
+/// The mean difference of paired values.
 pub fn paired_difference(ours: &[f64], theirs: &[f64]) -> Option<Estimate> {
     let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
     Estimate::of_mean(&differences)
 }
 
-/// The mean; not a number of no values.
+/// The mean; NaN without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The two-sided 95 % quantile of Student's distribution for at least one degree of freedom, to
-/// three decimals as in printed tables: recorded figures were made with those.
+/// The two-sided 95 % quantile of Student's t distribution for at least one degree of freedom, rounded to
+/// three decimals, because recorded figures were computed with printed tables.
 pub fn student_95(freedom: usize) -> f64 {
-    let freedom = (freedom.max(1) as f64).min(MOST_FREEDOM);
+    let freedom = (freedom.max(1) as f64).min(MAX_FREEDOM);
     (student::quantile(0.975, freedom) * 1000.0).round() / 1000.0
 }
 

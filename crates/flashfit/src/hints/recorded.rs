@@ -35,7 +35,7 @@ pub fn tune(error: &TuneError) -> Option<String> {
         TuneError::Search(SearchError::TooFewTrials { least, .. }) => {
             Some(format!("use --trials {} or more, or fewer file systems", least.ceil()))
         }
-        TuneError::TooLittle { least, .. } => {
+        TuneError::BudgetTooSmall { least, .. } => {
             let flag = match least {
                 LeastBudget::Seconds(seconds) => format!("--budget {seconds}s"),
                 LeastBudget::WrittenMib(mib) => format!("--max-write {mib}MiB"),
@@ -56,7 +56,7 @@ pub fn problem(error: &ProblemError) -> String {
         ProblemError::Space(SpaceError::NoneAllowed { .. }) => {
             "allow less safety, as in --require loses-recent, or name other file systems"
         }
-        ProblemError::Space(_) | ProblemError::NoReference => {
+        ProblemError::Space(_) | ProblemError::NoBaseline => {
             "name file systems with --fs and workloads with --workload"
         }
     }

@@ -11,7 +11,7 @@ const TERMINAL_ROWS: usize = 6;
 
 /// States which devices were measured and which one the results refer to; `None` for one device.
 pub fn statement(view: &RunView<'_>) -> Option<String> {
-    let [first, others @ ..] = view.levels.media() else { return None };
+    let [first, others @ ..] = view.levels.devices() else { return None };
     if others.is_empty() {
         return None;
     }
@@ -42,7 +42,7 @@ pub fn finding(view: &RunView<'_>) -> ReportFinding {
     if !view.levels.are_several() {
         return finding;
     }
-    for (index, device) in view.levels.media().iter().enumerate() {
+    for (index, device) in view.levels.devices().iter().enumerate() {
         for workload in view.results.workloads() {
             let made = view.trials.iter().filter(|trial| {
                 trial.made_on.as_ref() == Some(device) && trial.key.workload == *workload

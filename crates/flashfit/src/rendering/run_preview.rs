@@ -43,7 +43,7 @@ pub fn geometry_text(subject: &TrialTarget) -> String {
 /// How much there is to try, and how far the search will go.
 pub fn extent(spec: &RunSpec, problem: &Problem) -> String {
     let rules = DriverRules::of(spec);
-    let most = SearchDriver::new(problem, &rules).most_trials(&[], &[]);
+    let most = SearchDriver::new(problem, &rules).max_trials(&[], &[]);
     let setups = problem.setups.len();
     let end = match spec.strategy {
         StrategyKind::Adaptive => format!(

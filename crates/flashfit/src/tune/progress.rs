@@ -81,7 +81,7 @@ fn bar() -> ProgressBar {
 }
 
 impl Observer for TuneProgress {
-    fn began(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
+    fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
         let left = so_far.left.unwrap_or(1);
         let most = self.at_most(left);
         let what = format!("{} under {}", key.setup.label(), key.workload);
@@ -107,7 +107,7 @@ impl Observer for TuneProgress {
         }
     }
 
-    fn ended(&mut self, record: &TrialRecord) {
+    fn on_trial_end(&mut self, record: &TrialRecord) {
         self.made += 1;
         let took = Duration::from_nanos(record.phases.total_ns);
         self.spent = (self.spent.0 + took, self.spent.1 + 1);
@@ -116,7 +116,7 @@ impl Observer for TuneProgress {
         }
     }
 
-    fn lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
+    fn on_worker_lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
         let text = format!("{made_on} is lost: {why}");
         match &self.shown {
             Shown::Bar(bar) => bar.suspend(|| warn(&text)),
@@ -124,7 +124,7 @@ impl Observer for TuneProgress {
         }
     }
 
-    fn thought(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>) {
+    fn on_batch_end(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>) {
         let leader = leader.map(|leader| so_far.problem.setups[leader].label());
         if self.stream {
             belief::print(so_far, leader.clone());

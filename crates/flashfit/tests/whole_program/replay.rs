@@ -166,7 +166,7 @@ fn runs_of_one_medium_are_mixed_and_others_are_not() {
     assert_eq!(found["setups_recorded"], 10);
     assert_eq!(found["simulated"], true);
     let mixed = place.flashfit(&["tune", "--replay", "grid", "other"]);
-    mixed.said(2, &["grid and other cannot be mixed", "the card (one and another)"]);
+    mixed.said(2, &["cannot mix grid and other", "the card (one and another)"]);
 }
 
 #[test]
@@ -179,7 +179,10 @@ fn what_cannot_be_replayed_is_told() {
         assert_eq!(ended.stdout, "");
     };
     refused(&["nowhere"], &["nowhere holds no run"]);
-    refused(&["grid", "--workload", "grep"], &["`grep`", "recorded were database, sync-files"]);
+    refused(
+        &["grid", "--workload", "grep"],
+        &["`grep`", "recorded workloads: database, sync-files"],
+    );
     refused(&["grid", "--fs", "xfs"], &["`xfs`", "recorded were ext4, btrfs"]);
     refused(&["grid", "--trials", "1"], &["too few trials", "--trials 2 or more"]);
     refused(&["grid", "--by", "wear"], &["does not tell what was written", "--by throughput"]);
@@ -188,7 +191,7 @@ fn what_cannot_be_replayed_is_told() {
     write(&place, "newer", &json!({ "schema": "flashfit.run", "schema_version": 2 }), &[]);
     refused(&["newer"], &["newer is a run of format 2"]);
     write(&place, "empty", &least_header(), &[]);
-    refused(&["empty"], &["empty holds no trial"]);
+    refused(&["empty"], &["empty contains no trials"]);
     write(&place, "damaged", &least_header(), &grid());
     let text = std::fs::read_to_string(place.path("damaged/trials.jsonl")).unwrap();
     place.file("damaged/trials.jsonl", &text.replacen("\"options\"", "\"optoins\"", 1));

@@ -112,5 +112,5 @@ fn a_budget_that_does_not_reach_is_refused_with_what_would() {
     assert!(!place.path("run/trials.jsonl").exists() || place.recorded().is_empty());
     std::fs::remove_dir_all(place.path("run")).unwrap_or_default();
     let short = place.flashfit(&tune(&card, &["--budget", "1ms"]));
-    short.said(2, &["the limit is too small", "--budget", "or fewer file systems"]);
+    short.said(2, &["the budget is too small", "--budget", "or fewer file systems"]);
 }

@@ -13,34 +13,22 @@ use crate::spec::SCHEMA_VERSION;
 pub enum RunDirError {
     /// There is a run already.
     #[error("{} already holds a run", path.display())]
-    Exists {
-        /// The directory.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// Something that a run would overwrite is there.
     #[error("{} holds {file}, which a run would overwrite", path.display())]
     Occupied {
-        /// The directory.
         path: PathBuf,
         /// The file or folder in it.
         file: &'static str,
     },
-    /// There is none.
     #[error("{} holds no run", path.display())]
-    NoRun {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoRun { path: PathBuf },
     /// Another flashfit is at work in it.
     #[error("another flashfit is at work in {}", path.display())]
-    Locked {
-        /// The directory.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// Written by another version of flashfit.
     #[error("{} is a run of format {found}, and this flashfit reads format {SCHEMA_VERSION}", path.display())]
     OtherVersion {
-        /// The directory.
         path: PathBuf,
         /// The version it has.
         found: u32,
@@ -48,17 +36,14 @@ pub enum RunDirError {
     /// A file is not valid JSON.
     #[error("{}:{line}: damaged: {reason}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
         reason: String,
     },
     /// Valid JSON, but not what this version of flashfit reads.
     #[error("{}:{line}: {reason}", path.display())]
     NotUnderstood {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,

@@ -1,9 +1,9 @@
 //! Replay: a search on recorded runs instead of a device.
 //!
 //! ```text
-//! recording   reads runs, also such as others have written, and refuses to mix media
-//! urn         draws trials from the recorded ones
-//! replayed    the search on them, and how its choice compares with what is recorded of all
+//! recording   reads runs, including those of other tools, and refuses to mix devices
+//! sampler     samples trials from the recorded ones
+//! replayed    the search on them, and a comparison of its choice with all recorded setups
 //! ```
 
 mod recording;

@@ -1,9 +1,8 @@
-//! Recorded runs as a search needs them: the trials, and what tells one device from another.
+//! Recorded runs as input of a replay.
 //!
-//! Of `run.json` only `schema` and `schema_version` are needed; what is missing is not compared.
-//! Runs are mixed only where everything that both of them tell of device, stand and measuring is
-//! the same. Limit: devices without an identity cannot be told apart by it; their size and the rest
-//! must do.
+//! Only `schema` and `schema_version` of `run.json` are required. Runs are only mixed if everything that
+//! both record about device, test bed and measurement is the same. Limit: devices without an identity are
+//! only distinguished by size and the other properties.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,77 +22,46 @@ use crate::run_dir::{self, RunDirError};
 use crate::spec::CatalogUsed;
 use crate::spread::DeviceEffects;
 
-/// Why a replay is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// A run cannot be read.
     #[error(transparent)]
     Dir(#[from] RunDirError),
-    /// Two runs are not of the same device, stand or way of measuring.
+    /// Two runs differ in device, test bed or measurement.
     #[error(
-        "{} and {} cannot be mixed: they differ in {what} ({one} and {other})",
+        "cannot mix {} and {}: they differ in {what} ({one} and {other})",
         first.display(),
         second.display()
     )]
-    Differ {
-        /// A run.
-        first: PathBuf,
-        /// Another.
-        second: PathBuf,
-        /// In what.
-        what: &'static str,
-        /// What the first has.
-        one: String,
-        /// What the second has.
-        other: String,
-    },
-    /// A run of several devices among others.
-    #[error("{} was spread over several media, and is not mixed with other runs", path.display())]
-    SeveralMedia {
-        /// The run.
-        path: PathBuf,
-    },
+    Differ { first: PathBuf, second: PathBuf, what: &'static str, one: String, other: String },
+    /// One of several runs used several devices.
+    #[error("cannot mix {} with other runs: it used several devices", path.display())]
+    SeveralMedia { path: PathBuf },
     /// There are no trials.
-    #[error("{} holds no trial", path.display())]
+    #[error("{} contains no trials", path.display())]
     NoTrials {
         /// The run, or the first of them.
         path: PathBuf,
     },
-    /// A workload that was asked for was not recorded.
+    /// A requested workload was not recorded.
     #[error("no trial was recorded under the workload `{name}`")]
-    NoWorkload {
-        /// The workload.
-        name: String,
-        /// Those that were.
-        known: Vec<String>,
-    },
+    NoWorkload { name: String, known: Vec<String> },
     /// No setup was recorded under all workloads.
     #[error("no setup was recorded under all of {}", workloads.join(", "))]
-    NoCompleteSetup {
-        /// The workloads.
-        workloads: Vec<String>,
-    },
+    NoCompleteSetup { workloads: Vec<String> },
     /// The baseline was not recorded.
-    #[error("the untuned setup was not recorded, and nothing can be compared with it")]
-    NoReference {
-        /// What was looked for.
-        wanted: String,
-    },
-    /// A trial does not tell what is asked for.
+    #[error("the baseline was not recorded, so there is nothing to compare with")]
+    NoBaseline { wanted: String },
+    /// A trial lacks the required figure.
     #[error(transparent)]
     NoFigure(#[from] NoFigure),
-    /// There is nothing to search.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// The search cannot begin.
-    #[error("{}", driver::in_words(.0))]
+    /// The search cannot start.
+    #[error("{}", driver::describe_search_error(.0))]
     Search(#[from] flashfit_search::SearchError),
     /// Every recorded setup has failed.
-    #[error("every recorded trial failed; the last said: {last}")]
-    AllFailed {
-        /// What it said.
-        last: String,
-    },
+    #[error("every recorded trial failed: the last error was: {last}")]
+    AllFailed { last: String },
 }
 
 impl UserError for ReplayError {
@@ -114,10 +82,12 @@ impl UserError for ReplayError {
                 Some("replay them one at a time".to_owned())
             }
             Self::NoTrials { .. } => {
-                Some("docs/run-format.md tells what trials.jsonl must hold".to_owned())
+                Some("see docs/run-format.md for the format of trials.jsonl".to_owned())
             }
-            Self::NoWorkload { known, .. } => Some(format!("recorded were {}", known.join(", "))),
-            Self::NoReference { wanted } => Some(format!("record {wanted} as well")),
+            Self::NoWorkload { known, .. } => {
+                Some(format!("recorded workloads: {}", known.join(", ")))
+            }
+            Self::NoBaseline { wanted } => Some(format!("record {wanted} too")),
             Self::NoCompleteSetup { .. }
             | Self::NoFigure(_)
             | Self::Search(_)
@@ -126,7 +96,7 @@ impl UserError for ReplayError {
     }
 }
 
-/// What of `run.json` is looked at; none of it is needed.
+/// The parts of `run.json` that are used, all optional.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct Header {
@@ -187,23 +157,23 @@ struct CardPart {
 /// One or several runs of one device.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// The trials, run by run in the order in which they were made.
+    /// Trials by run, in time order.
     pub trials: Vec<TrialRecord>,
-    /// The workloads, those that a run names first.
+    /// Workloads; those listed in a run come first.
     pub workloads: Vec<String>,
-    /// The file systems in the order of the runs; the first is the one to compare with.
+    /// File systems in the order of the runs; the first is the baseline's.
     pub filesystems: Vec<String>,
-    /// The scheduler that the kernel had chosen, where that is told.
+    /// The default scheduler, if recorded.
     pub default_scheduler: Option<Scheduler>,
-    /// Whether a run says that its device was a simulated card.
+    /// Whether a run used a simulated card.
     pub simulated: bool,
-    /// By what the first run was judged.
+    /// The objective of the first run.
     pub judge: Objective,
-    /// What the first run allowed, where it says so.
+    /// The safety that the first run allowed, if recorded.
     pub allow: Option<Durability>,
-    /// How much workloads counted in the first run that did not count once, in thousandths.
+    /// Workload weights of the first run other than 1, in thousandths.
     pub weights_thousandths: BTreeMap<String, u32>,
-    /// The devices of a run that was spread over several; its trials are told as on the first.
+    /// The devices of a run with several; its trials are converted to the first.
     pub media: Vec<TrialDevice>,
     /// The runs.
     pub paths: Vec<PathBuf>,
@@ -246,7 +216,7 @@ impl Recording {
             if levels.are_several() && paths.len() > 1 {
                 return Err(ReplayError::SeveralMedia { path: path.clone() });
             }
-            recording.media = levels.media().to_vec();
+            recording.media = levels.devices().to_vec();
             let trials = levels.applied_to_all(&trials);
             for (earlier_path, earlier) in &headers {
                 same(earlier_path, earlier, path, &header)?;
@@ -282,7 +252,7 @@ impl Recording {
         }
         recording.filesystems = once(recording.filesystems);
         recording.workloads = once(recording.workloads);
-        // A run may name workloads under which it made no trial yet.
+        // A run may list workloads without any trials yet.
         let trials = &recording.trials;
         recording.workloads.retain(|name| trials.iter().any(|trial| trial.key.workload == *name));
         Ok(recording)
@@ -307,19 +277,19 @@ impl Recording {
         Ok(others)
     }
 
-    /// Every setup that has a trial, in the order of time.
+    /// Every setup with a trial, in time order.
     pub fn setups(&self) -> Vec<Setup> {
         let mut seen = std::collections::BTreeSet::new();
         let setups = self.trials.iter().map(|trial| &trial.key.setup);
         setups.filter(|setup| seen.insert((*setup).clone())).cloned().collect()
     }
 
-    /// The setup to compare with: no options, of the first file system that was recorded so, under
-    /// the kernel's scheduler where that is known and recorded.
+    /// The baseline: the first file system recorded without options, under the default scheduler if that is
+    /// known and recorded.
     ///
     /// # Errors
-    /// [`ReplayError::NoReference`].
-    pub fn reference(&self) -> Result<Setup, ReplayError> {
+    /// [`ReplayError::NoBaseline`].
+    pub fn baseline(&self) -> Result<Setup, ReplayError> {
         let bare: Vec<Setup> =
             self.setups().into_iter().filter(|setup| setup.options.is_empty()).collect();
         for filesystem in &self.filesystems {
@@ -332,7 +302,7 @@ impl Recording {
             }
         }
         let first = self.filesystems.first().map_or("the file system", String::as_str);
-        Err(ReplayError::NoReference { wanted: format!("{first} without options") })
+        Err(ReplayError::NoBaseline { wanted: format!("{first} without options") })
     }
 }
 
@@ -341,7 +311,7 @@ fn once(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|name| seen.insert(name.clone())).collect()
 }
 
-/// Whether two runs are of the same device, stand and way of measuring, as far as both tell.
+/// Checks that two runs agree in device, test bed and measurement, as far as both record them.
 fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), ReplayError> {
     let card = |header: &Header| header.facts.card.clone().unwrap_or_default();
     let (a_card, b_card) = (card(a), card(b));
@@ -351,10 +321,10 @@ fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), Repla
     let pairs = [
         ("the card", a_card.name, b_card.name),
         ("the card's model", a_card.model, b_card.model),
-        ("the medium's size", a.facts.medium.capacity.clone(), b.facts.medium.capacity.clone()),
-        ("the medium", a_identity.model, b_identity.model),
-        ("the medium's serial number", a_identity.serial, b_identity.serial),
-        ("the stand", a.facts.stand.clone(), b.facts.stand.clone()),
+        ("the device size", a.facts.medium.capacity.clone(), b.facts.medium.capacity.clone()),
+        ("the device", a_identity.model, b_identity.model),
+        ("the device serial number", a_identity.serial, b_identity.serial),
+        ("the test bed", a.facts.stand.clone(), b.facts.stand.clone()),
         ("the machine", a.facts.machine.clone(), b.facts.machine.clone()),
         ("the kernel", a.facts.kernel.clone(), b.facts.kernel.clone()),
         ("the profile", a.spec.profile.clone(), b.spec.profile.clone()),
@@ -381,7 +351,7 @@ fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), Repla
             }
         }
     }
-    // One of a simulated card, the other of a device.
+    // One used a simulated card, the other a device.
     if a.facts.card.is_some() != b.facts.card.is_some() {
         let kind = |header: &Header| match header.facts.card {
             Some(_) => "simulated".to_owned(),
@@ -390,7 +360,7 @@ fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), Repla
         return Err(ReplayError::Differ {
             first: first.to_owned(),
             second: second.to_owned(),
-            what: "the kind of medium",
+            what: "the kind of device",
             one: kind(a),
             other: kind(b),
         });

@@ -1,8 +1,8 @@
-//! The search on recorded trials, and how its choice compares with what is recorded of all setups.
+//! A search on recorded trials, and the comparison of its choice with all recorded setups.
 //!
-//! What is recorded of a setup is the weighted mean over the workloads of the mean logarithm of all
-//! its whole trials. Limit: with few repeats the best by that is flattered itself, so that the
-//! distance of a good choice from it is overstated rather than understated.
+//! The recorded merit of a setup is the weighted mean over the workloads of the mean logarithm of all its
+//! full-length trials. Limit: with few repeats, the recorded best is itself overestimated, so the distance
+//! of a good choice from it is overestimated as well.
 
 use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
 use flashfit_search::{CandidateIndex, NextStep, Observation, SearchEnd, TrialOutcome};
@@ -17,144 +17,138 @@ use crate::problem::{Problem, SetupStanding};
 use crate::record::RecordedOutcome as Recorded;
 use crate::session::RunEnd;
 
-/// What is asked of a recording.
+/// The parameters of a replay.
 #[derive(Clone)]
 pub struct ReplayRequest<'a> {
-    /// How trials are chosen, and how many.
     pub rules: DriverRules,
-    /// By what they are judged.
     pub judge: Objective,
-    /// The workloads that count; all that were recorded where there are none.
+    /// Workloads to use; all recorded ones if empty.
     pub workloads: Vec<String>,
-    /// How much a workload counts.
     pub weight: &'a dyn Fn(&str) -> f64,
-    /// The least safety of what may be chosen.
+    /// The required safety of the choice.
     pub allow: Durability,
-    /// Which setups are looked at.
     pub wanted: &'a dyn Fn(&Setup) -> bool,
 }
 
-/// A search that was made on a recording.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct Replayed {
-    /// What was searched.
     pub problem: Problem,
-    /// The trials that were drawn.
     pub history: Vec<Observation>,
-    /// What they cost when they were made.
+    /// The recorded cost of each trial.
     pub costs: Vec<TrialCost>,
-    /// Of each trial whether it is a confirming one that repeats an earlier confirming one.
+    /// By trial, whether it is a confirming trial that repeats an earlier confirming one.
     pub copied: Vec<bool>,
-    /// Why it ended.
     pub ended: RunEnd,
-    /// What was chosen, if anything could be.
     pub choice: Option<CandidateIndex>,
-    /// The recorded merit of each candidate as a logarithm relative to the baseline; `None`
-    /// where a workload is missing, a trial failed, a demand is broken or it may not be chosen.
+    /// The recorded log merit of each candidate relative to the baseline; `None` if a workload is missing, a
+    /// trial failed, a constraint is violated or the candidate is not allowed.
     pub recorded: Vec<Option<f64>>,
-    /// Draws that repeated a trial.
+    /// Number of repeated draws.
     pub drawn_again: u64,
-    /// Setups that lack a trial under some workload.
+    /// Setups without a trial under some workload.
     pub incomplete: Vec<CandidateIndex>,
-    /// Setups of which a trial failed.
+    /// Setups with a failed trial.
     pub failed: Vec<CandidateIndex>,
 }
 
 impl Replayed {
-    /// What the trials cost together, in full-length ones.
+    /// The total cost in full-length trials.
     pub fn full_length_trials(&self) -> f64 {
         driver::full_length_trials(&self.history, &self.costs)
     }
 
-    /// The place of a candidate by what is recorded, from 1, and of how many.
+    /// The rank of a candidate by recorded merit, from 1, and the number of ranked candidates.
     pub fn rank(&self, candidate: CandidateIndex) -> Option<(usize, usize)> {
         let own = self.recorded[candidate]?;
         let known: Vec<f64> = self.recorded.iter().flatten().copied().collect();
         Some((1 + known.iter().filter(|other| **other > own).count(), known.len()))
     }
 
-    /// The best by what is recorded.
+    /// The candidate with the best recorded merit.
     pub fn best(&self) -> Option<CandidateIndex> {
         let known = self.recorded.iter().enumerate();
         let known = known.filter_map(|(index, merit)| Some((index, (*merit)?)));
         known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
     }
 
-    /// How far below the best a candidate is by what is recorded, as a logarithm of at least 0.
+    /// The distance of a candidate's recorded merit from the best, as a logarithm of at least 0.
     pub fn regret(&self, candidate: CandidateIndex) -> Option<f64> {
         Some(self.recorded[self.best()?]? - self.recorded[candidate]?)
     }
 }
 
-/// Searches a recording.
+/// Runs a search on a recording.
 ///
 /// # Errors
-/// As [`ReplayError`] tells.
+/// See [`ReplayError`].
 pub fn replay(
     recording: &Recording,
     question: &ReplayRequest<'_>,
-    catalogue: &FileSystemCatalog,
+    catalog: &FileSystemCatalog,
 ) -> Result<Replayed, ReplayError> {
     let workloads = workloads(recording, question)?;
-    let reference = recording.reference()?;
+    let reference = recording.baseline()?;
     let setups: Vec<Setup> =
         recording.setups().into_iter().filter(|setup| (question.wanted)(setup)).collect();
     let standing = |setup: &Setup, listed: bool| {
-        let verdict = catalogue
+        let verdict = catalog
             .filesystem(&setup.filesystem)
             .ok()
             .and_then(|filesystem| setup.durability(filesystem).ok());
-        // Nothing is known against what the catalog does not have.
+        // Setups that are not in the catalog are assumed to be safe.
         let durability = verdict.map_or(Durability::Safe, |verdict| verdict.durability);
         SetupStanding { durability, allowed: listed && durability <= question.allow }
     };
-    let order: Vec<String> = catalogue
+    let order: Vec<String> = catalog
         .filesystems()
         .iter()
         .flat_map(|found| found.options.iter().map(|o| format!("{}/{}", found.name, o.name)))
         .collect();
     let problem = Problem::new(setups, &reference, &order, &workloads, question.weight, standing)?;
-    let mut urn = urn(recording, question, &problem)?;
-    let (incomplete, failed) = gaps(&problem, &urn);
-    let recorded = recorded(&problem, &urn);
+    let mut sampler = sampler(recording, question, &problem)?;
+    let (incomplete, failed) = gaps(&problem, &sampler);
+    let recorded = recorded(&problem, &sampler);
     if incomplete.len() == problem.setups.len() {
         return Err(ReplayError::NoCompleteSetup { workloads });
     }
-    let rules =
-        DriverRules { short: question.rules.short && urn.has_short(), ..question.rules.clone() };
-    let course = SearchDriver::new(&problem, &rules);
+    let rules = DriverRules {
+        short: question.rules.short && sampler.has_short(),
+        ..question.rules.clone()
+    };
+    let driver = SearchDriver::new(&problem, &rules);
     let mut history: Vec<Observation> = Vec::new();
     let mut costs: Vec<TrialCost> = Vec::new();
     let mut copied: Vec<bool> = Vec::new();
     let ended = 'search: loop {
-        let asks = match course.next(&history, &costs)? {
+        let proposals = match driver.next(&history, &costs)? {
             NextStep::Done(stop) => break RunEnd::Search(stop),
-            NextStep::Try(asks) => asks,
+            NextStep::Try(proposals) => proposals,
         };
-        let confirms = course.turns_to_confirming(&history, &costs);
-        for ask in asks {
+        let confirms = driver.must_confirm_now(&history, &costs);
+        for proposal in proposals {
             if let Some(reached) = reached(&rules, &costs) {
                 break 'search RunEnd::Limit(reached);
             }
-            if !confirms && course.turns_to_confirming(&history, &costs) {
+            if !confirms && driver.must_confirm_now(&history, &costs) {
                 break;
             }
-            if driver::is_out(&history, ask.candidate) {
+            if driver::is_excluded(&history, proposal.candidate) {
                 continue;
             }
-            let draw = urn.draw(&ask);
+            let draw = sampler.draw(&proposal);
             let visit = u64::try_from(history.len()).expect("at most 64 bits");
-            history.push(Observation { proposal: ask, visit, outcome: draw.outcome });
+            history.push(Observation { proposal, visit, outcome: draw.outcome });
             costs.push(draw.cost);
             copied.push(draw.copied);
         }
         driver::close_batch(&mut history);
     };
-    if !history.iter().any(|told| told.log_merit().is_some()) {
+    if !history.iter().any(|observation| observation.log_merit().is_some()) {
         return Err(all_failed(recording, ended));
     }
-    let choice = course.choice(&history, &costs);
-    let drawn_again = urn.drawn_again();
+    let choice = driver.choice(&history, &costs);
+    let drawn_again = sampler.drawn_again();
     Ok(Replayed {
         problem,
         history,
@@ -189,7 +183,7 @@ fn all_failed(recording: &Recording, ended: RunEnd) -> ReplayError {
     ReplayError::AllFailed { last }
 }
 
-/// The workloads that count, all of which were recorded.
+/// The selected workloads, all of which must be recorded.
 fn workloads(
     recording: &Recording,
     question: &ReplayRequest<'_>,
@@ -205,7 +199,7 @@ fn workloads(
     }
 }
 
-fn urn(
+fn sampler(
     recording: &Recording,
     question: &ReplayRequest<'_>,
     problem: &Problem,
@@ -221,13 +215,13 @@ fn urn(
     Ok(ReplaySampler::new(trials, question.rules.seed))
 }
 
-/// The candidates that lack a workload, and those of which a trial failed.
-fn gaps(problem: &Problem, urn: &ReplaySampler) -> (Vec<CandidateIndex>, Vec<CandidateIndex>) {
+/// Candidates without some workload, and those with a failed trial.
+fn gaps(problem: &Problem, sampler: &ReplaySampler) -> (Vec<CandidateIndex>, Vec<CandidateIndex>) {
     let workloads = 0..problem.workloads.len();
     let failed: Vec<CandidateIndex> = (0..problem.setups.len())
         .filter(|&candidate| {
             workloads.clone().any(|workload| {
-                let trials = urn.recorded(candidate, workload);
+                let trials = sampler.recorded(candidate, workload);
                 trials.iter().any(|(outcome, _)| *outcome == TrialOutcome::Failed)
             })
         })
@@ -235,19 +229,19 @@ fn gaps(problem: &Problem, urn: &ReplaySampler) -> (Vec<CandidateIndex>, Vec<Can
     let incomplete = (0..problem.setups.len())
         .filter(|candidate| !failed.contains(candidate))
         .filter(|&candidate| {
-            workloads.clone().any(|workload| urn.recorded(candidate, workload).is_empty())
+            workloads.clone().any(|workload| sampler.recorded(candidate, workload).is_empty())
         })
         .collect();
     (incomplete, failed)
 }
 
-/// What is recorded of each candidate, relative to the baseline.
-fn recorded(problem: &Problem, urn: &ReplaySampler) -> Vec<Option<f64>> {
+/// The recorded merit of each candidate relative to the baseline.
+fn recorded(problem: &Problem, sampler: &ReplaySampler) -> Vec<Option<f64>> {
     let weights = problem.space.weights();
     let merit = |candidate: CandidateIndex| {
         let mut sum = 0.0;
         for (workload, weight) in weights.iter().enumerate() {
-            let trials = urn.recorded(candidate, workload);
+            let trials = sampler.recorded(candidate, workload);
             let mut logs = Vec::new();
             let mut excesses = Vec::new();
             for (outcome, _) in trials {

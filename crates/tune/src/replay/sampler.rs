@@ -1,12 +1,11 @@
-//! Draws trials from recorded ones.
+//! Samples trials from recorded ones.
 //!
-//! All trials of one setup under one workload and of one length lie in one urn, whatever they were
-//! made for. They are drawn in a random order that belongs to the seed, without putting them back,
-//! until each has been drawn once; beyond that at random with putting back. So nothing is seen
-//! twice that can be avoided, and a comparison with fresh trials is one as long as the record has
-//! fresh ones. Confirming trials then go once through what only the search has seen; one that
-//! repeats an earlier confirming one is a copy, which confirms nothing. Limit: an interval made of
-//! what the search has seen is too narrow; how many such draws there were is counted.
+//! All trials of one setup under one workload with one length form a pool, whatever their purpose. They are
+//! drawn in a random order determined by the seed, without replacement until each was drawn once, then with
+//! replacement. This avoids repeated draws where possible, so confirming trials are new as long as the
+//! recording has unused trials. After that, confirming trials use each trial that only the search has seen
+//! once; one that repeats an earlier confirming trial is a copy and confirms nothing. Limit: an interval
+//! based on trials that the search has seen is too narrow; repeated draws are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,29 +15,26 @@ use flashfit_search::{Proposal, Purpose, TrialLength, TrialOutcome};
 
 use crate::budget::TrialCost;
 
-/// Where trials of one kind lie: candidate, workload, whether they are short.
+/// Candidate, workload, and whether the trials are short.
 type Kind = (usize, usize, bool);
 
-/// A recorded trial that was drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReplaySample {
-    /// What came of it.
     pub outcome: TrialOutcome,
-    /// What it cost when it was made.
     pub cost: TrialCost,
-    /// Whether it is a confirming one that repeats an earlier confirming one.
+    /// Whether it is a confirming trial that repeats an earlier confirming one.
     pub copied: bool,
 }
 
-/// What was drawn of one kind.
+/// The draws from one pool.
 #[derive(Debug, Clone, Default)]
 struct Drawn {
     count: usize,
-    /// Places of trials that confirmed.
+    /// Indices of trials used for confirming.
     confirmed: BTreeSet<usize>,
 }
 
-/// The recorded trials, and which were drawn.
+/// The recorded trials and their draws.
 #[derive(Debug, Clone)]
 pub struct ReplaySampler {
     trials: BTreeMap<Kind, Vec<(TrialOutcome, TrialCost)>>,
@@ -48,20 +44,20 @@ pub struct ReplaySampler {
 }
 
 impl ReplaySampler {
-    /// With these trials in it: candidate, workload, length, what came of it, what it cost.
+    /// Takes trials as candidate, workload, length, outcome, cost.
     pub fn new(
         trials: impl IntoIterator<Item = (usize, usize, TrialLength, TrialOutcome, TrialCost)>,
         seed: u64,
     ) -> Self {
-        let mut urn = Self { trials: BTreeMap::new(), drawn: BTreeMap::new(), seed, again: 0 };
+        let mut sampler = Self { trials: BTreeMap::new(), drawn: BTreeMap::new(), seed, again: 0 };
         for (candidate, workload, length, outcome, cost) in trials {
             let kind = (candidate, workload, length == TrialLength::Short);
-            urn.trials.entry(kind).or_default().push((outcome, cost));
+            sampler.trials.entry(kind).or_default().push((outcome, cost));
         }
-        for (kind, trials) in &mut urn.trials {
+        for (kind, trials) in &mut sampler.trials {
             random(seed, *kind, 0).shuffle(trials);
         }
-        urn
+        sampler
     }
 
     /// Whether there are short trials.
@@ -69,9 +65,9 @@ impl ReplaySampler {
         self.trials.keys().any(|(_, _, short)| *short)
     }
 
-    /// Draws what was asked for; [`TrialOutcome::Missing`] where nothing like it was recorded.
-    pub fn draw(&mut self, ask: &Proposal) -> ReplaySample {
-        let kind = (ask.candidate, ask.workload, ask.length == TrialLength::Short);
+    /// Draws a trial for a proposal; [`TrialOutcome::Missing`] if none was recorded.
+    pub fn draw(&mut self, proposal: &Proposal) -> ReplaySample {
+        let kind = (proposal.candidate, proposal.workload, proposal.length == TrialLength::Short);
         let Some(trials) = self.trials.get(&kind) else {
             return ReplaySample {
                 outcome: TrialOutcome::Missing,
@@ -80,7 +76,7 @@ impl ReplaySampler {
             };
         };
         let drawn = self.drawn.entry(kind).or_default();
-        let confirms = ask.purpose == Purpose::Confirm;
+        let confirms = proposal.purpose == Purpose::Confirm;
         let place = if drawn.count < trials.len() {
             drawn.count
         } else {
@@ -99,12 +95,12 @@ impl ReplaySampler {
         ReplaySample { outcome, cost, copied }
     }
 
-    /// How many draws repeated a trial that had been drawn before.
+    /// The number of repeated draws.
     pub fn drawn_again(&self) -> u64 {
         self.again
     }
 
-    /// Everything that was recorded of a candidate under a workload at full length.
+    /// All recorded full-length trials of a candidate under a workload.
     pub fn recorded(&self, candidate: usize, workload: usize) -> &[(TrialOutcome, TrialCost)] {
         self.trials.get(&(candidate, workload, false)).map_or(&[], Vec::as_slice)
     }
@@ -113,7 +109,7 @@ impl ReplaySampler {
 fn random(seed: u64, kind: Kind, round: u64) -> Random {
     let text = format!("urn/{}/{}/{}/{round}", kind.0, kind.1, kind.2);
     let mut random = Random::new(seed ^ fnv1a(text.as_bytes()));
-    // The first number of neighbouring seeds is mixed once only.
+    // The first numbers of adjacent seeds are poorly mixed.
     random.next_u64();
     random
 }
@@ -124,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(candidate: usize, length: TrialLength, repeat: u32) -> Proposal {
+    fn proposal(candidate: usize, length: TrialLength, repeat: u32) -> Proposal {
         let batch = Batch { number: 0, size: 1 };
         Proposal { candidate, workload: 0, length, purpose: Purpose::Search, repeat, batch }
     }
@@ -133,49 +129,50 @@ mod tests {
         TrialOutcome::Measured { log_merit, excess: None }
     }
 
-    fn urn(seed: u64) -> ReplaySampler {
+    fn sampler(seed: u64) -> ReplaySampler {
         let cost = TrialCost::default();
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];
         ReplaySampler::new(values.map(|value| (0, 0, TrialLength::Full, merit(value), cost)), seed)
     }
 
     fn draws(seed: u64, count: u32) -> Vec<f64> {
-        let mut urn = urn(seed);
+        let mut sampler = sampler(seed);
         let value = |outcome| match outcome {
             TrialOutcome::Measured { log_merit, .. } => log_merit,
             other => panic!("{other:?}"),
         };
         (0..count)
-            .map(|repeat| value(urn.draw(&ask(0, TrialLength::Full, repeat)).outcome))
+            .map(|repeat| value(sampler.draw(&proposal(0, TrialLength::Full, repeat)).outcome))
             .collect()
     }
 
     #[test]
-    fn each_is_drawn_once_before_any_is_drawn_again() {
+    fn every_trial_is_drawn_once_before_any_repeats() {
         let mut first = draws(1, 5);
         first.sort_by(f64::total_cmp);
         assert_eq!(first, [1.0, 2.0, 3.0, 4.0, 5.0]);
-        let mut urn = urn(1);
+        let mut sampler = sampler(1);
         for repeat in 0..7 {
-            urn.draw(&ask(0, TrialLength::Full, repeat));
+            sampler.draw(&proposal(0, TrialLength::Full, repeat));
         }
-        assert_eq!(urn.drawn_again(), 2);
+        assert_eq!(sampler.drawn_again(), 2);
     }
 
     #[test]
-    fn what_the_search_has_seen_confirms_once_and_then_is_a_copy() {
-        let mut urn = urn(1);
+    fn a_trial_seen_by_the_search_confirms_once_and_is_then_a_copy() {
+        let mut sampler = sampler(1);
         for repeat in 0..5 {
-            urn.draw(&ask(0, TrialLength::Full, repeat));
+            sampler.draw(&proposal(0, TrialLength::Full, repeat));
         }
-        let confirming = Proposal { purpose: Purpose::Confirm, ..ask(0, TrialLength::Full, 0) };
-        let copied: Vec<bool> = (0..7).map(|_| urn.draw(&confirming).copied).collect();
+        let confirming =
+            Proposal { purpose: Purpose::Confirm, ..proposal(0, TrialLength::Full, 0) };
+        let copied: Vec<bool> = (0..7).map(|_| sampler.draw(&confirming).copied).collect();
         assert_eq!(copied, [false, false, false, false, false, true, true]);
-        assert_eq!(urn.drawn_again(), 7);
+        assert_eq!(sampler.drawn_again(), 7);
     }
 
     #[test]
-    fn the_order_belongs_to_the_seed() {
+    fn the_seed_determines_the_order() {
         assert_eq!(draws(1, 20), draws(1, 20));
         assert!((2..20).any(|seed| draws(seed, 5) != draws(1, 5)));
         let beyond = &draws(1, 200)[5..];
@@ -185,10 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_recorded_is_missing() {
-        let mut urn = urn(1);
-        assert!(!urn.has_short());
-        assert_eq!(urn.draw(&ask(1, TrialLength::Full, 0)).outcome, TrialOutcome::Missing);
-        assert_eq!(urn.draw(&ask(0, TrialLength::Short, 0)).outcome, TrialOutcome::Missing);
+    fn unrecorded_trials_are_missing() {
+        let mut sampler = sampler(1);
+        assert!(!sampler.has_short());
+        assert_eq!(sampler.draw(&proposal(1, TrialLength::Full, 0)).outcome, TrialOutcome::Missing);
+        assert_eq!(
+            sampler.draw(&proposal(0, TrialLength::Short, 0)).outcome,
+            TrialOutcome::Missing
+        );
     }
 }

@@ -1,27 +1,24 @@
-//! How devices of one run differ: a factor for each device and workload.
+//! Differences between the devices of one run: a factor for each device and workload.
 //!
-//! The model: the logarithm of a figure is a value of the setup (short and whole trials apart) plus
-//! a level of the device, both under one workload, plus noise:
+//! The logarithm of a figure is modeled as a value of the setup (separately for short and full-length
+//! trials) plus a level of the device, both under one workload, plus noise:
 //!
 //! ```text
-//! y = setup(s, length) + level(medium) + noise        for each workload
+//! y = setup(s, length) + level(device) + noise        for each workload
 //! ```
 //!
-//! It is solved by least squares over all trials whose setup was measured on several devices;
-//! setups that only one device has tell nothing of levels. The level of the run's first device is
-//! 0: all figures are told as they would have been on that one. Rates, the 99th percentile of
-//! latencies, the worst latency and wear have levels of their own. The baseline is measured on
-//! every device before the search, so that there is always something to compare by.
+//! The model is fitted by least squares to all trials of setups measured on several devices; other setups
+//! carry no information on levels. The level of the run's first device is 0, so all figures are converted
+//! to that device. Rates, the 99th percentile of latencies, the worst latency and wear have separate levels.
+//! The baseline is measured on every device before the search, which guarantees a comparison.
 //!
-//! What is divided by its factor is a copy of the records ([`DeviceEffects::applied`]); the records keep
-//! what was measured. Demands (`--p99-write-max`) are looked at after that too: they are told for
-//! the first device.
+//! Factors are applied to a copy of the records ([`DeviceEffects::applied`]); the records keep the measured
+//! values. Constraints (`--p99-write-max`) are evaluated after that and refer to the first device.
 //!
-//! Limits: no interaction of setup and device. A level is as sure as the trials it comes from
-//! ([`DeviceEffect::error`]), and its error is the same for all trials of its device, so that it weakens
-//! comparisons of setups that were measured on different devices only; confirming pairs, from which
-//! gains are computed, are made on one device and do not depend on it. A device that shares no
-//! setup with the others under a workload has no level there, and its figures stay as they are.
+//! Limits: no interaction of setup and device. The error of a level ([`DeviceEffect::error`]) is common to
+//! all trials of its device, so it only affects comparisons of setups measured on different devices;
+//! confirming pairs, from which gains are computed, are made on one device. A device that shares no setup
+//! with the others under a workload has no level there, and its figures are not converted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,53 +30,50 @@ use crate::objective::log_wear_merit;
 use crate::pareto::log_p99;
 use crate::record::{RecordedOutcome, TrialDevice, TrialPurpose, TrialRecord};
 
-/// Below this a pivot is 0: devices that share no setup.
+/// Smaller pivots are 0: devices without common setups.
 const NO_PIVOT: f64 = 1e-9;
 
-/// What has levels of its own.
+/// Figures with separate levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectKey {
-    /// Rates.
     Rate,
-    /// The 99th percentile of latencies, and the others but the worst.
+    /// Latencies other than the worst.
     Latency,
-    /// The worst latency.
     Worst,
-    /// What was written by what that cost the device.
+    /// Bytes written divided by their cost for the device.
     Wear,
 }
 
 const FIGURES: [EffectKey; 4] =
     [EffectKey::Rate, EffectKey::Latency, EffectKey::Worst, EffectKey::Wear];
 
-/// How a device differs from the first under one workload.
+/// The difference of a device from the first under one workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceEffect {
     /// The logarithm of the factor.
     pub log: f64,
-    /// Its standard error; `None` where the trials leave no noise to tell it by.
+    /// Standard error; `None` without residual degrees of freedom.
     pub error: Option<f64>,
 }
 
-/// The levels of the devices of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DeviceEffects {
-    media: Vec<TrialDevice>,
+    devices: Vec<TrialDevice>,
     levels: BTreeMap<(EffectKey, String, usize), DeviceEffect>,
 }
 
 impl DeviceEffects {
-    /// By these trials; empty where they are of one device.
+    /// Estimates the levels; empty for trials of a single device.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
         let trials: Vec<&TrialRecord> = trials.into_iter().collect();
-        let mut media: Vec<TrialDevice> = Vec::new();
+        let mut devices: Vec<TrialDevice> = Vec::new();
         for made_on in trials.iter().filter_map(|trial| trial.made_on.as_ref()) {
-            if !media.contains(made_on) {
-                media.push(made_on.clone());
+            if !devices.contains(made_on) {
+                devices.push(made_on.clone());
             }
         }
-        let mut found = Self { media, levels: BTreeMap::new() };
-        if found.media.len() < 2 {
+        let mut found = Self { devices, levels: BTreeMap::new() };
+        if found.devices.len() < 2 {
             return found;
         }
         let workloads: BTreeSet<&String> = trials.iter().map(|trial| &trial.key.workload).collect();
@@ -87,10 +81,10 @@ impl DeviceEffects {
             let of_it: Vec<&&TrialRecord> =
                 trials.iter().filter(|trial| trial.key.workload == *workload).collect();
             for figure in FIGURES {
-                let levels = solved(&found.cells(&of_it, figure), found.media.len());
-                for (medium, level) in levels.into_iter().enumerate() {
+                let levels = solved(&found.cells(&of_it, figure), found.devices.len());
+                for (device, level) in levels.into_iter().enumerate() {
                     if let Some(level) = level {
-                        found.levels.insert((figure, workload.clone(), medium), level);
+                        found.levels.insert((figure, workload.clone(), device), level);
                     }
                 }
             }
@@ -98,8 +92,8 @@ impl DeviceEffects {
         found
     }
 
-    /// By the trials of whole batches and those that were made to compare devices: what a search
-    /// that goes on from these trials has decided by.
+    /// Estimates the levels from complete batches and from trials that compare devices, which is what a
+    /// resumed search uses.
     pub fn of_whole_batches(trials: &[TrialRecord]) -> Self {
         let number = |trial: &TrialRecord| trial.batch.map(|batch| batch.number);
         let last = trials.iter().filter_map(number).max();
@@ -112,27 +106,27 @@ impl DeviceEffects {
         Self::of(trials.iter().filter(counts))
     }
 
-    /// The devices, that with level 0 first; one or none where trials were made in one place.
-    pub fn media(&self) -> &[TrialDevice] {
-        &self.media
+    /// The devices, the one with level 0 first; at most one if the trials were made on one.
+    pub fn devices(&self) -> &[TrialDevice] {
+        &self.devices
     }
 
-    /// Whether figures of different devices were brought together.
+    /// Whether there are several devices.
     pub fn are_several(&self) -> bool {
-        self.media.len() > 1
+        self.devices.len() > 1
     }
 
-    /// The level of a device by its place in [`DeviceEffects::media`]; `None` where it shares no setup
-    /// with the first, be it by way of others.
-    pub fn level(&self, figure: EffectKey, workload: &str, medium: usize) -> Option<DeviceEffect> {
-        self.levels.get(&(figure, workload.to_owned(), medium)).copied()
+    /// The level of a device by its index in [`DeviceEffects::devices`]; `None` if it is not connected to the
+    /// first by common setups.
+    pub fn level(&self, figure: EffectKey, workload: &str, device: usize) -> Option<DeviceEffect> {
+        self.levels.get(&(figure, workload.to_owned(), device)).copied()
     }
 
-    /// The trial as it would have been on the first device.
+    /// Converts a trial to the first device.
     #[must_use]
     pub fn applied(&self, trial: &TrialRecord) -> TrialRecord {
         let mut trial = trial.clone();
-        let place = self.media.iter().position(|medium| Some(medium) == trial.made_on.as_ref());
+        let place = self.devices.iter().position(|device| Some(device) == trial.made_on.as_ref());
         let Some(place) = place.filter(|place| *place > 0) else { return trial };
         let workload = trial.key.workload.clone();
         let log = |figure| self.level(figure, &workload, place).map_or(0.0, |level| level.log);
@@ -141,10 +135,10 @@ impl DeviceEffects {
         if let RecordedOutcome::Completed { points } = &mut trial.outcome {
             let stages = points.iter_mut().flat_map(|point| &mut point.stages);
             for figures in stages.flat_map(|stage| [&mut stage.read, &mut stage.write]).flatten() {
-                level_out(figures, rate, latency, worst);
+                normalize(figures, rate, latency, worst);
             }
         }
-        // A merit of wear is what was asked for by what it cost: the cost takes the factor.
+        // Wear is bytes written divided by their cost, so the factor applies to the cost.
         let wear = log(EffectKey::Wear);
         if let Some(counters) = &mut trial.counters {
             counters.nand_programmed_bytes = times(counters.nand_programmed_bytes, wear);
@@ -155,27 +149,26 @@ impl DeviceEffects {
         trial
     }
 
-    /// All of them as they would have been on the first device.
+    /// Converts trials to the first device.
     pub fn applied_to_all(&self, trials: &[TrialRecord]) -> Vec<TrialRecord> {
         trials.iter().map(|trial| self.applied(trial)).collect()
     }
 
-    /// What was measured of each setup and length, and on which device.
+    /// Measured values with their devices, by setup and length.
     fn cells(&self, trials: &[&&TrialRecord], figure: EffectKey) -> Vec<Vec<(usize, f64)>> {
         let mut cells: BTreeMap<(&Setup, MeasurementLength), Vec<(usize, f64)>> = BTreeMap::new();
         for trial in trials {
-            let medium =
-                self.media.iter().position(|medium| Some(medium) == trial.made_on.as_ref());
-            if let Some((medium, value)) = medium.zip(value(trial, figure)) {
+            let device =
+                self.devices.iter().position(|device| Some(device) == trial.made_on.as_ref());
+            if let Some((device, value)) = device.zip(value(trial, figure)) {
                 let cell = (&trial.key.setup, trial.key.length);
-                cells.entry(cell).or_default().push((medium, value));
+                cells.entry(cell).or_default().push((device, value));
             }
         }
         cells.into_values().collect()
     }
 }
 
-/// A figure's logarithm.
 fn value(trial: &TrialRecord, figure: EffectKey) -> Option<f64> {
     let points = trial.points()?;
     match figure {
@@ -188,11 +181,11 @@ fn value(trial: &TrialRecord, figure: EffectKey) -> Option<f64> {
     }
 }
 
-fn level_out(figures: &mut Figures, rate: f64, latency: f64, worst: f64) {
+fn normalize(figures: &mut Figures, rate: f64, latency: f64, worst: f64) {
     figures.bytes_per_second = times(figures.bytes_per_second, -rate);
     figures.operations_per_second_thousandths =
         times(figures.operations_per_second_thousandths, -rate);
-    let level_out = |found: &mut Latency| {
+    let normalize = |found: &mut Latency| {
         let ordinary = [
             &mut found.mean_ns,
             &mut found.p50_ns,
@@ -203,17 +196,17 @@ fn level_out(figures: &mut Figures, rate: f64, latency: f64, worst: f64) {
         ordinary.into_iter().for_each(|ns| *ns = times(*ns, -latency));
         found.max_ns = times(found.max_ns, -worst);
     };
-    level_out(&mut figures.latency);
-    figures.sync.as_mut().into_iter().for_each(level_out);
+    normalize(&mut figures.latency);
+    figures.sync.as_mut().into_iter().for_each(normalize);
 }
 
-/// An amount times the exponential of a logarithm.
+/// Multiplies by the exponential of a logarithm.
 fn times(amount: u64, log: f64) -> u64 {
     if log == 0.0 { amount } else { (amount as f64 * log.exp()).round() as u64 }
 }
 
-/// The levels of `count` devices, the first being 0, by least squares. The setups' values are
-/// eliminated: what is left are equations of the devices alone.
+/// The levels of `count` devices by least squares, relative to the first. The setups are eliminated, which
+/// leaves equations for the devices only.
 fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<DeviceEffect>> {
     let mut equations = vec![vec![0.0; count]; count];
     let mut right = vec![0.0; count];
@@ -223,45 +216,44 @@ fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<DeviceEffect>
         let mean = cell.iter().map(|(_, value)| value).sum::<f64>() / size;
         trials += cell.len();
         rows += 1;
-        for (medium, value) in cell {
-            equations[*medium][*medium] += 1.0;
-            right[*medium] += value - mean;
+        for (device, value) in cell {
+            equations[*device][*device] += 1.0;
+            right[*device] += value - mean;
             for (other, _) in cell {
-                equations[*medium][*other] -= 1.0 / size;
+                equations[*device][*other] -= 1.0 / size;
             }
         }
     }
     let inverse = inverted(equations);
-    let level = |medium: usize| -> Option<f64> {
-        if medium == 0 {
+    let level = |device: usize| -> Option<f64> {
+        if device == 0 {
             return Some(0.0);
         }
-        let row = inverse[medium].as_ref()?;
+        let row = inverse[device].as_ref()?;
         Some(row.iter().zip(&right).skip(1).map(|(factor, right)| factor * right).sum())
     };
     let logs: Vec<Option<f64>> = (0..count).map(level).collect();
     let mut squares = 0.0;
     for cell in cells {
         let values: Vec<f64> =
-            cell.iter().map(|(medium, value)| value - logs[*medium].unwrap_or(0.0)).collect();
+            cell.iter().map(|(device, value)| value - logs[*device].unwrap_or(0.0)).collect();
         let mean = crate::stats::mean(&values);
         squares += values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     }
-    let told = logs.iter().flatten().count().saturating_sub(1);
-    let freedom = trials.saturating_sub(rows + told);
+    let observation = logs.iter().flatten().count().saturating_sub(1);
+    let freedom = trials.saturating_sub(rows + observation);
     let variance = (freedom > 0).then(|| squares / freedom as f64);
     (0..count)
-        .map(|medium| {
-            let log = logs[medium]?;
-            let own = inverse[medium].as_ref().map_or(0.0, |row| row[medium]);
-            let error = if medium == 0 { Some(0.0) } else { variance.map(|v| (v * own).sqrt()) };
+        .map(|device| {
+            let log = logs[device]?;
+            let own = inverse[device].as_ref().map_or(0.0, |row| row[device]);
+            let error = if device == 0 { Some(0.0) } else { variance.map(|v| (v * own).sqrt()) };
             Some(DeviceEffect { log, error })
         })
         .collect()
 }
 
-/// The inverse of a symmetric matrix without its first row and column, row by row; `None` for rows
-/// that depend on what is not there.
+/// The inverse of a symmetric matrix without its first row and column, by row; `None` for undetermined rows.
 fn inverted(mut matrix: Vec<Vec<f64>>) -> Vec<Option<Vec<f64>>> {
     let count = matrix.len();
     let mut inverse: Vec<Vec<f64>> = (0..count)
@@ -288,7 +280,7 @@ fn inverted(mut matrix: Vec<Vec<f64>>) -> Vec<Option<Vec<f64>>> {
             }
         }
     }
-    // What is tied to a device without a level has none either.
+    // Rows that depend on undetermined ones are undetermined too.
     let depends =
         |row: usize| (1..count).any(|other| !solved[other] && matrix[row][other].abs() > NO_PIVOT);
     (0..count)

@@ -1,12 +1,12 @@
-//! A run on several boards at once, each with a device of its own.
+//! A run on several boards at once, each with its own device.
 //!
-//! The trials of a batch go to whichever board is free ([`WorkerPool`]); a confirming round under one
-//! workload stays on one board. Devices are compared by the baseline, which each of them
-//! measures first, and by whatever else several of them have measured ([`DeviceEffects`]). A board that is
-//! lost leaves its trial to the others; a run ends early only when none is left.
+//! The trials of a batch go to any idle board ([`WorkerPool`]); a confirming round under one workload stays
+//! on one board. Devices are compared by the baseline, which each of them measures first, and by other
+//! setups that several have measured ([`DeviceEffects`]). Trials of a failed board go to the others; a run
+//! only fails if no board is left.
 //!
-//! Limit: what a setup gains is taken to be the same on all devices of a run. Where it is not, the
-//! answer is one for the devices together, and the report's spread is larger.
+//! Limit: the gain of a setup is assumed to be the same on all devices of a run. Otherwise the result is an
+//! average over the devices, with a larger spread in the report.
 
 pub mod device_effects;
 mod making;
@@ -16,5 +16,5 @@ mod worker_pool;
 pub use device_effects::{DeviceEffect, DeviceEffects};
 pub use worker_pool::{Worker, WorkerEvent, WorkerPool};
 
-/// Trials of the baseline on each device under each workload, before the search begins.
+/// Baseline trials on each device under each workload before the search starts.
 const OVERLAP_REPEATS: usize = 2;

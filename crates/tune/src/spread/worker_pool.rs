@@ -1,8 +1,7 @@
-//! The boards of a run as those who share its trials: a thread each, with a test bed of its own.
+//! The boards of a run as a pool of workers, each a thread with its own test bed.
 //!
-//! A [`WorkerPool`] is where the run is decided, a [`Worker`] is where a board works. They speak through
-//! channels, so that a test bed never leaves its thread. Whoever leaves, by an error or a panic, is
-//! heard of: a desk says so when it goes.
+//! The run is controlled by the [`WorkerPool`]; a [`Worker`] controls one board. They communicate through
+//! channels, so a test bed never leaves its thread. A worker that ends, even by a panic, always reports it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -15,29 +14,28 @@ use crate::record::{TrialDevice, TrialKey};
 use crate::session::request;
 use crate::spec::RunSpec;
 
-/// How often a board without work looks whether it is still ours.
+/// Interval at which an idle worker checks that it still owns its board.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What a board says.
+/// A message of a worker.
 #[derive(Debug)]
 pub enum WorkerEvent {
-    /// Its device was taken over.
+    /// The device is ready.
     Opened(Box<TestBedFacts>),
-    /// A trial was made, or not.
+    /// A trial is finished.
     Made {
-        /// When it began, in seconds since 1970.
+        /// Start time, in seconds since 1970.
         started_unix_s: u64,
-        /// What came of it.
         made: Result<Box<TrialReport>, TrialError>,
     },
-    /// It is of no use any more. A trial that it was given is not made.
+    /// The board failed; its current trial was not made.
     Left(TrialError),
 }
 
 #[derive(Debug)]
 struct Board {
     made_on: TrialDevice,
-    /// `None` once it has left.
+    /// `None` after it ended.
     orders: Option<Sender<TrialKey>>,
     is_busy: bool,
 }
@@ -49,7 +47,6 @@ pub struct WorkerPool {
     heard: Receiver<(usize, WorkerEvent)>,
 }
 
-/// Where one board works.
 #[derive(Debug)]
 pub struct Worker {
     board: usize,
@@ -59,7 +56,7 @@ pub struct Worker {
 }
 
 impl WorkerPool {
-    /// Of these boards, with a desk for each.
+    /// A pool of these boards, with a worker for each.
     pub fn new(boards: Vec<TrialDevice>) -> (Self, Vec<Worker>) {
         let (says, heard) = channel();
         let mut desks = Vec::new();
@@ -72,7 +69,7 @@ impl WorkerPool {
         (Self { boards, heard }, desks)
     }
 
-    /// Waits until all have taken over their devices or left; who has and who has not, in order.
+    /// Waits until every device is ready or failed; returns the results in order.
     pub fn opened(&mut self) -> Vec<Result<Box<TestBedFacts>, TrialError>> {
         let mut found: Vec<Option<Result<Box<TestBedFacts>, TrialError>>> =
             self.boards.iter().map(|_| None).collect();
@@ -90,33 +87,32 @@ impl WorkerPool {
         found.into_iter().map(|one| one.unwrap_or_else(|| Err(vanished()))).collect()
     }
 
-    /// Where a board makes its trials.
+    /// The test bed of a board.
     pub fn made_on(&self, board: usize) -> &TrialDevice {
         &self.boards[board].made_on
     }
 
-    /// The board and device by its number.
+    /// Board and device by number.
     pub fn number(&self, made_on: &TrialDevice) -> Option<usize> {
         self.boards.iter().position(|board| board.orders.is_some() && board.made_on == *made_on)
     }
 
-    /// Those that have not left.
+    /// The boards that are available.
     pub fn present(&self) -> impl Iterator<Item = usize> {
         let present = |(number, board): (usize, &Board)| board.orders.is_some().then_some(number);
         self.boards.iter().enumerate().filter_map(present)
     }
 
-    /// Those that wait for work.
     pub fn idle(&self) -> Vec<usize> {
         self.present().filter(|board| !self.boards[*board].is_busy).collect()
     }
 
-    /// Whether nobody is at work.
+    /// Whether all boards are idle.
     pub fn is_idle(&self) -> bool {
         !self.boards.iter().any(|board| board.is_busy)
     }
 
-    /// Gives a board a trial to make. One that is leaving is heard of later, with the trial.
+    /// Assigns a trial to a board. If the board is ending, a later message returns the trial.
     pub fn give(&mut self, board: usize, key: TrialKey) {
         self.boards[board].is_busy = true;
         if let Some(orders) = &self.boards[board].orders {
@@ -124,11 +120,11 @@ impl WorkerPool {
         }
     }
 
-    /// Waits for what is said next; `None` when there is nobody left to say anything.
+    /// Waits for the next message; `None` if no worker is left.
     pub fn hear(&mut self) -> Option<(usize, WorkerEvent)> {
         let (board, heard) = loop {
             let (board, heard) = self.heard.recv().ok()?;
-            // Of one that was dismissed nothing more is wanted.
+            // Ignore messages of dismissed workers.
             if self.boards[board].orders.is_some() {
                 break (board, heard);
             }
@@ -140,7 +136,7 @@ impl WorkerPool {
         Some((board, heard))
     }
 
-    /// Has no more work for a board, which goes then.
+    /// Dismisses a board, whose worker then ends.
     pub fn dismiss(&mut self, board: usize) {
         self.boards[board].orders = None;
         self.boards[board].is_busy = false;
@@ -148,19 +144,18 @@ impl WorkerPool {
 }
 
 impl Worker {
-    /// Says that the device was taken over.
+    /// Reports that the device is ready.
     pub fn opened(&self, facts: &TestBedFacts) {
         self.say(WorkerEvent::Opened(Box::new(facts.clone())));
     }
 
-    /// Makes trials until there are no more. `still_ours` is called before each of them and while
-    /// there is none.
+    /// Runs trials until there are no more. `still_ours` is called before each trial and while idle.
     ///
     /// # Errors
-    /// What made the board useless; the run goes on with the others.
+    /// The error that made the board unusable; the run continues with the others.
     pub fn serve(
         &self,
-        stand: &mut dyn TestBed,
+        test_bed: &mut dyn TestBed,
         spec: &RunSpec,
         workloads: &[Workload],
         still_ours: &mut dyn FnMut() -> Result<(), TrialError>,
@@ -176,9 +171,9 @@ impl Worker {
             };
             still_ours()?;
             let started_unix_s = unix_seconds();
-            let made = match stand.run_trial(&request(spec, workloads, &key)) {
+            let made = match test_bed.run_trial(&request(spec, workloads, &key)) {
                 Ok(report) => Ok(Box::new(report)),
-                // The setup's fault, not the board's.
+                // The setup failed, not the board.
                 Err(error @ TrialError::Setup { .. }) => Err(error),
                 Err(error) => return Err(error),
             };
@@ -186,14 +181,14 @@ impl Worker {
         }
     }
 
-    /// Says why the board is of no use any more.
+    /// Reports the failure of the board.
     pub fn leave(mut self, why: TrialError) {
         self.has_left = true;
         self.say(WorkerEvent::Left(why));
     }
 
     fn say(&self, heard: WorkerEvent) {
-        // Nobody listens where the run has ended.
+        // The run may have ended.
         let _ = self.says.send((self.board, heard));
     }
 }

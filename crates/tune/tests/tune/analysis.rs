@@ -27,7 +27,7 @@ fn labels(ranking: &Ranking) -> Vec<String> {
 }
 
 #[test]
-fn the_medium_comes_first_then_each_workload_each_by_file_system() {
+fn the_whole_device_comes_first_then_each_workload_by_file_system() {
     let trials = [search("x base none", "r", &[1, 2]), search("y base none", "w", &[1, 2])];
     let found = ranked(&trials.concat(), &["r", "w"], Criterion::Throughput);
     let subjects: Vec<(Option<&str>, &str)> =
@@ -39,7 +39,7 @@ fn the_medium_comes_first_then_each_workload_each_by_file_system() {
 }
 
 #[test]
-fn best_first_and_ties_by_the_intervals() {
+fn setups_are_ranked_best_first_with_ties_by_interval() {
     let trials = [
         search("x base none", "w", &[1000, 1010, 1005]),
         search("x a none", "w", &[1008, 1002, 1012]),
@@ -54,7 +54,7 @@ fn best_first_and_ties_by_the_intervals() {
 }
 
 #[test]
-fn without_an_interval_everything_may_tie() {
+fn without_an_interval_everything_is_tied() {
     let trials = [search("x base none", "w", &[1000]), search("x a none", "w", &[9000])];
     let found = ranked(&trials.concat(), &["w"], Criterion::Throughput);
     assert_eq!(labels(&found[0]), ["x a none", "x base none"]);
@@ -62,7 +62,7 @@ fn without_an_interval_everything_may_tie() {
 }
 
 #[test]
-fn the_merit_of_the_medium_is_the_sum_of_those_of_the_workloads() {
+fn the_merit_of_the_device_is_the_sum_over_workloads() {
     let trials = [search("x base none", "r", &[1000, 3000]), search("x base none", "w", &[10, 20])];
     let found = ranked(&trials.concat(), &["r", "w"], Criterion::Throughput);
     let sums = [1000f64.ln() + 10f64.ln(), 3000f64.ln() + 20f64.ln()];
@@ -84,7 +84,7 @@ fn setups_without_all_workloads_are_ranked_by_workload_only() {
 }
 
 #[test]
-fn a_setup_that_failed_is_not_in_the_ranking_of_the_medium() {
+fn a_failed_setup_is_not_in_the_ranking_of_the_device() {
     let fails = failed(TrialPurpose::Search, &setup(&space(), "x a none"), "w", 1);
     let trials =
         [search("x base none", "w", &[10, 10]), search("x a none", "w", &[99]), vec![fails]];
@@ -93,8 +93,8 @@ fn a_setup_that_failed_is_not_in_the_ranking_of_the_medium() {
 }
 
 #[test]
-fn by_latency_the_shortest_worst_case_is_first() {
-    // The trials' longest operation is as long as one of that rate takes.
+fn by_latency_the_shortest_worst_case_comes_first() {
+    // The longest operation of a trial takes as long as one at that rate.
     let trials = [search("x base none", "w", &[10, 10]), search("x a none", "w", &[20, 20])];
     let found = ranked(&trials.concat(), &["w"], Criterion::Latency);
     assert_eq!(labels(&found[0]), ["x a none", "x base none"]);
@@ -102,7 +102,7 @@ fn by_latency_the_shortest_worst_case_is_first() {
 }
 
 #[test]
-fn all_whole_trials_count_whatever_they_were_for_and_short_ones_do_not() {
+fn full_length_trials_of_any_purpose_count_and_short_ones_do_not() {
     let confirming = measured(TrialPurpose::Confirm, &setup(&space(), "x a none"), "w", 0, 20);
     let mut short = measured(TrialPurpose::Search, &setup(&space(), "x a none"), "w", 1, 1_000_000);
     short.key.length = MeasurementLength::Short;

@@ -1,5 +1,5 @@
-//! Recorded runs of every format that was released, also as a newer flashfit would have written
-//! them: with keys that this one does not know, in every object.
+//! Recorded runs of every released format, also with unknown keys in every object, as a newer
+//! flashfit would write them.
 //!
 //! `runs/VERSION-NAME` are the files of real runs without fio's raw output. `v1-early` has none of
 //! the keys that were added later; `v1-written-by-others` has only what docs/run-format.md needs.
@@ -96,8 +96,8 @@ fn grown(value: &Value, pointer: &str) -> Value {
 }
 
 #[test]
-fn every_run_is_read_replayed_and_resumed() {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
+fn every_run_can_be_read_replayed_and_resumed() {
+    let catalog = FileSystemCatalog::load(None).unwrap();
     for run in runs() {
         let lines = std::fs::read_to_string(run.join("trials.jsonl")).unwrap().lines().count();
         assert!(lines > 1);
@@ -107,7 +107,7 @@ fn every_run_is_read_replayed_and_resumed() {
         }
         let whole = StoredRun::read(&run).unwrap();
         assert_eq!(whole.trials.len(), lines);
-        Space::of_run(&whole.header, &catalogue).unwrap_or_else(|e| panic!("{run:?}: {e}"));
+        Space::of_run(&whole.header, &catalog).unwrap_or_else(|e| panic!("{run:?}: {e}"));
         let folder = copy(&run);
         let (mut resumed, again) = RunDir::resume(folder.path()).unwrap();
         assert_eq!(again.trials.len(), lines);
@@ -119,7 +119,7 @@ fn every_run_is_read_replayed_and_resumed() {
 }
 
 #[test]
-fn a_key_that_is_not_known_changes_nothing_wherever_it_is() {
+fn unknown_keys_are_ignored_everywhere() {
     let mut tried = 0;
     for run in runs() {
         let ours = is_ours(&run);
@@ -159,7 +159,7 @@ fn a_key_that_is_not_known_changes_nothing_wherever_it_is() {
 }
 
 #[test]
-fn a_trial_may_give_its_price_alone() {
+fn a_trial_may_record_only_its_cost() {
     let run = runs().into_iter().find(|run| run.ends_with(FOREIGN)).unwrap();
     let recording = Recording::read(&[run]).unwrap();
     let short = recording.trials.iter().find(|trial| trial.phases.total_ns > 0).unwrap();

@@ -1,4 +1,4 @@
-//! Runs of the adaptive search and runs with limits, on a test bed that only pretends.
+//! Runs of the adaptive search and runs with budgets, on a fake test bed.
 
 use flashfit_filesystem::Setup;
 use flashfit_search::{SearchEnd, SearchError};
@@ -10,7 +10,7 @@ use flashfit_tune::{
 };
 use flashfit_user_error::{ExitClass, UserError};
 
-use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
+use crate::support::{Answer, FakeTestBed, SpaceOf, Watcher, header, opt, spec, workload};
 
 fn space() -> Space {
     SpaceOf::filesystem("x", &[opt("a"), opt("b"), opt("c")])
@@ -19,7 +19,7 @@ fn space() -> Space {
         .build()
 }
 
-/// Noise of a few parts in a thousand that follows from the setup, so that no two are equal.
+/// Noise of a few parts per thousand, determined by the setup, so that no two are equal.
 fn jitter(setup: &Setup, workload: &str) -> u64 {
     let text = format!("{setup}{workload}");
     text.bytes().fold(7u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1009) % 9
@@ -46,14 +46,14 @@ fn adaptive(trials: Option<u32>) -> RunSpec {
     spec
 }
 
-/// How a run, or a part of it, went.
+/// The result of a run or a part of it.
 struct Went {
     ended: Result<RunEnd, TuneError>,
     trials: Vec<TrialRecord>,
     watcher: Watcher,
 }
 
-fn go(dir: &std::path::Path, spec: &RunSpec, mut stand: FakeStand<'_>) -> Went {
+fn go(dir: &std::path::Path, spec: &RunSpec, mut stand: FakeTestBed<'_>) -> Went {
     let space = space();
     let problem = Problem::of_run(&space, spec).unwrap();
     let workloads = ["first", "second"].map(workload);
@@ -71,7 +71,7 @@ fn go(dir: &std::path::Path, spec: &RunSpec, mut stand: FakeStand<'_>) -> Went {
 
 fn whole(spec: &RunSpec) -> Went {
     let dir = tempdir_in_memory().unwrap();
-    go(dir.path(), spec, FakeStand::new(&landscape))
+    go(dir.path(), spec, FakeTestBed::new(&landscape))
 }
 
 fn keys(trials: &[TrialRecord]) -> Vec<TrialKey> {
@@ -79,7 +79,7 @@ fn keys(trials: &[TrialRecord]) -> Vec<TrialKey> {
 }
 
 #[test]
-fn the_adaptive_search_finds_and_confirms_the_best_and_passes_over_what_fails() {
+fn the_adaptive_search_finds_the_best_setup_and_skips_failures() {
     let spec = adaptive(Some(120));
     let went = whole(&spec);
     went.ended.unwrap();
@@ -93,7 +93,7 @@ fn the_adaptive_search_finds_and_confirms_the_best_and_passes_over_what_fails() 
     let confirming = went.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Confirm);
     assert!(confirming.clone().count() >= 8);
     assert!(confirming.clone().all(|trial| trial.key.length.is_full()));
-    // Each of them once, and never again.
+    // Each of them is tried only once.
     let mut failed: Vec<String> = went
         .trials
         .iter()
@@ -108,7 +108,7 @@ fn the_adaptive_search_finds_and_confirms_the_best_and_passes_over_what_fails() 
 }
 
 #[test]
-fn an_adaptive_run_that_is_interrupted_anywhere_goes_on_as_if_nothing_had_happened() {
+fn an_adaptive_run_interrupted_anywhere_resumes_with_the_same_trials() {
     let spec = adaptive(Some(36));
     let expected = whole(&spec);
     expected.ended.unwrap();
@@ -116,17 +116,17 @@ fn an_adaptive_run_that_is_interrupted_anywhere_goes_on_as_if_nothing_had_happen
     assert!(count >= 30, "{count}");
     for first_part in 0..=count {
         let dir = tempdir_in_memory().unwrap();
-        let mut dying = FakeStand::new(&landscape);
+        let mut dying = FakeTestBed::new(&landscape);
         dying.gone_after = Some(first_part);
         go(dir.path(), &spec, dying);
-        let rest = go(dir.path(), &spec, FakeStand::new(&landscape));
+        let rest = go(dir.path(), &spec, FakeTestBed::new(&landscape));
         rest.ended.unwrap();
         assert_eq!(keys(&rest.trials), keys(&expected.trials), "stopped after {first_part}");
     }
 }
 
 #[test]
-fn no_strategy_spends_more_than_its_limit_of_trials() {
+fn no_strategy_exceeds_its_trial_budget() {
     let kinds = [
         StrategyKind::Adaptive,
         StrategyKind::Greedy,
@@ -140,7 +140,7 @@ fn no_strategy_spends_more_than_its_limit_of_trials() {
             went.ended.unwrap();
             let short = went.trials.iter().filter(|trial| !trial.key.length.is_full()).count();
             let full = went.trials.len() - short;
-            // Short ones take as long as whole ones on this test bed, so they count nearly as much.
+            // Short trials take as long as full-length ones on this test bed, so they count nearly as much.
             let spent = 0.4 * short as f64 + full as f64;
             assert!(spent <= f64::from(trials) + 1e-9, "{kind:?}, {trials}: {full} and {short}");
         }
@@ -148,7 +148,7 @@ fn no_strategy_spends_more_than_its_limit_of_trials() {
 }
 
 #[test]
-fn a_time_budget_ends_a_run_in_time_and_leaves_some_for_confirming() {
+fn a_time_budget_ends_a_run_and_reserves_time_for_confirming() {
     for kind in [StrategyKind::Greedy, StrategyKind::Exhaustive] {
         let mut spec = RunSpec { strategy: kind, ..adaptive(None) };
         // Trials take a second each.
@@ -171,7 +171,7 @@ fn a_time_budget_ends_a_run_in_time_and_leaves_some_for_confirming() {
 }
 
 #[test]
-fn limits_that_do_not_reach_for_each_file_system_are_refused_with_what_is_needed() {
+fn budgets_too_small_for_every_file_system_are_rejected_with_the_required_one() {
     let refused = |spec: &RunSpec| {
         let error = whole(spec).ended.unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
@@ -188,22 +188,22 @@ fn limits_that_do_not_reach_for_each_file_system_are_refused_with_what_is_needed
     let error = refused(&spec);
     assert!(error.to_string().contains("about 2 s"), "{error}");
     let least = LeastBudget::Seconds(2);
-    assert!(matches!(&error, TuneError::TooLittle { least: found, .. } if *found == least));
+    assert!(matches!(&error, TuneError::BudgetTooSmall { least: found, .. } if *found == least));
     let mut spec = adaptive(None);
     spec.limits.max_write_bytes = Some(1 << 20);
     let error = refused(&spec);
     assert!(error.to_string().contains("2 MiB"), "{error}");
     let least = LeastBudget::WrittenMib(2);
-    assert!(matches!(&error, TuneError::TooLittle { least: found, .. } if *found == least));
+    assert!(matches!(&error, TuneError::BudgetTooSmall { least: found, .. } if *found == least));
 }
 
 #[test]
-fn an_adaptive_run_in_which_everything_fails_stops_early_and_says_why() {
+fn an_adaptive_run_in_which_everything_fails_stops_early_with_the_reason() {
     let fails = |_: &Setup, _: &str| Answer::Fails;
     let dir = tempdir_in_memory().unwrap();
     let spec = adaptive(Some(500));
     for _ in 0..2 {
-        let went = go(dir.path(), &spec, FakeStand::new(&fails));
+        let went = go(dir.path(), &spec, FakeTestBed::new(&fails));
         let error = went.ended.unwrap_err();
         assert!(matches!(error, TuneError::AllFailed { .. }), "{error}");
         assert!(went.trials.len() <= 16, "{}", went.trials.len());
@@ -211,15 +211,15 @@ fn an_adaptive_run_in_which_everything_fails_stops_early_and_says_why() {
 }
 
 #[test]
-fn a_setup_that_breaks_the_demand_is_not_recommended() {
-    // The 99th percentile of this test bed's trials is that of a rate; only the fastest break it.
+fn a_setup_that_violates_the_constraint_is_not_recommended() {
+    // The 99th percentile follows from the rate; only the fastest setups violate the constraint.
     let spec = RunSpec { p99_write_max_ns: Some(1_000_000_000 / 12_200), ..adaptive(Some(120)) };
     let slow = |setup: &Setup, workload: &str| match landscape(setup, workload) {
         Answer::Kib(rate) if rate > 12_900 => Answer::SlowAt99(rate),
         other => other,
     };
     let dir = tempdir_in_memory().unwrap();
-    let went = go(dir.path(), &spec, FakeStand::new(&slow));
+    let went = go(dir.path(), &spec, FakeTestBed::new(&slow));
     went.ended.unwrap();
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     let label = |candidate: &usize| found.problem.setups[*candidate].label();
@@ -229,16 +229,16 @@ fn a_setup_that_breaks_the_demand_is_not_recommended() {
 }
 
 #[test]
-fn an_untuned_setup_that_breaks_the_demand_is_not_recommended_either() {
+fn a_baseline_that_violates_the_constraint_is_not_recommended() {
     let spec = RunSpec { p99_write_max_ns: Some(1_000_000), ..adaptive(Some(90)) };
-    // Only `a` is quick enough, and it gains nothing.
+    // Only `a` is fast enough, and it has no gain.
     let slow = |setup: &Setup, _: &str| match setup.options_label().as_str() {
         "a" => Answer::Kib(10_000),
         "bad" | "a+bad" => Answer::Fails,
         _ => Answer::SlowAt99(10_000),
     };
     let dir = tempdir_in_memory().unwrap();
-    let went = go(dir.path(), &spec, FakeStand::new(&slow));
+    let went = go(dir.path(), &spec, FakeTestBed::new(&slow));
     went.ended.unwrap();
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     let recommended = found.recommendation.unwrap();
@@ -246,7 +246,7 @@ fn an_untuned_setup_that_breaks_the_demand_is_not_recommended_either() {
     assert_eq!(recommended.recommended().options_label(), "a");
     let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
     let dir = tempdir_in_memory().unwrap();
-    let went = go(dir.path(), &spec, FakeStand::new(&never));
+    let went = go(dir.path(), &spec, FakeTestBed::new(&never));
     assert_eq!(went.ended.unwrap(), RunEnd::Search(SearchEnd::Exhausted));
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     assert!(found.recommendation.is_none() && !found.broken.is_empty());

@@ -1,5 +1,5 @@
-//! The crate from outside: strategies on made-up landscapes, runs on a test bed that only pretends,
-//! and what is concluded from trials whose figures are known.
+//! Tests of the public interface: strategies on simulated landscapes, runs on a fake test bed, and
+//! conclusions from trials with known figures.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What is concluded from confirming trials.
+//! Conclusions from confirming trials.
 
 use flashfit_tune::{Conclusion, GainVerdict, Recommendation, Space, TrialPurpose, TrialRecord};
 
@@ -8,7 +8,7 @@ fn space() -> Space {
     SpaceOf::filesystem("x", &[opt("a"), opt("risky").risky()]).and("y", &[opt("a")]).build()
 }
 
-/// Trials under both workloads, which do equally well.
+/// Trials with equal results under both workloads.
 fn trials(purpose: TrialPurpose, label: &str, rates: &[u64]) -> Vec<TrialRecord> {
     let setup = setup(&space(), label);
     let of = |workload: &'static str| {
@@ -18,7 +18,7 @@ fn trials(purpose: TrialPurpose, label: &str, rates: &[u64]) -> Vec<TrialRecord>
     of("r").chain(of("w")).collect()
 }
 
-/// A search in which `x a` came first with ten times the rate.
+/// A search won by `x a` with ten times the rate.
 fn searched() -> Vec<TrialRecord> {
     [
         trials(TrialPurpose::Search, "x base none", &[1000, 1000]),
@@ -48,11 +48,11 @@ fn confirmed(winner: &[u64], untuned: &[u64]) -> Recommendation {
 }
 
 #[test]
-fn better_where_the_whole_interval_is_a_gain() {
+fn better_if_the_whole_interval_is_a_gain() {
     let found = confirmed(&[1200, 1210, 1195], &[1000, 1005, 998]);
     assert_eq!(found.verdict, GainVerdict::Better);
     let gain = found.gain.unwrap();
-    // The search saw a factor of ten; nothing of it may be in the gain.
+    // The search measured a factor of ten, which must not affect the gain.
     assert!(gain.is_above(1.15f64.ln()) && gain.is_below(1.25f64.ln()), "{gain:?}");
     assert_eq!(gain.count, 3);
     let names: Vec<&str> = found.gain_by_workload.iter().map(|(name, _)| name.as_str()).collect();
@@ -62,7 +62,7 @@ fn better_where_the_whole_interval_is_a_gain() {
 }
 
 #[test]
-fn cannot_tell_where_the_interval_touches_no_gain() {
+fn tied_if_the_interval_includes_no_gain() {
     let found = confirmed(&[1200, 900, 1000], &[1000, 1100, 950]);
     assert_eq!(found.verdict, GainVerdict::CannotTell);
     let same = confirmed(&[1000, 1000], &[1000, 1000]);
@@ -72,21 +72,21 @@ fn cannot_tell_where_the_interval_touches_no_gain() {
 }
 
 #[test]
-fn worse_where_the_whole_interval_is_a_loss() {
+fn worse_if_the_whole_interval_is_a_loss() {
     let found = confirmed(&[900, 905, 899], &[1000, 1001, 1003]);
     assert_eq!(found.verdict, GainVerdict::Worse);
     assert!(found.gain.unwrap().is_below(0.0));
 }
 
 #[test]
-fn rounds_are_compared_pair_by_pair() {
-    // The device slows down to a tenth, but in each round the winner is a little faster.
+fn rounds_are_compared_in_pairs() {
+    // The device slows down to a tenth, but the winner is slightly faster in each round.
     let found = confirmed(&[10_100, 5050, 1010], &[10_000, 5000, 1000]);
     assert_eq!(found.verdict, GainVerdict::Better);
 }
 
 #[test]
-fn rounds_are_paired_by_their_number_in_whatever_order_they_are_found() {
+fn rounds_are_paired_by_number_in_any_order() {
     let mut winner = trials(TrialPurpose::Confirm, "x a none", &[10_100, 5050, 1010]);
     winner.reverse();
     let untuned = trials(TrialPurpose::Confirm, "x base none", &[10_000, 5000, 1000]);
@@ -95,7 +95,7 @@ fn rounds_are_paired_by_their_number_in_whatever_order_they_are_found() {
 }
 
 #[test]
-fn not_confirmed_without_confirming_trials_however_good_the_search() {
+fn not_confirmed_without_confirming_trials() {
     let found = recommended(&searched());
     assert_eq!((found.verdict, found.gain), (GainVerdict::NotConfirmed, None));
     assert!(found.gain_by_workload.is_empty());
@@ -103,7 +103,7 @@ fn not_confirmed_without_confirming_trials_however_good_the_search() {
 }
 
 #[test]
-fn a_winner_that_fails_when_it_is_tried_again_is_not_called_better() {
+fn a_winner_that_fails_a_confirming_trial_is_not_better() {
     let fails = failed(TrialPurpose::Confirm, &setup(&space(), "x a none"), "w", 2);
     let found = recommended(
         &[
@@ -118,7 +118,7 @@ fn a_winner_that_fails_when_it_is_tried_again_is_not_called_better() {
 }
 
 #[test]
-fn nothing_beats_the_untuned_setup_where_it_came_first() {
+fn the_baseline_can_be_the_winner() {
     let trials = [
         trials(TrialPurpose::Search, "x base none", &[1000, 1000]),
         trials(TrialPurpose::Search, "x a none", &[1000, 1000]),
@@ -129,7 +129,7 @@ fn nothing_beats_the_untuned_setup_where_it_came_first() {
 }
 
 #[test]
-fn another_file_system_is_also_compared_with_itself_untuned() {
+fn another_file_system_is_also_compared_with_its_own_defaults() {
     let found = recommended(
         &[
             searched(),
@@ -152,7 +152,7 @@ fn another_file_system_is_also_compared_with_itself_untuned() {
 }
 
 #[test]
-fn a_setup_that_scored_higher_but_is_less_safe_is_named_and_not_recommended() {
+fn a_better_but_less_safe_setup_is_reported_and_not_recommended() {
     let risky = trials(TrialPurpose::Search, "x risky none", &[50_000, 50_000]);
     let found = recommended(&[searched(), risky].concat());
     assert_eq!(found.winner.label(), "x a none");
@@ -162,12 +162,12 @@ fn a_setup_that_scored_higher_but_is_less_safe_is_named_and_not_recommended() {
 }
 
 #[test]
-fn without_a_setup_measured_under_all_workloads_nothing_is_recommended() {
+fn without_a_setup_measured_under_all_workloads_there_is_no_recommendation() {
     let only_reads: Vec<TrialRecord> =
         searched().into_iter().filter(|trial| trial.key.workload == "r").collect();
     let spec = spec(&space(), &["r", "w"]);
     let found = Conclusion::of_run(&space(), &spec, &only_reads).unwrap();
-    // The search may name what it would choose by half of it, but nothing is recommended.
+    // The search may have a preliminary choice, but there is no recommendation.
     let verdict = found.recommendation.map(|found| found.verdict);
     assert!(matches!(verdict, None | Some(GainVerdict::NotConfirmed)), "{verdict:?}");
 }

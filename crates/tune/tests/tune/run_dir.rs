@@ -1,4 +1,4 @@
-//! Run directories: locked, whole after whatever happened, and refused where they are not ours.
+//! Run directories: locking, recovery after interruptions, and rejection of foreign ones.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn a_record(number: u32) -> TrialRecord {
     TrialRecord { number, ..measured(TrialPurpose::Search, &setup, "w", number - 1, 1000) }
 }
 
-/// A run of three trials that nobody works at.
+/// An unlocked run of three trials.
 fn finished() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let mut run = RunDir::create(dir.path(), &a_header()).unwrap();
@@ -46,7 +46,7 @@ fn append_to(file: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_runs_can_be_read() {
     let (dir, _) = finished();
     let run = StoredRun::read(dir.path()).unwrap();
     assert_eq!(numbers(&run), [1, 2, 3]);
@@ -60,18 +60,18 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn the_configuration_beside_it_is_that_of_the_run() {
+fn the_configuration_file_matches_the_run() {
     let (dir, _) = finished();
     let config = flashfit_tune::Config::read(&dir.path().join("config.toml")).unwrap();
     assert_eq!(config, flashfit_tune::Config::from(&a_header().spec));
 }
 
 #[test]
-fn a_run_is_not_begun_over_another() {
+fn a_run_does_not_overwrite_another() {
     let (dir, trials) = finished();
     let error = RunDir::create(dir.path(), &a_header()).unwrap_err();
     assert!(matches!(&error, RunDirError::Exists { path } if path == dir.path()), "{error}");
-    // Trials whose header is gone would be mixed with those of the new run.
+    // Trials without a header would be mixed with those of the new run.
     std::fs::remove_file(dir.path().join("run.json")).unwrap();
     let error = RunDir::create(dir.path(), &a_header()).unwrap_err();
     assert!(matches!(error, RunDirError::Occupied { .. }), "{error}");
@@ -79,7 +79,7 @@ fn a_run_is_not_begun_over_another() {
 }
 
 #[test]
-fn what_the_user_keeps_there_is_not_overwritten() {
+fn other_files_are_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let mine = dir.path().join("config.toml");
     std::fs::write(&mine, "mine").unwrap();
@@ -89,7 +89,7 @@ fn what_the_user_keeps_there_is_not_overwritten() {
 }
 
 #[test]
-fn a_claim_without_a_run_leaves_nothing_and_touches_nothing_else() {
+fn a_claim_without_a_run_leaves_no_files() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("notes.txt"), "mine").unwrap();
     let claimed = RunDirLock::new(dir.path(), &a_header().spec).unwrap();
@@ -102,7 +102,7 @@ fn a_claim_without_a_run_leaves_nothing_and_touches_nothing_else() {
 }
 
 #[test]
-fn two_cannot_work_in_it_and_reading_is_free() {
+fn only_one_process_can_write_and_any_can_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = RunDir::create(dir.path(), &a_header()).unwrap();
     first.append(&a_record(1), &[], &[]).unwrap();
@@ -115,10 +115,10 @@ fn two_cannot_work_in_it_and_reading_is_free() {
 }
 
 #[test]
-fn a_line_that_was_not_written_whole_is_ignored_and_then_cut_off() {
+fn an_incomplete_line_is_ignored_and_then_truncated() {
     let (dir, trials) = finished();
     let whole = std::fs::read(&trials).unwrap();
-    // Also one that ends inside a character.
+    // Also if it ends within a character.
     for torn in [&b"{\"version\":1,\"num"[..], b"{\"version\":1}", b"\"\xc3"] {
         append_to(&trials, torn);
         assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1, 2, 3]);
@@ -133,10 +133,10 @@ fn a_line_that_was_not_written_whole_is_ignored_and_then_cut_off() {
 }
 
 #[test]
-fn a_last_line_with_zeros_in_it_is_ignored_and_then_cut_off() {
+fn a_last_line_with_zeros_is_ignored_and_then_truncated() {
     let (dir, trials) = finished();
     let whole = std::fs::read(&trials).unwrap();
-    // As a loss of power leaves it: the file has grown, and of two blocks only the second is there.
+    // Like after a power cut: the file has grown, but only the second of two blocks was written.
     append_to(&trials, &[&[0; 300][..], b"\"cost\":7}\n"].concat());
     assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1, 2, 3]);
     let (mut resumed, run) = RunDir::resume(dir.path()).unwrap();
@@ -156,7 +156,7 @@ fn a_run_without_a_trial_can_be_read_and_resumed() {
 }
 
 #[test]
-fn a_damaged_line_is_named() {
+fn a_damaged_line_is_reported_with_its_number() {
     let (dir, trials) = finished();
     let text = std::fs::read_to_string(&trials).unwrap();
     for damage in ["nonsense", "", "{\"version\":1", "\u{0}\u{0}\u{0}"] {
@@ -174,7 +174,7 @@ fn a_damaged_line_is_named() {
     }
 }
 
-/// The error of reading the run with another second line, and what it advises.
+/// The error of reading the run with another second line, and its hint.
 fn with_second_line(change: impl Fn(&str) -> String) -> (RunDirError, String) {
     attempted(AttemptKind::ForeignRunDir, 1);
     let (dir, trials) = finished();
@@ -188,7 +188,7 @@ fn with_second_line(change: impl Fn(&str) -> String) -> (RunDirError, String) {
 }
 
 #[test]
-fn a_line_that_is_json_is_never_to_be_deleted() {
+fn deleting_a_valid_json_line_is_never_suggested() {
     for (from, to, key) in [
         ("\"purpose\":\"search\"", "\"purpose\":\"polish\"", "`key.purpose`"),
         ("\"repeat\":1", "\"repeat\":-1", "`key.repeat`"),
@@ -212,13 +212,13 @@ fn a_line_that_is_json_is_never_to_be_deleted() {
 }
 
 #[test]
-fn a_record_of_another_version_is_named() {
+fn a_record_of_another_version_is_reported() {
     let (dir, trials) = finished();
     let text = std::fs::read_to_string(&trials).unwrap();
     std::fs::write(&trials, text.replacen("\"version\":1", "\"version\":2", 1)).unwrap();
     let error = StoredRun::read(dir.path()).unwrap_err();
     assert!(error.to_string().contains(":1: a record of version 2"), "{error}");
-    // It need not have the same keys.
+    // It may have other keys.
     std::fs::write(&trials, "{\"version\":3,\"trial\":{}}\n").unwrap();
     let error = StoredRun::read(dir.path()).unwrap_err();
     assert!(error.to_string().contains(":1: a record of version 3"), "{error}");
@@ -226,7 +226,7 @@ fn a_record_of_another_version_is_named() {
 }
 
 #[test]
-fn a_run_of_another_format_is_refused() {
+fn a_run_of_another_format_is_rejected() {
     let (dir, _) = finished();
     let file = dir.path().join("run.json");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -246,7 +246,7 @@ fn a_run_of_another_format_is_refused() {
 }
 
 #[test]
-fn a_damaged_header_is_named_without_advice_to_cut_it_up() {
+fn a_damaged_header_is_reported_without_suggesting_deletion() {
     let (dir, _) = finished();
     let file = dir.path().join("run.json");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -257,7 +257,7 @@ fn a_damaged_header_is_named_without_advice_to_cut_it_up() {
 }
 
 #[test]
-fn where_there_is_no_run_that_is_said() {
+fn a_missing_run_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
         for error in [StoredRun::read(&path).unwrap_err(), RunDir::resume(&path).unwrap_err()] {
@@ -268,7 +268,7 @@ fn where_there_is_no_run_that_is_said() {
 }
 
 #[test]
-fn every_seed_can_be_kept() {
+fn every_seed_can_be_stored() {
     let dir = tempfile::tempdir().unwrap();
     let mut header = a_header();
     header.spec.seed = u64::MAX;
@@ -301,7 +301,7 @@ fn fill(run: &mut RunDir, raw: &[(String, String)], log: &[String]) -> u32 {
 }
 
 #[test]
-fn a_full_disk_leaves_whole_lines() {
+fn a_full_disk_leaves_complete_lines() {
     let dir = tempfile::tempdir().unwrap();
     if let Err(reason) = small_disk(dir.path()) {
         let reason = format!("no small disk can be mounted: {reason}");
@@ -309,7 +309,7 @@ fn a_full_disk_leaves_whole_lines() {
         return;
     }
     let raw = ("only".to_owned(), "x".repeat(6000));
-    // The disk gets full in turn while a raw output, a log and a line are written.
+    // The disk becomes full while writing a raw output, a log or a line.
     let log = "y".repeat(6000);
     let cases = [("raw", vec![raw], vec![]), ("log", vec![], vec![log]), ("line", vec![], vec![])];
     for (name, raw, log) in cases {
@@ -328,7 +328,7 @@ fn a_full_disk_leaves_whole_lines() {
         }
         std::fs::write(path.join("trials.jsonl"), &text[..=text.find('\n').unwrap()]).unwrap();
         drop(run);
-        // With room again it goes on.
+        // It continues once there is space.
         let (mut run, before) = RunDir::resume(&path).unwrap();
         assert_eq!(before.trials.len(), 1);
         run.append(&a_record(2), &[], &[]).unwrap();
@@ -339,7 +339,7 @@ fn a_full_disk_leaves_whole_lines() {
 }
 
 #[test]
-fn a_run_of_before_there_were_limits_and_batches_is_read() {
+fn runs_without_budgets_and_batches_can_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = RunDir::create(dir.path(), &a_header()).unwrap();
     run.append(&a_record(1), &[], &[]).unwrap();
@@ -375,7 +375,7 @@ fn obstacle<T: std::fmt::Debug>(result: Result<T, RunDirError>) -> DirObstacle {
 }
 
 #[test]
-fn no_link_in_a_run_is_followed() {
+fn links_in_a_run_are_not_followed() {
     let outside = tempfile::tempdir().unwrap();
     let theirs = outside.path().join("theirs");
     let there = outside.path().join("folder");
@@ -399,7 +399,7 @@ fn no_link_in_a_run_is_followed() {
 }
 
 #[test]
-fn a_report_does_not_go_where_a_link_leads() {
+fn a_report_is_not_written_through_a_link() {
     let (dir, _) = finished();
     let outside = tempfile::tempdir().unwrap();
     let theirs = outside.path().join("theirs");
@@ -414,7 +414,7 @@ fn a_report_does_not_go_where_a_link_leads() {
 }
 
 #[test]
-fn a_run_that_is_a_link_or_of_somebody_else_is_refused() {
+fn a_run_that_is_a_link_or_of_another_user_is_rejected() {
     let (dir, _) = finished();
     let outside = tempfile::tempdir().unwrap();
     let link = outside.path().join("run");

@@ -1,4 +1,4 @@
-//! Runs on a test bed that only pretends: what is made, kept and resumed.
+//! Runs on a fake test bed: trials made, recorded and resumed.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use flashfit_tune::{
 };
 use flashfit_user_error::{ExitClass, UserError};
 
-use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
+use crate::support::{Answer, FakeTestBed, SpaceOf, Watcher, header, opt, spec, workload};
 
 fn space() -> Space {
     SpaceOf::filesystem("x", &[opt("a"), opt("b")]).and("y", &[opt("a"), opt("bad")]).build()
@@ -32,7 +32,7 @@ fn workloads() -> Vec<Workload> {
     ["first", "second"].map(workload).to_vec()
 }
 
-/// How a run, or a part of it, went.
+/// The result of a run or a part of it.
 struct Went {
     ended: Result<RunEnd, TuneError>,
     trials: Vec<TrialRecord>,
@@ -40,8 +40,8 @@ struct Went {
     seeds: Vec<u64>,
 }
 
-/// Begins a run in `dir` or goes on with it, until the test bed dies after so many trials.
-fn go(dir: &Path, space: &Space, spec: &RunSpec, stand: FakeStand<'_>) -> Went {
+/// Starts or resumes a run in `dir` until the test bed fails.
+fn go(dir: &Path, space: &Space, spec: &RunSpec, stand: FakeTestBed<'_>) -> Went {
     let mut stand = stand;
     let workloads = workloads();
     let (run_dir, trials) = if dir.join("run.json").exists() {
@@ -58,10 +58,10 @@ fn go(dir: &Path, space: &Space, spec: &RunSpec, stand: FakeStand<'_>) -> Went {
     Went { ended, trials: session.into_trials(), watcher, seeds }
 }
 
-/// A whole run in a fresh directory.
+/// A complete run in a new directory.
 fn whole(spec: &RunSpec) -> Went {
     let dir = tempdir_in_memory().unwrap();
-    let went = go(dir.path(), &space(), spec, FakeStand::new(&landscape));
+    let went = go(dir.path(), &space(), spec, FakeTestBed::new(&landscape));
     went.ended.as_ref().unwrap();
     went
 }
@@ -71,10 +71,10 @@ fn keys(trials: &[TrialRecord]) -> Vec<TrialKey> {
 }
 
 #[test]
-fn every_trial_is_kept_with_its_raw_output_and_the_kernels_lines() {
+fn every_trial_is_recorded_with_raw_output_and_kernel_messages() {
     let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first", "second"]);
-    let went = go(dir.path(), &space(), &spec, FakeStand::new(&landscape));
+    let went = go(dir.path(), &space(), &spec, FakeTestBed::new(&landscape));
     went.ended.unwrap();
     let read = StoredRun::read(dir.path()).unwrap();
     let text = |trials: &[TrialRecord]| serde_json::to_string(trials).unwrap();
@@ -97,7 +97,7 @@ fn every_trial_is_kept_with_its_raw_output_and_the_kernels_lines() {
 }
 
 #[test]
-fn no_trial_is_made_twice_and_the_best_is_found_and_confirmed() {
+fn no_trial_repeats_and_the_best_setup_is_found_and_confirmed() {
     let spec = spec(&space(), &["first", "second"]);
     let went = whole(&spec);
     let mut once = keys(&went.trials);
@@ -114,7 +114,7 @@ fn no_trial_is_made_twice_and_the_best_is_found_and_confirmed() {
 }
 
 #[test]
-fn setups_share_the_randomness_of_a_repeat_and_repeats_do_not() {
+fn setups_share_the_seed_of_a_repeat_and_repeats_differ() {
     let went = whole(&spec(&space(), &["first", "second"]));
     let mut by_repeat = std::collections::BTreeMap::new();
     for (trial, seed) in went.trials.iter().zip(&went.seeds) {
@@ -130,19 +130,19 @@ fn setups_share_the_randomness_of_a_repeat_and_repeats_do_not() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_anywhere_makes_the_same_trials_in_the_same_order() {
+fn a_run_interrupted_anywhere_makes_the_same_trials_in_the_same_order() {
     let spec = spec(&space(), &["first"]);
     let expected = whole(&spec);
     let count = expected.trials.len();
     assert!(count > 15, "{count}");
     for first_part in 0..=count {
         let dir = tempdir_in_memory().unwrap();
-        let mut dying = FakeStand::new(&landscape);
+        let mut dying = FakeTestBed::new(&landscape);
         dying.gone_after = Some(first_part);
         let part = go(dir.path(), &space(), &spec, dying);
         assert_eq!(part.ended.is_err(), first_part < count);
         assert_eq!(part.trials.len(), first_part);
-        let rest = go(dir.path(), &space(), &spec, FakeStand::new(&landscape));
+        let rest = go(dir.path(), &space(), &spec, FakeTestBed::new(&landscape));
         rest.ended.unwrap();
         assert_eq!(keys(&rest.trials), keys(&expected.trials), "stopped after {first_part}");
         assert_eq!([part.seeds, rest.seeds].concat(), expected.seeds);
@@ -150,21 +150,21 @@ fn a_run_that_is_interrupted_anywhere_makes_the_same_trials_in_the_same_order() 
 }
 
 #[test]
-fn a_finished_run_has_nothing_left_to_do() {
+fn a_finished_run_has_no_trials_left() {
     let dir = tempdir_in_memory().unwrap();
     let mut spec = spec(&space(), &["first"]);
     spec.strategy = StrategyKind::Exhaustive;
-    go(dir.path(), &space(), &spec, FakeStand::new(&landscape)).ended.unwrap();
-    let again = go(dir.path(), &space(), &spec, FakeStand::new(&landscape));
+    go(dir.path(), &space(), &spec, FakeTestBed::new(&landscape)).ended.unwrap();
+    let again = go(dir.path(), &space(), &spec, FakeTestBed::new(&landscape));
     again.ended.unwrap();
     assert!(again.seeds.is_empty());
 }
 
 #[test]
-fn a_fatal_error_ends_the_run_and_leaves_the_trials_whole() {
+fn a_fatal_error_ends_the_run_and_keeps_its_trials() {
     let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first"]);
-    let mut dying = FakeStand::new(&landscape);
+    let mut dying = FakeTestBed::new(&landscape);
     dying.gone_after = Some(5);
     let went = go(dir.path(), &space(), &spec, dying);
     let error = went.ended.unwrap_err();
@@ -175,7 +175,7 @@ fn a_fatal_error_ends_the_run_and_leaves_the_trials_whole() {
 }
 
 #[test]
-fn a_setup_that_fails_is_recorded_once_and_the_run_goes_on() {
+fn a_failing_setup_is_recorded_once_and_the_run_continues() {
     let went = whole(&spec(&space(), &["first", "second"]));
     let failures: Vec<String> = went
         .trials
@@ -189,12 +189,12 @@ fn a_setup_that_fails_is_recorded_once_and_the_run_goes_on() {
 }
 
 #[test]
-fn when_all_setups_fail_that_is_said_each_time() {
+fn a_run_in_which_all_setups_fail_reports_it_every_time() {
     let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first"]);
     let fails = |_: &Setup, _: &str| Answer::Fails;
     for made in [2, 0] {
-        let went = go(dir.path(), &space(), &spec, FakeStand::new(&fails));
+        let went = go(dir.path(), &space(), &spec, FakeTestBed::new(&fails));
         assert_eq!(went.seeds.len(), made);
         let error = went.ended.unwrap_err();
         assert!(matches!(error, TuneError::AllFailed { .. }), "{error}");
@@ -204,7 +204,7 @@ fn when_all_setups_fail_that_is_said_each_time() {
 }
 
 #[test]
-fn the_count_of_trials_left_is_never_too_low() {
+fn the_remaining_trials_are_never_underestimated() {
     for strategy in [StrategyKind::Greedy, StrategyKind::Exhaustive] {
         let mut spec = spec(&space(), &["first", "second"]);
         spec.strategy = strategy;
@@ -217,15 +217,15 @@ fn the_count_of_trials_left_is_never_too_low() {
 }
 
 #[test]
-fn a_trial_whose_line_was_removed_is_made_again_under_a_number_of_its_own() {
+fn a_trial_whose_line_was_removed_is_repeated_with_a_new_number() {
     let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first"]);
-    let before = go(dir.path(), &space(), &spec, FakeStand::new(&landscape)).trials;
+    let before = go(dir.path(), &space(), &spec, FakeTestBed::new(&landscape)).trials;
     let file = dir.path().join("trials.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').skip(1).collect();
     std::fs::write(&file, lines.concat()).unwrap();
-    let after = go(dir.path(), &space(), &spec, FakeStand::new(&landscape));
+    let after = go(dir.path(), &space(), &spec, FakeTestBed::new(&landscape));
     after.ended.unwrap();
     assert_eq!(after.seeds.len(), 1);
     let last = after.trials.last().unwrap();

@@ -1,5 +1,4 @@
-//! Runs that are spread over stands that only pretend: who makes what, what the search is told of
-//! devices that differ, and boards that are lost.
+//! Runs on several fake test beds: distribution of trials, differing devices, and failing boards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +15,7 @@ use flashfit_tune::{
 };
 use flashfit_user_error::{ExitClass, UserError};
 
-use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
+use crate::support::{Answer, FakeTestBed, SpaceOf, Watcher, header, opt, spec, workload};
 
 fn space() -> Space {
     SpaceOf::filesystem("x", &[opt("a"), opt("b")]).and("y", &[opt("a")]).build()
@@ -32,7 +31,7 @@ fn fast(setup: &Setup, _: &str) -> Answer {
     Answer::Kib(kib(setup))
 }
 
-/// Four times as slow: more than any option could make up for.
+/// Four times slower, more than any option gains.
 fn slow(setup: &Setup, _: &str) -> Answer {
     Answer::Kib(kib(setup) / 4)
 }
@@ -45,10 +44,10 @@ fn board(name: &str) -> TrialDevice {
     TrialDevice { board: name.to_owned(), medium: format!("medium of {name}") }
 }
 
-/// A board: its name, its device's landscape, and after how many trials it is gone.
+/// A board: its name, its device's landscape, and the trials after which it fails.
 type Board = (&'static str, fn(&Setup, &str) -> Answer, Option<usize>);
 
-/// Begins a run in `dir` or goes on with it, on these boards.
+/// Starts or resumes a run in `dir` on these boards.
 fn go(
     dir: &Path,
     spec: &RunSpec,
@@ -62,21 +61,21 @@ fn go(
         (RunDir::create(dir, &header(&space, spec)).unwrap(), Vec::new())
     };
     let problem = Problem::of_run(&space, spec).unwrap();
-    let (team, desks) = WorkerPool::new(boards.iter().map(|(name, ..)| board(name)).collect());
+    let (pool, desks) = WorkerPool::new(boards.iter().map(|(name, ..)| board(name)).collect());
     std::thread::scope(|scope| {
         for ((_, landscape, gone_after), desk) in boards.iter().zip(desks) {
             let workloads = &workloads;
             scope.spawn(move || {
-                let mut stand = FakeStand::new(landscape);
+                let mut stand = FakeTestBed::new(landscape);
                 stand.gone_after = *gone_after;
                 if let Err(error) = desk.serve(&mut stand, spec, workloads, &mut || Ok(())) {
                     desk.leave(error);
                 }
             });
         }
-        let mut team = team;
+        let mut pool = pool;
         let mut session = TuneSession::new(spec, &problem, &workloads, run_dir, trials).unwrap();
-        let ended = session.run_spread(&mut team, &mut Watcher::default());
+        let ended = session.run_spread(&mut pool, &mut Watcher::default());
         (ended, session.into_trials())
     })
 }
@@ -90,7 +89,7 @@ fn on(trial: &TrialRecord) -> &str {
 }
 
 #[test]
-fn media_that_differ_are_told_apart_from_setups_that_do() {
+fn differences_between_devices_are_separated_from_those_between_setups() {
     let spec = spec(&space(), &["first"]);
     let dir = tempdir_in_memory().unwrap();
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", slow, None)]);
@@ -108,7 +107,7 @@ fn media_that_differ_are_told_apart_from_setups_that_do() {
 }
 
 #[test]
-fn confirming_rounds_are_made_on_one_board_each() {
+fn each_confirming_round_stays_on_one_board() {
     let spec = spec(&space(), &["first"]);
     let dir = tempdir_in_memory().unwrap();
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", fast, None)]);
@@ -122,7 +121,7 @@ fn confirming_rounds_are_made_on_one_board_each() {
 }
 
 #[test]
-fn one_board_alone_needs_no_comparison() {
+fn a_single_board_needs_no_comparison() {
     let spec = spec(&space(), &["first"]);
     let dir = tempdir_in_memory().unwrap();
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None)]);
@@ -132,7 +131,7 @@ fn one_board_alone_needs_no_comparison() {
 }
 
 #[test]
-fn what_a_lost_board_leaves_is_made_by_the_others() {
+fn trials_of_a_failed_board_go_to_the_others() {
     let spec = spec(&space(), &["first"]);
     let expected = {
         let dir = tempdir_in_memory().unwrap();
@@ -156,7 +155,7 @@ fn what_a_lost_board_leaves_is_made_by_the_others() {
 }
 
 #[test]
-fn without_a_board_a_run_ends_and_goes_on_on_another() {
+fn a_run_without_boards_ends_and_can_resume_on_another() {
     let spec = spec(&space(), &["first"]);
     for trials_each in [0, 1, 2, 3, 5, 8] {
         let dir = tempdir_in_memory().unwrap();
@@ -181,7 +180,7 @@ fn an_interrupted_board_ends_the_run_as_interrupted() {
     let dir = tempdir_in_memory().unwrap();
     let run_dir = RunDir::create(dir.path(), &header(&space, &spec)).unwrap();
     let problem = Problem::of_run(&space, &spec).unwrap();
-    let (mut team, desks) = WorkerPool::new(vec![board("one")]);
+    let (mut pool, desks) = WorkerPool::new(vec![board("one")]);
     for desk in desks {
         desk.leave(TrialError::Stopped {
             message: "interrupted".to_owned(),
@@ -190,6 +189,6 @@ fn an_interrupted_board_ends_the_run_as_interrupted() {
         });
     }
     let mut session = TuneSession::new(&spec, &problem, &workloads, run_dir, Vec::new()).unwrap();
-    let ended = session.run_spread(&mut team, &mut Watcher::default());
+    let ended = session.run_spread(&mut pool, &mut Watcher::default());
     assert_eq!(ended.unwrap_err().class(), ExitClass::Interrupted);
 }

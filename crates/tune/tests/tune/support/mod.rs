@@ -1,5 +1,5 @@
-//! What the tests are made of: small search spaces, trials with known figures, and a test bed whose
-//! figures are a function of the setup.
+//! Test support: small search spaces, trials with known figures, and a fake test bed whose figures are
+//! a function of the setup.
 
 mod header;
 mod space;
@@ -8,5 +8,5 @@ mod trials;
 
 pub use header::{facts, header, spec};
 pub use space::{SpaceOf, opt, setup};
-pub use stand::{FakeStand, Watcher, workload};
+pub use stand::{FakeTestBed, Watcher, workload};
 pub use trials::{Answer, failed, measured, point};

@@ -1,5 +1,5 @@
-//! Search spaces of made-up file systems, written as catalog files so that nothing of the real
-//! catalog has to stay as it is.
+//! Search spaces of invented file systems, written as catalog files to be independent of the real
+//! catalog.
 
 use flashfit_catalog::{CatalogEntry, Origin};
 use flashfit_filesystem::{
@@ -7,26 +7,24 @@ use flashfit_filesystem::{
 };
 use flashfit_tune::{FileSystemChoices, Space};
 
-/// An option of a made-up file system.
+/// An option of an invented file system.
 #[derive(Debug, Clone)]
 pub struct Opt {
     name: String,
     risky: bool,
 }
 
-/// A safe option.
 pub fn opt(name: &str) -> Opt {
     Opt { name: name.to_owned(), risky: false }
 }
 
 impl Opt {
-    /// The same, but a power cut may damage the file system.
+    /// An option with which a power cut may damage the file system.
     pub fn risky(self) -> Self {
         Self { risky: true, ..self }
     }
 }
 
-/// Builds a space.
 pub struct SpaceOf(Space);
 
 impl SpaceOf {
@@ -62,7 +60,6 @@ impl SpaceOf {
         self
     }
 
-    /// The space.
     pub fn build(self) -> Space {
         self.0
     }

@@ -1,4 +1,4 @@
-//! A stand that makes no trials: what it answers is a function of the setup.
+//! A fake test bed: its results are a function of the setup.
 
 use flashfit_bench::Workload;
 use flashfit_catalog::{CatalogEntry, Origin};
@@ -10,20 +10,20 @@ use flashfit_tune::{Observer, RunProgress, TrialKey, TrialRecord};
 
 use super::{Answer, facts, point};
 
-/// Answers after a landscape, and dies after so many trials where that is wanted.
-pub struct FakeStand<'a> {
+/// Returns figures of a landscape; can fail after a number of trials.
+pub struct FakeTestBed<'a> {
     facts: TestBedFacts,
     landscape: &'a dyn Fn(&Setup, &str) -> Answer,
-    /// The trials that it made or that failed, each with its seed.
+    /// The trials made or failed, each with its seed.
     pub made: Vec<(String, String, u64)>,
-    /// How long a trial takes.
+    /// Duration of a trial.
     pub trial_ns: u64,
-    /// After how many trials the device is gone.
+    /// The number of trials after which the device fails.
     pub gone_after: Option<usize>,
 }
 
-impl<'a> FakeStand<'a> {
-    /// One that lives on.
+impl<'a> FakeTestBed<'a> {
+    /// One that does not fail.
     pub fn new(landscape: &'a dyn Fn(&Setup, &str) -> Answer) -> Self {
         Self {
             facts: facts(),
@@ -35,7 +35,7 @@ impl<'a> FakeStand<'a> {
     }
 }
 
-impl TestBed for FakeStand<'_> {
+impl TestBed for FakeTestBed<'_> {
     fn facts(&self) -> &TestBedFacts {
         &self.facts
     }
@@ -74,7 +74,6 @@ impl TestBed for FakeStand<'_> {
     }
 }
 
-/// A workload of that name.
 pub fn workload(name: &str) -> Workload {
     let text = "#: title = \"T\"\n#: explanation = \"E\"\n#: source = \"S\"\n\
         #: parameter = \"none\"\n#: [[stage]]\n#: name = \"write\"\n#: sections = [\"job\"]\n\
@@ -84,27 +83,27 @@ pub fn workload(name: &str) -> Workload {
     Workload::parse(&CatalogEntry { name: name.to_owned(), text: text.to_owned(), origin }).unwrap()
 }
 
-/// Notes how many trials it was told are left, and which were kept.
+/// Records the remaining trials reported, and the recorded trials.
 #[derive(Debug, Default)]
 pub struct Watcher {
-    /// As told before each trial.
+    /// As reported before each trial.
     pub left: Vec<Option<u64>>,
-    /// How many trials the search had been told of each time that it thought.
+    /// The length of the history at the end of each batch.
     pub thoughts: Vec<usize>,
-    /// The numbers of the trials that were kept.
+    /// The numbers of the recorded trials.
     pub kept: Vec<u32>,
 }
 
 impl Observer for Watcher {
-    fn began(&mut self, _key: &TrialKey, so_far: &RunProgress<'_>) {
+    fn on_trial_start(&mut self, _key: &TrialKey, so_far: &RunProgress<'_>) {
         self.left.push(so_far.left);
     }
 
-    fn ended(&mut self, record: &TrialRecord) {
+    fn on_trial_end(&mut self, record: &TrialRecord) {
         self.kept.push(record.number);
     }
 
-    fn thought(&mut self, so_far: &RunProgress<'_>, _leader: Option<usize>) {
+    fn on_batch_end(&mut self, so_far: &RunProgress<'_>, _leader: Option<usize>) {
         self.thoughts.push(so_far.history.len());
     }
 }

@@ -8,18 +8,18 @@ use flashfit_testbed::TrialPhases;
 use flashfit_tune::record::RECORD_VERSION;
 use flashfit_tune::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
 
-/// How a setup does.
+/// The result of a setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It writes so many KiB a second.
+    /// A write rate in KiB/s.
     Kib(u64),
-    /// The same, but one write of 100 takes a second.
+    /// The same, but one write in 100 takes a second.
     SlowAt99(u64),
     /// It does not work.
     Fails,
 }
 
-/// A completed point of that rate, with raw output of fio that says so.
+/// A completed point with this rate and matching raw output of fio.
 pub fn point(kib_per_second: u64) -> PointResult {
     let latency = Latency { max_ns: 1_000_000_000 / kib_per_second, ..Latency::default() };
     let figures = Figures::new(kib_per_second * 1024, 1, 1_000_000_000, latency);
@@ -52,7 +52,6 @@ pub fn measured(
     record(purpose, setup, workload, repeat, RecordedOutcome::Completed { points })
 }
 
-/// A trial that failed.
 pub fn failed(purpose: TrialPurpose, setup: &Setup, workload: &str, repeat: u32) -> TrialRecord {
     record(
         purpose,
