@@ -48,12 +48,12 @@ demo:
 	@if [ -e $(DEMO_DIR)/run.json ]; then rm -rf $(DEMO_DIR); fi
 	$(FLASHFIT) tune --config examples/demo.toml --dir "$(DEMO_DIR)"
 
-# What runs in memory, and one smoke test of each test bed.
+# Tests that run in memory, and one smoke test of each test bed.
 test:
 	@sh scripts/prepare.sh test
 	@CARGO="$(CARGO)" scripts/run-tests.sh daily
 
-# All tests: kill campaigns and the lab too.
+# All tests, including kill campaigns and the lab.
 test-full:
 	@sh scripts/prepare.sh test-full
 	@CARGO="$(CARGO)" scripts/run-tests.sh full
@@ -62,19 +62,19 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-# Rustdoc's warnings are errors: links that lead nowhere, above all.
+# Warnings of rustdoc, such as broken links, are errors.
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --keep-going
 
 dependencies:
 	@sh scripts/check-dependencies.sh
 
-# Fuzzing itself takes a nightly compiler (fuzz/README.md); that the targets compile, any.
+# Checks that the fuzz targets compile. Fuzzing needs a nightly compiler (fuzz/README.md).
 fuzz-check:
 	@sh scripts/prepare.sh fuzz
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
-# The oldest Rust that is supported, 1.85, is the one of Debian 13.
+# Debian 13 has the oldest supported Rust, 1.85.
 test-debian13:
 	sh scripts/debian13.sh make test
 
@@ -85,7 +85,7 @@ cards: build
 	$(FLASHFIT) --catalog catalog card bench --all --markdown > docs/cards.md.new
 	mv docs/cards.md.new docs/cards.md
 
-# The tests that docs/safety.md names, kill and power-cut campaigns included.
+# The tests of docs/safety.md, including kill and power-cut campaigns.
 harm:
 	@sh scripts/prepare.sh test
 	bash scripts/harm.sh

@@ -1,7 +1,7 @@
 """Checks licenses and sources of crates against deny.toml, from `cargo metadata` on standard input.
 
-A stand-in for `cargo deny check licenses sources` where that is not installed. Limits: it knows
-SPDX expressions of AND, OR, WITH and parentheses, and the older `A/B`; no exceptions for single crates.
+Replaces `cargo deny check licenses sources` if that is not installed. Limits: supports SPDX
+expressions with AND, OR, WITH and parentheses, and the older `A/B`; no exceptions for single crates.
 """
 
 import json

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes target/labgrid, a Python environment with labgrid, whose coordinator, exporter and client
-# the tests of crates/lab run on loopback. Without it they are skipped and say so.
+# Creates target/labgrid, a Python environment with labgrid. The tests of crates/lab run its
+# coordinator, exporter and client on loopback, and are skipped without it.
 #
 # usage: lab-for-tests.sh
 
@@ -20,7 +20,7 @@ done
 if [ "$(cat "$folder/version" 2>/dev/null)" = "$LABGRID" ]; then
     exit 0
 fi
-say "making $folder: a Python environment with labgrid $LABGRID from the package index"
+say "creating $folder: a Python environment with labgrid $LABGRID from the package index"
 rm -rf "$folder"
 if ! { python3 -m venv "$folder" &&
     "$folder/bin/pip" install --quiet --disable-pip-version-check "labgrid==$LABGRID"; } >&2; then

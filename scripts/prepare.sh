@@ -1,7 +1,6 @@
 #!/bin/sh
-# Looks whether this machine has what flashfit needs, and installs what is missing where it can:
-# on Debian, as root. Elsewhere it says what to install and ends with 4, the exit code for a machine
-# that lacks something.
+# Checks whether this machine has what flashfit needs. On Debian as root, it installs missing
+# packages; otherwise it prints what to install and exits with 4.
 #
 # usage: prepare.sh [demo|test|fuzz]
 
@@ -15,7 +14,7 @@ say() { printf '%s\n' "$*" >&2; }
 
 is_for_tests() { [ "$PURPOSE" = test ] || [ "$PURPOSE" = test-full ]; }
 
-# Programs, and the Debian package that brings each.
+# Reads pairs of program and Debian package; prints the packages of missing programs.
 lacking() {
     while read -r program package; do
         [ -n "$program" ] || continue
@@ -38,7 +37,7 @@ $(only_for_fuzzing)
 LIST
 }
 
-# Clients of a card that is served over NBD, and a file system that only tests make.
+# NBD clients, and a file system that only tests use.
 only_for_tests() {
     is_for_tests || return 0
     cat <<LIST
@@ -55,7 +54,7 @@ only_for_fuzzing() {
     [ "$PURPOSE" != fuzz ] || echo c++ g++
 }
 
-# What virtual machines need; their kernel is downloaded when one is started.
+# Programs for virtual machines; their kernel is downloaded when the first one starts.
 for_virtual_machines() {
     case $(uname -m) in
     aarch64) lacking <<LIST

@@ -4,12 +4,12 @@
 #
 # usage: record-grid.sh GRID...      (as root; one and a half to two and a half hours a grid)
 #
-# Records what examples/grids/GRID.toml says, and leaves examples/grids/GRID.tar.gz with a run for
-# each of the three repeats. They are recorded one after the other, because runs beside each other
-# disturb each other: three at a time on two processors made repeats differ by 18 % where one alone
-# differs by 7 %. Leave the machine alone meanwhile. The workloads are those of the catalogue, each
-# measured at one point, with 16 MiB and for a second and a half, so that a grid is done in hours
-# instead of weeks. A grid that was interrupted goes on where it was.
+# Reads examples/grids/GRID.toml and writes examples/grids/GRID.tar.gz with one run for each of the
+# three repeats. Runs are recorded one after the other, because concurrent runs disturb each other:
+# with three runs on two processors, repeats differed by 18 %, with one run by 7 %. Do not use the
+# machine for anything else. The workloads of the catalog are measured at one point each, with
+# 16 MiB and for 1.5 seconds, so that a grid takes hours instead of weeks. An interrupted grid
+# continues where it stopped.
 
 set -eu
 
@@ -22,7 +22,7 @@ mkdir -p "$WORK/catalog/workloads"
 for workload in catalog/workloads/*.fio; do
     point=16KiB
     case $workload in */linear-*) point=256KiB ;; esac
-    # fio looks at its clocks for a while when it starts, unless it is told which one to use.
+    # Without `clocksource`, fio calibrates its clocks at each start.
     sed -e "s/^#: quick-points = \[\".*/#: quick-points = [\"$point\"]/" \
         -e 's/^\[global\]/[global]\nclocksource=clock_gettime\ndisk_util=0/' \
         "$workload" > "$WORK/catalog/workloads/${workload##*/}"

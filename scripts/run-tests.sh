@@ -23,7 +23,7 @@ set -m
 
 PER_PROGRAM_SECONDS=1500
 SLOWEST=10
-# More failures than this are no coincidence, and nothing is run a second time.
+# With more failures than this, nothing is run a second time.
 MOST_SECOND_TRIES=5
 # Most tests wait for devices and programs, so there are more at a time than processors.
 processors=$(nproc)
@@ -56,7 +56,7 @@ out=$work/out
 
 say() { printf '%s\n' "$*"; }
 
-# PIDs of all processes below this one.
+# PIDs of all descendants of this process.
 descendants() {
     ps -eo pid=,ppid= | awk -v root=$$ '
         { parent[$1] = $2 }
@@ -69,7 +69,7 @@ descendants() {
         }'
 }
 
-# Everyone may clean up first; whoever is there after five seconds is killed.
+# Terminates them, and kills those that remain after five seconds.
 stop() {
     trap '' INT TERM HUP
     local pids

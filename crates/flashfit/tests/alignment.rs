@@ -1,10 +1,9 @@
-//! What the Pandora seed found on a real card, on a simulated one of its class, as far as it can be
-//! counted: on a partition that starts off the erase block, small synced files cost more flash than
-//! on one that starts on it.
+//! Reproduces the Pandora recipe's finding on a simulated card: on a partition that is not aligned
+//! to an erase block, small synced files write more flash than on an aligned one.
 //!
-//! The card is block-mapped with pages of 16 KiB. From sector 63 on, where partitioning tools once
-//! began, every fourth block of 4 KiB lies across two pages, and both are written for it. What it
-//! costs in time is for `make findings`.
+//! The card is block-mapped with pages of 16 KiB. On a partition at sector 63, the default of old
+//! partitioning tools, every fourth block of 4 KiB spans two pages, and both are written. The cost
+//! in time is measured by `make findings`.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,8 +23,7 @@ fresh = true
 exclude = ["noatime", "discard", "nojournal", "fast_commit", "writeback", "geometry"]
 "#;
 
-/// The write amplification of the untuned ext4 on a partition that starts there, in thousandths,
-/// trial by trial.
+/// Write amplification of default ext4 on a partition at this start, in thousandths, per trial.
 fn amplifications(folder: &Path, start: &str) -> Vec<u64> {
     let config = folder.join("config.toml");
     std::fs::write(&config, CONFIG).expect("the folder is writable");
@@ -48,7 +46,7 @@ fn amplifications(folder: &Path, start: &str) -> Vec<u64> {
     found
 }
 
-/// The first number of that name, wherever it is.
+/// The first number with that key, at any depth.
 fn find(value: &serde_json::Value, name: &str) -> Option<u64> {
     match value {
         serde_json::Value::Object(fields) => fields
@@ -61,7 +59,7 @@ fn find(value: &serde_json::Value, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_start_off_the_erase_unit_costs_more_flash_at_small_synced_files() {
+fn an_unaligned_partition_writes_more_flash_for_small_synced_files() {
     if skip(simulated_cards()) {
         return;
     }

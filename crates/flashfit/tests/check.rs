@@ -1,7 +1,7 @@
-//! `flashfit check` as a user runs it, on images with real partition tables and file systems.
+//! `flashfit check` on images with real partition tables and file systems.
 //!
-//! Needs sfdisk; what needs root, loop devices or a mkfs says so where that is lacking. Golden
-//! files are written again by `FLASHFIT_BLESS=1 cargo test -p flashfit --test check`.
+//! Needs sfdisk; tests that need root, loop devices or an mkfs are skipped without them.
+//! `FLASHFIT_BLESS=1 cargo test -p flashfit --test check` rewrites the golden files.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
@@ -14,7 +14,7 @@ use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{block_devices, program, skip};
 use serde_json::Value;
 
-/// An image in a folder of its own.
+/// An image in its own directory.
 struct Card {
     folder: tempfile::TempDir,
 }
@@ -33,7 +33,7 @@ impl Card {
 
     fn partitioned(size: u64, script: &str) -> Self {
         let card = Self::new(size);
-        // Else it waits until all of the machine's disks have written back.
+        // Otherwise sfdisk waits for the writeback of all disks.
         let sfdisk = Program::new("sfdisk")
             .args(["-q", "--no-tell-kernel"])
             .arg(card.path().display().to_string());
@@ -41,7 +41,7 @@ impl Card {
         card
     }
 
-    /// The exit code and what was printed.
+    /// Exit code and output.
     fn check(&self, args: &[&str]) -> (i32, String) {
         self.check_target("card.img", args)
     }
@@ -52,12 +52,12 @@ impl Card {
         command.env("FLASHFIT_STATE_DIR", self.folder.path());
         let output = command.output().expect("the binary was built");
         let text = String::from_utf8(output.stdout).expect("text");
-        // The names of partitions hold the folder.
+        // The names of partitions contain the directory.
         let folder = format!("{}/", self.folder.path().display());
         (output.status.code().expect("it was not killed"), text.replace(&folder, ""))
     }
 
-    /// What a check of that name found, worst first.
+    /// The findings of the check with that name, worst first.
     fn severity(&self, args: &[&str], name: &str) -> String {
         let (_, text) = self.check(&[args, &["--json"]].concat());
         let document: Value = serde_json::from_str(&text).expect("one JSON document");
@@ -90,7 +90,7 @@ fn lacking() -> bool {
     skip(block_devices())
 }
 
-/// The Pandora's card, as its page shows it.
+/// The Pandora's card, according to its page.
 const PANDORA: &str = "label: dos\nunit: sectors\nstart=16384, size=127647744, type=83\n\
                        start=127664128, size=2095104, type=82\n";
 
@@ -118,7 +118,7 @@ fn a_partition_at_sector_1_is_not() {
 }
 
 #[test]
-fn without_an_erase_unit_it_cannot_tell() {
+fn without_an_erase_block_alignment_is_unknown() {
     if lacking() {
         return;
     }
@@ -167,7 +167,7 @@ fn overlapping_partitions_are_found() {
 }
 
 #[test]
-fn the_start_of_data_is_judged_by_the_erase_unit() {
+fn the_start_of_data_is_compared_with_the_erase_block() {
     let card = Card::new(256 << 20);
     if !card.run("mkfs.fat", &["-F", "32"]) {
         return;
@@ -175,14 +175,14 @@ fn the_start_of_data_is_judged_by_the_erase_unit() {
     assert_eq!(card.severity(&["--erase-block", "4MiB"], "data start"), "bad");
     if card.run("mkfs.exfat", &["-b", "4M"]) {
         assert_eq!(card.severity(&["--erase-block", "4MiB"], "data start"), "fine");
-        // 8 MiB is the most of 24 MiB that mkfs.exfat can align to.
+        // mkfs.exfat can align to at most 8 MiB of 24 MiB.
         assert_eq!(card.severity(&["--erase-block", "24MiB"], "data start"), "advice");
         assert_eq!(card.severity(&["--erase-block", "16MiB"], "data start"), "bad");
     }
 }
 
 #[test]
-fn stripes_and_sections_are_compared_with_the_erase_unit() {
+fn stripes_and_sections_are_compared_with_the_erase_block() {
     let card = Card::new(512 << 20);
     if card.run("mkfs.ext4", &["-q", "-F", "-b", "4096"]) {
         let (code, text) = card.check(&["--erase-block", "8MiB", "--write-unit", "8KiB"]);
@@ -200,7 +200,7 @@ fn stripes_and_sections_are_compared_with_the_erase_unit() {
 }
 
 #[test]
-fn what_a_plan_makes_is_fine() {
+fn the_result_of_a_plan_passes_the_check() {
     let card = Card::new(512 << 20);
     let plan = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flashfit"));

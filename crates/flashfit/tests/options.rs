@@ -1,8 +1,7 @@
-//! `flashfit options`, run as a whole: verdicts on this machine, its cache, and what is left behind
-//! when it is ended or its disk fills up. And `flashfit tune`, which measures no option that has no
-//! effect.
+//! `flashfit options`: verdicts on this machine, the cache, and cleanup after a kill or a full
+//! disk; and `flashfit tune`, which omits options without effect.
 //!
-//! What needs root, loop devices or a program says so where that is lacking, and ends.
+//! Tests are skipped without root, loop devices or the needed programs.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
@@ -19,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
-/// Beyond this something hangs.
+/// A command that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const EXT4: &str = r#"name = "ext4"
@@ -47,7 +46,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("remount", "mount = [\"remount\"]"),
 ];
 
-/// A folder with a catalog of the user's, a cache and temporary files in it.
+/// A directory with a user's catalog, a cache and temporary files.
 struct Place {
     folder: TempDir,
 }
@@ -87,7 +86,7 @@ impl Place {
         command
     }
 
-    /// An empty image of 64 MiB, open nowhere.
+    /// An empty image of 64 MiB that is not open.
     fn image(&self) {
         std::fs::File::create(self.path("image")).unwrap().set_len(64 << 20).unwrap();
     }
@@ -97,7 +96,7 @@ impl Place {
         ended(self.command(args).spawn().unwrap())
     }
 
-    /// The only file system of a JSON document.
+    /// The only file system in a JSON document.
     fn ext4(&self, more: &[&str]) -> Value {
         let args = [&["options", "--fs", "ext4", "--json"], more].concat();
         let (code, stdout, stderr) = self.run(&args);
@@ -107,7 +106,7 @@ impl Place {
         document["data"]["filesystems"][0].take()
     }
 
-    /// What is left in the folder for temporary files.
+    /// Leftover temporary files.
     fn left(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.path("tmp")];
@@ -141,7 +140,7 @@ fn skip() -> bool {
 }
 
 #[test]
-fn verdicts_are_found_kept_and_found_anew() {
+fn verdicts_are_cached_and_refreshed() {
     if skip() {
         return;
     }
@@ -161,7 +160,7 @@ fn verdicts_are_found_kept_and_found_anew() {
     assert!(place.left().is_empty(), "{:?}", place.left());
     let again = place.ext4(&[]);
     assert_eq!(again["cached"], true);
-    // Trials of other tests change settings of the whole machine in between.
+    // Other tests may change settings of the machine in between.
     let of_the_file_system = |found: &Value| -> Vec<Value> {
         let options = found["options"].as_array().unwrap().iter();
         options.filter(|option| !option.to_string().contains("vm.dirty_")).cloned().collect()
@@ -178,11 +177,10 @@ fn verdicts_are_found_kept_and_found_anew() {
     assert!(stdout.contains("Ignoring removed orlov"), "{stdout}");
 }
 
-/// A user without rights.
 const NOBODY: u32 = 65_534;
 
 #[test]
-fn without_root_mkfs_options_are_judged_and_the_rest_says_what_it_needs() {
+fn without_root_only_mkfs_options_are_tested() {
     if skip() {
         return;
     }
@@ -212,7 +210,7 @@ fn without_root_mkfs_options_are_judged_and_the_rest_says_what_it_needs() {
 }
 
 #[test]
-fn without_a_cache_it_is_noted_and_an_unknown_name_is_answered() {
+fn a_missing_cache_and_unknown_names_are_reported() {
     if skip() {
         return;
     }
@@ -228,11 +226,11 @@ fn without_a_cache_it_is_noted_and_an_unknown_name_is_answered() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_told() {
+fn a_full_disk_is_reported() {
     if skip() {
         return;
     }
-    // It writes its journal, which does not fit.
+    // Its journal does not fit.
     let place = Place::new("mkfs.ext4");
     let script = format!(
         "mount -t tmpfs -o size=1m tmpfs {tmp} && \
@@ -249,7 +247,7 @@ fn a_disk_that_is_full_is_told() {
     assert!(!place.path("cache/flashfit").exists(), "it was kept as a verdict");
 }
 
-/// Starts it with an mkfs that does not end, and waits until that is under way on its image.
+/// Starts the command with an mkfs that does not end, and waits until that has opened its image.
 fn stuck() -> (Place, Child, u32) {
     let place = Place::new("mkfs.ext4");
     std::fs::create_dir(place.path("bin")).unwrap();
@@ -283,7 +281,7 @@ fn is_running(process: u32) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// Whether a loop device lies on a file in this folder, removed or not.
+/// Whether a loop device uses a file in this directory, even a deleted one.
 fn is_attached(folder: &Path) -> bool {
     let disks = std::fs::read_dir("/sys/block").unwrap().flatten();
     let mut files = disks.map(|disk| {
@@ -313,7 +311,7 @@ fn an_interrupt_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_kill_leaves_an_empty_folder_at_most() {
+fn a_kill_leaves_at_most_an_empty_directory() {
     if skip() {
         return;
     }
@@ -327,7 +325,7 @@ fn a_kill_leaves_an_empty_folder_at_most() {
 }
 
 #[test]
-fn tune_leaves_out_what_has_no_effect_and_refuses_it_where_it_is_named() {
+fn tune_omits_options_without_effect_and_refuses_them_if_named() {
     if skip() {
         return;
     }
@@ -358,7 +356,7 @@ fn tune_leaves_out_what_has_no_effect_and_refuses_it_where_it_is_named() {
 }
 
 #[test]
-fn a_run_keeps_what_it_left_out() {
+fn a_run_records_the_omitted_options() {
     if skip() || test_support::skip(programs(&["fio", "sfdisk"])) {
         return;
     }

@@ -1,8 +1,7 @@
-//! `flashfit plan` as a user runs it: the worked examples of the published recipes, and that a plan
-//! touches nothing.
+//! `flashfit plan`: the examples of the published recipes, and that a plan changes nothing.
 //!
-//! After a wanted change, `FLASHFIT_BLESS=1 cargo test -p flashfit --test plan` writes the golden
-//! files again.
+//! After an intended change, `FLASHFIT_BLESS=1 cargo test -p flashfit --test plan` rewrites the
+//! golden files.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
@@ -14,8 +13,7 @@ use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_test_support::{block_devices, skip};
 use serde_json::Value;
 
-/// The capacities of the cards in the recipes; Gentoo's and Linutop's are of the usual size of
-/// their class.
+/// Capacities of the cards in the recipes; typical ones for Gentoo's and Linutop's.
 const DREAMPLUG: u64 = 8_068_792_320;
 const CLASS_32: u64 = 31_914_983_424;
 const PANDORA: u64 = 66_436_726_784;
@@ -55,8 +53,8 @@ fn golden(name: &str, rendered: &str) {
     );
 }
 
-/// The text of a plan, with no line that a terminal of 80 columns would break, but for a word that
-/// is longer and for lines of fstab(5).
+/// The text of a plan. Asserts that lines fit into 80 columns, except for long words and fstab(5)
+/// lines.
 fn planned(size: u64, args: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), size);
@@ -68,7 +66,7 @@ fn planned(size: u64, args: &[&str]) -> String {
 }
 
 #[test]
-fn the_dreamplugs_example() {
+fn the_dreamplug_example_matches() {
     let text = planned(DREAMPLUG, &["--recipe", "dreamplug", "--allow", "may-corrupt"]);
     assert!(text.contains("start=16384,"), "{text}");
     assert!(text.contains("-b 4096 -O ^has_journal -E stride=2,stripe-width=1024"), "{text}");
@@ -82,14 +80,14 @@ fn the_dreamplugs_example() {
 }
 
 #[test]
-fn without_leave_the_dreamplug_keeps_its_journal() {
+fn without_permission_the_dreamplug_keeps_its_journal() {
     let text = planned(DREAMPLUG, &["--recipe", "dreamplug"]);
     assert!(text.contains("-b 4096 -E stride=2,stripe-width=1024"), "{text}");
     assert!(text.contains("--allow may-corrupt"), "{text}");
 }
 
 #[test]
-fn the_gentoo_wikis_example() {
+fn the_gentoo_wiki_example_matches() {
     let geometry = ["--erase-block", "4MiB", "--write-unit", "16KiB", "--fs", "ext4"];
     let text = planned(CLASS_32, &geometry);
     assert!(text.contains("-b 4096 -E stride=4,stripe-width=1024"), "{text}");
@@ -99,7 +97,7 @@ fn the_gentoo_wikis_example() {
 }
 
 #[test]
-fn the_linutops_example() {
+fn the_linutop_example_matches() {
     let text = planned(CLASS_32, &["--recipe", "linutop", "--allow", "may-corrupt"]);
     assert!(text.contains("-E stride=128,stripe-width=128"), "{text}");
     assert!(!text.contains("sfdisk"), "{text}");
@@ -107,14 +105,14 @@ fn the_linutops_example() {
 }
 
 #[test]
-fn the_pandoras_example() {
+fn the_pandora_example_matches() {
     let text = planned(PANDORA, &["--recipe", "pandora"]);
     assert!(text.contains("start=16384,"), "{text}");
     golden("plan-pandora.txt", &text);
 }
 
 #[test]
-fn an_image_under_a_writable_layer() {
+fn an_image_with_a_writable_layer_is_planned() {
     let geometry = ["--erase-block", "4MiB", "--write-unit", "16KiB"];
     let text = planned(CLASS_32, &[&geometry[..], &["--fs", "squashfs"]].concat());
     assert!(text.contains("-b 4096 -E stride=4,stripe-width=1024"), "{text}");
@@ -132,13 +130,13 @@ fn an_image_under_a_writable_layer() {
 }
 
 #[test]
-fn a_simulated_card_is_planned_for_by_its_model() {
+fn a_plan_for_a_simulated_card_uses_its_model() {
     let folder = tempfile::tempdir().unwrap();
     golden("plan-simulated.txt", &good(folder.path(), &["plan", "sim:sd-c4-block"]));
 }
 
 #[test]
-fn an_image_is_as_it_was() {
+fn a_plan_does_not_change_an_image() {
     let folder = tempfile::tempdir().unwrap();
     let before: Vec<u8> = (0..96u32 << 20).map(|n| (n >> 9) as u8 ^ (n % 251) as u8).collect();
     let path = folder.path().join("card.img");
@@ -165,7 +163,7 @@ fn a_device_that_refuses_writes_can_be_planned_for() {
 }
 
 #[test]
-fn a_plan_in_a_file_is_read_back() {
+fn a_plan_in_a_file_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), DREAMPLUG);
     let unit = ["--erase-block", "8MiB", "--fs", "f2fs"];
@@ -181,7 +179,7 @@ fn a_plan_in_a_file_is_read_back() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_told_with_a_hint() {
+fn impossible_plans_are_reported_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 1 << 30);
     let squashfs = |args: &[&'static str]| [&["--fs", "squashfs"][..], args].concat();
@@ -224,7 +222,7 @@ fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
 }
 
 #[test]
-fn where_nothing_can_be_planned_the_exit_code_tells() {
+fn the_exit_code_shows_that_nothing_can_be_planned() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 1 << 20);
     let output = flashfit(folder.path(), &["plan", "card.img", "--erase-block", "4MiB"]);

@@ -1,5 +1,5 @@
-//! The cards of the catalog beside real ones: flashbench's open-unit tables, and single figures
-//! that others measured or promise.
+//! Compares the cards of the catalog with real ones: flashbench's tables of open erase blocks, and
+//! published figures.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ const CARDS: [&str; 11] = [
     "usd-a2-cq",
 ];
 
-/// How far a figure may lie beyond the published one or its range.
+/// Tolerance around the published figure or range.
 const TOLERANCE_THOUSANDTHS: u64 = 1100;
 
 /// Card, the median and the ninth decile of the factor between it and the real one, in thousandths,
@@ -45,7 +45,7 @@ fn bench(args: &[&str]) -> Value {
 }
 
 #[test]
-fn the_catalogue_has_every_class_of_card() {
+fn the_catalog_has_every_class_of_card() {
     let known = flashfit_card::catalog::all(None).expect("a valid catalogue");
     let names: Vec<&str> = known.iter().map(|card| card.name.as_str()).collect();
     assert_eq!(names, CARDS);
@@ -72,10 +72,10 @@ fn cards_with_a_counterpart_behave_like_it() {
 }
 
 #[test]
-fn published_figures_come_out_and_a_queue_makes_reads_overlap() {
+fn published_figures_are_reproduced_and_queued_reads_overlap() {
     let mut compared = 0;
     for card in CARDS {
-        // The table is not asked for here, so it is made small.
+        // The table is not needed here, so it is kept small.
         let measured = bench(&[card, "--units", "1", "--least", "1MiB"]);
         assert_reads_overlap(card, &measured["figures"]["random"]);
         for beside in measured["published"].as_array().expect("a list") {

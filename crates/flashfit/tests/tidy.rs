@@ -1,5 +1,4 @@
-//! The house rules that a machine can check: the length of files, what a module says at its top,
-//! and what must not be left behind.
+//! Checks rules of the source code: length of files, module heads, skips and lints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +25,7 @@ fn sources() -> Vec<PathBuf> {
     files
 }
 
-/// Every source file for which `complaint` finds something.
+/// The complaints about all source files.
 fn complaints(complaint: impl Fn(&str) -> Option<String>) -> Vec<String> {
     sources()
         .into_iter()
@@ -43,16 +42,16 @@ fn assert_none(found: &[String]) {
 }
 
 #[test]
-fn every_module_says_what_it_is() {
+fn every_module_has_a_head() {
     assert_none(&complaints(|text| {
         (!text.starts_with("//! ")).then(|| "has no //! at its top".to_owned())
     }));
 }
 
 #[test]
-fn no_file_is_too_long_or_too_wide() {
+fn files_and_lines_have_a_limited_length() {
     assert_none(&complaints(|text| {
-        // A text that is to be found again by searching is not broken.
+        // Long strings are not split, so that they can be found by searching.
         let wide = text
             .lines()
             .position(|line| line.chars().count() > MOST_COLUMNS && !line.contains(['"', '\\']));
@@ -64,7 +63,7 @@ fn no_file_is_too_long_or_too_wide() {
     }));
 }
 
-/// A skip that is only printed is not counted and cannot be forbidden.
+/// Skips that are only printed are not counted, and `FLASHFIT_REQUIRE` cannot forbid them.
 #[test]
 fn skips_are_recorded_by_the_test_support() {
     let printed = [format!("\"{}: ", "skipped"), format!("\"{}\\n", "skipped")];
@@ -91,8 +90,7 @@ fn lints_are_expected_and_not_allowed() {
     }));
 }
 
-/// What a user names may be a FIFO, a device or a huge file; `flashfit_host::input_file` reads it
-/// safely.
+/// Files named by users may be FIFOs, devices or huge; `flashfit_host::input_file` handles them.
 #[test]
 fn named_files_are_read_with_a_limit() {
     let readers = [
@@ -109,7 +107,7 @@ fn named_files_are_read_with_a_limit() {
         let text = std::fs::read_to_string(&path).expect("text");
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let line = code.lines().position(|line| raw.iter().any(|raw| line.contains(raw)))?;
-        // A folder is opened to be synced.
+        // Opening a directory to sync it is allowed.
         let is_sync = code.lines().nth(line).is_some_and(|line| line.contains("sync_all"));
         (!is_sync).then(|| format!("{shown}:{}: use host::input_file", line + 1))
     });

@@ -107,7 +107,7 @@ fn assert_none(found: &[String]) {
 }
 
 #[test]
-fn documents_are_in_plain_words() {
+fn documents_have_no_banned_phrases() {
     let banned = banned();
     let mut documents: Vec<PathBuf> = DOCUMENTS.iter().map(|name| root().join(name)).collect();
     documents.extend(files(&root().join("docs"), &["md"]));
@@ -123,7 +123,7 @@ fn documents_are_in_plain_words() {
 }
 
 #[test]
-fn the_catalog_is_in_plain_words() {
+fn the_catalog_has_no_banned_phrases() {
     let banned = banned();
     let mut found = Vec::new();
     let mut texts = 0;
@@ -168,7 +168,7 @@ fn subcommands(help: &str) -> Vec<String> {
 }
 
 #[test]
-fn help_is_in_plain_words() {
+fn help_has_no_banned_phrases() {
     let banned = banned();
     let mut open = vec![Vec::new()];
     let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Parses lists of places and reservations as printed by `labgrid-client`.
 //!
-//! Source: `Place.show` and `Reservation.show` in labgrid's `remote/common.py`. Lines of a multiline
-//! comment may look like fields; the real fields follow it, so the last match applies.
+//! Source: `Place.show` and `Reservation.show` in labgrid's `remote/common.py`. Lines of a
+//! multiline comment may look like fields; the real fields follow it, so the last match applies.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Tracks and releases what one process holds in one lab.
 //!
-//! All locks and reservations belong to the session's client name, so they can be found and released
-//! by that name even after a call with an unknown result.
+//! All locks and reservations belong to the session's client name, so they can be found and
+//! released by that name even after a call with an unknown result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,8 @@ pub(crate) struct LabSession {
     record: Mutex<Option<LockRecord>>,
     /// A lock or release failed with an unknown result.
     in_doubt: AtomicBool,
-    /// A release failed because the coordinator was unreachable; the end of the session tries again.
+    /// A release failed because the coordinator was unreachable; the end of the session tries
+    /// again.
     cut_off: AtomicBool,
     closed: AtomicBool,
 }

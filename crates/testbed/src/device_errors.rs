@@ -1,5 +1,5 @@
-//! Counts the I/O errors of a device with the kernel's tracepoint or, if that is not available, from
-//! the kernel log.
+//! Counts the I/O errors of a device with the kernel's tracepoint or, if that is not available,
+//! from the kernel log.
 //!
 //! Limit: the kernel log is rate-limited to ten lines in five seconds for all devices. A count from
 //! the log may be too low, and a trial that fails without a logged error is blamed on the setup.

@@ -1,8 +1,9 @@
 //! Builds QEMU's command line.
 //!
-//! A failed request is an I/O error in the guest (`werror`, `rerror`) and does not stop the machine;
-//! a lost card is not reconnected (`reconnect-delay` 0). Discards and flushes are passed through and
-//! the host's page cache is bypassed, as for a real card. Source: QEMU's manual page, 7.2.
+//! A failed request is an I/O error in the guest (`werror`, `rerror`) and does not stop the
+//! machine; a lost card is not reconnected (`reconnect-delay` 0). Discards and flushes are passed
+//! through and the host's page cache is bypassed, as for a real card. Source: QEMU's manual page,
+//! 7.2.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};

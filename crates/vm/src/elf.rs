@@ -1,7 +1,7 @@
 //! Reads ELF files: a program's loader, a kernel module's description, and a kernel's entry point.
 //!
-//! A module's description is in its `.modinfo` section, a sequence of `key=value` strings terminated
-//! by 0.
+//! A module's description is in its `.modinfo` section, a sequence of `key=value` strings
+//! terminated by 0.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

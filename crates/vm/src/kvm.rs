@@ -56,8 +56,8 @@ pub(crate) fn works(
     tried
 }
 
-/// Remembers a failed test until the next boot, because detecting a hanging guest takes ten seconds.
-/// Stored in the user's cache directory.
+/// Remembers a failed test until the next boot, because detecting a hanging guest takes ten
+/// seconds. Stored in the user's cache directory.
 struct Refusals {
     file: PathBuf,
     /// What was tested, and the boot time of this machine.

@@ -1,8 +1,8 @@
 //! Removes unfinished files and directories of killed processes from the cache directory.
 //!
-//! Files are written under a random name with a prefix and renamed when complete. Abandoned ones are
-//! recognized by prefix and age; process ids would be ambiguous between containers that share the
-//! directory.
+//! Files are written under a random name with a prefix and renamed when complete. Abandoned ones
+//! are recognized by prefix and age; process ids would be ambiguous between containers that share
+//! the directory.
 
 use std::path::Path;
 use std::time::Duration;

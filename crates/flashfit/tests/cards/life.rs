@@ -1,4 +1,4 @@
-//! The life of a file system on a card.
+//! One test case: a file system on a card, from mkfs over a power cut to the final check.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use flashfit_host::{Program, SystemRunner};
 use crate::repair::{check, make, mount, repair, run, unmount};
 use crate::witness::Witness;
 
-/// Every time of the model is divided by it: what a card does stays the same, and one that merges
-/// for a second at each write lives through all this within seconds.
+/// Divides all delays of the model, so that even a card that merges for a second at each write
+/// finishes the test within seconds.
 const TIMES_AS_FAST: u64 = 16;
-/// After so many synced generations the power goes.
+/// The power is cut after this many synced generations.
 const GENERATIONS_BEFORE_THE_CUT: u64 = 14;
-/// It fails when not even a card like this gets so far.
+/// The test fails if a card takes longer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lives it; tells what the cut did.
+/// Runs the test case; returns the outcome of the power cut.
 pub fn of(card: &str, filesystem: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let process = serve(card, folder.path())?;
@@ -42,8 +42,8 @@ pub fn of(card: &str, filesystem: &str) -> Result<String, String> {
     .map_err(|error| format!("fio: {error}"))?;
     let witness = Witness::new(&point);
     let report = cut_in_the_middle(&witness, &mounted, &node, folder.path())?;
-    // What cannot be written any more is given up; what the kernel still holds of the device must
-    // not outlive the loss of power either, as it would not on a real machine.
+    // Dirty data is dropped, and the kernel's cache of the device must not survive the power cut,
+    // as on a real machine.
     unmount(mounted)?;
     run(&Program::new("blockdev").arg("--flushbufs").arg(node.display().to_string()))?;
     flashfit_card_client::power_on(&node).map_err(|error| error.to_string())?;
@@ -96,7 +96,7 @@ fn fio(
     Ok(())
 }
 
-/// Random writes by fio and synced files go on until the power goes, and end by an error.
+/// Random writes by fio and synced files, until the power cut causes an error.
 fn cut_in_the_middle(
     witness: &Witness,
     mounted: &Mounted,

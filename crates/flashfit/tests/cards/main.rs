@@ -1,10 +1,9 @@
-//! Every card of the catalog under every file system: a whole fio run, a loss of power in the
-//! middle of another, the file system's own repair, and what was synced read back.
+//! Tests every card of the catalog with every file system: a complete fio run, a power cut during
+//! another, the repair of the file system, and reading back all synced data.
 //!
-//! This test has a main function of its own, because the mounts of all its threads must be out of
-//! the machine's sight before the first thread is started. An argument chooses pairs by name, such
-//! as `sd-c4-block/ext4` or `btrfs`. Needs root, FUSE, loop devices, fio and the file systems'
-//! tools.
+//! It has its own main function, because the mount namespace must be private before the first
+//! thread starts. An argument selects pairs by name, such as `sd-c4-block/ext4` or `btrfs`. Needs
+//! root, FUSE, loop devices, fio and the file systems' tools.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "it is its own test harness")]
@@ -19,7 +18,7 @@ use flashfit_host::mount::enter_private_namespace;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{HarnessTest, program, run_tests, simulated_cards, skip};
 
-/// The cards mostly wait, so more of them than processors can be tried at a time.
+/// Cards mostly wait, so more tests than processors can run at a time.
 const AT_A_TIME: usize = 8;
 
 fn main() -> ExitCode {
@@ -33,14 +32,14 @@ fn main() -> ExitCode {
     })
 }
 
-/// Each card's process takes a copy of the mounts that are there when it starts. What is unmounted
-/// here must go there too, or the device of one card would stay in use by the process of another.
+/// Each card's process copies the mounts at its start. Unmounts must propagate to it, or it would
+/// keep the device of another card in use.
 fn share_mounts() {
     let mount = Program::new("mount").args(["--make-rshared", "/"]);
     SystemRunner::default().run_checked(&mount).unwrap();
 }
 
-/// Every card with every file system; only the first card unless all tests are run.
+/// Every card with every file system; only the first card unless all tests are requested.
 fn tests() -> Vec<HarnessTest> {
     let mut tests = Vec::new();
     for filesystem in repair::FILE_SYSTEMS {

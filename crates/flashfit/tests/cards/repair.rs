@@ -1,4 +1,4 @@
-//! How each file system is made, and how it is repaired and checked after a loss of power.
+//! Creates, repairs and checks each file system.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use flashfit_test_support::{MissingNeed, TestNeed, programs};
 
 pub const FILE_SYSTEMS: [&str; 3] = ["ext4", "btrfs", "xfs"];
 
-/// Why a file system cannot be tried here.
+/// Why a file system cannot be tested here.
 pub fn lacking(filesystem: &str) -> Option<MissingNeed> {
     let supported = std::fs::read_to_string("/proc/filesystems").unwrap();
     let loaded = || supported.split_whitespace().any(|word| word == filesystem);
@@ -25,7 +25,7 @@ pub fn lacking(filesystem: &str) -> Option<MissingNeed> {
     programs(&tools).or_else(|| (!known).then(unknown))
 }
 
-/// Makes a file system as the catalog does, where that has it.
+/// Creates a file system, with the catalog's command if there is one.
 pub fn make(filesystem: &str, node: &Path) -> Result<(), String> {
     let catalogue = FileSystemCatalog::load(None).unwrap();
     let mkfs = match catalogue.filesystem(filesystem) {
@@ -44,8 +44,8 @@ pub fn mount(filesystem: &str, node: &Path, point: &Path) -> Result<Mounted, Str
     Mounted::new(&SystemRunner::default(), node, filesystem, point, &[]).map_err(|e| e.to_string())
 }
 
-/// A child of another thread holds copies of all open files until it becomes another program, so
-/// a file system can be in use for a moment longer than this thread uses it.
+/// Retries, because a child of another thread keeps copies of all open files between fork and exec,
+/// so the file system may be in use a moment longer.
 pub fn unmount(mounted: Mounted) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(10);
     let point = mounted.point().to_owned();
@@ -60,13 +60,12 @@ pub fn unmount(mounted: Mounted) -> Result<(), String> {
     Ok(())
 }
 
-/// Brings a file system into order after a loss of power: e2fsck replays its journal itself, the
-/// others need a mount for it.
+/// Repairs a file system after a power cut: e2fsck replays the journal itself, others need a mount.
 pub fn repair(filesystem: &str, node: &Path, point: &Path) -> Result<(), String> {
     if filesystem == "ext4" {
         let e2fsck = Program::new("e2fsck").args(["-f", "-y"]).arg(node.display().to_string());
         let outcome = SystemRunner::default().run(&e2fsck).map_err(|error| error.to_string())?;
-        // 1 says that something was done, which the replay of the journal is.
+        // Exit code 1 means that errors were corrected, including a journal replay.
         return match outcome.code {
             Some(0 | 1) if !has_complaint(&outcome.stdout) => Ok(()),
             _ => Err(format!("e2fsck: {}{}", outcome.stdout, outcome.stderr)),
@@ -76,8 +75,8 @@ pub fn repair(filesystem: &str, node: &Path, point: &Path) -> Result<(), String>
     unmount(mounted)
 }
 
-/// Whether e2fsck found more to do than a journal leaves: the sums in the superblock, which are
-/// kept in memory until the file system is unmounted.
+/// Whether e2fsck fixed more than the counters in the superblock, which are only written at
+/// unmount.
 fn has_complaint(said: &str) -> bool {
     let harmless = |line: &str| {
         ["Free blocks count wrong (", "Free inodes count wrong ("]
@@ -88,7 +87,7 @@ fn has_complaint(said: &str) -> bool {
     lines.windows(2).any(|pair| pair[1].contains("? yes") && !harmless(pair[0]))
 }
 
-/// Checks a file system that is in order, without changing it.
+/// Checks a repaired file system without changing it.
 pub fn check(filesystem: &str, node: &Path) -> Result<(), String> {
     let program = match filesystem {
         "ext4" => Program::new("e2fsck").args(["-f", "-n"]),

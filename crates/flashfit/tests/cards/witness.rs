@@ -1,4 +1,4 @@
-//! Files that are synced one after the other: what must be found again after a loss of power.
+//! Writes and syncs files in turn, which must exist after a power cut.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,29 +8,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashfit_device::random::Random;
 
-/// So many files are written in turn, so that some are new and the others written over.
+/// Number of files, some of which are new and others overwritten.
 const FILES: u64 = 6;
-/// Not a whole number of any card's pages.
+/// Not a multiple of any card's page size.
 const BYTES: usize = 44 << 10;
 
-/// Who writes them, and what was synced so far.
+/// Writes generations of files and remembers what was synced.
 pub struct Witness {
     folder: PathBuf,
     synced: AtomicU64,
 }
 
 impl Witness {
-    /// A witness that writes to a folder of a mounted file system.
+    /// Writes to a directory of a mounted file system.
     pub fn new(mount_point: &Path) -> Self {
         Self { folder: mount_point.join("witness"), synced: AtomicU64::new(0) }
     }
 
-    /// How many generations were synced.
+    /// Number of synced generations.
     pub fn synced(&self) -> u64 {
         self.synced.load(Ordering::SeqCst)
     }
 
-    /// Writes generation after generation until it fails, or until so many are synced.
+    /// Writes generations until an error, or until this many are synced.
     pub fn write_up_to(&self, generations: u64) -> io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
         sync_folder(self.folder.parent().expect("it lies on the mount point"))?;
@@ -51,8 +51,8 @@ impl Witness {
         self.folder.join(number.to_string())
     }
 
-    /// Looks at every file: each must be as it was synced last. Only the one that was just being
-    /// written may be of two generations.
+    /// Checks that each file has its last synced content. Only the file being written at the power
+    /// cut may have either of two generations.
     pub fn check(&self) -> Result<(), String> {
         let synced = self.synced();
         for number in 0..FILES.min(synced) {
@@ -84,7 +84,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// No two generations, and no two sectors, are alike.
+/// Different for each generation and sector.
 fn pattern(generation: u64) -> Vec<u8> {
     let mut random = Random::new(generation + 1);
     (0..BYTES / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect()

@@ -1,4 +1,4 @@
-//! A directory in memory that the command is recorded in, and in which states are put.
+//! A directory in memory in which the command is recorded and states are recreated.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
 /// The device of `apply` and `restore`, in the watched directory.
 pub const IMAGE: &str = "image";
 
-/// Whether the tests cannot run here.
+/// Records a skip and returns true if the tests cannot run here.
 #[must_use]
 pub fn skip_without_strace() -> bool {
     let programs = ["strace", "fio", "mkfs.ext4", "sfdisk", "wipefs", "partx"];
@@ -27,13 +27,13 @@ pub fn skip_without_strace() -> bool {
 pub struct Recording {
     /// For messages.
     pub name: String,
-    /// What was there before it.
+    /// The state before.
     pub before: Box<dyn Fn() -> CrashDisk>,
-    /// What it did.
+    /// The recorded operations.
     pub ops: Vec<DiskOp>,
 }
 
-/// `watched` has what flashfit keeps; `outside` what the power cut does not concern.
+/// `watched` contains flashfit's files; `outside` is not affected by the power cut.
 pub struct CrashBed {
     folder: TempDir,
     /// What is surely in the files that are only changed where a state differs from the last one.
@@ -54,17 +54,17 @@ impl CrashBed {
         self.folder.path().join("watched")
     }
 
-    /// A path below it.
+    /// A path in the watched directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root().join(name)
     }
 
-    /// A path beside it.
+    /// A path outside the watched directory.
     pub fn outside(&self, name: &str) -> PathBuf {
         self.folder.path().join("outside").join(name)
     }
 
-    /// The command, to be run in the watched directory.
+    /// The command with the watched directory as its working directory.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(FLASHFIT);
         command
@@ -76,7 +76,7 @@ impl CrashBed {
         command
     }
 
-    /// Runs the command; gives its exit code and what it printed.
+    /// Runs the command; returns exit code and output.
     pub fn run(&self, args: &[&str]) -> (Option<i32>, String) {
         let output = self.command(args).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
@@ -90,8 +90,8 @@ impl CrashBed {
         assert_eq!(code, Some(0), "{args:?}: {text}");
     }
 
-    /// Records the command, which must succeed, and replays it: the model must end with what is
-    /// on the disk, so that no operation is missing.
+    /// Records the command, which must succeed, and replays it. The model must end in the state of
+    /// the disk; otherwise an operation was not recorded.
     #[track_caller]
     pub fn record(
         &self,
@@ -115,7 +115,7 @@ impl CrashBed {
         let image_now = std::fs::read(&image).ok();
         let on_device = |op: &DiskOp| matches!(op, DiskOp::Write { path, .. } if *path == image);
         if let Some(last) = ops.iter().rposition(on_device).filter(|_| name.starts_with("apply")) {
-            // Without a table there may be no marker left to remove: it is the last of mkfs then.
+            // Without a partition table, mkfs may already have overwritten the marker.
             let places = [last, last + 2];
             let is_at = |at: &usize| {
                 let ops = [&ops[..*at], &mounted[..], &ops[*at..]].concat();
@@ -133,8 +133,8 @@ impl CrashBed {
         Recording { name: name.to_owned(), before: Box::new(disk), ops }
     }
 
-    /// `apply` mounts what it made to look at it, and the kernel then writes to the device. What it
-    /// wrote is what differs at the end, and is synced by the unmount.
+    /// `apply` mounts the new file system to check it, so the kernel writes to the device. These
+    /// writes are the differences at the end, and are synced by the unmount.
     fn written_by_kernel(&self, before: &Path, ops: &[DiskOp]) -> Vec<DiskOp> {
         let path = self.path(IMAGE);
         let Ok(found) = std::fs::read(&path) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Every state of a recording, each checked once.
+//! Checks every distinct state of a recording.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
@@ -8,10 +8,10 @@ use flashfit_test_support::{AttemptKind, attempted};
 
 use crate::bed::Recording;
 
-/// Beyond these a loss is only counted.
+/// Number of losses that are described; others are only counted.
 const SHOWN_LOSSES: usize = 5;
 
-/// Checks the states that a power cut may leave.
+/// Checks states after a power cut.
 pub trait Campaign {
     /// What the states after this operation are counted as.
     fn scenario(&self, op: Option<&DiskOp>) -> &'static str;
@@ -19,15 +19,14 @@ pub trait Campaign {
     /// Is told of an operation that ended; `disk` is the disk as the program sees it.
     fn acknowledge(&mut self, op: &DiskOp, disk: &CrashDisk);
 
-    /// Why this state loses something.
+    /// What this state has lost, if anything.
     fn check(&mut self, state: &CrashState) -> Result<(), String>;
 }
 
-/// What was counted.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub operations: usize,
-    /// States with those that are equal.
+    /// All states, including equal ones.
     pub generated: usize,
     /// States without, all of them and by scenario.
     pub states: usize,
@@ -66,7 +65,6 @@ impl Tally {
         self.losses.extend(other.losses);
     }
 
-    /// Keeps a loss.
     pub fn lose(&mut self, what: String) {
         self.lost += 1;
         if self.losses.len() < SHOWN_LOSSES {

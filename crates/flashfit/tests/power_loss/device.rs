@@ -1,5 +1,5 @@
-//! The device with its backup, journal and records: it is as it was, as planned, or named as
-//! unfinished, and what it held can always be written back.
+//! The device after a power cut: it is unchanged, as planned, or marked as unfinished, and its
+//! original content can always be restored.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ const RESTORE: [&str; 5] = ["restore", BACKUP, IMAGE, "--confirm", IMAGE];
 
 struct DeviceCampaign {
     bed: CrashBed,
-    /// What the device held at first, and at the beginning and the end of the recording.
+    /// The device's original content, and its content at the start and end of the recording.
     original: Vec<u8>,
     original_entry: StateEntry,
     before: u64,
@@ -98,7 +98,7 @@ impl Campaign for DeviceCampaign {
             return Err(format!("it is named, but nothing goes on with it: {found:?}"));
         }
         if is_untouched && found.is_none() {
-            // The same command begins again.
+            // The same command starts again.
             return Ok(());
         }
         let backup = Backup::read(&self.bed.path(BACKUP)).map_err(|error| error.to_string())?;
@@ -128,7 +128,7 @@ impl DeviceCampaign {
 
     fn put(&mut self, state: &CrashState) {
         self.bed.put(state);
-        // The machine was started again since.
+        // The machine was rebooted.
         let path = self.bed.path(BACKUP).join("apply.json");
         let Ok(text) = std::fs::read_to_string(&path) else { return };
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -189,7 +189,7 @@ impl DeviceCampaign {
         if are_ends_back { Ok(()) } else { Err("the device is not as it was".to_owned()) }
     }
 
-    /// The command itself applies the plan and then takes it back.
+    /// The command itself applies the plan and then restores.
     fn whole_program(&mut self, state: &CrashState) -> Result<(), String> {
         self.put(state);
         self.bed.forget();

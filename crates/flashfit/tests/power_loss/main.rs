@@ -1,9 +1,9 @@
-//! A power cut at any moment of a run, of `apply` and of `restore`: what the disk may hold then
-//! (`flashfit_test_support::power_loss`), and whether flashfit goes on from there.
+//! Power cuts at any moment of `tune`, `apply` and `restore`: checks that flashfit can continue
+//! from every possible state of the disk (`flashfit_test_support::power_loss`).
 //!
-//! The built command runs under strace. Every state that its writes may leave is put on a disk in
-//! memory and checked in this process; of some, the command itself goes on to the end. Needs root,
-//! loop devices and strace.
+//! The built command runs under strace. Every state that its writes may leave is recreated in
+//! memory and checked in this process; for some states, the command itself continues to the end.
+//! Needs root, loop devices and strace.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ use flashfit_test_support::isolated;
 use flashfit_test_support::power_loss::CrashEffort;
 use run::RunScenario::{Fresh, Resumed};
 
-/// What `cargo test` can wait for.
+/// Few enough for `cargo test`.
 const DAILY: CrashEffort = CrashEffort { singles: 3, random: 2, seed: 23 };
 const FEW: CrashEffort = CrashEffort { singles: 1, random: 1, ..DAILY };
 const FULL: CrashEffort = CrashEffort { singles: 20, random: 80, seed: 23 };
@@ -34,7 +34,7 @@ const MORE: CrashEffort = CrashEffort { singles: 40, random: 500, seed: 23 };
 const MANY: usize = 10_000;
 
 #[test]
-fn a_run_goes_on_after_a_power_cut() {
+fn a_run_can_be_resumed_after_a_power_cut() {
     isolated(|| {
         if !skip_without_strace() {
             run::tally(DAILY, Fresh, 1, 1).assert_none_lost();
@@ -54,7 +54,7 @@ fn a_device_is_never_lost_by_a_power_cut() {
 }
 
 #[test]
-fn a_sync_that_is_left_out_is_noticed() {
+fn a_missing_sync_is_noticed() {
     isolated(|| {
         if !skip_without_strace() {
             run::every_sync_of_a_result_is_needed();
@@ -103,7 +103,7 @@ fn many_power_cuts_lose_nothing() {
 
 #[test]
 #[ignore = "full: a campaign for each sync"]
-fn a_backup_that_is_not_synced_is_noticed() {
+fn an_unsynced_backup_is_noticed() {
     isolated(|| {
         if !skip_without_strace() {
             device::every_sync_before_the_device_is_needed();

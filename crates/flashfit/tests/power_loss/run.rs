@@ -1,4 +1,5 @@
-//! The run directory: every trial that was acknowledged is there, and the run goes on.
+//! The run directory after a power cut: every acknowledged trial exists, and the run can be
+//! resumed.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ runtime_ms = 100
 [options.ext4]
 exclude = ["discard", "nojournal", "fast_commit", "writeback", "nobarrier", "geometry"]
 "#;
-/// Two directories that are not there yet.
+/// Two directories that do not exist yet.
 const DIR: &str = "runs/first";
 const TRIALS: &str = "runs/first/trials.jsonl";
 const HEADER: &str = "runs/first/run.json";
@@ -27,10 +28,10 @@ const HEADER: &str = "runs/first/run.json";
 struct RunCampaign {
     bed: CrashBed,
     header: RunHeader,
-    /// Everything at the beginning and at the end of the recording.
+    /// The state at the start and the end of the recording.
     before: CrashState,
     end: CrashState,
-    /// The whole text of `trials.jsonl`, also of what was not synced yet.
+    /// The text of `trials.jsonl`, including unsynced lines.
     written: Vec<u8>,
     acknowledged: Vec<u8>,
     has_begun: bool,
@@ -54,7 +55,7 @@ impl Campaign for RunCampaign {
         if *path == self.bed.path(TRIALS) {
             self.acknowledged = self.written.clone();
         }
-        // The run has begun when its header has its name for good.
+        // The run has started once the rename of its header is durable.
         self.has_begun |= *path == self.bed.path(DIR) && whole.file(HEADER).is_some();
     }
 
@@ -67,7 +68,7 @@ impl Campaign for RunCampaign {
 }
 
 impl RunCampaign {
-    /// Of a recording that has just been made in `bed`.
+    /// For the latest recording in `bed`.
     fn new(bed: CrashBed, recording: &Recording) -> Self {
         let header = StoredRun::read(&bed.path(DIR)).unwrap().header;
         Self::with_header(bed, recording, header)
@@ -135,7 +136,7 @@ impl RunCampaign {
         }
     }
 
-    /// Of what is written under another name first.
+    /// Temporary names of files that are renamed later.
     fn has_only_whole_files(&self, state: &CrashState) -> Result<(), String> {
         for (path, entry) in &state.entries {
             let name = path.file_name().unwrap_or_default();
@@ -152,7 +153,7 @@ impl RunCampaign {
         Ok(())
     }
 
-    /// The command itself makes the run again, or goes on with it.
+    /// The command itself repeats or resumes the run.
     fn whole_program(&mut self, state: &CrashState) -> Result<(), String> {
         self.bed.put(state);
         let (image, config) = (image(&self.bed), config(&self.bed));
@@ -166,7 +167,7 @@ impl RunCampaign {
             return Err(format!("the command ended with {code:?}: {text}"));
         }
         let now = std::fs::read(self.bed.path(TRIALS)).unwrap();
-        // Of a run that has not begun, nothing was acknowledged.
+        // Nothing was acknowledged before the start of a run.
         let kept = state.file(TRIALS).filter(|_| is_run).unwrap_or_default();
         let whole = whole_lines(&kept);
         let last = whole.strip_suffix(b"\n").unwrap_or(whole);
@@ -187,7 +188,7 @@ fn config(bed: &CrashBed) -> String {
     bed.outside("config.toml").display().to_string()
 }
 
-/// What the run mounts, and what it does not need again.
+/// Mount points and files that the run does not need later.
 fn ignored(bed: &CrashBed) -> Vec<PathBuf> {
     ["mnt", ".flashfit-scratch"].iter().map(|name| bed.path(DIR).join(name)).collect()
 }
@@ -209,7 +210,7 @@ fn fresh(repeats: usize) -> (CrashBed, Recording) {
     (bed, recording)
 }
 
-/// Goes on with a run whose last line was cut short.
+/// Resumes a run with an incomplete last line.
 fn resumed(repeats: usize) -> (CrashBed, Recording) {
     let (bed, _) = fresh(repeats);
     let text = std::fs::read(bed.path(TRIALS)).unwrap();

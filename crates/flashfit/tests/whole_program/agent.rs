@@ -1,11 +1,11 @@
-//! The agent's folder, from outside: what was there before stays.
+//! The agent's directory: existing files are kept.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::fixture::Place;
 
 #[test]
-fn an_agent_deletes_nothing_that_is_not_its_own() {
+fn an_agent_deletes_only_its_own_files() {
     let place = Place::new();
     std::fs::create_dir(place.path("photos")).unwrap();
     std::fs::set_permissions(place.path("photos"), PermissionsExt::from_mode(0o700)).unwrap();

@@ -1,4 +1,4 @@
-//! `flashfit card`: served, asked, cut, saved, and ended in every way that there is.
+//! `flashfit card`: serving, statistics, power cuts, saving, and all ways to end.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -15,10 +15,10 @@ use crate::machine::{Server, signal, wait_for_no_traces};
 use flashfit_test_support::{TestNeed, skip, skip_part};
 
 const CACHE: &str = "[cache]\nbytes = \"1MiB\"\n";
-/// A user who owns nothing.
+/// A user without files.
 const NOBODY: u32 = 65534;
 
-/// A running `flashfit card serve`, and where the card is; killed when dropped.
+/// A running `flashfit card serve` and its device; killed on drop.
 pub struct Serving {
     pub child: Option<Child>,
     pub at: PathBuf,
@@ -34,7 +34,7 @@ impl Drop for Serving {
 }
 
 impl Serving {
-    /// Starts it and waits until it says where the card is.
+    /// Starts the server and waits until it prints the device.
     pub fn new(place: &Place, more: &[&str]) -> Self {
         Self::of(place.command(&[&["card", "serve", &place.arg("card.toml")], more].concat()))
     }
@@ -63,7 +63,7 @@ impl Serving {
         Ended::of(self.child.take().unwrap())
     }
 
-    /// Its counters, as `card stats --json` tells them.
+    /// The counters from `card stats --json`.
     fn stats(&self, place: &Place, more: &[&str]) -> Value {
         let args = [&["card", "stats", self.arg(), "--json"], more].concat();
         place.flashfit(&args).document("flashfit.card-counters")
@@ -91,7 +91,7 @@ fn byte_at(device: &Path, offset: u64) -> u8 {
 }
 
 #[test]
-fn a_card_on_a_loop_device_is_counted_cut_and_powered_on() {
+fn a_card_on_a_loop_device_has_counters_and_power_cuts() {
     if skip_without_cards() {
         return;
     }
@@ -126,7 +126,7 @@ fn a_card_on_a_loop_device_is_counted_cut_and_powered_on() {
 }
 
 #[test]
-fn a_saved_card_goes_on_where_it_ended() {
+fn a_saved_card_continues_where_it_ended() {
     if skip_without_cards() {
         return;
     }
@@ -140,7 +140,7 @@ fn a_saved_card_goes_on_where_it_ended() {
         }
         write_synced(&serving.at, round as u64 * 4096, round as u8 + 1);
         let ended = serving.end(ending);
-        // The process that holds the card saves it also when the command is killed.
+        // The card's process saves it even if the command is killed.
         assert_eq!(ended.code, (ending != Signal::KILL).then_some(0), "{ended:?}");
         wait_for_no_traces(&place, None);
     }
@@ -156,13 +156,13 @@ fn a_saved_card_goes_on_where_it_ended() {
 }
 
 #[test]
-fn a_card_that_cannot_be_saved_says_so() {
+fn a_card_that_cannot_be_saved_is_reported() {
     if skip_without_cards() {
         return;
     }
     let place = Place::new();
     std::fs::create_dir(place.path("small")).unwrap();
-    // A mount that only this command sees, and that goes with it.
+    // A mount in the command's own namespace.
     let script = "mount -t tmpfs -o size=64k tmpfs small && exec \"$0\" \"$@\"";
     let mut unshare = Command::new("unshare");
     unshare
@@ -184,7 +184,7 @@ fn a_card_that_cannot_be_saved_says_so() {
 }
 
 #[test]
-fn a_card_whose_process_is_killed_is_given_up() {
+fn a_card_whose_process_is_killed_is_reported() {
     if skip_without_cards() {
         return;
     }
@@ -197,7 +197,7 @@ fn a_card_whose_process_is_killed_is_given_up() {
 }
 
 #[test]
-fn any_user_serves_a_card_over_nbd() {
+fn any_user_can_serve_a_card_over_nbd() {
     let place = Place::new();
     std::fs::set_permissions(place.folder(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let as_nobody = |args: &[&str]| {
@@ -236,7 +236,7 @@ fn any_user_serves_a_card_over_nbd() {
 }
 
 #[test]
-fn a_user_of_a_device_that_ends_is_named() {
+fn processes_that_use_a_device_are_reported() {
     if skip_without_cards() {
         return;
     }
@@ -251,7 +251,7 @@ fn a_user_of_a_device_that_ends_is_named() {
 }
 
 #[test]
-fn a_shown_card_file_is_the_same_card_again() {
+fn a_printed_card_file_describes_the_same_card() {
     let place = Place::new();
     let shown = |args: &[&str]| {
         let output = place.command(args).output().unwrap();
@@ -265,7 +265,7 @@ fn a_shown_card_file_is_the_same_card_again() {
 }
 
 #[test]
-fn what_is_no_served_card_is_refused() {
+fn devices_that_are_not_served_cards_are_refused() {
     let place = Place::new();
     for args in [&["card", "stats", "/dev/null"][..], &["card", "cut", "card.toml"]] {
         place.flashfit(args).said(2, &["is not a simulated card that is being served"]);
@@ -279,7 +279,7 @@ fn what_is_no_served_card_is_refused() {
 }
 
 #[test]
-fn a_card_of_another_user_is_named_as_theirs() {
+fn a_card_of_another_user_is_reported() {
     let place = Place::new();
     let is_root = rustix::process::geteuid().is_root();
     if skip((!is_root).then(|| TestNeed::Root.missing("the test needs two users".to_owned()))) {

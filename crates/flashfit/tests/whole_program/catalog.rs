@@ -1,5 +1,5 @@
-//! The catalog as the whole program uses it: the user's own files, file systems that are only
-//! planned, and options of the machine.
+//! The catalog in the whole program: the user's files, plan-only file systems, and options of the
+//! machine.
 
 use flashfit_test_support::skip_part;
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn place_with_own_catalogue() -> Place {
 }
 
 #[test]
-fn the_users_own_entries_are_shown_as_such() {
+fn the_users_entries_are_marked() {
     let place = place_with_own_catalogue();
     let text = place.flashfit(&["catalog", "--catalog", "own"]).stdout;
     assert!(text.contains("file system mine (My own), from own/filesystems/mine.toml"), "{text}");
@@ -57,7 +57,7 @@ fn the_users_own_entries_are_shown_as_such() {
 }
 
 #[test]
-fn a_mistake_in_the_users_catalogue_is_told_with_its_place() {
+fn errors_in_the_users_catalog_are_reported_with_location() {
     let place = place_with_own_catalogue();
     place.file("own/knobs/mine.toml", &OWN_KNOB.replace("safe", "save"));
     let ended = place.flashfit(&["catalog", "--catalog", "own"]);
@@ -65,7 +65,7 @@ fn a_mistake_in_the_users_catalogue_is_told_with_its_place() {
 }
 
 #[test]
-fn a_file_system_that_is_only_planned_is_refused_before_the_medium_is_touched() {
+fn a_plan_only_file_system_is_refused_before_the_device_is_touched() {
     let place = Place::new();
     let image = place.image("image", 64);
     let before = std::fs::read(&image).unwrap();
@@ -76,7 +76,7 @@ fn a_file_system_that_is_only_planned_is_refused_before_the_medium_is_touched() 
 }
 
 #[test]
-fn a_plan_with_an_image_is_not_carried_out_and_changes_nothing() {
+fn a_plan_with_an_image_is_not_applied_and_changes_nothing() {
     let place = Place::new();
     let image = place.image("image", 64);
     let before = std::fs::read(&image).unwrap();
@@ -91,7 +91,7 @@ fn a_plan_with_an_image_is_not_carried_out_and_changes_nothing() {
 }
 
 #[test]
-fn knobs_of_the_machine_are_as_they_were_after_the_trials() {
+fn knobs_of_the_machine_are_restored_after_trials() {
     if skip_without_cards() {
         return;
     }
@@ -120,21 +120,21 @@ fn knobs_of_the_machine_are_as_they_were_after_the_trials() {
 }
 
 #[test]
-fn what_no_trial_can_show_is_refused_where_it_would_be_in_every_one() {
+fn options_without_effect_in_trials_are_refused() {
     let place = Place::new();
     place.file("my.toml", "filesystems = [\"ext4\"]\n[options.ext4]\nalways = [\"fstrim\"]\n");
     let arguments = ["tune", &place.card(), "--config", "my.toml", "--dry-run", "--dir", "run"];
     place.flashfit(&arguments).said(2, &["fstrim.timer", "take `fstrim` out"]);
 }
 
-/// What follows `flag` in the first line of a program.
+/// The value of `flag` in the first line of a program.
 fn argument(text: &str, program: &str, flag: &str) -> Option<String> {
     let line = text.lines().find(|line| line.trim_start().starts_with(program))?;
     line.split(flag).nth(1)?.split([' ', ',']).next().map(str::to_owned)
 }
 
 #[test]
-fn what_is_tried_is_what_a_plan_prints() {
+fn trials_use_the_options_that_a_plan_prints() {
     let place = Place::new();
     place.image("image", 512);
     let filesystems = ["ext2", "ext3", "ext4", "btrfs", "xfs"];
@@ -169,7 +169,7 @@ fn what_is_tried_is_what_a_plan_prints() {
 }
 
 #[test]
-fn a_run_keeps_its_numbers_and_goes_on_with_no_others() {
+fn a_resumed_run_keeps_its_computed_values() {
     if skip_without_cards() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Runs on devices of every kind, to their end, and what they leave behind: a report, nothing else.
+//! Complete runs on all kinds of devices, which leave nothing behind except a report.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use flashfit_host::{Program, Runner, SystemRunner};
 use crate::fixture::{Ended, FAST_CARD, Place, skip_without_block_devices, skip_without_cards};
 use crate::machine::{PlainLoop, wait_for_no_traces};
 
-/// Checks a run that ended well.
+/// Checks a successful run.
 #[track_caller]
 fn is_complete(place: &Place, ended: &Ended, run: &str) {
     ended.said(0, &[]);
@@ -25,7 +25,7 @@ fn is_complete(place: &Place, ended: &Ended, run: &str) {
 }
 
 #[test]
-fn an_image_file() {
+fn a_run_on_an_image_file() {
     if skip_without_block_devices() {
         return;
     }
@@ -35,11 +35,11 @@ fn an_image_file() {
     is_complete(&place, &ended, "run");
     ended.said(0, &["no geometry found", "--erase-block"]);
     assert!(ended.stdout.contains("No geometry was found"), "{}", ended.stdout);
-    // The loop device is gone, and no other device may be named in its place.
+    // The loop device is detached; reports must not name another device.
     assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("/dev/mmcblk"), "{}", ended.stdout);
     wait_for_no_traces(&place, None);
-    // The run is there now, and is not begun again by mistake.
+    // An existing run is not overwritten.
     place.tune("image", &["--confirm", "image"]).said(2, &["already holds a run", "--resume run"]);
 }
 
@@ -54,7 +54,7 @@ fn a_node_with_sectors_of_4096_bytes() {
 }
 
 #[test]
-fn a_node_without_a_partition() {
+fn a_run_on_a_whole_device() {
     on_a_loop_device(4096, "whole");
 }
 
@@ -79,7 +79,7 @@ fn on_a_loop_device(sector_bytes: u32, start: &str) {
 }
 
 #[test]
-fn the_partition_is_where_each_run_asks_for_it() {
+fn the_partition_starts_where_the_run_requests_it() {
     if skip_without_block_devices() {
         return;
     }
@@ -119,7 +119,7 @@ fn a_position_within_a_sector_is_refused() {
 }
 
 #[test]
-fn a_run_directory_of_any_name() {
+fn run_directories_can_have_any_name() {
     if skip_without_cards() {
         return;
     }
@@ -136,7 +136,7 @@ fn a_run_directory_of_any_name() {
 }
 
 #[test]
-fn a_partition_is_taken_alone() {
+fn a_run_on_a_partition_uses_only_that() {
     if skip_without_block_devices() {
         return;
     }
@@ -151,7 +151,7 @@ fn a_partition_is_taken_alone() {
     bytes[second.end..].fill(0x33);
     std::fs::write(&image, &bytes).unwrap();
     let device = PlainLoop::attach(&image, 512, &[]);
-    // A kernel without support for this kind of table is told each partition.
+    // For kernels without support for this partition table.
     let partx = Program::new("partx").args(["--update", &device.node]);
     SystemRunner::default().run_checked(&partx).unwrap();
     let (node, name) = (format!("{}p2", device.node), format!("{}p2", device.name));
@@ -167,7 +167,7 @@ fn a_partition_is_taken_alone() {
 }
 
 #[test]
-fn a_simulated_card_says_so() {
+fn results_of_a_simulated_card_are_marked() {
     if skip_without_cards() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What the machine lacks: exit code 4, and what to install or do.
+//! Missing programs and rights: exit code 4 and a hint.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use flashfit_test_support::{TestNeed, program, skip};
 const PROGRAMS: [&str; 8] =
     ["fio", "mount", "mkfs.ext4", "tune2fs", "sfdisk", "blkdiscard", "partx", "blkid"];
 
-/// A folder with links to all programs but `missing`; the only one in the path.
+/// A directory with links to all programs except `missing`; the only one in PATH.
 fn tools_without(place: &Place, missing: &str) -> PathBuf {
     let folder = place.path("tools");
     let _ = std::fs::remove_dir_all(&folder);
@@ -26,13 +26,13 @@ fn tools_without(place: &Place, missing: &str) -> PathBuf {
     folder
 }
 
-/// Looks for programs in these folders alone, as root and as another.
+/// Sets the search path for root and for other users.
 fn with_path<'a>(command: &'a mut Command, path: &Path) -> &'a mut Command {
     command.env("PATH", path).env("FLASHFIT_PATH", path)
 }
 
 #[test]
-fn a_missing_program_is_named_with_its_package() {
+fn a_missing_program_is_reported_with_its_package() {
     if skip_without_block_devices() {
         return;
     }
@@ -58,7 +58,7 @@ fn a_missing_program_is_named_with_its_package() {
 }
 
 #[test]
-fn a_file_system_whose_program_is_missing_is_left_out_of_several() {
+fn file_systems_without_programs_are_omitted() {
     let place = Place::new();
     place.image("image", 256);
     let tools = tools_without(&place, "mkfs.btrfs");
@@ -73,7 +73,7 @@ fn a_file_system_whose_program_is_missing_is_left_out_of_several() {
 }
 
 #[test]
-fn an_ordinary_users_path_leads_to_the_administrators_programs() {
+fn administrators_programs_are_found_without_root() {
     if skip_without_block_devices() {
         return;
     }
@@ -85,7 +85,7 @@ fn an_ordinary_users_path_leads_to_the_administrators_programs() {
 }
 
 #[test]
-fn root_does_not_run_what_a_users_path_leads_to() {
+fn root_ignores_a_users_path() {
     use std::os::unix::fs::PermissionsExt;
     if !rustix::process::geteuid().is_root() {
         return;
@@ -111,7 +111,7 @@ fn root_does_not_run_what_a_users_path_leads_to() {
     }
     run(&["tune", "image", "--on", "lab:board=x", "--dry-run"], "PATH")
         .said(4, &["`labgrid-client` was not found"]);
-    // The way to say it: a folder that nobody but root can write to.
+    // The supported way: a directory that only root can write to.
     run(&["check", "image"], "FLASHFIT_PATH");
     assert!(place.path("ran").exists(), "FLASHFIT_PATH is not used");
     std::fs::remove_file(place.path("ran")).unwrap();
@@ -120,17 +120,17 @@ fn root_does_not_run_what_a_users_path_leads_to() {
     assert!(!place.path("ran").exists(), "a folder that everybody can write to is used");
 }
 
-/// Runs the command as a user without rights.
+/// Runs the command as an ordinary user.
 fn as_nobody(args: &[&str]) -> Option<flashfit_host::ProgramOutcome> {
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", FLASHFIT];
     let program = Program::new("setpriv").args(nobody).args(args.iter().copied());
     let outcome = SystemRunner::default().run(&program).ok()?;
-    // setpriv's own codes for a program that it cannot run.
+    // Exit codes of setpriv if it cannot run the program.
     (!matches!(outcome.code, Some(126 | 127))).then_some(outcome)
 }
 
 #[test]
-fn without_rights_it_says_what_it_needs_them_for() {
+fn missing_rights_are_reported_with_a_reason() {
     use std::os::unix::fs::PermissionsExt;
     if skip_without_cards() {
         return;
@@ -153,7 +153,7 @@ fn without_rights_it_says_what_it_needs_them_for() {
         assert!(outcome.stderr.contains("run it as root"), "{outcome:?}");
         assert!(!place.path("run").exists());
     }
-    // Looking needs no rights.
+    // Inspecting needs no rights.
     for args in [
         &["list", "--json"][..],
         &["catalog"],

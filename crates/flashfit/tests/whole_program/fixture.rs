@@ -1,5 +1,5 @@
-//! A folder of its own for each test, with a fast card, images and a short configuration in it; and
-//! the command run there.
+//! A directory for each test, with a fast card, images and a short configuration, and helpers that
+//! run the command there.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -13,11 +13,11 @@ use tempfile::TempDir;
 /// The built command.
 pub const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
 
-/// Beyond this something hangs.
+/// A command that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A card whose own delays do not count, so that a trial is short.
+/// A card with negligible delays, so that trials are short.
 pub const FAST_CARD: &str = r#"name = "fast"
 title = "a card for tests"
 source = "none"
@@ -53,18 +53,18 @@ runtime_ms = 200
 exclude = ["discard", "nojournal", "fast_commit", "writeback", "nobarrier", "geometry"]
 "#;
 
-/// A folder, removed at the end of its test.
+/// A directory, removed at the end of its test.
 pub struct Place {
     folder: TempDir,
 }
 
 impl Place {
-    /// An empty folder with `card.toml` (fast) and `short.toml` (a run of few trials) in it.
+    /// A directory with `card.toml` (fast) and `short.toml` (a run of few trials).
     pub fn new() -> Self {
         Self::filled(tempfile::tempdir().unwrap())
     }
 
-    /// The same in memory, where syncing costs nothing; where there is none, on the disk.
+    /// The same in memory, where syncs are free, or on disk if that is not available.
     pub fn in_memory() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         Self::filled(folder.unwrap())
@@ -99,7 +99,7 @@ impl Place {
         path
     }
 
-    /// An image file of that size with a pattern in its beginning, so that a write to it shows.
+    /// An image of that size with a pattern at its start, so that writes are noticed.
     pub fn image(&self, name: &str, mib: u64) -> PathBuf {
         let path = self.file(name, &"a user's data\n".repeat(20_000));
         std::fs::File::options().write(true).open(&path).unwrap().set_len(mib << 20).unwrap();
@@ -116,7 +116,7 @@ impl Place {
         self.command_of(Path::new(FLASHFIT), args)
     }
 
-    /// The same of a copy of the command.
+    /// The same for a copy of the command.
     pub fn command_of(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -131,29 +131,29 @@ impl Place {
         command
     }
 
-    /// Runs the command to its end.
+    /// Runs the command and waits.
     pub fn flashfit(&self, args: &[&str]) -> Ended {
         Ended::new(self.command(args).output().unwrap())
     }
 
-    /// A short run in the folder `run`, to its end.
+    /// A short run in the directory `run`.
     pub fn tune(&self, target: &str, more: &[&str]) -> Ended {
         self.flashfit(&self.tune_args(target, more))
     }
 
-    /// The arguments of a short run in the folder `run`.
+    /// The arguments of a short run in the directory `run`.
     pub fn tune_args<'a>(&self, target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let run = ["tune", target, "--config", "short.toml", "--dir", "run", "--progress", "never"];
         run.iter().chain(more).copied().collect()
     }
 
-    /// Starts a run on the fast card in the folder `run`, long enough to be cut short.
+    /// Starts a run on the fast card in the directory `run` that takes long enough to be killed.
     pub fn start_long_run(&self) -> Child {
         let card = self.card();
         self.command(&self.tune_args(&card, &["--repeats", "20"])).spawn().unwrap()
     }
 
-    /// The whole lines of `run/trials.jsonl` so far.
+    /// The complete lines of `run/trials.jsonl`.
     pub fn recorded(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path("run/trials.jsonl")).unwrap_or_default();
         let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -165,7 +165,7 @@ impl Place {
         wait_until("trials are recorded", || self.recorded().len() >= count);
     }
 
-    /// Makes a long run short, so that its resumption ends soon.
+    /// Shortens a run, so that resuming it takes little time.
     pub fn shorten_run(&self, repeats: u32) {
         let path = self.path("run/run.json");
         let mut run: Value =
@@ -175,15 +175,15 @@ impl Place {
     }
 }
 
-/// The cache folder of the commands that tests run: new for each build, with the user's own kernels
-/// for virtual machines, so that none is downloaded again.
+/// The cache directory of the tests: new for each build, with the user's kernels for virtual
+/// machines, so that none is downloaded.
 fn cache() -> &'static Path {
     static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
         once_for_this_build("whole-program-cache", |folder| {
             let own = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
             let users = own("XDG_CACHE_HOME").or_else(|| Some(own("HOME")?.join(".cache")));
             let Some(kernels) = users.map(|users| users.join("flashfit/kernels")) else { return };
-            // Where there can be none, they are kept in this folder.
+            // Without a user's cache, kernels are kept in this directory.
             if std::fs::create_dir_all(&kernels).is_ok() {
                 std::fs::create_dir(folder.join("flashfit")).unwrap();
                 std::os::unix::fs::symlink(&kernels, folder.join("flashfit/kernels")).unwrap();
@@ -193,8 +193,8 @@ fn cache() -> &'static Path {
     &CACHE
 }
 
-/// A folder for all tests of this build of the command, also for those in other processes: whoever
-/// needs it first has `make` fill it. Those of earlier builds are removed.
+/// A directory shared by all tests of this build, in all processes. The first user fills it with
+/// `make`. Directories of earlier builds are removed.
 pub fn once_for_this_build(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let command = std::fs::metadata(FLASHFIT).unwrap();
@@ -213,7 +213,7 @@ pub fn once_for_this_build(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let made = tempfile::Builder::new().prefix(".new-").tempdir_in(all).unwrap();
     make(made.path());
     match std::fs::rename(made.path(), &folder) {
-        // Another process was first.
+        // Another process created it first.
         Err(_) if folder.exists() => {}
         renamed => renamed.unwrap(),
     }
@@ -223,7 +223,7 @@ pub fn once_for_this_build(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
 /// How a command ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code; `None` when a signal ended it.
+    /// `None` if a signal killed it.
     pub code: Option<i32>,
     /// Its standard output.
     pub stdout: String,
@@ -246,7 +246,7 @@ impl Ended {
         Self::new(child.wait_with_output().unwrap())
     }
 
-    /// Fails unless it ended with `code` and said each of `texts` on standard error.
+    /// Asserts the exit code and that standard error contains each of `texts`.
     #[track_caller]
     pub fn said(&self, code: i32, texts: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -255,7 +255,7 @@ impl Ended {
         }
     }
 
-    /// Its standard output as one JSON document of this schema; gives the data.
+    /// The data of the JSON document with this schema on standard output.
     #[track_caller]
     pub fn document(&self, schema: &str) -> Value {
         assert_eq!(self.code, Some(0), "{self:#?}");
@@ -267,13 +267,13 @@ impl Ended {
     }
 }
 
-/// Whether block devices are out of reach and the test is skipped.
+/// Records a skip and returns true without block devices.
 #[must_use]
 pub fn skip_without_block_devices() -> bool {
     test_support::skip(test_support::block_devices().or_else(missing_programs))
 }
 
-/// Whether simulated cards are out of reach and the test is skipped.
+/// Records a skip and returns true without simulated cards.
 #[must_use]
 pub fn skip_without_cards() -> bool {
     test_support::skip(test_support::simulated_cards().or_else(missing_programs))
@@ -283,13 +283,13 @@ fn missing_programs() -> Option<MissingNeed> {
     test_support::programs(&["fio", "mkfs.ext4", "sfdisk", "blkdiscard", "mount"])
 }
 
-/// Whether a test bed is out of reach, for this reason, and the test is skipped.
+/// Records a skip and returns true if a test bed is missing for this reason.
 #[must_use]
 pub fn skip(reason: Option<String>) -> bool {
     test_support::skip(reason.map(|reason| TestNeed::TestBed.missing(reason)))
 }
 
-/// Waits for something that must come.
+/// Waits until a condition is true; panics after a while.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();

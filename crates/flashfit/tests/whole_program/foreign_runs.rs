@@ -1,5 +1,5 @@
-//! Run directories that somebody else made: they are only data. No program that one names is run,
-//! no link in one is followed, and what a newer flashfit added to one is passed over.
+//! Run directories from other people are only data: programs in them are not run, links are not
+//! followed, and additions of newer versions are ignored.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::fixture::Place;
 
 const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tune/tests/runs");
 
-/// Copies a recorded run to `run`, its header and its trials changed.
+/// Copies a recorded run to `run` with changes to header and trials.
 fn recorded(place: &Place, name: &str, header: impl Fn(&mut Value), trial: impl Fn(&mut Value)) {
     let from = Path::new(RUNS).join(name);
     let read = |file: &str| std::fs::read_to_string(from.join(file)).unwrap();
@@ -30,7 +30,7 @@ fn recorded(place: &Place, name: &str, header: impl Fn(&mut Value), trial: impl 
 
 fn unchanged(_: &mut Value) {}
 
-/// A catalog whose ext4 is made with `program`, which leaves a file where it ran.
+/// A catalog whose ext4 uses `program` as mkfs, which leaves a file if it runs.
 fn catalog(place: &Place, program: &str) -> String {
     std::fs::create_dir_all(place.path("theirs/filesystems")).unwrap();
     let trap = place.file("trap", &format!("#!/bin/sh\ntouch {}\n", place.arg("sprung")));
@@ -51,14 +51,14 @@ const COMMANDS: [&[&str]; 4] = [
 ];
 
 #[test]
-fn a_run_names_no_program_that_is_run() {
+fn programs_named_in_a_run_are_not_run() {
     let place = Place::new();
     let folder = catalog(&place, "TRAP");
     let theirs = |header: &mut Value| header["spec"]["catalog_dir"] = json!(folder);
     recorded(&place, "v1-sim-adaptive", theirs, unchanged);
     for args in COMMANDS {
         place.flashfit(args).said(2, &["a run directory alone does not decide", "--catalog"]);
-        // Also who names the catalog runs known programs only.
+        // Even with the catalog named, only known programs are run.
         let args = [args, &["--catalog", "theirs"]].concat();
         place.flashfit(&args).said(2, &["theirs/filesystems/ext4.toml", "mkfs.program", "trap"]);
     }
@@ -66,7 +66,7 @@ fn a_run_names_no_program_that_is_run() {
 }
 
 #[test]
-fn a_run_is_read_with_the_catalog_that_it_used_and_no_other() {
+fn a_run_is_only_read_with_its_own_catalog() {
     let place = Place::new();
     let folder = catalog(&place, "mke2fs");
     let sha256 = "00".repeat(32);
@@ -81,14 +81,14 @@ fn a_run_is_read_with_the_catalog_that_it_used_and_no_other() {
     place.flashfit(&["analyze", "run"]).said(2, &["--catalog", "theirs"]);
     let other = ["analyze", "run", "--catalog", "theirs"];
     place.flashfit(&other).said(2, &["used other definitions", "--catalog DIR"]);
-    // A newer or older built-in catalog is no reason not to read a run.
+    // A run can be read with a newer or older built-in catalog.
     recorded(&place, "v1-sim-adaptive", used(true), unchanged);
     place.flashfit(&["analyze", "run"]).said(0, &[]);
     place.flashfit(&other).said(2, &["built-in catalog", "leave --catalog out"]);
 }
 
 #[test]
-fn another_machine_and_a_kernel_are_named_again() {
+fn other_test_beds_and_kernels_must_be_named_again() {
     let place = Place::new();
     let ssh = |header: &mut Value| header["spec"]["on"] = json!({"ssh": {"host": "elsewhere"}});
     recorded(&place, "v1-sim-adaptive", ssh, unchanged);
@@ -105,12 +105,12 @@ fn another_machine_and_a_kernel_are_named_again() {
 }
 
 #[test]
-fn what_a_newer_flashfit_added_changes_no_answer() {
+fn additions_of_newer_versions_change_no_result() {
     fn grow(value: &mut Value) {
         match value {
             Value::Object(map) => {
                 map.values_mut().for_each(grow);
-                // In an object whose keys are names it would be a name.
+                // In an object with names as keys, the addition would be a name.
                 let by_name = ["completed", "failed", "block-size", "partition", "published"];
                 let is_named = map.is_empty() || by_name.iter().any(|key| map.contains_key(*key));
                 let holds_numbers =
@@ -156,7 +156,7 @@ fn what_a_newer_flashfit_added_changes_no_answer() {
 }
 
 #[test]
-fn a_report_replaces_a_link_and_not_what_it_leads_to() {
+fn a_report_replaces_a_link_and_not_its_target() {
     let place = Place::new();
     recorded(&place, "v1-sim-adaptive", unchanged, unchanged);
     let theirs = place.file("theirs.txt", "theirs");

@@ -1,5 +1,5 @@
-//! The run directory on a disk that fills up: the run stops with the reason, keeps what was
-//! recorded whole, and goes on when there is room.
+//! A run directory on a full disk: the run stops with an error, keeps all complete records, and can
+//! be resumed when there is space.
 
 use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
 use serde_json::Value;
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::fixture::{FLASHFIT, Place, skip_without_cards};
 use crate::machine::wait_for_no_traces;
 
-/// Begins a run in a file system of `kib` KiB, makes room, goes on with the run, and copies the run
-/// directory out before and after. Prints both exit codes.
+/// Starts a run in a file system of `kib` KiB, frees space, and resumes it. Copies the run
+/// directory before and after. Prints both exit codes.
 const SCRIPT: &str = r#"
 mkdir disk && mount -t tmpfs -o size=$KIB"k" tmpfs disk || exit 99
 "$FLASHFIT" tune "sim:$PWD/card.toml" --config short.toml --dir disk/run --repeats $REPEATS \
@@ -41,11 +41,11 @@ fn trials(place: &Place, folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_disk_that_fills_up_during_the_run() {
+fn a_disk_that_fills_up_during_a_run_is_reported() {
     if skip_without_cards() {
         return;
     }
-    // Enough for the header and some trials; where exactly it fills up differs.
+    // Enough for the header and some trials; the exact moment differs.
     for kib in [60, 80] {
         let place = Place::new();
         let outcome = run_on_a_disk_of(&place, kib, 4);
@@ -73,7 +73,7 @@ fn a_disk_that_fills_up_during_the_run() {
 }
 
 #[test]
-fn a_disk_that_is_full_to_begin_with() {
+fn a_disk_that_is_full_at_the_start_is_reported() {
     if skip_without_cards() {
         return;
     }
@@ -92,7 +92,7 @@ mkdir disk && mount -t tmpfs -o size=9m tmpfs disk && truncate -s 64M disk/image
 "#;
 
 #[test]
-fn a_probe_of_an_image_on_a_disk_that_fills_up() {
+fn a_full_disk_under_a_probed_image_is_reported() {
     if skip_without_cards() {
         return;
     }
@@ -107,7 +107,7 @@ fn a_probe_of_an_image_on_a_disk_that_fills_up() {
 }
 
 #[test]
-fn a_run_directory_that_cannot_be_written() {
+fn a_run_directory_without_write_permission_is_reported() {
     if skip_without_cards() {
         return;
     }

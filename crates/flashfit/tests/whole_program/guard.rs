@@ -1,4 +1,4 @@
-//! No harm: refusals leave every byte of the device as it was, and so does a dry run.
+//! Refusals and dry runs do not change a byte of the device.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use flashfit_test_support::{AttemptKind, attempted};
 use crate::fixture::{Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
 
-/// Fails if `file` is changed by `work`.
+/// Asserts that `work` does not change `file`.
 #[track_caller]
 fn unchanged(file: &Path, work: impl FnOnce()) {
     attempted(AttemptKind::TargetInUse, 1);
@@ -20,7 +20,7 @@ fn unchanged(file: &Path, work: impl FnOnce()) {
 }
 
 #[test]
-fn nobody_asked_means_no() {
+fn without_confirmation_nothing_is_written() {
     if skip_without_block_devices() {
         return;
     }
@@ -38,7 +38,7 @@ fn nobody_asked_means_no() {
 }
 
 #[test]
-fn a_node_is_agreed_to_by_its_own_name() {
+fn a_node_is_confirmed_by_its_own_name() {
     if skip_without_block_devices() {
         return;
     }
@@ -55,7 +55,7 @@ fn a_node_is_agreed_to_by_its_own_name() {
 }
 
 #[test]
-fn what_is_mounted_is_never_touched() {
+fn mounted_devices_are_never_touched() {
     if skip_without_block_devices() {
         return;
     }
@@ -75,13 +75,13 @@ fn what_is_mounted_is_never_touched() {
         place.tune("image", &["--confirm", "image"]).said(3, &["in use"]);
     });
     mounted.unmount().unwrap();
-    // Attached by someone is in use too, mounted or not.
+    // An attached image is in use, even if it is not mounted.
     unchanged(&image, || place.tune("image", &["--confirm", "image"]).said(3, &["in use"]));
     assert!(!place.path("run").exists(), "a run directory was made");
 }
 
 #[test]
-fn what_is_read_only_is_refused() {
+fn read_only_devices_are_refused() {
     if skip_without_block_devices() {
         return;
     }
@@ -106,7 +106,7 @@ fn a_dry_run_changes_nothing() {
         for text in ["All data on", "mkfs.ext4", "mount -t ext4", "Nothing was changed."] {
             assert!(ended.stdout.contains(text), "no `{text}` in {}", ended.stdout);
         }
-        // It is not the file itself that is partitioned and formatted.
+        // The loop device is partitioned and formatted, not the file.
         let mut lines = ended.stdout.lines();
         let mkfs = lines.find(|line| line.starts_with("  mkfs.ext4")).unwrap();
         assert!(mkfs.ends_with(" /dev/loopNp1"), "{mkfs}");
@@ -123,14 +123,14 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn a_dry_run_says_that_it_would_be_refused_and_why() {
+fn a_dry_run_reports_refusals_with_the_reason() {
     if skip_without_block_devices() {
         return;
     }
     let place = Place::new();
     let image = place.image("image", 64);
     let device = PlainLoop::attach(&image, 512, &[]);
-    // The image is in use as long as it is attached.
+    // The image is in use while it is attached.
     crate::apply::plan(&place, "image", &["--fs", "ext4"]);
     let would = [
         &["tune", "image", "--config", "short.toml", "--dir", "run", "--dry-run"][..],

@@ -1,5 +1,5 @@
-//! A device that vanishes or fails in the middle: exit code 5, nothing left, and the run goes on
-//! when the device is back.
+//! A device that disappears or fails during a run: exit code 5, nothing left behind, and the run
+//! can be resumed when the device is back.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ fn all_completed(recorded: &[String]) {
 }
 
 #[test]
-fn a_card_that_vanishes_under_a_mounted_file_system() {
+fn a_card_that_disappears_while_mounted_is_reported() {
     vanishes(true);
 }
 
 #[test]
-fn a_card_that_vanishes_between_mounts() {
+fn a_card_that_disappears_between_mounts_is_reported() {
     vanishes(false);
 }
 
@@ -57,7 +57,7 @@ fn vanishes(while_mounted: bool) {
     wait_for_no_traces(&place, None);
 }
 
-/// A device over a file without blocks on a disk that has no room for them: writes to it fail.
+/// A device over a sparse file on a full disk, so that writes fail.
 const SCRIPT: &str = r#"
 mkdir disk && mount -t tmpfs -o size=12m tmpfs disk && truncate -s 64M disk/file || exit 99
 device=$(losetup --find --show disk/file) || exit 99
@@ -70,14 +70,14 @@ mount -o remount,size=80m disk
 echo "second $?"
 "#;
 
-/// Where the tracepoint cannot be used, errors come from the kernel log. It prints ten in five
-/// seconds at most, of all devices together, and other tests make many. An error that is missing
-/// there is blamed on the setup: then once more.
+/// Without the tracepoint, errors are read from the kernel log, which is limited to ten lines in
+/// five seconds for all devices, and other tests cause many. A missing error is blamed on the
+/// setup; in that case, the test tries again.
 const LOG_ATTEMPTS: usize = 3;
 const LOG_IS_SILENT: Duration = Duration::from_secs(6);
 
 #[test]
-fn a_medium_that_returns_errors() {
+fn a_device_that_returns_errors_is_reported() {
     if skip_without_block_devices() {
         return;
     }

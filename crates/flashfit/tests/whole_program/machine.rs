@@ -1,4 +1,4 @@
-//! What is left on the machine: processes, mounts in any namespace, attached loop devices.
+//! Finds what a test left on the machine: processes, mounts in any namespace, loop devices.
 
 use std::path::Path;
 
@@ -7,12 +7,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fixture::{Place, wait_until};
 
-/// Sends a signal.
 pub fn signal(process: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(process).unwrap()).unwrap(), signal).unwrap();
 }
 
-/// An attachment of a loop device: its name and the number that the kernel gave this attachment.
+/// An attached loop device: its name and the kernel's sequence number of the attachment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     name: String,
@@ -20,7 +19,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Whether it still is.
+    /// Whether it is still attached.
     pub fn is_there(&self) -> bool {
         attachment(&self.name).as_ref() == Some(self)
     }
@@ -34,7 +33,7 @@ fn attachment(name: &str) -> Option<Attachment> {
     })
 }
 
-/// The server of the place's card.
+/// The server of the test's card.
 pub struct Server {
     /// Its process.
     pub process: u32,
@@ -43,7 +42,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server of the card of the run that is under way in `place`.
+    /// The card server of the active run in `place`.
     pub fn of(place: &Place) -> Self {
         let card = place.arg("card.toml");
         let mut found = None;
@@ -77,13 +76,13 @@ pub fn processes() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A process's command and arguments; empty ones of one that is gone.
+/// The command line of a process; empty if it has ended.
 pub fn words(process: u32) -> Vec<String> {
     let bytes = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     bytes.split(|byte| *byte == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
 }
 
-/// The processes that this one, in whichever thread, has started and that are not gone.
+/// Live children of all threads of a process.
 pub fn children(process: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let texts = tasks.map(|task| std::fs::read_to_string(task.path().join("children")));
@@ -93,8 +92,8 @@ pub fn children(process: u32) -> Vec<u32> {
     texts.map_while(Result::ok).flat_map(of_text).collect()
 }
 
-/// Everything on the machine that has to do with this place: processes by their arguments, mounts
-/// in any namespace by where they are or what they show, loop devices by their file.
+/// Everything on the machine that refers to this directory: processes by their arguments, mounts in
+/// any namespace by mount point or source, loop devices by their file.
 pub fn traces(place: &Place) -> Vec<String> {
     let folder = place.folder().to_str().unwrap();
     let mut found = Vec::new();
@@ -124,7 +123,7 @@ fn loop_devices() -> Vec<String> {
     names.filter(|name| name.starts_with("loop")).collect()
 }
 
-/// Waits until nothing has to do with this place any more.
+/// Waits until nothing refers to this directory.
 #[track_caller]
 pub fn wait_for_no_traces(place: &Place, server: Option<&Server>) {
     wait_until("all is given back", || {
@@ -138,11 +137,11 @@ pub fn is_mounted(process: u32, point: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(4).map(Path::new) == Some(point))
 }
 
-/// A loop device that nobody has open, as losetup leaves it; detached at the end.
+/// A loop device attached by losetup and not open; detached on drop.
 pub struct PlainLoop {
     /// Its node.
     pub node: String,
-    /// The node's name, by which it is agreed to.
+    /// The name that confirms it.
     pub name: String,
 }
 
@@ -175,7 +174,7 @@ impl PlainLoop {
 impl Drop for PlainLoop {
     fn drop(&mut self) {
         let losetup = Program::new("losetup").args(["--detach", &self.node]);
-        // Nothing can be done about one that will not go; the tests that follow show it.
+        // If detaching fails, later tests notice it.
         let _ = SystemRunner::default().run(&losetup);
     }
 }

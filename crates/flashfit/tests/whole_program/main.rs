@@ -1,7 +1,7 @@
-//! The whole program from outside: the built command run on images, loop devices and simulated
-//! cards, its exit codes, what it prints, and what it leaves behind.
+//! Tests the built command on images, loop devices and simulated cards: exit codes, output, and
+//! cleanup.
 //!
-//! Tests that need root, loop devices or FUSE say so and return where the machine lacks them.
+//! Tests that need root, loop devices or FUSE are skipped if the machine lacks them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

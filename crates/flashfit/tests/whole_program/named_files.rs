@@ -1,4 +1,4 @@
-//! Files that the user names: what is written to one, and what is read from one.
+//! Files that the user names for input or output.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::fixture::{Ended, Place, skip, skip_without_cards, wait_until};
 
-/// A FIFO would be waited for, so nothing may take as long as this.
+/// A command that takes longer waits for a FIFO.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -25,7 +25,7 @@ fn only_files_that_flashfit_wrote_are_replaced() {
         place.flashfit(&[args, &["--force"]].concat()).said(0, &[]);
         let written = std::fs::read(&theirs).unwrap();
         assert!(written.len() < 1 << 20, "{args:?} --force did not write it");
-        // Now it is one of ours.
+        // Now flashfit has written it.
         place.flashfit(args).said(0, &[]);
         std::fs::remove_file(&theirs).unwrap();
         symlink("elsewhere", &theirs).unwrap();
@@ -40,7 +40,7 @@ fn only_files_that_flashfit_wrote_are_replaced() {
 }
 
 #[test]
-fn what_is_read_is_a_regular_file_of_some_size() {
+fn only_regular_files_of_limited_size_are_read() {
     let place = Place::new();
     place.image("image", 64);
     let fifo = place.arg("fifo");
@@ -70,7 +70,7 @@ fn what_is_read_is_a_regular_file_of_some_size() {
             &["tune", "image", "--dry-run", "--config", named],
             &["card", "bench", "sd-c4-block", "--against", named],
             &["catalog", "--catalog", "catalog"],
-            // Targets are looked at otherwise.
+            // Targets are inspected in another way.
             &["inspect", &sim],
         ];
         for args in commands {
@@ -174,7 +174,7 @@ fn an_output_may_have_a_name_that_is_not_utf8() {
             assert_eq!(document["twin"]["file_bytes"].as_array().unwrap().last().unwrap(), 0xff);
         }
     }
-    // What goes into documents and commands as text is refused before anything is done.
+    // Names that are invalid in documents and commands are refused first.
     for option in ["--mount-point", "--dir"] {
         let args = if option == "--dir" { ["tune", "image"] } else { ["plan", "image"] };
         let ended = Ended::new(place.command(&args).arg(option).arg(name).output().unwrap());
@@ -201,7 +201,7 @@ fn lines_keep_to_80_columns() {
     for args in commands {
         let ended = place.flashfit(args);
         for line in ended.stdout.lines().chain(ended.stderr.lines()) {
-            // A command that is copied stays whole, and so does a word such as a path.
+            // Commands to copy are not wrapped, nor are words such as paths.
             let is_command =
                 line.starts_with("  ") && !line.trim_start().starts_with(char::is_uppercase);
             let is_wide = line.chars().count() > 80 && line.trim().contains(' ');

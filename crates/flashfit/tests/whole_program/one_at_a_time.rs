@@ -1,4 +1,4 @@
-//! One flashfit to a run, one device to a run.
+//! Locking: one process per run, and one run per device.
 
 use rustix::process::Signal;
 
@@ -6,7 +6,7 @@ use crate::fixture::{Ended, FAST_CARD, Place, skip_without_block_devices, skip_w
 use crate::machine::{PlainLoop, signal, wait_for_no_traces};
 
 #[test]
-fn a_second_one_in_the_same_run_is_refused() {
+fn a_second_process_in_the_same_run_is_refused() {
     if skip_without_cards() {
         return;
     }
@@ -16,7 +16,7 @@ fn a_second_one_in_the_same_run_is_refused() {
     let at_work = ["another flashfit is at work in run", "wait for it"];
     place.flashfit(&["tune", "--resume", "run"]).said(2, &at_work);
     place.tune(&place.card(), &[]).said(2, &["run"]);
-    // Looking is allowed.
+    // Reading is allowed.
     place.flashfit(&["analyze", "run"]).said(0, &[]);
     let report = ["report", "run", "-o", "so-far.html"];
     place.flashfit(&report).said(0, &[]);
@@ -29,7 +29,7 @@ fn a_second_one_in_the_same_run_is_refused() {
 }
 
 #[test]
-fn an_image_under_a_run_is_refused_to_another_run() {
+fn an_image_of_a_run_is_refused_to_another_run() {
     if skip_without_block_devices() {
         return;
     }
@@ -47,7 +47,7 @@ fn an_image_under_a_run_is_refused_to_another_run() {
 }
 
 #[test]
-fn a_device_under_a_run_is_held_between_trials_too() {
+fn a_device_of_a_run_is_locked_between_trials_too() {
     if skip_without_block_devices() {
         return;
     }
@@ -73,7 +73,7 @@ fn a_device_under_a_run_is_held_between_trials_too() {
 }
 
 #[test]
-fn a_run_goes_on_only_on_its_own_medium() {
+fn a_run_is_only_resumed_on_its_own_device() {
     if skip_without_block_devices() {
         return;
     }
@@ -90,7 +90,7 @@ fn a_run_goes_on_only_on_its_own_medium() {
 }
 
 #[test]
-fn a_node_that_is_another_medium_now_is_refused() {
+fn a_node_of_another_device_is_refused() {
     if skip_without_block_devices() {
         return;
     }
@@ -99,7 +99,7 @@ fn a_node_that_is_another_medium_now_is_refused() {
     let device = PlainLoop::attach(&first, 512, &[]);
     place.tune(&device.node, &["--confirm", &device.name]).said(0, &[]);
     let other = PlainLoop::attach(&second, 512, &[]);
-    // The same run, as if the other device had been given the first one's node.
+    // The same run, as if the other device had the first one's node.
     let run = std::fs::read_to_string(place.path("run/run.json")).unwrap();
     place.file("run/run.json", &run.replace(&device.node, &other.node));
     let before = std::fs::read(&second).unwrap();
@@ -109,7 +109,7 @@ fn a_node_that_is_another_medium_now_is_refused() {
 }
 
 #[test]
-fn a_simulated_card_that_was_changed_is_another_medium() {
+fn a_changed_simulated_card_is_another_device() {
     if skip_without_cards() {
         return;
     }
@@ -125,7 +125,7 @@ fn a_simulated_card_that_was_changed_is_another_medium() {
 }
 
 #[test]
-fn a_node_over_another_file_is_refused_to_a_run_that_goes_on() {
+fn a_loop_device_over_another_file_is_refused_on_resume() {
     if skip_without_block_devices() {
         return;
     }
@@ -141,14 +141,14 @@ fn a_node_over_another_file_is_refused_to_a_run_that_goes_on() {
     place.flashfit(&resume).said(3, &["begun on another medium", "on another file"]);
     assert!(std::fs::read(&second).unwrap() == before, "the second image was written to");
     drop(again);
-    // The same file is the same, however often it was attached.
+    // The same file is accepted, even if it was attached again.
     let again = PlainLoop::attach_to(&node, &first);
     place.flashfit(&resume).said(0, &[]);
     drop(again);
 }
 
 #[test]
-fn another_image_of_that_name_is_refused_to_a_run_that_goes_on() {
+fn another_image_of_the_same_name_is_refused_on_resume() {
     if skip_without_block_devices() {
         return;
     }

@@ -1,11 +1,11 @@
-//! What is printed: one JSON document with a schema, data on standard output alone, helps.
+//! Output: JSON documents with a schema, data only on standard output, help texts.
 
 use std::io::Read;
 
 use crate::fixture::{Ended, Place, skip_without_cards};
 
 #[test]
-fn every_document_has_its_schema() {
+fn every_json_document_has_a_schema() {
     let place = Place::new();
     place.image("image", 64);
     let commands: [(&[&str], &str); 6] = [
@@ -58,7 +58,7 @@ fn a_recommendation_is_one_document() {
 }
 
 #[test]
-fn the_counters_of_a_served_card() {
+fn counters_of_a_served_card_are_printed() {
     if skip_without_cards() {
         return;
     }
@@ -81,7 +81,7 @@ fn the_counters_of_a_served_card() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let place = Place::new();
     let commands: [&[&str]; 6] = [
         &["catalog"],
@@ -109,7 +109,7 @@ fn a_full_standard_output_is_an_error() {
 }
 
 #[test]
-fn nothing_is_coloured_for_a_file() {
+fn output_to_a_file_has_no_color() {
     let place = Place::new();
     for args in [&["catalog"][..], &["list"], &["tune", "--help"], &["tune", "nothing"]] {
         let ended = place.flashfit(args);

@@ -1,11 +1,11 @@
-//! `flashfit analyze` and `flashfit report` on a real, tiny run.
+//! `flashfit analyze` and `flashfit report` on a small real run.
 
 use serde_json::Value;
 
 use crate::fixture::{Place, skip_without_cards};
 
 #[test]
-fn a_ranking_has_merits_trials_and_intervals() {
+fn a_ranking_has_scores_trials_and_intervals() {
     if skip_without_cards() {
         return;
     }
@@ -17,7 +17,7 @@ fn a_ranking_has_merits_trials_and_intervals() {
     }
     let top = place.flashfit(&["analyze", "run", "--top", "1", "--json"]);
     for table in top.document("flashfit.rankings").as_array().unwrap() {
-        // The first one, and the untuned one wherever it stands.
+        // The first setup, and the baseline at any rank.
         let rows = table["rows"].as_array().unwrap();
         let first_or_untuned = |row: &Value| row["place"] == 1 || row["setup"] == "ext4 base none";
         assert!(rows.iter().all(first_or_untuned), "{table}");

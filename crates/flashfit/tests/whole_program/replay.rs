@@ -1,11 +1,11 @@
-//! Searches on recorded runs, most of them written by hand: no device, no root.
+//! Replayed searches on recorded and handwritten runs, without a device or root.
 
 use serde_json::{Value, json};
 
 use crate::fixture::Place;
 
-/// The rate of a setup under a workload, in bytes a second: noatime gives a tenth, nojournal a
-/// fifth and is not safe, btrfs is slower.
+/// The rate of a setup under a workload in bytes per second: noatime adds 10 %, nojournal 20 % but
+/// is unsafe, btrfs is slower.
 fn rate(filesystem: &str, options: &[&str], workload: &str) -> u64 {
     let base = if workload == "database" { 2_000_000 } else { 8_000_000 };
     let base = if filesystem == "btrfs" { base / 10 * 8 } else { base };
@@ -31,9 +31,9 @@ fn setups() -> Vec<(&'static str, Vec<&'static str>)> {
     setups
 }
 
-/// A line with no more in it than a replay needs.
+/// A minimal record for a replay.
 fn line(filesystem: &str, options: &[&str], workload: &str, repeat: u64) -> Value {
-    // A noise of a few parts in a thousand, different in every repeat.
+    // Noise of some tenths of a percent, different in each repeat.
     let jitter = 1000 + (repeat * 7 + options.len() as u64 * 3) % 5;
     let rate = rate(filesystem, options, workload) / 1000 * jitter;
     json!({
@@ -62,7 +62,7 @@ fn grid() -> Vec<Value> {
     lines
 }
 
-/// Writes a run of these lines into the folder `name`.
+/// Writes a run with these lines to the directory `name`.
 fn write(place: &Place, name: &str, header: &Value, lines: &[Value]) {
     std::fs::create_dir_all(place.path(name)).unwrap();
     place.file(&format!("{name}/run.json"), &header.to_string());
@@ -117,7 +117,7 @@ fn a_record_without_repeats_confirms_nothing() {
 }
 
 #[test]
-fn another_weighting_and_another_demand_choose_another_setup() {
+fn weights_and_constraints_change_the_chosen_setup() {
     let place = Place::new();
     write(&place, "grid", &least_header(), &grid());
     let chosen = |more: &[&str]| {
@@ -148,7 +148,7 @@ fn the_same_seed_gives_the_same_replay() {
 }
 
 #[test]
-fn runs_of_one_medium_are_mixed_and_others_are_not() {
+fn only_runs_of_the_same_device_are_combined() {
     let place = Place::new();
     let header = |card: &str| {
         json!({
@@ -170,7 +170,7 @@ fn runs_of_one_medium_are_mixed_and_others_are_not() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_told() {
+fn runs_that_cannot_be_replayed_are_reported() {
     let place = Place::new();
     write(&place, "grid", &least_header(), &grid());
     let refused = |args: &[&str], texts: &[&str]| {
@@ -202,7 +202,7 @@ fn what_cannot_be_replayed_is_told() {
 }
 
 #[test]
-fn setups_without_a_workload_and_setups_that_fail_are_out_and_named() {
+fn failed_and_incomplete_setups_are_excluded_and_listed() {
     let place = Place::new();
     let mut lines = grid();
     let is = |line: &Value, option: &str, workload: &str| {

@@ -1,10 +1,10 @@
-//! Runs of the adaptive search on a simulated card: demands, states, limits, replay and the answer.
+//! Adaptive search on a simulated card: constraints, initial states, budgets, replay and result.
 
 use serde_json::Value;
 
 use crate::fixture::{Place, skip_without_cards};
 
-/// A short run by the adaptive search.
+/// A short run with adaptive search.
 const ADAPTIVE: &str = r#"filesystems = ["ext4"]
 workloads = ["sync-files"]
 schedulers = ["none"]
@@ -24,7 +24,7 @@ fn records(place: &Place) -> Vec<Value> {
 }
 
 #[test]
-fn a_run_with_limits_tells_what_it_believes_and_can_be_replayed() {
+fn a_run_with_a_budget_can_be_replayed() {
     if skip_without_cards() {
         return;
     }
@@ -100,7 +100,7 @@ fn a_file_system_is_filled_and_aged_before_each_trial() {
 }
 
 #[test]
-fn a_budget_that_does_not_reach_is_refused_with_what_would() {
+fn a_budget_that_is_too_small_is_refused_with_the_minimum() {
     if skip_without_cards() {
         return;
     }

@@ -1,5 +1,5 @@
-//! A run cut short, by a signal or by death: nothing is left on the machine, what was recorded
-//! stays, and the run goes on from there.
+//! Interrupted and killed runs: they leave nothing on the machine, keep all recorded trials, and
+//! can be resumed.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::fixture::{Ended, Place, skip_without_block_devices, skip_without_cards, wait_until};
 use crate::machine::{PlainLoop, Server, is_mounted, signal, wait_for_no_traces};
 
-/// Each record's key, which no other record of the run may have.
+/// The key of each record, which must be unique in the run.
 #[track_caller]
 fn keys(recorded: &[String]) -> BTreeSet<String> {
     let parsed = |line: &String| serde_json::from_str::<Value>(line).unwrap();
@@ -24,7 +24,7 @@ fn keys(recorded: &[String]) -> BTreeSet<String> {
     keys
 }
 
-/// Goes on with the run in `place` to its end, and looks whether it kept what there was.
+/// Resumes the run in `place` to its end and checks that earlier records are kept.
 #[track_caller]
 fn goes_on(place: &Place, before: &[String]) {
     place.shorten_run(2);
@@ -49,7 +49,7 @@ fn in_the_middle_of_a_trial(place: &Place) -> (std::process::Child, Server) {
 }
 
 #[test]
-fn killed_in_the_middle_of_a_trial() {
+fn a_run_killed_during_a_trial_can_be_resumed() {
     if skip_without_cards() {
         return;
     }
@@ -62,14 +62,14 @@ fn killed_in_the_middle_of_a_trial() {
     let before = place.recorded();
     let mut file =
         std::fs::File::options().append(true).open(place.path("run/trials.jsonl")).unwrap();
-    // As if it had been killed while it wrote a line.
+    // The state after a kill while a line was written.
     file.write_all(br#"{"version":1,"number":2,"key":{"purp"#).unwrap();
     place.flashfit(&["analyze", "run"]).said(0, &[]);
     goes_on(&place, &before);
 }
 
 #[test]
-fn a_run_that_goes_on_takes_no_other_choices() {
+fn a_resumed_run_refuses_other_options() {
     let place = Place::new();
     for choice in [["--fs", "btrfs"], ["--repeats", "9"], ["--dir", "other"], ["--seed", "2"]] {
         let args = [&["tune", "--resume", "run"][..], &choice].concat();
@@ -78,7 +78,7 @@ fn a_run_that_goes_on_takes_no_other_choices() {
 }
 
 #[test]
-fn a_run_in_which_nothing_worked_says_so_each_time() {
+fn a_run_without_a_working_setup_fails_each_time() {
     if skip_without_block_devices() {
         return;
     }
@@ -97,7 +97,7 @@ fn a_run_in_which_nothing_worked_says_so_each_time() {
 }
 
 #[test]
-fn killed_before_the_first_trial() {
+fn a_run_killed_before_its_first_trial_can_be_resumed() {
     if skip_without_cards() {
         return;
     }
@@ -108,7 +108,7 @@ fn killed_before_the_first_trial() {
     attempted(AttemptKind::Kill, 1);
     child.wait().unwrap();
     wait_for_no_traces(&place, Some(&server));
-    // What is left of the folder is a run to go on with, or does not stand in the way of one.
+    // What is left of the directory can be resumed, or does not prevent a new run.
     if place.path("run/run.json").exists() {
         goes_on(&place, &[]);
     } else {
@@ -118,7 +118,7 @@ fn killed_before_the_first_trial() {
 }
 
 #[test]
-fn interrupted_before_the_first_trial() {
+fn a_run_interrupted_before_its_first_trial_leaves_nothing() {
     if skip_without_cards() {
         return;
     }
@@ -136,13 +136,13 @@ fn interrupted_before_the_first_trial() {
 }
 
 #[test]
-fn an_impatient_user_leaves_nothing_either() {
+fn a_second_interrupt_leaves_nothing_either() {
     if skip_without_cards() {
         return;
     }
     let place = Place::new();
     let (child, server) = in_the_middle_of_a_trial(&place);
-    // The second one takes the default action, unless the first one was obeyed that soon.
+    // The second signal has the default action, unless the first one already ended the run.
     signal(child.id(), Signal::INT);
     signal(child.id(), Signal::INT);
     let ended = Ended::of(child);
@@ -153,7 +153,7 @@ fn an_impatient_user_leaves_nothing_either() {
 }
 
 #[test]
-fn killed_on_an_image() {
+fn a_run_killed_on_an_image_can_be_resumed() {
     if skip_without_block_devices() {
         return;
     }
@@ -176,12 +176,12 @@ fn killed_on_an_image() {
 }
 
 #[test]
-fn interrupted_from_the_keyboard() {
+fn a_keyboard_interrupt_ends_a_run_cleanly() {
     ends_when_asked(Signal::INT);
 }
 
 #[test]
-fn asked_to_end_by_the_system() {
+fn a_termination_signal_ends_a_run_cleanly() {
     ends_when_asked(Signal::TERM);
 }
 
@@ -204,7 +204,7 @@ fn ends_when_asked(by: Signal) {
 }
 
 #[test]
-fn a_run_that_is_complete_goes_on_to_its_report() {
+fn resuming_a_complete_run_prints_its_report() {
     if skip_without_cards() {
         return;
     }
@@ -217,7 +217,7 @@ fn a_run_that_is_complete_goes_on_to_its_report() {
     assert!(place.path("run/report.html").exists());
 }
 
-/// What a queue offers, and what it uses.
+/// The schedulers of a queue, and the selected one.
 fn schedulers(device: &PlainLoop) -> (Vec<String>, String) {
     let file = format!("/sys/block/{}/queue/scheduler", device.name);
     let text = std::fs::read_to_string(file).unwrap();
@@ -228,7 +228,7 @@ fn schedulers(device: &PlainLoop) -> (Vec<String>, String) {
 }
 
 #[test]
-fn a_scheduler_that_a_killed_run_had_set_is_put_back_by_the_next() {
+fn the_scheduler_is_restored_after_a_killed_run() {
     if skip_without_block_devices() {
         return;
     }

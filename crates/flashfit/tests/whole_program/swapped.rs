@@ -1,5 +1,5 @@
-//! What is written to is what was shown: a target that is replaced while the user is asked, or by
-//! another user while nobody is asked, keeps every byte, and so does what took its place.
+//! flashfit only writes to the target that it showed: if the target is replaced at the prompt, or
+//! by another user at any time, neither it nor its replacement changes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::terminal::Terminal;
 const MIB: u64 = 64;
 const CHANGED: &str = "has changed since it was displayed: it is now another file";
 
-/// A way to put something else where the target was.
+/// How the target is replaced.
 #[derive(Debug, Clone, Copy)]
 enum Swap {
     Link,
@@ -30,7 +30,7 @@ enum Swap {
 impl Swap {
     const ALL: [Self; 4] = [Self::Link, Self::Rename, Self::HardLink, Self::Node];
 
-    /// Puts the victim's loop device or file where `image` is; the image keeps another name.
+    /// Puts the victim's loop device or file in the place of `image`, which is renamed.
     fn make(self, place: &Place, victim: &PlainLoop) {
         let (image, aside) = (place.path("image"), place.path("aside"));
         match self {
@@ -57,7 +57,7 @@ impl Swap {
     }
 }
 
-/// Replaces the image while `args` asks for leave, and agrees.
+/// Replaces the image while `args` prompts, and confirms.
 fn swap_at_the_prompt(args: &[&str], prepare: impl Fn(&Place)) {
     for swap in Swap::ALL {
         let place = Place::in_memory();
@@ -66,7 +66,7 @@ fn swap_at_the_prompt(args: &[&str], prepare: impl Fn(&Place)) {
         place.image("other", MIB);
         let behind = place.image("behind", MIB);
         let victim = PlainLoop::attach(&behind, 512, &[]);
-        // By inode, because names change. Nothing is kept open: that would be a use.
+        // By inode, because names change. Nothing is kept open, because that would count as use.
         let kept = ["image", "other", "behind"].map(|name| {
             let path = place.path(name);
             (name, std::fs::metadata(&path).unwrap().ino(), std::fs::read(&path).unwrap())
@@ -132,7 +132,7 @@ fn restore_writes_to_nothing_else() {
     });
 }
 
-/// A folder that belongs to an ordinary user, who may reach it.
+/// A directory that belongs to an ordinary user.
 fn folder_of_a_user(place: &Place, user: u32) -> PathBuf {
     use std::os::unix::fs::{PermissionsExt, chown};
     let open = std::fs::Permissions::from_mode(0o755);
@@ -143,10 +143,10 @@ fn folder_of_a_user(place: &Place, user: u32) -> PathBuf {
     folder
 }
 
-/// Another user turns a name in a folder of his between his file and a link to a device of root's,
-/// as fast as he can, while root works on that name.
+/// Another user switches a name between a file and a link to root's device as fast as possible,
+/// while root uses that name.
 #[test]
-fn a_user_who_turns_a_name_to_a_device_does_not_win() {
+fn a_name_switched_to_a_device_by_another_user_is_not_written_to() {
     if skip_without_block_devices() {
         return;
     }
@@ -172,7 +172,7 @@ fn a_user_who_turns_a_name_to_a_device_does_not_win() {
             while !stop.load(Ordering::Relaxed) {
                 for from in [&link, &file] {
                     let new = home.join("new");
-                    // Both names keep what they name; only `t.img` turns.
+                    // Only `t.img` changes; the other two names stay.
                     std::fs::hard_link(from, &new).unwrap();
                     std::fs::rename(&new, &target).unwrap();
                     let _ = std::fs::remove_file(&new);
@@ -181,7 +181,7 @@ fn a_user_who_turns_a_name_to_a_device_does_not_win() {
             }
         });
         for turn in 0..TRIES {
-            // By its name and by its path, which the link also leads along.
+            // By name and by path, which also goes through the link.
             let confirm = if turn % 2 == 0 { "t.img" } else { name.as_str() };
             let args = ["probe", &name, "--write", "--max-write", "1MiB", "--confirm", confirm];
             let ended = Ended::new(Command::new(FLASHFIT).args(args).output().unwrap());
@@ -202,7 +202,7 @@ fn a_user_who_turns_a_name_to_a_device_does_not_win() {
 }
 
 #[test]
-fn an_image_that_becomes_smaller_ends_a_run_and_is_left_so() {
+fn an_image_that_shrinks_ends_a_run_and_keeps_its_size() {
     if skip_without_block_devices() {
         return;
     }
@@ -219,7 +219,7 @@ fn an_image_that_becomes_smaller_ends_a_run_and_is_left_so() {
     wait_for_no_traces(&place, None);
 }
 
-/// The command as an ordinary user; `None` where that user may not run it.
+/// The command as an ordinary user; `None` if that user may not run it.
 fn as_user(place: &Place, user: u32, args: &[&str]) -> Option<Ended> {
     use std::os::unix::process::CommandExt;
     let mut command = place.command(args);
@@ -235,7 +235,7 @@ fn as_user(place: &Place, user: u32, args: &[&str]) -> Option<Ended> {
 }
 
 #[test]
-fn what_an_ordinary_user_cannot_see_is_not_taken_for_unused() {
+fn devices_that_cannot_be_inspected_count_as_in_use() {
     if skip_without_block_devices() {
         return;
     }
@@ -246,7 +246,7 @@ fn what_an_ordinary_user_cannot_see_is_not_taken_for_unused() {
     std::fs::write(&image, vec![0; 16 << 20]).unwrap();
     std::os::unix::fs::chown(&image, Some(USER), Some(USER)).unwrap();
     let args = ["probe", "t.img", "--write", "--max-write", "1MiB", "--confirm", "t.img"];
-    // Nobody else has it open, as the kernel says.
+    // The kernel confirms that no other process has it open.
     let Some(free) = as_user(&place, USER, &args) else { return };
     free.said(0, &[]);
     let before = std::fs::read(&image).unwrap();
@@ -266,9 +266,9 @@ fn what_an_ordinary_user_cannot_see_is_not_taken_for_unused() {
     as_user(&place, USER, &args).unwrap().said(0, &[]);
 }
 
-/// What an agent is asked to probe is compared with what the user was shown on another machine.
+/// An agent compares the device to probe with the one that the user was shown on another machine.
 #[test]
-fn a_probe_for_somebody_elsewhere_writes_only_to_what_was_shown_there() {
+fn a_remote_probe_writes_only_to_the_device_that_was_shown() {
     let place = Place::in_memory();
     let image = place.image("image", 16);
     let before = std::fs::read(&image).unwrap();

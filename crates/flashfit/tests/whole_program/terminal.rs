@@ -1,4 +1,4 @@
-//! The command at a terminal: what it asks, and what is typed.
+//! Runs the command at a pseudoterminal, to test prompts.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -21,7 +21,6 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts it.
     pub fn start(mut command: Command) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
@@ -31,7 +30,7 @@ impl Terminal {
         let theirs = File::from(theirs);
         command.stdin(theirs.try_clone().unwrap()).stderr(theirs).stdout(Stdio::null());
         let child = command.spawn().unwrap();
-        // Or the terminal would stay open when the child has ended.
+        // Otherwise the terminal stays open after the child ends.
         drop(command);
         let keyboard = File::from(ours);
         let mut reader = keyboard.try_clone().unwrap();
@@ -47,7 +46,7 @@ impl Terminal {
         Self { child, keyboard, screen, shown: String::new() }
     }
 
-    /// Waits until it has shown this; fails when it ends before.
+    /// Waits for this output; panics if the command ends first.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
         let begun = Instant::now();
@@ -65,7 +64,7 @@ impl Terminal {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// Waits for its end; what it showed counts as its standard error.
+    /// Waits for the end; the terminal's output is returned as standard error.
     pub fn ends(mut self) -> Ended {
         let code = self.child.wait().unwrap().code();
         while let Ok(bytes) = self.screen.recv() {

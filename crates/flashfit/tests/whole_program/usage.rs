@@ -1,4 +1,4 @@
-//! What is typed wrong, or written wrong into a file: exit code 2, the place, and what was meant.
+//! Usage errors in arguments and files: exit code 2, the location, and a suggestion.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::fixture::{FAST_CARD, Place};
 
-/// A refusal must come before anything is made.
+/// Asserts that a refusal creates nothing.
 #[track_caller]
 fn refuses(place: &Place, args: &[&str], texts: &[&str]) {
     let ended = place.flashfit(args);
@@ -16,7 +16,7 @@ fn refuses(place: &Place, args: &[&str], texts: &[&str]) {
 }
 
 #[test]
-fn what_is_no_medium_is_named() {
+fn invalid_targets_are_reported() {
     let place = Place::new();
     for target in ["/dev/no_such_medium", "no-such-image"] {
         refuses(&place, &["tune", target, "--dir", "run"], &["there is no", "flashfit list"]);
@@ -29,7 +29,7 @@ fn what_is_no_medium_is_named() {
 }
 
 #[test]
-fn a_medium_without_room_is_refused() {
+fn a_device_that_is_too_small_is_refused() {
     let place = Place::new();
     place.image("small", 1);
     let tune = ["tune", "small", "--dir", "run", "--confirm", "small", "--fs", "ext4"];
@@ -41,7 +41,7 @@ fn a_medium_without_room_is_refused() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_nearest() {
+fn unknown_names_are_refused_with_a_suggestion() {
     let place = Place::new();
     place.image("image", 64);
     let unknown = [
@@ -64,7 +64,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn a_flag_that_is_not_there_or_has_no_sense_is_refused() {
+fn unknown_and_contradicting_flags_are_refused() {
     let place = Place::new();
     place.image("image", 64);
     refuses(&place, &["tune", "image", "--confrim", "image"], &["--confrim", "--confirm"]);
@@ -84,7 +84,7 @@ fn a_flag_that_is_not_there_or_has_no_sense_is_refused() {
 }
 
 #[test]
-fn figures_that_no_trial_can_have_are_refused_before_the_medium_is_touched() {
+fn impossible_values_are_refused_before_the_device_is_touched() {
     let place = Place::new();
     let image = place.image("image", 64);
     let before = std::fs::read(&image).unwrap();
@@ -129,7 +129,7 @@ fn a_configuration_is_refused_with_file_and_line() {
 }
 
 #[test]
-fn a_catalogue_folder_that_is_not_there_is_refused() {
+fn a_missing_catalog_directory_is_refused() {
     let place = Place::new();
     place.image("image", 64);
     refuses(&place, &["catalog", "--catalog", "no-folder"], &["no-folder"]);
@@ -139,7 +139,7 @@ fn a_catalogue_folder_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn a_card_file_is_refused_with_its_fault() {
+fn an_invalid_card_file_is_refused_with_the_reason() {
     let place = Place::new();
     place.file("card.toml", &FAST_CARD.replace("\"160MiB\"", "\"160MiB\"\ncolour = 3"));
     let unknown = ["card.toml", "line 5", "unknown field `colour`"];
@@ -154,7 +154,7 @@ fn a_card_file_is_refused_with_its_fault() {
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
+fn a_directory_without_a_run_is_refused() {
     let place = Place::new();
     std::fs::create_dir(place.path("empty")).unwrap();
     for folder in ["empty", "no-folder"] {
@@ -165,7 +165,7 @@ fn what_is_no_run_is_refused() {
     }
 }
 
-/// A run as this version writes it, made by a dry hand: only the header's schema counts here.
+/// A run with a handwritten header, of which only the schema matters.
 fn header(place: &Place, schema_version: u64) {
     std::fs::create_dir_all(place.path("old")).unwrap();
     let header = serde_json::json!({"schema": "flashfit.run", "schema_version": schema_version});
@@ -223,7 +223,7 @@ fn a_run_directory_that_would_be_overwritten_is_refused() {
 }
 
 #[test]
-fn demands_and_limits_that_make_no_sense_are_refused() {
+fn invalid_constraints_and_budgets_are_refused() {
     let place = Place::new();
     place.image("image", 64);
     let wrong: [(&[&str], &str); 16] = [
@@ -252,7 +252,7 @@ fn demands_and_limits_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn demands_that_contradict_each_other_are_refused() {
+fn contradicting_constraints_are_refused() {
     let place = Place::new();
     place.image("image", 64);
     let tune = ["tune", "image", "--dir", "run", "--confirm", "image", "--fs", "ext4"];
@@ -282,7 +282,7 @@ fn demands_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn what_is_asked_of_a_run_is_shown_before_it_begins() {
+fn the_request_is_shown_before_a_run_starts() {
     let place = Place::new();
     place.image("image", 64);
     let tune = ["tune", "image", "--dry-run", "--fs", "ext4", "--workload", "sync-files"];

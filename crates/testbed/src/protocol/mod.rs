@@ -9,9 +9,9 @@
 //! {"answer":{"id":7,"reply":{"trial":{…}}}}     agent: the reply
 //! ```
 //!
-//! One request is active at a time, and request numbers increase. If a request is repeated under its
-//! number after a lost connection, only its answer is repeated. `{"end":{}}`, or a closed pipe if
-//! the client cannot reconnect, cancels the active request and cleans up. `{"ended":{}}` is the
+//! One request is active at a time, and request numbers increase. If a request is repeated under
+//! its number after a lost connection, only its answer is repeated. `{"end":{}}`, or a closed pipe
+//! if the client cannot reconnect, cancels the active request and cleans up. `{"ended":{}}` is the
 //! agent's last message.
 //!
 //! Limits: a line has at most [`MAX_LINE_BYTES`]. Client and agent must be the same version of

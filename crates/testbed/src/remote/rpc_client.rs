@@ -1,6 +1,6 @@
 //! Sends requests to an agent, one at a time, and receives the replies. After a lost connection it
-//! reconnects if possible and repeats the request under its number, which the agent does not execute
-//! twice.
+//! reconnects if possible and repeats the request under its number, which the agent does not
+//! execute twice.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

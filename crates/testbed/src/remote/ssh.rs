@@ -96,8 +96,8 @@ impl SshLink {
         Ok(link)
     }
 
-    /// For one of several machines: labels it `name`, does not restart its agent, and gives up after
-    /// `reconnect_timeout`.
+    /// For one of several machines: labels it `name`, does not restart its agent, and gives up
+    /// after `reconnect_timeout`.
     #[must_use]
     pub fn one_of_several(self, name: &str, reconnect_timeout: Duration) -> Self {
         Self { name: Some(name.to_owned()), reconnect_timeout, restarts_left: 0, ..self }

@@ -1,4 +1,4 @@
-//! Cut short by a signal or by death: the device is known, and the same command goes on.
+//! Interrupted and killed commands: the device is recognized, and the same command continues.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{apply, command, ends, flashfit, plan, start};
 use crate::fixture::{Ended, Place, skip_without_block_devices, wait_until};
 use crate::machine::{PlainLoop, signal, wait_for_no_traces};
 
-/// A `mkfs.ext4` that says that it has begun, waits, and then is the real one.
+/// A `mkfs.ext4` that reports its start, waits, and then runs the real one.
 fn slow_mkfs(place: &Place) -> String {
     std::fs::create_dir(place.path("slow")).unwrap();
     let real = find("mkfs.ext4").unwrap();
@@ -31,7 +31,7 @@ fn slow_mkfs(place: &Place) -> String {
 }
 
 #[test]
-fn interrupted_while_a_program_runs() {
+fn an_interrupt_during_mkfs_can_be_continued() {
     if skip_without_block_devices() {
         return;
     }
@@ -52,7 +52,7 @@ fn interrupted_while_a_program_runs() {
         let checked = flashfit(&place, &["check", "image"]);
         assert_eq!(checked.code, Some(1), "{checked:#?}");
         assert!(checked.stdout.contains("unfinished"), "{}", checked.stdout);
-        // Another folder would keep what is half made.
+        // Another backup directory would save the unfinished state.
         let elsewhere = ["apply", "plan.json", "image", "--confirm", "image", "--backup", "other"];
         flashfit(&place, &elsewhere).said(3, &["what the medium held before is kept in", &go_on]);
         let words = ["apply", "plan.json", "image", "--confirm", "image"];
@@ -64,8 +64,8 @@ fn interrupted_while_a_program_runs() {
     }
 }
 
-/// Attaches 64 MiB of one byte as the loop device of this number, and forgets the file: like a card
-/// in a reader, it says nothing of itself.
+/// Attaches 64 MiB of one byte as the loop device of this number and unlinks the file. Like a card
+/// in a reader, it has no identity.
 fn put_in(place: &Place, node: &str, byte: u8) {
     let file = place.path("card");
     std::fs::write(&file, vec![byte; 64 << 20]).unwrap();
@@ -75,11 +75,11 @@ fn put_in(place: &Place, node: &str, byte: u8) {
 }
 
 #[test]
-fn another_card_in_the_same_reader_is_not_gone_on_with() {
+fn another_card_in_the_same_reader_is_refused() {
     if skip_without_block_devices() {
         return;
     }
-    // A number that losetup does not come to by itself.
+    // A number that losetup does not choose by itself.
     let (name, node) = ("loop200", "/dev/loop200");
     if !Path::new(node).exists() {
         let mknod = Program::new("mknod").args([node, "b", "7", "200"]);
@@ -108,7 +108,7 @@ fn another_card_in_the_same_reader_is_not_gone_on_with() {
 }
 
 #[test]
-fn killed_at_any_moment() {
+fn a_kill_at_any_moment_can_be_continued() {
     if skip_without_block_devices() {
         return;
     }
@@ -127,7 +127,7 @@ fn killed_at_any_moment() {
         std::fs::remove_dir_all(place.path("saved")).unwrap();
         let mut child = start(&place, &args);
         std::thread::sleep(whole * quarter / 4 + Duration::from_millis(2));
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = child.kill();
         attempted(AttemptKind::Kill, 1);
         child.wait().unwrap();

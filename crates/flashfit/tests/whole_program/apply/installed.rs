@@ -1,4 +1,4 @@
-//! What --install writes keeps what is there.
+//! `--install` keeps existing content of the system's files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::fixture::{Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
 
 #[test]
-fn the_systems_files_keep_what_is_in_them() {
+fn the_systems_files_keep_their_content() {
     if skip_without_block_devices() {
         return;
     }
@@ -36,14 +36,14 @@ fn the_systems_files_keep_what_is_in_them() {
     assert_eq!(read(kept), theirs);
     let rules = place.path("root/etc/udev/rules.d/60-flashfit.rules");
     assert!(read(rules.clone()).contains("ATTR{queue/scheduler}=\"none\""));
-    // A second time there is another file system, and one block all the same.
+    // The second time with another file system; there is still one block.
     let again = install("two")["verified"]["uuid"].as_str().unwrap().to_owned();
     assert_ne!(again, uuid);
     let text = read(fstab.clone());
     assert!(text.contains(&again) && !text.contains(&uuid), "{text}");
     assert_eq!(text.matches("# flashfit begin").count(), 1, "{text}");
     assert_eq!(read(rules).matches("# flashfit begin").count(), 1);
-    // Somebody else's line for the same mount point stands in the way, before anything is done.
+    // An existing line for the same mount point is refused before anything is written.
     place.file("root/etc/fstab", "LABEL=x /mnt/flash/ ext4 defaults 0 0\n");
     let before = std::fs::read(&image).unwrap();
     let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "three", "--install"];

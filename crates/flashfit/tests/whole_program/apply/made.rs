@@ -1,4 +1,4 @@
-//! What is made is as planned, and goes away again.
+//! `apply` creates what was planned, and `restore` removes it.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::fixture::{FLASHFIT, Place, skip_without_block_devices};
 use crate::machine::{PlainLoop, wait_for_no_traces};
 use flashfit_test_support::{TestNeed, skip, skip_part};
 
-/// Makes a file system, compares, and takes it back.
+/// Applies a plan, checks the result, and restores.
 fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
     let place = Place::in_memory();
     let image = place.image("image", mib);
@@ -35,7 +35,7 @@ fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
 }
 
 #[test]
-fn every_file_system_there_and_back() {
+fn every_file_system_can_be_applied_and_restored() {
     if skip_without_block_devices() {
         return;
     }
@@ -62,7 +62,7 @@ fn every_file_system_there_and_back() {
 }
 
 #[test]
-fn a_run_is_carried_out_where_it_was_made() {
+fn the_result_of_a_run_is_applied_to_its_device() {
     if skip_without_block_devices() {
         return;
     }
@@ -78,7 +78,7 @@ fn a_run_is_carried_out_where_it_was_made() {
 }
 
 #[test]
-fn a_partition_is_made_anew_and_nothing_beside_it_is_touched() {
+fn a_partition_is_recreated_and_others_are_not_touched() {
     if skip_without_block_devices() {
         return;
     }
@@ -89,7 +89,7 @@ fn a_partition_is_made_anew_and_nothing_beside_it_is_touched() {
     SystemRunner::default().run_checked(&sfdisk.stdin(table)).unwrap();
     let before = std::fs::read(&image).unwrap();
     let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
-    // For a kernel that does not read tables itself.
+    // For kernels without support for this partition table.
     let tell = Program::new("partx").args(["--update", node]);
     SystemRunner::default().run_checked(&tell).unwrap();
     let (node, name) = (&format!("{node}p1"), &format!("{name}p1"));
@@ -116,7 +116,7 @@ fn scheduler(node: &str) -> String {
 }
 
 #[test]
-fn the_scheduler_comes_and_goes() {
+fn the_scheduler_is_set_and_restored() {
     if skip_without_block_devices() {
         return;
     }
@@ -138,9 +138,9 @@ fn the_scheduler_comes_and_goes() {
     assert_eq!(scheduler(node), before);
 }
 
-/// In a namespace of its own, so that what stays mounted goes with it.
+/// In its own mount namespace, which ends with the test.
 #[test]
-fn it_stays_mounted_where_the_user_wants_it() {
+fn the_file_system_stays_mounted_on_request() {
     if skip_without_block_devices() {
         return;
     }

@@ -1,5 +1,5 @@
-//! A plan carried out and taken back: what stands in the way, what is left on the device and in the
-//! system's files, and what an interruption leaves.
+//! `apply` and `restore`: refusals, results on the device and in the system's files, and
+//! interruptions.
 
 mod cut_short;
 mod installed;
@@ -15,7 +15,7 @@ use crate::fixture::{Ended, Place};
 pub const END: usize = 4 << 20;
 const GEOMETRY: [&str; 4] = ["--erase-block", "1MiB", "--write-unit", "16KiB"];
 
-/// The command with a memory of its own for unfinished devices.
+/// The command with its own directory for records of unfinished devices.
 pub fn flashfit(place: &Place, args: &[&str]) -> Ended {
     Ended::new(command(place, args).output().unwrap())
 }
@@ -51,7 +51,6 @@ pub fn ends(file: &Path) -> (Vec<u8>, Vec<u8>) {
     (first, last)
 }
 
-/// The text of a file.
 pub fn read(path: PathBuf) -> String {
     std::fs::read_to_string(path).unwrap()
 }

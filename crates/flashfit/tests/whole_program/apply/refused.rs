@@ -1,4 +1,4 @@
-//! What stands in the way is found before anything is written.
+//! Refusals of `apply` and `restore`, before anything is written.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{apply, command, flashfit, plan};
 use crate::fixture::{Ended, Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
 
-/// Fails if the image is changed by `work`, or if a backup of it or a memory of it is left.
+/// Asserts that `work` does not change the image and leaves no backup or record.
 #[track_caller]
 fn untouched(place: &Place, work: impl FnOnce()) {
     attempted(AttemptKind::TargetInUse, 1);
@@ -26,7 +26,7 @@ fn untouched(place: &Place, work: impl FnOnce()) {
 }
 
 #[test]
-fn nothing_is_written_without_being_asked_for() {
+fn nothing_is_written_without_confirmation() {
     if skip_without_block_devices() {
         return;
     }
@@ -49,7 +49,7 @@ fn nothing_is_written_without_being_asked_for() {
 }
 
 #[test]
-fn a_plan_for_something_else_is_refused() {
+fn a_plan_for_another_device_is_refused() {
     if skip_without_block_devices() {
         return;
     }
@@ -85,7 +85,7 @@ fn a_plan_for_something_else_is_refused() {
 }
 
 #[test]
-fn what_somebody_uses_is_refused() {
+fn devices_in_use_are_refused() {
     if skip_without_block_devices() {
         return;
     }
@@ -103,7 +103,7 @@ fn what_somebody_uses_is_refused() {
     let runner = SystemRunner::default();
     let mounted = Mounted::new(&runner, Path::new(node), "ext4", &point, &options).unwrap();
     untouched(&place, || {
-        // The folder for the backup is on the device too.
+        // The backup directory is on the same device.
         let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "point/saved"];
         flashfit(&place, &args).said(3, &["in use", "is mounted on"]);
     });
@@ -111,7 +111,7 @@ fn what_somebody_uses_is_refused() {
 }
 
 #[test]
-fn what_is_read_only_is_refused() {
+fn read_only_devices_are_refused() {
     if skip_without_block_devices() {
         return;
     }
@@ -126,7 +126,7 @@ fn what_is_read_only_is_refused() {
 }
 
 #[test]
-fn a_backup_is_not_written_back_to_what_somebody_uses() {
+fn a_backup_is_not_restored_to_a_device_in_use() {
     if skip_without_block_devices() {
         return;
     }
@@ -154,7 +154,7 @@ fn a_backup_is_not_written_back_to_what_somebody_uses() {
 }
 
 #[test]
-fn another_image_of_the_same_size_gets_a_backup_only_as_a_copy() {
+fn a_backup_is_restored_to_another_image_only_as_a_copy() {
     if skip_without_block_devices() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Tables of flashbench in place of a device.
+//! Probes from tables of flashbench instead of a device.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ fn published(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// A copy of a published table in the place.
+/// A copy of a published table in the test directory.
 fn copied(place: &Place, name: &str, as_name: &str) {
     std::fs::copy(published(name), place.path(as_name)).unwrap();
 }
 
 #[test]
-fn tables_of_one_medium_are_taken_together() {
+fn tables_of_one_device_are_combined() {
     let place = Place::new();
     copied(&place, "card-3/align-run-3_2.1.txt", "a.txt");
     copied(&place, "card-3/open-au-run-3_2.txt", "open-au.txt");
@@ -33,7 +33,7 @@ fn tables_of_one_medium_are_taken_together() {
 }
 
 #[test]
-fn what_is_no_table_is_named_with_its_line_or_reason() {
+fn invalid_tables_are_reported_with_line_or_reason() {
     let place = Place::new();
     place.file("empty.txt", "");
     place.file("poem.txt", "Tiger, tiger, burning bright\n");
@@ -54,7 +54,7 @@ fn what_is_no_table_is_named_with_its_line_or_reason() {
 }
 
 #[test]
-fn a_twin_takes_rates_and_the_verdict_is_shown_without_them_too() {
+fn a_twin_needs_rates_and_a_verdict_does_not() {
     let place = Place::new();
     copied(&place, "card-3/align-run-3_2.1.txt", "a.txt");
     let args = ["probe", "--import", "a.txt", "--twin", "twin.toml", "--json"];

@@ -1,4 +1,4 @@
-//! Probes that do not come to their end: the card vanishes, the user interrupts.
+//! Probes that do not finish: the card disappears, or the user interrupts.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::machine::{Server, signal};
 
 use super::document;
 
-/// A card on which a probe by reading takes some seconds.
+/// A card on which a read-only probe takes some seconds.
 const SLOW: &str = "sd-c4-block";
 
 fn slow_card(place: &Place) {
@@ -18,7 +18,7 @@ fn slow_card(place: &Place) {
     place.file("card.toml", &text);
 }
 
-/// How many reads a device has answered (Documentation/block/stat.rst).
+/// Completed reads of a device (Documentation/block/stat.rst).
 fn reads_of(device: &str) -> u64 {
     let name = device.trim_start_matches("/dev/");
     let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap_or_default();
@@ -26,7 +26,7 @@ fn reads_of(device: &str) -> u64 {
 }
 
 #[test]
-fn a_card_that_vanishes_is_an_error_and_no_verdict() {
+fn a_card_that_disappears_is_an_error() {
     if skip_without_cards() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `flashfit probe`: what it finds, what it refuses, how it ends, and what takes up its result.
+//! `flashfit probe`: results, refusals, exit codes, and use of a result by other commands.
 
 mod import;
 mod lost;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::fixture::{Ended, FAST_CARD, Place};
 
-/// The document on standard output of a probe that ended with `code`.
+/// The JSON document of a probe with exit code `code`.
 #[track_caller]
 fn document(ended: &Ended, code: i32) -> Value {
     assert_eq!(ended.code, Some(code), "{ended:#?}");
@@ -20,7 +20,7 @@ fn document(ended: &Ended, code: i32) -> Value {
     document
 }
 
-/// A card of 4 MiB erase blocks on which a read over the boundary of two takes longer, as a target.
+/// A card with erase blocks of 4 MiB, on which reads across a boundary take longer.
 fn card_that_shows_its_units(place: &Place) -> String {
     let layer = "kind = \"page-mapped\"\n";
     let changes = [
@@ -38,7 +38,7 @@ fn card_that_shows_its_units(place: &Place) -> String {
     format!("sim:{}", place.arg("shows.toml"))
 }
 
-/// The quantities that every document has.
+/// The quantities in every document.
 const QUANTITIES: [&str; 11] = [
     "capacity",
     "page",

@@ -1,4 +1,4 @@
-//! Probing by reading alone: nothing is ever changed, and what cannot be told is not told.
+//! Read-only probes: they change nothing and report only what can be determined.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::machine::PlainLoop;
 use super::{QUANTITIES, card_that_shows_its_units, document};
 
 #[test]
-fn a_card_that_shows_its_erase_units_is_found_out() {
+fn the_erase_block_of_a_card_is_found_by_reading() {
     let place = Place::new();
     let card = card_that_shows_its_units(&place);
     let found = document(&place.flashfit(&["probe", &card, "--json"]), 0);
@@ -30,7 +30,7 @@ fn a_card_that_shows_its_erase_units_is_found_out() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_answer_and_another_one_other_places() {
+fn the_seed_determines_the_probed_positions() {
     let place = Place::new();
     let card = card_that_shows_its_units(&place);
     let with = |seed: &str| place.flashfit(&["probe", &card, "--json", "--seed", seed]).stdout;
@@ -56,9 +56,9 @@ fn a_terminal_of_80_columns_is_not_overrun() {
     assert!(drawing.starts_with("<svg ") && drawing.contains("SIMULATED CARD"));
 }
 
-/// After a wanted change, `FLASHFIT_BLESS=1` writes the file.
+/// After an intended change, `FLASHFIT_BLESS=1` rewrites the golden file.
 #[test]
-fn what_a_terminal_shows_is_the_golden_file() {
+fn the_text_output_matches_the_golden_file() {
     let shown = Place::new().flashfit(&["probe", "sim:sd-c10-log", "--seed", "1"]);
     shown.said(0, &[]);
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/probe-sd-c10-log.txt");
@@ -69,7 +69,7 @@ fn what_a_terminal_shows_is_the_golden_file() {
 }
 
 #[test]
-fn a_file_has_no_geometry_and_stays_as_it_is() {
+fn a_file_has_no_geometry_and_is_not_changed() {
     let place = Place::new();
     let image = place.image("card.img", 64);
     let before = std::fs::read(&image).unwrap();
@@ -106,7 +106,7 @@ fn a_medium_that_is_write_protected_and_one_of_4_kib_sectors_are_read() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_would() {
+fn invalid_arguments_are_refused_with_a_hint() {
     let place = Place::new();
     place.image("card.img", 8);
     place.file("tiny.img", &"x".repeat(64 << 10));

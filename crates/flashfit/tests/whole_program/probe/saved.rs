@@ -1,11 +1,11 @@
-//! What a probe found, taken up by `plan` and `tune`.
+//! Use of probe results by `plan` and `tune`.
 
 use crate::fixture::Place;
 
 use super::card_that_shows_its_units;
 
 #[test]
-fn a_plan_takes_what_was_probed() {
+fn a_plan_uses_probe_results() {
     let place = Place::new();
     let card = card_that_shows_its_units(&place);
     place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
@@ -21,11 +21,11 @@ fn a_plan_takes_what_was_probed() {
 }
 
 #[test]
-fn where_probed_and_declared_values_disagree_the_safe_side_is_taken_and_told() {
+fn conflicting_probed_and_declared_values_are_resolved_safely() {
     let place = Place::new();
     let card = card_that_shows_its_units(&place);
     place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
-    // The same card, of which its model now says something else.
+    // The same card with a changed model.
     let text = std::fs::read_to_string(place.path("shows.toml")).unwrap();
     place.file("shows.toml", &text.replace("erase_unit = \"4MiB\"", "erase_unit = \"3MiB\""));
     let args = ["plan", &card, "--geometry", "geometry.json", "--fs", "ext4"];
@@ -36,7 +36,7 @@ fn where_probed_and_declared_values_disagree_the_safe_side_is_taken_and_told() {
 }
 
 #[test]
-fn a_file_of_another_medium_or_of_something_else_is_refused() {
+fn probe_files_of_other_devices_are_refused() {
     let place = Place::new();
     let card = card_that_shows_its_units(&place);
     place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);

@@ -1,4 +1,4 @@
-//! Probing by writing: only what was agreed to is lost.
+//! Writing probes: only confirmed data is overwritten.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::document;
 
 const MIB: usize = 1 << 20;
 
-/// Fails if `file` is changed by `work`.
+/// Asserts that `work` does not change `file`.
 #[track_caller]
 fn unchanged(file: &Path, work: impl FnOnce()) {
     let before = std::fs::read(file).unwrap();
@@ -18,7 +18,7 @@ fn unchanged(file: &Path, work: impl FnOnce()) {
 }
 
 #[test]
-fn nobody_asked_means_no_and_a_dry_run_does_nothing() {
+fn without_confirmation_or_in_a_dry_run_nothing_is_written() {
     let place = Place::new();
     let image = place.image("card.img", 64);
     unchanged(&image, || {
@@ -34,7 +34,7 @@ fn nobody_asked_means_no_and_a_dry_run_does_nothing() {
 }
 
 #[test]
-fn only_the_region_is_written_and_no_more_than_allowed() {
+fn only_the_allowed_region_and_amount_are_written() {
     let place = Place::new();
     let image = place.image("card.img", 64);
     let before = std::fs::read(&image).unwrap();
@@ -61,7 +61,7 @@ fn only_the_region_is_written_and_no_more_than_allowed() {
 }
 
 #[test]
-fn a_device_in_use_is_refused_whatever_is_said() {
+fn a_device_in_use_is_refused_with_all_flags() {
     if skip_without_block_devices() {
         return;
     }
@@ -72,14 +72,14 @@ fn a_device_in_use_is_refused_whatever_is_said() {
         let _user = std::fs::File::open(&device.node).unwrap();
         let args = ["probe", &device.node, "--write", "--confirm", &device.name];
         place.flashfit(&args).said(3, &["is in use: ", "is open in process"]);
-        // The image is that of an attached device.
+        // The image belongs to an attached device.
         let args = ["probe", "image", "--write", "--confirm", "image"];
         place.flashfit(&args).said(3, &["is in use"]);
     });
 }
 
 #[test]
-fn a_simulated_card_needs_no_consent_and_has_what_it_says() {
+fn probe_results_of_a_simulated_card_match_its_model() {
     let place = Place::new();
     let found = document(&place.flashfit(&["probe", &place.card(), "--write", "--json"]), 0);
     assert_eq!(found["mode"], "write");
@@ -88,7 +88,7 @@ fn a_simulated_card_needs_no_consent_and_has_what_it_says() {
     let most = (160 << 20) * 9 / 4 + (2 << 30);
     assert!(found["cost"]["written_bytes"].as_u64().unwrap() <= most);
     for sure in ["erase_unit", "write_unit"] {
-        // What is answered is right; whether it is answered, the accuracy figures tell.
+        // Every result must be correct; the accuracy tests check how many results there are.
         if found[sure]["verdict"] == "found" {
             let truth = if sure == "erase_unit" { 1 << 20 } else { 16 << 10 };
             assert_eq!(found[sure]["bytes"], truth, "{}", found[sure]);

@@ -1,7 +1,7 @@
-//! Kills at random moments, of whatever takes part in a run: after each the run is resumed, and in
-//! the end nothing is left behind and no recorded trial is lost.
+//! Kills processes of a run at random moments and resumes it: nothing is left behind and no
+//! recorded trial is lost.
 //!
-//! A few in the suite; `make kills` makes a hundred (`FLASHFIT_KILLS`, `FLASHFIT_SEED`).
+//! The suite does a few kills, `make kills` a hundred (`FLASHFIT_KILLS`, `FLASHFIT_SEED`).
 
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -15,31 +15,30 @@ use crate::fixture::{Ended, Place, wait_until};
 use crate::machine::{children, processes, traces, words};
 
 const IN_THE_SUITE: u64 = 3;
-/// Exit codes of a run whose parts are killed: done, the machine's or the device's failure,
-/// interrupted.
+/// Allowed exit codes: success, environment, I/O error, interrupted.
 const CLEAR: [i32; 4] = [0, 4, 5, 6];
 
-/// By this word an agent on a board is known.
+/// Identifies an agent on a board.
 const AGENT: &str = "--listen";
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Everything that a campaign needs to know of its stand.
+/// The parameters of a campaign on one test bed.
 struct Campaign<'a> {
     place: &'a Place,
-    /// The command that begins the run.
+    /// The command that starts the run.
     begin: &'a dyn Fn() -> Command,
     /// The command with these arguments.
     command: &'a dyn Fn(&[&str]) -> Command,
-    /// What a run that goes on must be told again.
+    /// Arguments that must be repeated to resume.
     resume_with: &'a [&'a str],
-    /// How long to wait at the most before a kill, in milliseconds.
+    /// Maximum time before a kill.
     within_ms: u64,
-    /// The words by which victims are known, beside the run itself.
+    /// Identify victims other than the run itself.
     victims: &'a [&'a str],
-    /// Whether something may be left until the run goes on.
+    /// Whether something may be left until the run is resumed.
     leaves_until_resumed: bool,
 }
 
@@ -55,7 +54,7 @@ impl Campaign<'_> {
             let run = self.resume_or_begin().spawn().unwrap();
             std::thread::sleep(Duration::from_millis(random.below(self.within_ms)));
             let choice = usize::try_from(random.below(self.victims.len() as u64 + 1)).unwrap();
-            // What did not run at that moment is not counted.
+            // A victim that was not running is not counted.
             let killed = u64::from(self.kill(&run, choice));
             (counts[choice], kill) = (counts[choice] + killed, kill + killed);
             let context = format!("seed {seed}, kill {kill}, victim {choice}");
@@ -82,12 +81,12 @@ impl Campaign<'_> {
         if self.place.path("run/run.json").exists() {
             return self.resume(&["--progress", "never"]);
         }
-        // Killed before it was begun, a run leaves its claim on the directory.
+        // A run that is killed before its start leaves its lock on the directory.
         let _ = std::fs::remove_dir_all(self.place.path("run"));
         (self.begin)()
     }
 
-    /// Kills the run itself, or a process that it or its agent has started.
+    /// Kills the run, or a process that it or its agent started.
     fn kill(&self, run: &Child, choice: usize) -> bool {
         let victim = match choice.checked_sub(1) {
             None => Some(run.id()),
@@ -95,13 +94,13 @@ impl Campaign<'_> {
                 let known_by = self.victims[other];
                 let is_it =
                     |process: &u32| words(*process).iter().any(|word| word.contains(known_by));
-                // An agent is nobody's child; no other test has one meanwhile.
+                // An agent is a daemon; no other test has one at the same time.
                 let agent =
                     || processes().into_iter().find(|process| known_by == AGENT && is_it(process));
                 children(run.id()).into_iter().find(is_it).or_else(agent)
             }
         };
-        // It may not have come yet, or be gone.
+        // It may not have started yet, or have ended.
         victim.is_some_and(|process| {
             let process = rustix::process::Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
             attempted(AttemptKind::Kill, 1);
@@ -109,7 +108,7 @@ impl Campaign<'_> {
         })
     }
 
-    /// What was not killed goes on; it is interrupted, and must end clearly.
+    /// If the run was not killed it is interrupted, and must end with an allowed exit code.
     fn end(&self, run: Child, context: &str) {
         std::thread::sleep(Duration::from_millis(300));
         let process = rustix::process::Pid::from_child(&run);

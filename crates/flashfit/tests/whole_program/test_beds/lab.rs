@@ -1,5 +1,5 @@
-//! Runs that are spread over the boards of a lab: labgrid's own coordinator, exporter and client on
-//! loopback, and as boards this machine, twice with an image each, or two virtual machines.
+//! Runs on the boards of a lab, with labgrid's coordinator, exporter and client on loopback. The
+//! boards are this machine twice, with one image each, or two virtual machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ const ON: &str = "lab:pool=pf";
 const CONFIRM: &str = "board1:card.img,board2:card.img";
 const CONFIRM_MACHINES: &str = "board1:vda,board2:vda";
 
-/// How long it may take until both boards have made trials of the search.
+/// How long it may take until both boards have run trials of the search.
 const START_LIMIT: Duration = Duration::from_secs(240);
 
-/// Runs a test isolated with a lab of two boards; skips it where there can be none.
+/// Runs a test isolated with a lab of two boards; skips it without labgrid.
 fn with_boards<F: FnOnce(Lab)>(test: F) {
     let name = name_of(&test);
     if !skip_without_block_devices() && !skip(Rack::lacking()) {
@@ -32,7 +32,7 @@ fn with_boards<F: FnOnce(Lab)>(test: F) {
     }
 }
 
-/// The same with virtual machines as boards.
+/// The same with virtual machines.
 fn with_machines<F: FnOnce(Lab, [Arc<VmBoard>; 2])>(test: F) {
     let name = name_of(&test);
     if !skip(Rack::lacking().or_else(VmBoard::lacking)) {
@@ -44,13 +44,13 @@ fn with_machines<F: FnOnce(Lab, [Arc<VmBoard>; 2])>(test: F) {
     }
 }
 
-/// The rack, with what a command needs to reach it.
+/// The test lab and the command's configuration for it.
 struct Lab {
     place: Place,
     rack: Rack,
     ssh: PathBuf,
     flashfit: PathBuf,
-    /// The device of each board as it is called there.
+    /// The name of each board's device.
     medium: &'static str,
     confirm: &'static str,
 }
@@ -65,7 +65,7 @@ impl Lab {
             let folder = folder_of(&rack, number).unwrap();
             let image = std::fs::File::create(folder.join("card.img")).unwrap();
             image.set_len(mib << 20).unwrap();
-            // What is started there finds its own board's image.
+            // Processes on this board see its own image.
             let config = folder.join("sshd_config");
             let text = std::fs::read_to_string(&config).unwrap();
             let here = folder.display();
@@ -80,7 +80,7 @@ impl Lab {
         Self { place, rack, ssh, flashfit, medium, confirm }
     }
 
-    /// Two virtual machines without power yet.
+    /// Two virtual machines, initially off.
     fn with_machines() -> (Self, [Arc<VmBoard>; 2]) {
         let place = Place::new();
         let machines = [("card1.img", 64), ("card2.img", 96)]
@@ -108,7 +108,7 @@ impl Lab {
         command
     }
 
-    /// A run in the folder `run`.
+    /// A run in the directory `run`.
     fn tune(&self, more: &[&str]) -> Child {
         let all = [&["--on", ON, "--confirm", self.confirm], more].concat();
         self.command(&self.place.tune_args(self.medium, &all)).spawn().unwrap()
@@ -123,7 +123,7 @@ impl Lab {
         self.place.recorded().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Holds up the test until nothing is held, recorded or running any more.
+    /// Waits until nothing is locked, recorded or running.
     #[track_caller]
     fn wait_until_all_is_given_back(&self) {
         self.rack.assert_all_released();
@@ -133,7 +133,7 @@ impl Lab {
         wait_until("no agent is left", || self.agents().is_empty());
     }
 
-    /// The agents of the boards, each with its board's number.
+    /// The agents, with the numbers of their boards.
     fn agents(&self) -> Vec<(usize, u32)> {
         let listens = |process: &u32| words(*process).iter().any(|word| word == "--listen");
         let board = |process: u32| {
@@ -145,7 +145,7 @@ impl Lab {
         processes().into_iter().filter(listens).filter_map(board).collect()
     }
 
-    /// Kills a board's agent, and removes what it cannot remove any more.
+    /// Kills a board's agent and cleans up after it.
     fn kill_agent(&self, board: usize) {
         let found = self.agents().into_iter().find(|(number, _)| *number == board);
         let (_, agent) = found.expect("it has an agent");
@@ -155,13 +155,13 @@ impl Lab {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Waits until both boards have made trials of the search.
+    /// Waits until both boards have run trials of the search.
     fn wait_for_both(&self) {
         let both = || {
             let made: BTreeSet<String> = self.records().iter().filter_map(searched_on).collect();
             made.len() == 2
         };
-        // Locking and reaching two boards takes a while on a machine that has much else to do.
+        // Locking and reaching two boards takes long on a busy machine.
         let began = Instant::now();
         while !both() {
             assert!(began.elapsed() < START_LIMIT, "both boards have made trials");
@@ -170,7 +170,7 @@ impl Lab {
     }
 }
 
-/// A board's folder, where it has one: one that is a machine has not.
+/// A board's directory; `None` for virtual machines.
 fn folder_of(rack: &Rack, number: usize) -> Option<PathBuf> {
     rack.folder_of(number).canonicalize().ok()
 }
@@ -185,7 +185,7 @@ fn searched_on(record: &Value) -> Option<String> {
 
 #[test]
 #[ignore = "full: runs a lab"]
-fn a_run_is_spread_over_the_boards_and_each_is_given_back() {
+fn a_run_uses_all_boards_and_releases_them() {
     with_boards(|lab| {
         let ended = Ended::of(lab.tune(&["--repeats", "4", "--confirm-rounds", "3"]));
         ended.said(0, &[]);
@@ -196,7 +196,7 @@ fn a_run_is_spread_over_the_boards_and_each_is_given_back() {
         let is_overlap = |record: &&Value| record["key"]["purpose"] == "overlap";
         assert_eq!(records.iter().filter(is_overlap).count(), 4);
         assert!(records[..4].iter().all(|record| is_overlap(&record)), "{records:#?}");
-        // A confirming round is made on one board.
+        // A confirmation round runs on one board.
         let mut rounds: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
         for record in records.iter().filter(|record| record["key"]["purpose"] == "confirm") {
             let round = record["key"]["repeat"].as_u64().unwrap();
@@ -215,9 +215,9 @@ fn a_run_is_spread_over_the_boards_and_each_is_given_back() {
 
 #[test]
 #[ignore = "full: runs a lab"]
-fn a_board_that_dies_leaves_its_trials_to_the_other() {
+fn trials_of_a_dead_board_move_to_the_other() {
     with_machines(|lab, machines| {
-        // The lab gives them power, and they boot.
+        // The lab switches them on, and they boot.
         let run = lab.tune(&["--repeats", "5"]);
         lab.wait_for_both();
         let killed = machines[0].process();
@@ -232,7 +232,8 @@ fn a_board_that_dies_leaves_its_trials_to_the_other() {
         assert_eq!(keys.len(), records.len(), "no trial was made twice");
         assert!(lab.place.path("run/report.html").exists());
         lab.wait_until_all_is_given_back();
-        // The dead one was switched off; the other's switch cannot tell, so that it stays on.
+        // The dead board was switched off. The other's switch cannot report its state, so it stays
+        // on.
         assert!(!machines[0].has_power() && machines[1].has_power());
         wait_until("board2 is clean", || machines[1].traces().is_empty());
         let Lab { place, rack, .. } = lab;
@@ -244,7 +245,7 @@ fn a_board_that_dies_leaves_its_trials_to_the_other() {
 
 #[test]
 #[ignore = "full: runs a lab"]
-fn without_a_board_the_run_ends_and_goes_on_when_they_are_back() {
+fn a_run_that_lost_all_boards_can_be_resumed() {
     with_boards(|lab| {
         let run = lab.tune(&["--repeats", "30"]);
         lab.wait_for_both();
@@ -252,7 +253,7 @@ fn without_a_board_the_run_ends_and_goes_on_when_they_are_back() {
         lab.kill_agent(2);
         Ended::of(run).said(5, &["no board is left", "--resume run"]);
         let before = lab.place.recorded();
-        // They were switched off where that can be; the lab's switch gives them power again.
+        // They were switched off if possible; the lab switches them on again.
         assert!(!lab.rack.board(1).has_power());
         assert!(!lab.rack.board(2).has_power());
         lab.wait_until_all_is_given_back();
@@ -265,7 +266,7 @@ fn without_a_board_the_run_ends_and_goes_on_when_they_are_back() {
 
 #[test]
 #[ignore = "full: runs a lab"]
-fn an_interrupt_gives_the_boards_back() {
+fn an_interrupt_releases_the_boards() {
     with_boards(|lab| {
         let run = lab.tune(&["--repeats", "30"]);
         lab.wait_for_both();
@@ -277,7 +278,7 @@ fn an_interrupt_gives_the_boards_back() {
 
 #[test]
 #[ignore = "full: runs a lab"]
-fn who_was_killed_goes_on_and_gives_back_what_was_held() {
+fn a_killed_run_can_be_resumed_and_releases_its_boards() {
     with_boards(|lab| {
         let run = lab.tune(&["--repeats", "30"]);
         lab.wait_for_both();
@@ -293,7 +294,7 @@ fn who_was_killed_goes_on_and_gives_back_what_was_held() {
 
 #[test]
 #[ignore = "full: runs a lab"]
-fn a_coordinator_that_restarts_is_asked_again() {
+fn a_run_survives_a_restart_of_the_coordinator() {
     with_boards(|mut lab| {
         let run = lab.tune(&["--repeats", "40"]);
         lab.wait_for_both();
@@ -307,7 +308,7 @@ fn a_coordinator_that_restarts_is_asked_again() {
 
 #[test]
 #[ignore = "full: runs a lab"]
-fn boards_of_others_are_left_out_and_none_free_is_said() {
+fn boards_in_use_are_omitted_and_none_free_is_reported() {
     with_boards(|lab| {
         lab.rack.client("desk", "bob", &["-p", "board1", "lock"]);
         let ended = Ended::of(lab.tune(&["--dry-run"]));
@@ -318,7 +319,7 @@ fn boards_of_others_are_left_out_and_none_free_is_said() {
         for board in ["board1", "board2"] {
             lab.rack.client("desk", "bob", &["-p", board, "unlock"]);
         }
-        // Nobody agreed to lose what board 2 has.
+        // The device of board 2 was not confirmed.
         let args = ["--on", ON, "--confirm", "board1:card.jpg"];
         let ended =
             Ended::new(lab.command(&lab.place.tune_args("card.img", &args)).output().unwrap());

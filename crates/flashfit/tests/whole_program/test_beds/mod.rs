@@ -1,5 +1,5 @@
-//! Trials on other test beds than this machine itself. Each test has its own namespaces, so that an
-//! agent is found by looking at all processes.
+//! Trials on test beds other than this machine. Each test has its own namespaces, so all visible
+//! agents belong to it.
 
 mod kills;
 mod lab;

@@ -1,5 +1,4 @@
-//! Trials on a board that is reached by ssh: this machine, through a real sshd, and a virtual
-//! machine with another.
+//! Trials on a board over ssh: on this machine through an sshd, and in a virtual machine.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -14,7 +13,7 @@ use super::vm_board::{MEDIUM, MEDIUM_NAME, VmBoard};
 use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
 use crate::machine::{children, signal, traces, wait_for_no_traces, words};
 
-/// Runs a test isolated with a folder and a board; skips it where there can be none.
+/// Runs a test isolated with a directory and a board; skips it without sshd.
 pub fn with_board<F: FnOnce(Place, Sshd)>(test: F) {
     let name = name_of(&test);
     if skip_without_block_devices() || skip(Sshd::lacking()) {
@@ -27,7 +26,7 @@ pub fn with_board<F: FnOnce(Place, Sshd)>(test: F) {
     });
 }
 
-/// An image as the board's device, and a run on it of some trials.
+/// Starts a run on an image as the board's device.
 fn start(place: &Place, sshd: &Sshd, repeats: &str) -> Child {
     let image = place.image("card.img", 64);
     let image = image.display().to_string();
@@ -35,14 +34,14 @@ fn start(place: &Place, sshd: &Sshd, repeats: &str) -> Child {
     sshd.command(place, &place.tune_args(&image, &more)).spawn().unwrap()
 }
 
-/// Goes on with the run that [`start`] began, to its end.
+/// Resumes the run of [`start`] to its end.
 fn resume(place: &Place, sshd: &Sshd) -> Ended {
     run_to_end(
         sshd.command(place, &["tune", "--resume", "run", "--on", BOARD, "--confirm", "card.img"]),
     )
 }
 
-/// The agent's process and its folder.
+/// The agent's process and directory.
 fn agent() -> Option<(u32, String)> {
     crate::machine::processes().into_iter().find_map(|process| {
         let words = words(process);
@@ -51,7 +50,7 @@ fn agent() -> Option<(u32, String)> {
     })
 }
 
-/// All that a board is left with.
+/// Everything that is left on a board.
 #[track_caller]
 fn wait_for_a_clean_board(place: &Place, folder: &str) {
     wait_until("the board is clean", || {
@@ -61,7 +60,7 @@ fn wait_for_a_clean_board(place: &Place, folder: &str) {
 }
 
 #[test]
-fn trials_are_made_on_a_board() {
+fn trials_run_on_a_board() {
     with_board(|place, sshd| {
         let run = start(&place, &sshd, "1");
         wait_until("the agent runs", || agent().is_some());
@@ -77,17 +76,17 @@ fn trials_are_made_on_a_board() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn trials_are_made_on_a_machine_of_its_own_and_a_cut_connection_costs_none() {
+fn trials_run_on_another_machine_despite_a_lost_connection() {
     if skip(VmBoard::lacking()) {
         return;
     }
     VmBoard::prepare();
     isolated(|| {
-        a_cut_connection_to_a_machine();
+        lose_connection_to_machine();
     });
 }
 
-fn a_cut_connection_to_a_machine() {
+fn lose_connection_to_machine() {
     let place = Place::new();
     let board = VmBoard::new(&place.image("card.img", 64));
     board.boot();
@@ -112,7 +111,7 @@ fn a_cut_connection_to_a_machine() {
 
 #[test]
 #[ignore = "full: starts a board"]
-fn a_cut_connection_costs_no_trial() {
+fn a_lost_connection_loses_no_trial() {
     with_board(|place, sshd| {
         let run = start(&place, &sshd, "4");
         for count in [1, 3] {
@@ -144,7 +143,7 @@ fn number(line: &str) -> u64 {
     record["number"].as_u64().unwrap()
 }
 
-/// Kills the agent; what is there then is another.
+/// Kills the agent and waits for its successor.
 fn kill_agent() -> (u32, String) {
     let (process, folder) = agent().unwrap();
     signal(process, Signal::KILL);
@@ -153,7 +152,7 @@ fn kill_agent() -> (u32, String) {
 
 #[test]
 #[ignore = "full: starts a board"]
-fn an_agent_that_is_killed_is_followed_by_another_once() {
+fn a_killed_agent_is_restarted_once() {
     with_board(|place, sshd| {
         let run = start(&place, &sshd, "20");
         place.wait_for_trials(1);
@@ -175,7 +174,7 @@ fn an_agent_that_is_killed_is_followed_by_another_once() {
 
 #[test]
 #[ignore = "full: starts a board"]
-fn a_folder_of_somebody_else_is_not_used() {
+fn a_directory_of_another_user_is_not_used() {
     with_board(|place, sshd| {
         let run = start(&place, &sshd, "20");
         place.wait_for_trials(1);
@@ -183,7 +182,7 @@ fn a_folder_of_somebody_else_is_not_used() {
         signal(run.id(), Signal::INT);
         Ended::of(run).said(6, &["interrupted"]);
         wait_for_a_clean_board(&place, &folder);
-        // Its name was to be seen: somebody puts a program into one of their own.
+        // Another user saw the name and created the directory with a program in it.
         let trap = format!("#!/bin/sh\ntouch {}\n", place.arg("sprung"));
         std::fs::create_dir(&folder).unwrap();
         let program = format!("{folder}/flashfit");
@@ -204,7 +203,7 @@ fn a_folder_of_somebody_else_is_not_used() {
 
 #[test]
 #[ignore = "full: starts a board"]
-fn what_a_board_has_is_told() {
+fn a_board_is_described() {
     with_board(|place, sshd| {
         let doctor = ["doctor", "--on", BOARD];
         let ended = run_to_end(sshd.command(&place, &doctor));
@@ -224,7 +223,7 @@ fn what_a_board_has_is_told() {
 
 #[test]
 #[ignore = "full: starts a board"]
-fn who_was_killed_goes_on_with_the_agent_that_was_left() {
+fn a_killed_client_can_resume_with_its_agent() {
     with_board(|place, sshd| {
         let run = start(&place, &sshd, "20");
         place.wait_for_trials(2);
@@ -254,7 +253,7 @@ fn an_interrupt_ends_the_agent_too() {
 
 #[test]
 #[ignore = "full: starts a board"]
-fn a_medium_of_a_board_is_probed_there() {
+fn a_device_of_a_board_is_probed_there() {
     with_board(|place, sshd| {
         let card = format!("sim:{}", place.arg("card.toml"));
         let args = ["probe", card.as_str(), "--on", BOARD, "--json", "--output", "geometry.json"];
@@ -275,7 +274,7 @@ fn a_medium_of_a_board_is_probed_there() {
 }
 
 #[test]
-fn a_board_that_cannot_be_reached_is_named() {
+fn an_unreachable_board_is_reported() {
     if skip(Sshd::lacking()) {
         return;
     }

@@ -1,4 +1,4 @@
-//! A real sshd on the loopback address, with keys of its own: this machine as a board.
+//! An sshd on the loopback address with its own keys, which makes this machine a board.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use flashfit_host::program::find;
 
 use crate::fixture::{Place, wait_until};
 
-/// How tests call it.
+/// The name of the board in tests.
 pub const BOARD: &str = "ssh:board";
 
-/// A server that lets this user in; ended when dropped.
+/// A server that accepts this user; ended on drop.
 pub struct Sshd {
     child: Child,
-    /// The configuration file of a client that reaches it as `board`.
+    /// An ssh configuration that defines the host `board`.
     pub client: PathBuf,
 }
 
 impl Sshd {
-    /// Why there can be none.
+    /// What this machine lacks for a server.
     pub fn lacking() -> Option<String> {
         let missing = ["sshd", "ssh", "ssh-keygen"].into_iter().find(|name| find(name).is_none());
         missing.map(|name| format!("there is no {name}"))
     }
 
-    /// Starts one with its files in `place`.
+    /// Starts a server with its files in `place`.
     pub fn start(place: &Place) -> Self {
         for key in ["host_key", "user_key"] {
             let made = Command::new("ssh-keygen")
@@ -34,7 +34,7 @@ impl Sshd {
             assert!(made.unwrap().success());
         }
         std::fs::copy(place.path("user_key.pub"), place.path("authorized_keys")).unwrap();
-        // Taken again a moment later: nobody else asks for this very port.
+        // Unlikely to be taken by another process before sshd binds it.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\n\
@@ -44,7 +44,7 @@ impl Sshd {
         );
         let client = client_config(place, port, &place.path("user_key"));
         let server = place.file("sshd_config", &server);
-        // It refuses to start without this folder.
+        // sshd does not start without this directory.
         let _ = std::fs::create_dir_all("/run/sshd");
         let child = Command::new(find("sshd").unwrap())
             .args(["-D", "-e", "-f"])
@@ -58,7 +58,7 @@ impl Sshd {
         Self { child, client }
     }
 
-    /// The command with these arguments, which finds the board.
+    /// The command with these arguments and the ssh configuration.
     pub fn command(&self, place: &Place, args: &[&str]) -> Command {
         let mut command = place.command(args);
         command.env("FLASHFIT_SSH_CONFIG", &self.client);
@@ -66,7 +66,7 @@ impl Sshd {
     }
 }
 
-/// Writes the configuration file of a client that reaches a server on this port as `board`.
+/// Writes an ssh configuration that defines the host `board` with this port.
 pub fn client_config(place: &Place, port: u16, key: &Path) -> PathBuf {
     let client = format!(
         "Host board\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {}\n  \

@@ -1,4 +1,4 @@
-//! Trials in a virtual machine. Skipped, with the reason, where there is no QEMU or no kernel.
+//! Trials in a virtual machine. Skipped without QEMU or a kernel.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
@@ -14,12 +14,12 @@ use rustix::process::Signal;
 use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
 use crate::machine::{PlainLoop, children, signal, traces, words};
 
-/// Why there can be no machine whose kernel has these modules.
+/// What this machine lacks for a virtual machine with these kernel modules.
 pub fn lacking(modules: &[&str]) -> Option<String> {
     let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
     let missing = [qemu.as_str(), "busybox", "fio"].into_iter().find(|name| find(name).is_none());
     missing.map(|name| format!("there is no {name}")).or_else(|| {
-        // Where it has to be downloaded, that is done once.
+        // A kernel is downloaded at most once.
         static FINDING: Mutex<()> = Mutex::new(());
         let _one = FINDING.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<String> = modules.iter().map(|name| (*name).to_owned()).collect();
@@ -27,7 +27,7 @@ pub fn lacking(modules: &[&str]) -> Option<String> {
     })
 }
 
-/// Runs a test isolated in a folder of its own; skips it where there can be no virtual machine.
+/// Runs a test isolated in its own directory; skips it without virtual machines.
 pub fn with_machine<F: FnOnce(Place)>(test: F) {
     let name = name_of(&test);
     if !is_isolated() {
@@ -39,8 +39,7 @@ pub fn with_machine<F: FnOnce(Place)>(test: F) {
     isolated_if_root_as(name, || test(Place::new()));
 }
 
-/// What the first machine finds out and builds is cached, so that machines of tests that run at the
-/// same time do not do it each.
+/// Fills the caches once, so that tests that run at the same time do not each do it.
 static CACHED: LazyLock<()> = LazyLock::new(|| {
     let place = Place::new();
     place.flashfit(&place.tune_args(&place.card(), &["--on", "vm", "--dry-run"])).said(0, &[]);
@@ -81,7 +80,7 @@ pub fn wait_for_nothing_left(place: &Place) {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_file_system_that_this_kernel_may_lack_is_tried() {
+fn file_systems_of_the_guests_kernel_can_be_tested() {
     with_machine(|place| {
         let ended =
             Ended::of(start(&place, &["--fs", "f2fs", "--strategy", "random", "--trials", "2"]));
@@ -101,7 +100,7 @@ fn a_file_system_that_this_kernel_may_lack_is_tried() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_machine_that_is_killed_costs_the_trial_under_way() {
+fn a_killed_machine_loses_only_the_current_trial() {
     with_machine(|place| {
         let run = start(&place, &["--repeats", "20"]);
         wait_for_trials(&place, 1);
@@ -136,7 +135,7 @@ fn a_run_that_is_interrupted_or_killed_leaves_no_machine() {
 }
 
 #[test]
-fn an_image_is_a_medium_of_the_machine() {
+fn an_image_is_a_disk_of_the_machine() {
     with_machine(|place| {
         let image = place.image("card.img", 64).display().to_string();
         let more = ["--on", "vm", "--strategy", "random", "--trials", "1"];
@@ -155,7 +154,7 @@ fn an_image_is_a_medium_of_the_machine() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn commands_are_told_for_the_node_here_and_not_for_the_guests() {
+fn printed_commands_use_the_hosts_device_name() {
     with_machine(|place| {
         if skip_without_block_devices() {
             return;
@@ -174,10 +173,10 @@ fn commands_are_told_for_the_node_here_and_not_for_the_guests() {
 }
 
 #[test]
-fn what_a_machine_needs_is_told() {
+fn missing_parts_of_a_machine_are_reported() {
     let place = Place::new();
     let mut command = place.command(&["doctor"]);
-    // As on a machine without QEMU, busybox and ssh.
+    // Simulates a machine without QEMU, busybox and ssh.
     command.env("PATH", "/nowhere").env("FLASHFIT_PATH", "/nowhere");
     let ended = Ended::new(command.output().unwrap());
     ended.said(0, &[]);
@@ -195,12 +194,12 @@ fn what_a_machine_needs_is_told() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn what_was_found_in_a_machine_is_not_found_out_again() {
+fn option_findings_of_a_machine_are_cached() {
     with_machine(|place| {
         let card = place.card();
         let dry = place.tune_args(&card, &["--on", "vm", "--dry-run"]);
         place.flashfit(&dry).said(0, &[]);
-        // No machine starts any more.
+        // From here on, no machine can start.
         let qemu =
             place.file(&format!("qemu-system-{}", std::env::consts::ARCH), "#!/bin/sh\nexit 1\n");
         std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,7 +1,7 @@
-//! A virtual machine as a board: Debian's kernel, a disk as its device, and a real sshd that is
-//! reached by a port of the loopback address. Taking its power away kills it.
+//! A virtual machine as a board: Debian's kernel, a disk as its device, and an sshd on a forwarded
+//! port. Switching it off kills it.
 //!
-//! In it are fio and what ext4 needs, and no flashfit: that comes over ssh.
+//! It contains fio and the tools of ext4, but not flashfit, which is copied over ssh.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,13 +17,13 @@ use crate::fixture::{FLASHFIT, once_for_this_build};
 
 use super::rack::board::{Board, free_port, make_key};
 
-/// The board's device as it is called there.
+/// The name of the device on the board.
 pub const MEDIUM: &str = "/dev/vda";
-/// How it is agreed to.
+/// The name that confirms it.
 pub const MEDIUM_NAME: &str = "vda";
 
 const MODULES: [&str; 5] = ["ext4", "crc32c_generic", "loop", "virtio_blk", "virtio_net"];
-/// What trials on ext4 run, and sshd with the programs that its newer versions start.
+/// Programs of trials on ext4, and sshd with its helpers.
 const PROGRAMS: [&str; 16] = [
     "sshd",
     "/usr/lib/openssh/sshd-session",
@@ -42,24 +42,24 @@ const PROGRAMS: [&str; 16] = [
     "wipefs",
     "sync",
 ];
-/// What a workload may use, and flashfit itself, which is kept in memory there.
+/// For a workload and for flashfit, which is stored in memory there.
 const MEMORY_MIB: u32 = 640;
-/// Under emulation, on a busy machine.
+/// Enough for emulation on a busy machine.
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The folder of the board's own files, there.
+/// The directory of the board's files in the guest.
 const THERE: &str = "/etc/board";
 const SSHD: &str = "HostKey /etc/board/host\nAuthorizedKeysFile /etc/board/user.pub\nPidFile none\n\
     StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n";
-/// sshd separates its rights by a user without any; it gives a path of its own to who logs in.
+/// sshd needs its privilege separation user; it sets its own PATH for logins.
 const START: &str = "#!/bin/sh\n\
     echo 'sshd:x:74:74::/run/sshd:/bin/false' >>/etc/passwd\n\
     mkdir -p /run/sshd\n\
     echo \"SetEnv PATH=$PATH\" >>/etc/board/sshd_config\n\
     exec \"$(command -v sshd)\" -D -e -f /etc/board/sshd_config\n";
 
-/// A board; without power at first.
+/// A board, initially off.
 pub struct VmBoard {
     options: VmOptions,
     port: u16,
@@ -67,14 +67,14 @@ pub struct VmBoard {
 }
 
 impl VmBoard {
-    /// Why there can be none.
+    /// What this machine lacks for a board.
     pub fn lacking() -> Option<String> {
         let by_name = PROGRAMS.into_iter().filter(|name| !name.starts_with('/'));
         let missing = by_name.chain(["ssh", "ssh-keygen"]).find(|name| find(name).is_none());
         missing.map(|name| format!("there is no {name}")).or_else(|| super::vm::lacking(&MODULES))
     }
 
-    /// Makes what all boards share.
+    /// Creates the files shared by all boards.
     pub fn prepare() {
         LazyLock::force(&FILES);
     }
@@ -102,12 +102,12 @@ impl VmBoard {
         Self { options, port, powered: Mutex::new(None) }
     }
 
-    /// Its QEMU; waits until it has booted.
+    /// The process id of QEMU, after the boot.
     pub fn process(&self) -> u32 {
         self.powered().as_mut().expect("it has power").booted().id()
     }
 
-    /// Has a command run there by its shell, over ssh: whether it succeeded, and what it said.
+    /// Runs a shell command there over ssh; returns success and output.
     pub fn run(&self, command: &str) -> (bool, String) {
         let mut ssh = Command::new("ssh");
         ssh.args(["-F", "none", "-oBatchMode=yes", "-oConnectTimeout=10", "-oLogLevel=ERROR"]);
@@ -118,7 +118,7 @@ impl VmBoard {
         (output.status.success(), String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Gives it power and waits until ssh gets in.
+    /// Switches it on and waits until ssh can log in.
     #[track_caller]
     pub fn boot(&self) {
         self.switch(true);
@@ -133,7 +133,7 @@ impl VmBoard {
         }
     }
 
-    /// What flashfit has left there: its folders, processes and mounts, one a line.
+    /// What flashfit left there: directories, processes and mounts, one per line.
     pub fn traces(&self) -> String {
         let look = "ls -d /tmp/flashfit-* 2>/dev/null; pidof flashfit; grep vda /proc/mounts; :";
         let (is_reached, said) = self.run(look);
@@ -141,8 +141,7 @@ impl VmBoard {
         said
     }
 
-    /// The command, as small as can be: it is copied into the machine, which emulates what that
-    /// takes.
+    /// A stripped command, because copying it to an emulated machine takes long.
     pub fn flashfit() -> PathBuf {
         FILES.join("flashfit")
     }
@@ -165,7 +164,7 @@ impl Board for VmBoard {
         FILES.join("user")
     }
 
-    /// Returns at once, as a switch does; the board then takes its time to boot.
+    /// Returns at once, like a real switch, while the board boots.
     fn switch(&self, on: bool) {
         let mut powered = self.powered();
         if !on {
@@ -180,7 +179,7 @@ impl Board for VmBoard {
     }
 }
 
-/// A machine from the moment when it gets power, whatever becomes of it; killed when dropped.
+/// A machine that is booting or running; killed on drop.
 struct Powered {
     interrupt: Interrupt,
     starting: Option<JoinHandle<Result<Vm, VmError>>>,
@@ -206,12 +205,12 @@ impl Powered {
 impl Drop for Powered {
     fn drop(&mut self) {
         self.interrupt.raise();
-        // A machine that has booted meanwhile ends with what its thread gives back.
+        // If the machine has booted in the meantime, dropping the thread's result ends it.
         let _ = self.starting.take().map(JoinHandle::join);
     }
 }
 
-/// The files that all boards have, made once for all tests, so that there is one initramfs.
+/// Files shared by all boards, created once, so that there is one initramfs.
 static FILES: LazyLock<PathBuf> = LazyLock::new(|| {
     once_for_this_build("vm-board", |folder| {
         ["host", "user"].iter().for_each(|key| make_key(&folder.join(key)));

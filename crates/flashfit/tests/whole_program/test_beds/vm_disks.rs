@@ -1,4 +1,4 @@
-//! As what a virtual machine sees its device: SD card, eMMC, NVMe, USB.
+//! Disk types of a virtual machine: SD card, eMMC, NVMe, USB.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use crate::fixture::{Ended, FAST_CARD, Place};
 
 const FEW: [&str; 4] = ["--strategy", "random", "--trials", "1"];
 
-/// What `run.json` has.
+/// The content of `run.json`.
 fn header(place: &Place) -> Value {
     let text = std::fs::read_to_string(place.path("run/run.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// A run with the disk of that kind, on a card whose size is a power of two.
+/// A run with that disk type, on a card whose size is a power of two.
 fn run_on(place: &Place, disk: &str) -> Value {
     place.file("card.toml", &FAST_CARD.replace("160MiB", "128MiB"));
     let ended = Ended::of(start(place, &[&["--vm-disk", disk], &FEW[..]].concat()));
@@ -53,7 +53,7 @@ fn an_nvme_disk_is_one_in_the_machine() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_stick_is_one_in_the_machine() {
+fn a_usb_stick_is_one_in_the_machine() {
     with_machine(|place| {
         place.file("vm.toml", "vm_disk = \"usb\"\non = \"vm\"\n");
         let medium = run_on(&place, "usb")["facts"]["medium"].clone();
@@ -63,7 +63,7 @@ fn a_stick_is_one_in_the_machine() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn what_a_disk_cannot_be_is_said_before_anything_starts() {
+fn impossible_disk_types_are_refused_before_the_start() {
     with_machine(|place| {
         let card = place.card();
         place.tune(&card, &["--on", "vm", "--vm-disk", "mmc"]).said(2, &["no disk of a virtual"]);
@@ -79,7 +79,7 @@ fn what_a_disk_cannot_be_is_said_before_anything_starts() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn an_emmc_needs_a_newer_qemu_or_is_one() {
+fn an_emmc_needs_a_recent_qemu() {
     with_machine(|place| {
         let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
         let listed = std::process::Command::new(qemu).args(["-device", "help"]).output().unwrap();
@@ -96,7 +96,7 @@ fn an_emmc_needs_a_newer_qemu_or_is_one() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_dry_run_and_a_configuration_tell_the_disk() {
+fn the_disk_type_is_read_from_a_configuration() {
     with_machine(|place| {
         let short = std::fs::read_to_string(place.path("short.toml")).unwrap();
         place.file("short.toml", &format!("on = \"vm\"\nvm_disk = \"nvme\"\n{short}"));

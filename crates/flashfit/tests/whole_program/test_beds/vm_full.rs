@@ -1,5 +1,5 @@
-//! A virtual machine and what can be full about it: its device, the disk under its image, its
-//! memory, and the disks of this machine that it is made on.
+//! Lack of space with a virtual machine: its device, the disk under its image, its memory, and the
+//! disks of this machine.
 
 use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
 
@@ -7,11 +7,11 @@ use super::vm::{start, wait_for_nothing_left, with_machine};
 use crate::fixture::{Ended, FLASHFIT, Place, skip_without_block_devices};
 use crate::machine::wait_for_no_traces;
 
-/// Data for an image of 32 MiB.
+/// The data size for an image of 32 MiB.
 const TOO_MUCH: [&str; 6] =
     ["--workload", "linear-write", "--data-size", "48MiB", "--runtime-ms", "60000"];
 
-/// Runs a script with mounts of its own in the place's folder.
+/// Runs a script in the test directory, in its own mount namespace.
 fn script(place: &Place, text: &str) -> ProgramOutcome {
     let text = format!("cd {} && {text}", place.folder().display());
     let program = Program::new("unshare")
@@ -23,13 +23,13 @@ fn script(place: &Place, text: &str) -> ProgramOutcome {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_full_medium_is_each_setups_end() {
+fn a_full_device_fails_the_setup_only() {
     with_machine(|place| {
         let image = place.image("card.img", 32).display().to_string();
         let few = ["--on", "vm", "--confirm", "card.img", "--strategy", "random", "--trials", "1"];
         let ended = place.tune(&image, &[&few[..], &TOO_MUCH].concat());
         ended.said(1, &["no setup worked", "the device is full"]);
-        // What was there before takes the room too.
+        // Earlier content takes space too.
         std::fs::remove_dir_all(place.path("run")).unwrap();
         let filled = [&few[..], &TOO_MUCH, &["--fill", "90%"]].concat();
         let ended = place.tune(&image, &filled);
@@ -38,7 +38,7 @@ fn a_full_medium_is_each_setups_end() {
     });
 }
 
-/// An image that holds nothing yet, on a disk that has no room for all of it.
+/// An empty sparse image on a disk that is too small for it.
 const FULL_BELOW: &str = r#"
 mkdir disk && mount -t tmpfs -o size=24m tmpfs disk && truncate -s 256M disk/card.img || exit 99
 "$FLASHFIT" tune disk/card.img --config short.toml --dir run --progress never --confirm card.img \
@@ -60,7 +60,7 @@ fn the_disk_under_an_image_is_full(place: &Place, on: &str) {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_disk_that_is_full_under_the_machines_image() {
+fn a_full_disk_under_the_image_of_a_machine_is_reported() {
     with_machine(|place| {
         the_disk_under_an_image_is_full(&place, "vm");
         wait_for_nothing_left(&place);
@@ -68,7 +68,7 @@ fn a_disk_that_is_full_under_the_machines_image() {
 }
 
 #[test]
-fn a_disk_that_is_full_under_an_image_here() {
+fn a_full_disk_under_a_local_image_is_reported() {
     if skip_without_block_devices() {
         return;
     }
@@ -79,9 +79,9 @@ fn a_disk_that_is_full_under_an_image_here() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn memory_that_is_not_there_is_said() {
+fn missing_memory_is_reported() {
     with_machine(|place| {
-        // More than any processor can reach.
+        // More than any processor can address.
         let ended = Ended::of(start(&place, &["--memory", "500TiB"]));
         ended.said(4, &["not enough memory for a virtual machine", "hint: use less memory"]);
         let args = ["--vm-speed-mips", "500", "--data-size", "20GiB"];
@@ -94,7 +94,7 @@ fn memory_that_is_not_there_is_said() {
     });
 }
 
-/// A workload whose buffers are larger than a trial's memory.
+/// A workload whose buffers exceed the memory limit of a trial.
 const HOG: &str = r#"#: title = "large buffers"
 #: explanation = "More memory than a trial has."
 #: source = "none"
@@ -123,7 +123,7 @@ refill_buffers=1
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_workload_without_enough_memory_is_said() {
+fn a_workload_that_runs_out_of_memory_is_reported() {
     with_machine(|place| {
         std::fs::create_dir_all(place.path("mine/workloads")).unwrap();
         place.file("mine/workloads/hog.fio", HOG);
@@ -135,7 +135,7 @@ fn a_workload_without_enough_memory_is_said() {
     });
 }
 
-/// The run's own disk is full, then the cache's, then the one of temporary folders.
+/// Fills the disk of the run, then of the cache, then of temporary files.
 const FULL_HERE: &str = r#"
 mkdir disk cache tmp && mount -t tmpfs -o size=60k tmpfs disk || exit 99
 tune() {
@@ -164,7 +164,7 @@ ls -A tmp | wc -l
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn full_disks_of_this_machine_are_gone_round_or_said() {
+fn full_disks_of_the_host_are_avoided_or_reported() {
     with_machine(|place| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
         let home = std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".cache"));

@@ -1,5 +1,5 @@
-//! A board of the test lab: a machine with SSH on loopback and a power switch. Here it is an sshd of
-//! the test's user, which runs while the board is on.
+//! A board of the test lab: a machine with SSH on loopback and a power switch. Here it is an sshd
+//! of the test's user, which runs while the board is on.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;

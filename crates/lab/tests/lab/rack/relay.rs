@@ -1,5 +1,5 @@
-//! A power switch over HTTP for labgrid's model `rest`: `PUT` 1 or 0 switches, `GET` reads the state.
-//! It runs until the test process ends.
+//! A power switch over HTTP for labgrid's model `rest`: `PUT` 1 or 0 switches, `GET` reads the
+//! state. It runs until the test process ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
