@@ -176,7 +176,7 @@ fn what_cannot_be_combined_or_used_is_refused_with_the_reason() {
     assert!(refused(&ext4, &["discard"], &unknown).contains("does not support discard"));
     assert!(refused(&ext4, &["nobarrier"], &unknown).contains("no volatile cache"));
     let odd = conditions(Bytes(1_000_000), Bytes::kib(4));
-    assert!(refused(&ext4, &["geometry"], &odd).contains("no multiple"));
+    assert!(refused(&ext4, &["geometry"], &odd).contains("not a multiple"));
     let nearest = Setup::new(&ext4, ["noatme"], none(), &dreamplug()).unwrap_err();
     assert_eq!(nearest.to_string(), "unknown option of ext4 `noatme`");
     assert_eq!(nearest.hint().as_deref(), Some("did you mean `noatime`?"));
