@@ -1,7 +1,7 @@
 //! Runs a workload: lays out its files, measures stage by stage, cleans up.
 //!
-//! A separate run of fio (`create_only`) lays out the files, so it is not part of any result. Before
-//! each stage, dirty data is written back and the page cache is dropped.
+//! A separate run of fio (`create_only`) lays out the files, so it is not part of any result.
+//! Before each stage, dirty data is written back and the page cache is dropped.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,12 +1,12 @@
 //! Fills and ages a file system before a workload is measured.
 //!
 //! Filling writes files until the requested share of the file system is used: by volume 10 % files
-//! of 16 KiB, 30 % of 256 KiB and 60 % of 4 MiB, concurrently, so that they interleave. One round of
-//! aging deletes half of all files at random, writes new files until the share is reached again,
+//! of 16 KiB, 30 % of 256 KiB and 60 % of 4 MiB, concurrently, so that they interleave. One round
+//! of aging deletes half of all files at random, writes new files until the share is reached again,
 //! and overwrites random blocks of 4 KiB, 1/8 of the volume. Finally everything is written back.
 //!
-//! Limits: this is a defined procedure, not a model of long use; tools such as Geriatrix go further.
-//! The reached share is that of statvfs(3), which includes metadata.
+//! Limits: this is a defined procedure, not a model of long use; tools such as Geriatrix go
+//! further. The reached share is that of statvfs(3), which includes metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,8 @@ pub const MAX_FILL_HUNDREDTHS: u32 = 9_000;
 pub const MAX_AGE_ROUNDS: u32 = 1_000;
 /// The share if only aging is requested.
 pub const DEFAULT_AGING_FILL_HUNDREDTHS: u32 = 5_000;
-/// The classes of files: name, size in bytes, percentage of the volume that the classes before left,
-/// so that a remainder too small for a large file goes into smaller ones.
+/// The classes of files: name, size in bytes, percentage of the volume that the classes before
+/// left, so that a remainder too small for a large file goes into smaller ones.
 const FILE_CLASSES: [(&str, u64, u64); 3] =
     [("large", 4 << 20, 60), ("medium", 256 << 10, 75), ("small", 16 << 10, 100)];
 /// A round overwrites 1 / this of the volume.

@@ -5,9 +5,9 @@
 //! when the criterion is met: stages then end at most one second early.
 //!
 //! SNIA (Solid State Storage Performance Test Specification 2.0.1): in a window of five rounds, the
-//! range is at most 20 % of the mean, and the linear fit changes by at most 10 % of the mean. Here a
-//! round is one second of fio's bandwidth log, and the window is the last five. Limit: five seconds
-//! show a write cache that fills up, but not the slower effects of garbage collection.
+//! range is at most 20 % of the mean, and the linear fit changes by at most 10 % of the mean. Here
+//! a round is one second of fio's bandwidth log, and the window is the last five. Limit: five
+//! seconds show a write cache that fills up, but not the slower effects of garbage collection.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -108,8 +108,8 @@ impl SteadyStateCheck {
     }
 }
 
-/// The bandwidth of each complete round, summed over jobs and directions, from fio's logs. A line is
-/// `milliseconds, KiB/s, direction, …` and covers the time since the previous line.
+/// The bandwidth of each complete round, summed over jobs and directions, from fio's logs. A line
+/// is `milliseconds, KiB/s, direction, …` and covers the time since the previous line.
 fn rounds(logs: &[String]) -> Vec<u64> {
     let mut by_round: BTreeMap<u64, u64> = BTreeMap::new();
     let mut ends: Vec<u64> = Vec::new();

@@ -74,8 +74,8 @@ pub struct CardProcess {
 }
 
 impl CardProcess {
-    /// Starts `program` with `args`, which must end up in `flashfit_card_server::run` with its standard input
-    /// and output, and waits until the device is there.
+    /// Starts `program` with `args`, which must end up in `flashfit_card_server::run` with its
+    /// standard input and output, and waits until the device is there.
     ///
     /// # Errors
     /// As [`ProcessError`] tells; then no process is left.

@@ -1,10 +1,12 @@
-//! Serves a simulated card: behind the kernel, as a FUSE file with a loop device over it, or over NBD.
+//! Serves a simulated card: behind the kernel, as a FUSE file with a loop device over it, or over
+//! NBD.
 //!
 //! [`run`] serves a card in a process of its own; `flashfit-card-client` is how another process
-//! starts it and how any process asks it. Nothing stays attached however the process ends: its FUSE mount is taken off the tree as soon as the loop
-//! device holds the file, and the loop device clears itself with its last user. What its queue was
-//! set to is undone by whichever of the two processes is left; only when both are killed at once
-//! does it stay on the free device. A socket that a killed card has left is removed by the next.
+//! starts it and how any process asks it. Nothing stays attached however the process ends: its FUSE
+//! mount is taken off the tree as soon as the loop device holds the file, and the loop device
+//! clears itself with its last user. What its queue was set to is undone by whichever of the two
+//! processes is left; only when both are killed at once does it stay on the free device. A socket
+//! that a killed card has left is removed by the next.
 //!
 //! Limits: the device is called `loopN` and has no card's registers; a loop device has no forced
 //! unit access, so a write with it arrives as a write and a flush; flushes, discards and zeros do

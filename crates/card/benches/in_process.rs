@@ -10,9 +10,9 @@
 //! The ratio compares the time with that of the 4 GiB card with greedy collection in the same run;
 //! memory is that of the whole process with that card.
 //!
-//! Run it with `cargo bench -p flashfit-card --bench in_process`; `-- 64` only measures the cards of
-//! 64 GiB and 4 GiB: the one of 1 TiB needs 3 GiB of memory and some minutes. Large cards are bound
-//! by memory latency, so their time depends on huge pages
+//! Run it with `cargo bench -p flashfit-card --bench in_process`; `-- 64` only measures the cards
+//! of 64 GiB and 4 GiB: the one of 1 TiB needs 3 GiB of memory and some minutes. Large cards are
+//! bound by memory latency, so their time depends on huge pages
 //! (`/sys/kernel/mm/transparent_hugepage/enabled`).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]

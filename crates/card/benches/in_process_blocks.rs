@@ -1,10 +1,10 @@
 //! Measures how many requests per second the simulator serves for block-mapped cards.
 //!
 //! Without contents, on one core, with random writes of 4 KiB over a full card, so that each goes
-//! beyond the open blocks; for cards of 4 GiB, 256 GiB and 1 TiB with erase blocks of 4 MiB, because
-//! the time per request must not depend on the size of the card. The ratio compares the time with
-//! that of the 4 GiB card in the same run; memory is that of the whole process with that card.
-//! Reports the best of several repeats, in CPU time.
+//! beyond the open blocks; for cards of 4 GiB, 256 GiB and 1 TiB with erase blocks of 4 MiB,
+//! because the time per request must not depend on the size of the card. The ratio compares the
+//! time with that of the 4 GiB card in the same run; memory is that of the whole process with that
+//! card. Reports the best of several repeats, in CPU time.
 //!
 //! Run with `cargo bench -p flashfit-card --bench in_process_blocks`; `-- 64` measures the cards of
 //! 64 GiB and 4 GiB.

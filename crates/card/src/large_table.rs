@@ -5,8 +5,8 @@
 //! pages of 2 MiB it does not. Huge pages are therefore requested for tables larger than the reach
 //! of a TLB with 2048 entries. Without them only the speed differs
 //! (`/sys/kernel/mm/transparent_hugepage/enabled` must not be `never`). Limits: such a table
-//! allocates memory in steps of 2 MiB, so random writes soon make it fully resident; smaller tables,
-//! those of page-mapped cards below 8 GiB with pages of 4 KiB, allocate in steps of 4 KiB.
+//! allocates memory in steps of 2 MiB, so random writes soon make it fully resident; smaller
+//! tables, those of page-mapped cards below 8 GiB with pages of 4 KiB, allocate in steps of 4 KiB.
 //! Source: madvise(2), `MADV_HUGEPAGE`.
 
 use std::ops::{Deref, DerefMut};

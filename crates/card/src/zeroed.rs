@@ -1,8 +1,8 @@
 //! Tracks sectors that were discarded while their page is still mapped: they read as zeros.
 //!
-//! A translation layer only unmaps whole blocks. The loop driver uses the same call for discards and
-//! for writing zeros, so a discarded range must read as zeros to its last sector. Limit: the marks
-//! cost the simulated card neither time nor space.
+//! A translation layer only unmaps whole blocks. The loop driver uses the same call for discards
+//! and for writing zeros, so a discarded range must read as zeros to its last sector. Limit: the
+//! marks cost the simulated card neither time nor space.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

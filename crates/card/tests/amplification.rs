@@ -1,5 +1,5 @@
-//! Compares the write amplification of page-mapped cards with published models, and tests the effect
-//! of wear leveling, folding and the cached map on a workload.
+//! Compares the write amplification of page-mapped cards with published models, and tests the
+//! effect of wear leveling, folding and the cached map on a workload.
 //!
 //! The models assume uniform random writes of single pages to all logical pages in steady state,
 //! with `alpha` = physical by logical pages:

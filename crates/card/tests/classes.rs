@@ -1,6 +1,6 @@
-//! The behavior of each class of card in flashbench's open-AU procedure: small models in virtual time
-//! reproduce the shape of the tables measured on real cards.
-//! Source: the open-AU runs of wirenboard/sdcard_benchmark (MIT license).
+//! The behavior of each class of card in flashbench's open-AU procedure: small models in virtual
+//! time reproduce the shape of the tables measured on real cards. Source: the open-AU runs of
+//! wirenboard/sdcard_benchmark (MIT license).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

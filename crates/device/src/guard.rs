@@ -7,8 +7,9 @@
 //! descriptor is opened from the one that was shown, never by path, and compared with it
 //! ([`crate::object`]). Every file handed to a writer is the same object, reopened. A loop device
 //! is attached to the descriptor of its image; the node of a partition is kept open and must belong
-//! to the confirmed disk. Programs use the kernel's nodes in `/dev`; the open descriptors keep those
-//! names from being reused, and each node is compared with its descriptor before a program runs.
+//! to the confirmed disk. Programs use the kernel's nodes in `/dev`; the open descriptors keep
+//! those names from being reused, and each node is compared with its descriptor before a program
+//! runs.
 //!
 //! A node is kept open without `O_EXCL`, because mkfs, mount and sfdisk claim it exclusively. Each
 //! check, and each file for writing, opens it with `O_EXCL`, which fails while a file system on it
@@ -240,9 +241,9 @@ impl WriteConsent {
         &self.target
     }
 
-    /// Checks again that the device is present, unchanged and unused. Call it before every step that
-    /// writes, because minutes may have passed. A process that merely has the device open gets a few
-    /// seconds to close it: udev probes every device after a write.
+    /// Checks again that the device is present, unchanged and unused. Call it before every step
+    /// that writes, because minutes may have passed. A process that merely has the device open gets
+    /// a few seconds to close it: udev probes every device after a write.
     ///
     /// # Errors
     /// Any [`Refusal`] except a missing confirmation.

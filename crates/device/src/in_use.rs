@@ -1,11 +1,11 @@
 //! Finds out who uses a block device or an image. Nothing in flashfit overrides what is found here.
 //!
-//! Checks mounts, swap, holders (md, dm, bcache), loop devices over it, processes that have it open,
-//! and the disks behind `/`, `/boot` and `/usr`. Limits: uses in other mount namespaces are only
-//! detected by the guard's exclusive open. Without root, the files of other users' processes cannot
-//! be listed; that is reported as unreadable, not as unused. For an image owned by the user, a file
-//! lease shows whether any other process has it open, but only until flashfit opens it a second
-//! time.
+//! Checks mounts, swap, holders (md, dm, bcache), loop devices over it, processes that have it
+//! open, and the disks behind `/`, `/boot` and `/usr`. Limits: uses in other mount namespaces are
+//! only detected by the guard's exclusive open. Without root, the files of other users' processes
+//! cannot be listed; that is reported as unreadable, not as unused. For an image owned by the user,
+//! a file lease shows whether any other process has it open, but only until flashfit opens it a
+//! second time.
 
 use std::collections::BTreeSet;
 use std::fmt;

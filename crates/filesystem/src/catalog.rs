@@ -66,8 +66,8 @@ impl FileSystemCatalog {
     /// Adds the options of these files to each file system.
     ///
     /// # Errors
-    /// [`FileSystemCatalogError::Invalid`] for the first file that is not valid, or whose option has the
-    /// name of an existing one.
+    /// [`FileSystemCatalogError::Invalid`] for the first file that is not valid, or whose option
+    /// has the name of an existing one.
     pub fn with_knobs(mut self, entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
         for entry in entries {
             let knobs = definition::read_knobs(entry).map_err(|error| invalid(entry, error))?;

@@ -1,8 +1,8 @@
 //! Plans where the file system goes: on the whole device, or in one partition whose start and size
 //! are multiples of the erase block.
 //!
-//! Limits: one partition. A [`PartitionLayout`] alone implies a GPT, as in trials; a plan also has a
-//! [`PartitionTable`].
+//! Limits: one partition. A [`PartitionLayout`] alone implies a GPT, as in trials; a plan also has
+//! a [`PartitionTable`].
 
 mod table;
 

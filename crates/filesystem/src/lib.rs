@@ -1,7 +1,7 @@
 //! File systems and their options, setups, layouts, and the commands that create a setup.
 //!
-//! This crate only builds commands ([`flashfit_host::Program`]); who runs them has the consent. Only
-//! [`facts`] and [`check`] run programs, and those only read. An option is offered by what the
+//! This crate only builds commands ([`flashfit_host::Program`]); who runs them has the consent.
+//! Only [`facts`] and [`check`] run programs, and those only read. An option is offered by what the
 //! device is like ([`Conditions`]); what the kernel and the installed programs make of it is found
 //! out by `flashfit-option-probe`.
 

@@ -2,10 +2,10 @@
 //!
 //! Reads, write stalls and published tables each contribute a log-likelihood for every candidate,
 //! including "no visible structure"; different kinds of evidence are treated as independent. The
-//! candidates are 2^k, 3 x 2^k and, with a low prior, 5, 7 and 9 x 2^k bytes, plus any other size that
-//! the evidence suggests and that divides the capacity. Limits: one erase block size for the whole
-//! device. Sizes outside 64 KiB to 64 MiB are candidates, so that evidence can favor them, but never
-//! answers.
+//! candidates are 2^k, 3 x 2^k and, with a low prior, 5, 7 and 9 x 2^k bytes, plus any other size
+//! that the evidence suggests and that divides the capacity. Limits: one erase block size for the
+//! whole device. Sizes outside 64 KiB to 64 MiB are candidates, so that evidence can favor them,
+//! but never answers.
 
 use std::ops::RangeInclusive;
 
@@ -13,22 +13,23 @@ use flashfit_device::Bytes;
 
 use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
 
-/// The sizes that can be an answer: the smallest NAND with 2 KiB pages has erase blocks of 128 KiB, and
-/// the largest allocation unit that SD cards declare is 64 MiB.
+/// The sizes that can be an answer: the smallest NAND with 2 KiB pages has erase blocks of 128 KiB,
+/// and the largest allocation unit that SD cards declare is 64 MiB.
 pub const ANSWERS: RangeInclusive<u64> = (64 << 10)..=(64 << 20);
 
 /// Exponents of the candidates, 512 B to 256 MiB.
 const EXPONENTS: RangeInclusive<u32> = 9..=28;
 
-/// Prior of a size by its odd factor, relative to a power of two. Nearly all cards use powers of two;
-/// TLC has three pages per word line, which makes 3 x 2^k the next most common. The rest allows for
-/// inference errors.
+/// Prior of a size by its odd factor, relative to a power of two. Nearly all cards use powers of
+/// two; TLC has three pages per word line, which makes 3 x 2^k the next most common. The rest
+/// allows for inference errors.
 const ODD_FACTORS: [(u64, f64); 5] = [(1, 1.0), (3, 0.2), (5, 0.01), (7, 0.01), (9, 0.01)];
 /// The same for a divisor of the capacity that the evidence suggests.
 const SUGGESTED_PRIOR: f64 = 0.003;
 /// Prior probability of no visible structure.
 const NO_STRUCTURE: f64 = 0.5;
-/// Share of devices whose erase blocks are visible to a kind of measurement that many devices hide from.
+/// Share of devices whose erase blocks are visible to a kind of measurement that many devices hide
+/// from.
 const VISIBLE: f64 = 0.5;
 /// Probability that a visible structure has another cause.
 const OUTLIER: f64 = 5e-4;
@@ -63,8 +64,8 @@ pub struct GeometryBelief {
 }
 
 impl GeometryBelief {
-    /// The prior for a device of this capacity. `suggested` are sizes that the evidence suggests; those
-    /// that divide the capacity become candidates.
+    /// The prior for a device of this capacity. `suggested` are sizes that the evidence suggests;
+    /// those that divide the capacity become candidates.
     pub fn new(capacity_bytes: u64, suggested: &[u64]) -> Self {
         // At least two units must fit, or there is no boundary.
         let fits = |bytes: u64| bytes <= capacity_bytes / 2;
@@ -90,8 +91,8 @@ impl GeometryBelief {
         Self { weights, priors }
     }
 
-    /// The posterior if the evidence so far is of a kind that many devices do not show: any unit may be
-    /// hidden, and what is visible may, rarely, have another cause.
+    /// The posterior if the evidence so far is of a kind that many devices do not show: any unit
+    /// may be hidden, and what is visible may, rarely, have another cause.
     pub fn as_hints(&self) -> Self {
         let gains =
             self.weights.iter().zip(&self.priors).map(|((_, weight), prior)| weight - prior);
@@ -178,7 +179,8 @@ impl GeometryBelief {
         units.take(MAX_LISTED).collect()
     }
 
-    /// The finding: the answer with the reason from `seen`, or inconclusive with the reason `lacking`.
+    /// The finding: the answer with the reason from `seen`, or inconclusive with the reason
+    /// `lacking`.
     pub fn finding(&self, seen: impl FnOnce(u64) -> String, lacking: &str) -> GeometryFinding {
         if let Some((bytes, probability)) = self.answer() {
             let found =
@@ -209,8 +211,8 @@ pub fn log_sum_exp(logs: impl Iterator<Item = f64> + Clone) -> f64 {
     greatest + logs.map(|log| (log - greatest).exp()).sum::<f64>().ln()
 }
 
-/// The log-density of Student's t distribution with 3 degrees of freedom at `deviation`, both in units
-/// of `scale`. Suits times that are mostly similar with occasional outliers.
+/// The log-density of Student's t distribution with 3 degrees of freedom at `deviation`, both in
+/// units of `scale`. Suits times that are mostly similar with occasional outliers.
 pub fn log_student_3(deviation: f64, scale: f64) -> f64 {
     // Gamma(2) / (sqrt(3 pi) Gamma(3/2)) = 2 / (pi sqrt(3)).
     let peak = (2.0 / (std::f64::consts::PI * 3f64.sqrt())).ln();

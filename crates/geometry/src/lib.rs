@@ -1,8 +1,8 @@
 //! The internal geometry of a flash device: page, write unit, erase block, open erase blocks.
 //!
-//! [`reading`] and [`writing`] infer it from timing a device, [`flashbench`] from published tables. All
-//! evidence about the erase block is combined in a [`belief`], and every quantity gets a verdict
-//! ([`findings`]). The rest of flashfit uses [`geometry`].
+//! [`reading`] and [`writing`] infer it from timing a device, [`flashbench`] from published tables.
+//! All evidence about the erase block is combined in a [`belief`], and every quantity gets a
+//! verdict ([`findings`]). The rest of flashfit uses [`geometry`].
 
 pub mod belief;
 pub mod findings;

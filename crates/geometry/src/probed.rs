@@ -105,8 +105,8 @@ impl FailedRequest {
 
 /// Receives the progress of a probe and may interrupt it.
 pub trait ProbeObserver {
-    /// Called every few requests with the share done, 0 to 1, and the current step. Breaking ends the
-    /// probe with [`ProbeError::Interrupted`].
+    /// Called every few requests with the share done, 0 to 1, and the current step. Breaking ends
+    /// the probe with [`ProbeError::Interrupted`].
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()>;
 }
 

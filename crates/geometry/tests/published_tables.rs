@@ -104,8 +104,8 @@ impl Drawn {
         }
     }
 
-    /// The table that flashbench would print. On devices that are not a power of two, three of seven
-    /// places are not at boundaries. Some rows are outliers.
+    /// The table that flashbench would print. On devices that are not a power of two, three of
+    /// seven places are not at boundaries. Some rows are outliers.
     fn table(&self, random: &mut Random) -> AlignTable {
         let diluted = if random.below(2) == 0 { 4.0 / 7.0 } else { 1.0 };
         let noise = |random: &mut Random| {

@@ -3,8 +3,8 @@
 //! `FLASHFIT_CARDS=0..300 cargo test --release -p flashfit-geometry --test writing_campaign -- \
 //! --nocapture` runs the read-only probe on each card first, as the command does, then the writing
 //! probe, and prints a line per card and the totals. Seeds can be listed (`3,6,22`). With
-//! `FLASHFIT_USED`, cards are completely written beforehand. Without `FLASHFIT_CARDS`, a few new cards
-//! are tested without the read-only probe. Times are simulated.
+//! `FLASHFIT_USED`, cards are completely written beforehand. Without `FLASHFIT_CARDS`, a few new
+//! cards are tested without the read-only probe. Times are simulated.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
@@ -71,7 +71,8 @@ impl Tallies {
         let (mut is_linear, mut is_random) = ("", "");
         if model.layer.kind != LayerKind::PageMapped {
             is_linear = self.linear.add(&findings.open_units_linear, near(open));
-            // An update log keeps no unit open in random order, so there is no true value to compare.
+            // An update log keeps no unit open in random order, so there is no true value to
+            // compare.
             if model.layer.kind != LayerKind::UpdateLog {
                 is_random = self.random.add(&findings.open_units_random, near(random));
             }
@@ -184,11 +185,11 @@ enum Wanted {
 }
 
 /// The cards: two with a single open erase block, where every pair of writes causes merges; one on
-/// which reading is conclusive but writing is not; two whose merges are as periodic as erasures; one
-/// whose unit is visible to reads only after writing; one whose cache splits writes into pieces that
-/// are visible to reads; one where only the times by size distinguish units from chunks; one where two
-/// sizes agree with the smallest write unit by chance; one where a third does so too, but hardly stalls
-/// where it should; and one where a third agrees only if some stalls are hidden.
+/// which reading is conclusive but writing is not; two whose merges are as periodic as erasures;
+/// one whose unit is visible to reads only after writing; one whose cache splits writes into pieces
+/// that are visible to reads; one where only the times by size distinguish units from chunks; one
+/// where two sizes agree with the smallest write unit by chance; one where a third does so too, but
+/// hardly stalls where it should; and one where a third agrees only if some stalls are hidden.
 #[test]
 fn previously_misjudged_cards_are_correct() {
     let wanted = [

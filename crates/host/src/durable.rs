@@ -49,8 +49,8 @@ fn write_with(
     sync_folder(path.parent().unwrap_or(Path::new("/")))
 }
 
-/// A fixed suffix: the next attempt replaces a stale draft, and no program mistakes it for a file of
-/// its type.
+/// A fixed suffix: the next attempt replaces a stale draft, and no program mistakes it for a file
+/// of its type.
 fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");

@@ -1,8 +1,8 @@
 //! Reads files named by the user, without blocking and with a size limit.
 //!
 //! Only regular files are read: opening a FIFO would block, and a device such as `/dev/zero` has no
-//! end. The size limit keeps a disk image given by mistake from filling the memory. Files in `/proc`
-//! and `/sys` report size 0, so the limit applies to the bytes that are read.
+//! end. The size limit keeps a disk image given by mistake from filling the memory. Files in
+//! `/proc` and `/sys` report size 0, so the limit applies to the bytes that are read.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};

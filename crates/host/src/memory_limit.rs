@@ -40,7 +40,8 @@ impl MemoryLimit {
         self.limit_bytes
     }
 
-    /// The files that a process writes to in order to join the group, for [`crate::Program::inside`].
+    /// The files that a process writes to in order to join the group, for
+    /// [`crate::Program::inside`].
     pub fn procs(&self) -> Vec<PathBuf> {
         vec![self.folder.join("cgroup.procs")]
     }

@@ -54,8 +54,8 @@ pub fn enter_private_namespace() -> Result<(), MountError> {
     // SAFETY: NEWNS leaves the table of open files shared, so no I/O-safety rule is touched.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
         .map_err(namespace)?;
-    // Unmounts outside propagate in: otherwise a card that the user unmounted and removed would stay
-    // mounted here. Mounts made here do not propagate out.
+    // Unmounts outside propagate in: otherwise a card that the user unmounted and removed would
+    // stay mounted here. Mounts made here do not propagate out.
     let receive_only = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", receive_only).map_err(namespace)
 }

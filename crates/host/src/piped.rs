@@ -31,8 +31,8 @@ pub struct PipedProgram {
     stopping: Option<UnixStream>,
 }
 
-/// Reads until the end of the output, or until no output is available and the other end of `stop` is
-/// closed: a descendant of the program may keep the pipe open forever.
+/// Reads until the end of the output, or until no output is available and the other end of `stop`
+/// is closed: a descendant of the program may keep the pipe open forever.
 struct UntilStopped {
     errors: ChildStderr,
     stop: UnixStream,

@@ -70,8 +70,8 @@ pub fn child(
     }
 }
 
-/// Sleeps until one of `descriptors` is ready or until the deadline. If the descriptors do not cover
-/// every event (`is_complete` is false), returns after at most 50 ms.
+/// Sleeps until one of `descriptors` is ready or until the deadline. If the descriptors do not
+/// cover every event (`is_complete` is false), returns after at most 50 ms.
 ///
 /// # Errors
 /// When poll(2) fails.

@@ -1,7 +1,7 @@
 //! The budget of a run and its precision goal.
 //!
-//! Everything is a function of the recorded trials, so a resumed run has spent the same as before: time is
-//! the sum of trial times, not wall-clock time.
+//! Everything is a function of the recorded trials, so a resumed run has spent the same as before:
+//! time is the sum of trial times, not wall-clock time.
 
 use serde::{Deserialize, Serialize};
 
@@ -107,8 +107,8 @@ impl Budget {
         }
     }
 
-    /// The number of further trials of average cost that the time and write budgets allow; `None` without
-    /// these budgets or before the first trial.
+    /// The number of further trials of average cost that the time and write budgets allow; `None`
+    /// without these budgets or before the first trial.
     pub fn trials_left(&self, spent: &Spent) -> Option<u64> {
         let left = |limit: Option<u64>, used: u64| {
             let mean = used.checked_div(spent.trials).filter(|mean| *mean > 0)?;

@@ -37,8 +37,8 @@ pub enum Criterion {
     Throughput,
     /// The reciprocal of the worst completion latency.
     Latency,
-    /// Bytes written by the workload divided by their cost for the device: bytes programmed if the device
-    /// counts them, otherwise bytes written to it.
+    /// Bytes written by the workload divided by their cost for the device: bytes programmed if the
+    /// device counts them, otherwise bytes written to it.
     Wear,
 }
 

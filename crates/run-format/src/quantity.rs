@@ -1,7 +1,8 @@
 //! Durations, percentages and weights in human-readable notation, stored as integers.
 //!
-//! `2h`, `90 min`, `1h30m`, `50ms`, `200us`: a duration requires a unit, because bare numbers are ambiguous.
-//! `2%`, `2.5 %`: the sign of a percentage is optional. `3`, `0.5`: a weight is positive.
+//! `2h`, `90 min`, `1h30m`, `50ms`, `200us`: a duration requires a unit, because bare numbers are
+//! ambiguous. `2%`, `2.5 %`: the sign of a percentage is optional. `3`, `0.5`: a weight is
+//! positive.
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,8 +2,8 @@
 //! recommended one of these, and the effect of each factor.
 //!
 //! Gains come from the confirming trials only ([`crate::ConfirmingTrials`]). Ties and effects come
-//! from the model of all trials. Its intervals are widened by [`INTERVAL_WIDENING`] because the model
-//! treats its estimated variances as exact.
+//! from the model of all trials. Its intervals are widened by [`INTERVAL_WIDENING`] because the
+//! model treats its estimated variances as exact.
 
 use crate::confirm::{ConfirmingTrials, Gain};
 use crate::history::{Observation, TrialOutcome, TrialTable};

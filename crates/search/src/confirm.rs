@@ -3,9 +3,9 @@
 //! Only confirming trials count. They run after the finalists were chosen, in rounds in which every
 //! finalist and the baseline run under every workload in random order. Each round gives one paired
 //! difference. The variance is the larger of the pair's own and the one pooled over all finalists.
-//! Intervals are simultaneous for all finalists (Bonferroni), so they hold for the one that finishes
-//! first: if all candidates are equal, at most one search in twenty claims a gain. Limit: one round
-//! gives no interval.
+//! Intervals are simultaneous for all finalists (Bonferroni), so they hold for the one that
+//! finishes first: if all candidates are equal, at most one search in twenty claims a gain. Limit:
+//! one round gives no interval.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,8 @@ impl ConfirmingTrials {
         self.by_candidate.get(&candidate).map_or(0, BTreeMap::len)
     }
 
-    /// The difference of two candidates in each round that contains both, over their common workloads.
+    /// The difference of two candidates in each round that contains both, over their common
+    /// workloads.
     fn differences(&self, one: CandidateIndex, other: CandidateIndex) -> Vec<f64> {
         let both = self.by_candidate.get(&one).zip(self.by_candidate.get(&other));
         let Some((ones, others)) = both else { return Vec::new() };
@@ -110,7 +111,8 @@ impl ConfirmingTrials {
             squares += of * count;
             freedom += count;
         }
-        // Differences from the same baseline are correlated, so they count for half the degrees of freedom.
+        // Differences from the same baseline are correlated, so they count for half the degrees of
+        // freedom.
         let freedom = if finalists > 1 { own_freedom.max(0.5 * freedom) } else { own_freedom };
         let pooled =
             if finalists > 1 && squares > 0.0 { squares / self.total_freedom() } else { own };

@@ -26,8 +26,8 @@ pub enum Purpose {
     Confirm,
 }
 
-/// The batch that a trial belongs to. A strategy sees whole batches only, which makes an interrupted
-/// search resumable at any trial.
+/// The batch that a trial belongs to. A strategy sees whole batches only, which makes an
+/// interrupted search resumable at any trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     /// Counted from 0.
@@ -54,8 +54,8 @@ pub enum TrialOutcome {
     Measured {
         /// The natural logarithm of the merit; more is better (0.01 is 1 %).
         log_merit: f64,
-        /// The largest constraint violation in natural logarithm: above 0 if a constraint is violated,
-        /// `None` without constraints.
+        /// The largest constraint violation in natural logarithm: above 0 if a constraint is
+        /// violated, `None` without constraints.
         excess: Option<f64>,
     },
     /// It failed, which excludes its candidate.

@@ -2,9 +2,9 @@
 //! and analyze the outcome.
 //!
 //! The crate is independent of file systems, devices and files: a candidate is a row of factor
-//! levels and a trial yields a logarithm. Every result is a pure function of the space, the history,
-//! the settings and the seed. Without a clock or I/O, a resumed search makes the same decisions as
-//! an uninterrupted one.
+//! levels and a trial yields a logarithm. Every result is a pure function of the space, the
+//! history, the settings and the seed. Without a clock or I/O, a resumed search makes the same
+//! decisions as an uninterrupted one.
 
 mod answer;
 mod confirm;

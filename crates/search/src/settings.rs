@@ -33,7 +33,8 @@ pub struct SearchSettings {
     pub short: Option<ShortRun>,
     /// Only `adaptive` stops before its budget is spent.
     pub goal: Goal,
-    /// Trials of each candidate under each workload, for strategies with a fixed number; at least 1.
+    /// Trials of each candidate under each workload, for strategies with a fixed number; at least
+    /// 1.
     pub repeats: u32,
     /// The seed of every random choice.
     pub seed: u64,

@@ -1,8 +1,8 @@
 //! The search space: candidates as rows of categorical factor levels, and weighted workloads.
 //!
-//! An option that does not exist in a candidate's family has no level there (`None`), which makes the
-//! space conditional. Limit: levels are unordered categories; that 4 KiB lies between 2 KiB and 8 KiB
-//! is not used.
+//! An option that does not exist in a candidate's family has no level there (`None`), which makes
+//! the space conditional. Limit: levels are unordered categories; that 4 KiB lies between 2 KiB and
+//! 8 KiB is not used.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ pub type WorkloadIndex = usize;
 /// How strategies treat a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorRole {
-    /// Divides candidates into families (file systems). `greedy` searches each family separately, and
-    /// each family is part of the first batch.
+    /// Divides candidates into families (file systems). `greedy` searches each family separately,
+    /// and each family is part of the first batch.
     Family,
     /// `greedy` tries all of its levels with every change (an I/O scheduler).
     Companion,
@@ -37,8 +37,8 @@ pub struct Factor {
 pub struct Candidate {
     /// A level for each factor; `None` if the factor does not apply.
     pub levels: Vec<Option<u16>>,
-    /// Whether it may be chosen. Only the first round of `greedy` and `exhaustive` try candidates that
-    /// may not be.
+    /// Whether it may be chosen. Only the first round of `greedy` and `exhaustive` try candidates
+    /// that may not be.
     pub allowed: bool,
     /// How safe it is: 0 is the safest.
     pub safety: u8,

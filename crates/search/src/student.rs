@@ -1,8 +1,8 @@
 //! Student's t distribution: cumulative distribution function and quantiles, for any degrees of
 //! freedom.
 //!
-//! Source: regularized incomplete beta function by continued fraction (Lentz), logarithm of the gamma
-//! function by the Lanczos approximation; both accurate to about 1e-10.
+//! Source: regularized incomplete beta function by continued fraction (Lentz), logarithm of the
+//! gamma function by the Lanczos approximation; both accurate to about 1e-10.
 
 /// Cumulative distribution function at `value` with `freedom` degrees of freedom.
 pub fn below(value: f64, freedom: f64) -> f64 {

@@ -1,5 +1,5 @@
-//! Runs tests like libtest in test programs with their own main function: programs that are also the
-//! program under test, or that must enter a namespace before they start a thread.
+//! Runs tests like libtest in test programs with their own main function: programs that are also
+//! the program under test, or that must enter a namespace before they start a thread.
 
 use std::process::ExitCode;
 

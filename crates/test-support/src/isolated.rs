@@ -1,11 +1,12 @@
-//! Runs tests in their test_program namespaces, so that tests which start agents, servers or virtual machines
-//! can run concurrently and leave no process behind.
+//! Runs tests in their test_program namespaces, so that tests which start agents, servers or
+//! virtual machines can run concurrently and leave no process behind.
 //!
-//! [`isolated`] reruns the test in a new process of the same test program, with its test_program PID, mount
-//! and network namespaces and its test_program temporary folder (`$TMPDIR`, in memory). When the test program
-//! ends, the kernel kills all other processes of the namespace, removes the mounts and frees the
-//! temporary folder. Limits: devices, control groups, `/tmp` and `/run` are shared with the host.
-//! Only the loopback network is available, so downloads must be present already.
+//! [`isolated`] reruns the test in a new process of the same test program, with its test_program
+//! PID, mount and network namespaces and its test_program temporary folder (`$TMPDIR`, in memory).
+//! When the test program ends, the kernel kills all other processes of the namespace, removes the
+//! mounts and frees the temporary folder. Limits: devices, control groups, `/tmp` and `/run` are
+//! shared with the host. Only the loopback network is available, so downloads must be present
+//! already.
 
 use std::any::type_name;
 use std::time::Duration;

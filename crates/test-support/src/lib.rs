@@ -1,9 +1,9 @@
 //! Skips tests that the machine cannot run, and isolates tests from each other.
 //!
 //! A skip is recorded, or fails the test if the environment requires the need:
-//! `FLASHFIT_REQUIRE=root,loop,fuse` lists required needs. `FLASHFIT_SKIP_LOG` names a file to which
-//! each skip is appended as `TEST<TAB>REASON`; the reason of a test that ran in part starts with
-//! `in part: `. [`isolated`] runs a test in its own namespaces. Only for tests and benchmarks.
+//! `FLASHFIT_REQUIRE=root,loop,fuse` lists required needs. `FLASHFIT_SKIP_LOG` names a file to
+//! which each skip is appended as `TEST<TAB>REASON`; the reason of a test that ran in part starts
+//! with `in part: `. [`isolated`] runs a test in its own namespaces. Only for tests and benchmarks.
 
 #![expect(clippy::print_stdout, reason = "it prints for tests")]
 

@@ -2,12 +2,13 @@
 //! (`make search-benchmark`).
 //!
 //! A grid is a set of runs that recorded every setup of a small space under every workload several
-//! times. Strategies sample their trials from it, and their choice is compared with the recorded merits
-//! of all setups. `--seeds N` sets the number of seeds; paths are the runs (folders) of one grid to use
-//! instead of `examples/grids/*.tar.gz`, which `tar` unpacks. The benchmark has no pass or fail.
+//! times. Strategies sample their trials from it, and their choice is compared with the recorded
+//! merits of all setups. `--seeds N` sets the number of seeds; paths are the runs (folders) of one
+//! grid to use instead of `examples/grids/*.tar.gz`, which `tar` unpacks. The benchmark has no pass
+//! or fail.
 //!
-//! Limits: with few repeats the recorded merits are noisy, and the best of many is overestimated; the
-//! noise is reported. Trials are sampled from the same data as the reference merits.
+//! Limits: with few repeats the recorded merits are noisy, and the best of many is overestimated;
+//! the noise is reported. Trials are sampled from the same data as the reference merits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

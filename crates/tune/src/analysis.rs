@@ -1,5 +1,5 @@
-//! Rankings of setups by the merits of the methodology (section 6): per workload and file system, and
-//! for the device as a whole, as the sum of the workloads' merits.
+//! Rankings of setups by the merits of the methodology (section 6): per workload and file system,
+//! and for the device as a whole, as the sum of the workloads' merits.
 
 use flashfit_filesystem::Setup;
 
@@ -26,8 +26,8 @@ pub struct Ranking {
     pub rows: Vec<Ranked>,
 }
 
-/// All rankings of a run by one merit: first the whole device, then each workload, each by file system.
-/// The ranking of the device excludes setups that failed or lack a workload.
+/// All rankings of a run by one merit: first the whole device, then each workload, each by file
+/// system. The ranking of the device excludes setups that failed or lack a workload.
 pub fn rankings(results: &MeritResults, filesystems: &[String], by: Criterion) -> Vec<Ranking> {
     let subjects = std::iter::once(None).chain(results.workloads().iter().map(Some));
     subjects

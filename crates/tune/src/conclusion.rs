@@ -87,8 +87,9 @@ impl Conclusion {
         Ok(Self::of(problem, history, costs, &DriverRules::of(spec), &known, &[]))
     }
 
-    /// The conclusion of a history with its records. If confirming trials may repeat each other, `copied`
-    /// marks the copies (otherwise it is empty): a setup's round with a copy confirms nothing.
+    /// The conclusion of a history with its records. If confirming trials may repeat each other,
+    /// `copied` marks the copies (otherwise it is empty): a setup's round with a copy confirms
+    /// nothing.
     pub fn of(
         problem: Problem,
         history: Vec<Observation>,

@@ -1,9 +1,9 @@
 //! Setups that significantly violate the user's constraint.
 //!
-//! Each trial yields the violation by its slowest writes, as a logarithm. Its noise is pooled over all
-//! repeats of a setup under a workload. A setup is excluded if its mean violation under some workload is
-//! above 0 by more than `SURE` standard errors, so a single slightly slow trial does not exclude it. Limit:
-//! before there are repeats, the noise is a guess.
+//! Each trial yields the violation by its slowest writes, as a logarithm. Its noise is pooled over
+//! all repeats of a setup under a workload. A setup is excluded if its mean violation under some
+//! workload is above 0 by more than `SURE` standard errors, so a single slightly slow trial does
+//! not exclude it. Limit: before there are repeats, the noise is a guess.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! Drift of the device during the run: a linear trend in the baseline's trials.
 //!
-//! The line is fitted to the logarithms minus the mean of their workload and length. Comparisons use trials
-//! that are close in time, so drift does not bias them; it is reported because the figures of a drifting
-//! device will not last. Limit: a step or a wave appears as no trend or as a slope.
+//! The line is fitted to the logarithms minus the mean of their workload and length. Comparisons
+//! use trials that are close in time, so drift does not bias them; it is reported because the
+//! figures of a drifting device will not last. Limit: a step or a wave appears as no trend or as a
+//! slope.
 
 use std::collections::BTreeMap;
 

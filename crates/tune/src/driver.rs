@@ -1,9 +1,10 @@
-//! Drives a search: determines the next trials from the history, for runs on devices and for replays.
+//! Drives a search: determines the next trials from the history, for runs on devices and for
+//! replays.
 //!
-//! It adds two things to a strategy. Time and write budgets are converted to a number of trials by the
-//! mean cost of a trial, evaluated at the start of a batch so that an interrupted batch can be
-//! reproduced. Strategies that only rank get confirming trials at the end: rounds of the choice, the
-//! runner-up and the baseline.
+//! It adds two things to a strategy. Time and write budgets are converted to a number of trials by
+//! the mean cost of a trial, evaluated at the start of a batch so that an interrupted batch can be
+//! reproduced. Strategies that only rank get confirming trials at the end: rounds of the choice,
+//! the runner-up and the baseline.
 
 use std::collections::BTreeSet;
 
@@ -118,8 +119,8 @@ impl<'a> SearchDriver<'a> {
         self.strategy.choice(&space, &without_constraints(&searched(history)), &limits)
     }
 
-    /// Analyzes the trials for the chosen candidate. `wear` is the wear of each candidate if known; less is
-    /// better.
+    /// Analyzes the trials for the chosen candidate. `wear` is the wear of each candidate if known;
+    /// less is better.
     pub fn answer(
         &self,
         winner: CandidateIndex,
@@ -142,8 +143,8 @@ impl<'a> SearchDriver<'a> {
         limits.trials.map_or(most, |trials| most.min(trials + confirming))
     }
 
-    /// Whether the remaining budget only suffices for confirming trials, or these have started. Always false
-    /// for strategies that confirm themselves.
+    /// Whether the remaining budget only suffices for confirming trials, or these have started.
+    /// Always false for strategies that confirm themselves.
     pub fn must_confirm_now(&self, history: &[Observation], costs: &[TrialCost]) -> bool {
         let limits = &self.rules.limits;
         let limited = limits.budget_ns.is_some() || limits.max_write_bytes.is_some();
@@ -295,8 +296,8 @@ pub fn is_excluded(history: &[Observation], candidate: CandidateIndex) -> bool {
     })
 }
 
-/// Marks the last batch as complete although trials of excluded candidates were skipped. A resumed run
-/// skips the same trials.
+/// Marks the last batch as complete although trials of excluded candidates were skipped. A resumed
+/// run skips the same trials.
 pub fn close_batch(history: &mut [Observation]) {
     let Some(last) = history.iter().map(|observation| observation.proposal.batch.number).max()
     else {

@@ -1,11 +1,11 @@
 //! The merits of a trial according to the CELF methodology (section 3.3).
 //!
-//! Throughput: the mean over a workload's points of the natural logarithm of the throughput in KiB/s
-//! (operations per second for stages that create or delete files), times 1000. The merits of reads and
-//! writes, and of the stages of a workload, are added, as in the methodology's tables for mixed workloads.
-//! Latency: the reciprocal of the worst completion latency of all points, including syncs, in 1/s. Wear
-//! (not in the methodology): bytes written by the workload divided by bytes that the device programmed, or
-//! bytes written to it if it does not report them.
+//! Throughput: the mean over a workload's points of the natural logarithm of the throughput in
+//! KiB/s (operations per second for stages that create or delete files), times 1000. The merits of
+//! reads and writes, and of the stages of a workload, are added, as in the methodology's tables for
+//! mixed workloads. Latency: the reciprocal of the worst completion latency of all points,
+//! including syncs, in 1/s. Wear (not in the methodology): bytes written by the workload divided by
+//! bytes that the device programmed, or bytes written to it if it does not report them.
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 
@@ -61,7 +61,8 @@ impl Merit {
         }
     }
 
-    /// The logarithm whose difference between two setups is the log ratio; `None` for wear without counters.
+    /// The logarithm whose difference between two setups is the log ratio; `None` for wear without
+    /// counters.
     pub fn log(&self, by: Criterion) -> Option<f64> {
         match by {
             Criterion::Throughput => Some(self.mean_log_rate),

@@ -66,8 +66,8 @@ impl Objective {
     }
 }
 
-/// The log ratio of bytes written by the workload to their cost for the device: bytes programmed if the
-/// device counts them, otherwise bytes written to it. `None` without counters.
+/// The log ratio of bytes written by the workload to their cost for the device: bytes programmed if
+/// the device counts them, otherwise bytes written to it. `None` without counters.
 pub fn log_wear_merit(trial: &TrialRecord, points: &[PointResult]) -> Option<f64> {
     let stages = points.iter().flat_map(|point| &point.stages);
     let measured: u64 = stages.filter_map(|stage| stage.write).map(|write| write.bytes).sum();
@@ -77,8 +77,8 @@ pub fn log_wear_merit(trial: &TrialRecord, points: &[PointResult]) -> Option<f64
     (asked > 0 && cost > 0).then(|| (asked as f64 / cost as f64).ln())
 }
 
-/// The log violation of the latency constraint. Syncs count as writes, since an application waits for both.
-/// `None` without writes.
+/// The log violation of the latency constraint. Syncs count as writes, since an application waits
+/// for both. `None` without writes.
 fn excess(points: &[PointResult], most_ns: u64) -> Option<f64> {
     let stages = points.iter().flat_map(|point| &point.stages);
     let worst = stages.filter_map(|stage| stage.write).map(|write| p99_ns(&write)).max()?;
@@ -125,8 +125,8 @@ pub fn key(problem: &Problem, proposal: &search::Proposal) -> TrialKey {
     }
 }
 
-/// Converts recorded trials to a history. Skips trials of setups or workloads that the problem lacks.
-/// Trials of earlier versions have no batch and count as one complete batch.
+/// Converts recorded trials to a history. Skips trials of setups or workloads that the problem
+/// lacks. Trials of earlier versions have no batch and count as one complete batch.
 ///
 /// # Errors
 /// [`NoFigure`] for the first trial without the required figure.
@@ -154,7 +154,8 @@ pub fn history(
     Ok(history)
 }
 
-/// The proposal of a recorded trial; `None` if the problem lacks it or the search did not propose it.
+/// The proposal of a recorded trial; `None` if the problem lacks it or the search did not propose
+/// it.
 pub fn proposal(
     problem: &Problem,
     key: &TrialKey,

@@ -1,5 +1,5 @@
-//! Random order and seeds of trials. Both are functions of the run's seed, so a resumed run makes the same
-//! trials in the same order.
+//! Random order and seeds of trials. Both are functions of the run's seed, so a resumed run makes
+//! the same trials in the same order.
 
 use flashfit_device::random::Random;
 use flashfit_numbers::fnv1a;

@@ -1,9 +1,9 @@
-//! Figures of setups in several respects, and the Pareto front: the setups that no other dominates in
-//! throughput, latency, wear and safety.
+//! Figures of setups in several respects, and the Pareto front: the setups that no other dominates
+//! in throughput, latency, wear and safety.
 //!
-//! Figures are means over full-length trials relative to the baseline, with workloads weighted as in the
-//! merit. Differences below `STEP` are ignored. Limit: the step is a fixed allowance for noise; a setup
-//! close to another one may be on the front by chance.
+//! Figures are means over full-length trials relative to the baseline, with workloads weighted as
+//! in the merit. Differences below `STEP` are ignored. Limit: the step is a fixed allowance for
+//! noise; a setup close to another one may be on the front by chance.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Maps setups and workloads to a search space and back.
 //!
-//! The file system is the family, the I/O scheduler the companion. Every option that only some setups of a
-//! file system have is a choice of that file system. The baseline is always a candidate because gains are
-//! relative to it; if the user excluded it, it may not be chosen.
+//! The file system is the family, the I/O scheduler the companion. Every option that only some
+//! setups of a file system have is a choice of that file system. The baseline is always a candidate
+//! because gains are relative to it; if the user excluded it, it may not be chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,8 @@ impl Problem {
         let reference = space.baseline().ok_or(ProblemError::NoBaseline)?;
         let mut setups = Vec::new();
         for choices in &space.choices {
-            // Each option doubles the number of setups, so the count is limited before listing them.
+            // Each option doubles the number of setups, so the count is limited before listing
+            // them.
             let least = choices.all_setups_up_to(MAX_SETUPS).ok_or(ProblemError::TooMany)?;
             setups.extend(least);
         }
@@ -79,8 +80,8 @@ impl Problem {
         Self::new(setups, &reference, &order, &spec.workloads, |w| spec.weight(w), standing)
     }
 
-    /// A problem with these setups, plus the baseline if it is not among them. Options are in the order of
-    /// `order` (`FILESYSTEM/OPTION`), then the others.
+    /// A problem with these setups, plus the baseline if it is not among them. Options are in the
+    /// order of `order` (`FILESYSTEM/OPTION`), then the others.
     ///
     /// # Errors
     /// See [`ProblemError`].

@@ -1,7 +1,7 @@
 //! The recommendation of a run: the setup, its gain and the confidence in it.
 //!
-//! The gain is computed from confirming trials only; search trials selected the winner and would overstate
-//! it. A winner whose interval includes 0 is not called better.
+//! The gain is computed from confirming trials only; search trials selected the winner and would
+//! overstate it. A winner whose interval includes 0 is not called better.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +30,8 @@ pub enum GainVerdict {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
     pub winner: Setup,
-    /// The safest of the setups tied with it, then the one with the least wear, then the closest to the
-    /// defaults.
+    /// The safest of the setups tied with it, then the one with the least wear, then the closest to
+    /// the defaults.
     pub best_of_ties: Setup,
     /// The baseline: the first file system without options, under the default scheduler.
     pub untuned: Setup,
@@ -54,8 +54,9 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// The setup to use. If the winner is significantly better, it is the preferred one of the setups tied
-    /// with it. Otherwise it is the baseline, unless that does not meet the constraints.
+    /// The setup to use. If the winner is significantly better, it is the preferred one of the
+    /// setups tied with it. Otherwise it is the baseline, unless that does not meet the
+    /// constraints.
     pub fn recommended(&self) -> &Setup {
         match self.verdict {
             GainVerdict::Better => &self.best_of_ties,

@@ -1,7 +1,7 @@
 //! Merits of each setup from the trials so far, as defined by the methodology.
 //!
-//! Only full-length trials count, because short ones are biased. The purpose of a trial does not matter
-//! unless a caller requests one purpose.
+//! Only full-length trials count, because short ones are biased. The purpose of a trial does not
+//! matter unless a caller requests one purpose.
 
 use std::collections::BTreeMap;
 

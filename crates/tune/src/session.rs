@@ -1,4 +1,5 @@
-//! Executes a run: asks the search for trials, runs them and records each one before the next starts.
+//! Executes a run: asks the search for trials, runs them and records each one before the next
+//! starts.
 
 use flashfit_bench::{Workload, WorkloadPoint};
 use flashfit_run_format::unix_seconds;
@@ -295,7 +296,8 @@ impl<'a> TuneSession<'a> {
         spent
     }
 
-    /// Checks, based on the first trials, that the budget suffices for one trial of each file system.
+    /// Checks, based on the first trials, that the budget suffices for one trial of each file
+    /// system.
     pub(crate) fn check_budget(&self, spent: &Spent) -> Result<(), TuneError> {
         let families = u64::try_from(self.problem.families()).expect("few file systems");
         if spent.trials == 0 || spent.trials >= families {

@@ -1,8 +1,8 @@
 //! Basic statistics: medians, Student's t interval of a mean, and the interval of paired ratios.
 //!
 //! Merits are logarithms, so a difference is the logarithm of a ratio and a symmetric interval is
-//! appropriate. Limits: fewer than two values have no interval; the intervals assume no drift between
-//! repeats, for which trials are interleaved in random order.
+//! appropriate. Limits: fewer than two values have no interval; the intervals assume no drift
+//! between repeats, for which trials are interleaved in random order.
 
 use flashfit_search::student;
 
@@ -69,8 +69,8 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The two-sided 95 % quantile of Student's t distribution for at least one degree of freedom, rounded to
-/// three decimals, because recorded figures were computed with printed tables.
+/// The two-sided 95 % quantile of Student's t distribution for at least one degree of freedom,
+/// rounded to three decimals, because recorded figures were computed with printed tables.
 pub fn student_95(freedom: usize) -> f64 {
     let freedom = (freedom.max(1) as f64).min(MAX_FREEDOM);
     (student::quantile(0.975, freedom) * 1000.0).round() / 1000.0

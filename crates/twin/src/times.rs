@@ -1,7 +1,7 @@
 //! Fits the operation times of a twin to the duration of each cell, given its operation counts.
 //!
-//! A cell's duration is the sum of counts times operation times, so no simulation is needed. The fit
-//! minimizes a robust loss of the log ratios, because single rates can be outliers, with the
+//! A cell's duration is the sum of counts times operation times, so no simulation is needed. The
+//! fit minimizes a robust loss of the log ratios, because single rates can be outliers, with the
 //! Levenberg-Marquardt method from several starts. The parameters are the logarithms of the times,
 //! which keeps the times positive. A weak prior keeps times that the data do not determine near
 //! typical values.

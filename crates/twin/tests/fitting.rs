@@ -1,5 +1,5 @@
-//! Twins of simulated cards with known parameters: a twin behaves like its card, the same table gives
-//! the same twin, and input that cannot be fitted is rejected.
+//! Twins of simulated cards with known parameters: a twin behaves like its card, the same table
+//! gives the same twin, and input that cannot be fitted is rejected.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

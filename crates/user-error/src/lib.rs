@@ -1,4 +1,5 @@
-//! What every error of flashfit says besides its text: a class, which decides the exit code, and a hint.
+//! What every error of flashfit says besides its text: a class, which decides the exit code, and a
+//! hint.
 //!
 //! A broken invariant is not an error of this kind; it panics and ends with [`ExitClass::Bug`].
 

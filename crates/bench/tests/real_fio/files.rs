@@ -1,4 +1,5 @@
-//! Tests the files that workloads write, and that the measured time includes waiting for the device.
+//! Tests the files that workloads write, and that the measured time includes waiting for the
+//! device.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};

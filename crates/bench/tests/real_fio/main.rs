@@ -1,7 +1,7 @@
 //! Tests with fio on a file system. They need root, loop devices, mkfs.ext4 and fio.
 //!
-//! They do not use the standard harness: the process enters its own mount namespace before it starts
-//! any thread, so no mount can be left behind. Tests run sequentially.
+//! They do not use the standard harness: the process enters its own mount namespace before it
+//! starts any thread, so no mount can be left behind. Tests run sequentially.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 

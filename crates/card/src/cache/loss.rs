@@ -19,8 +19,8 @@ pub struct CacheLoss {
 }
 
 impl WriteCache {
-    /// Empties the cache as a power cut does. `kept_thousandths` is the share that reached the NAND;
-    /// it is random if `None`.
+    /// Empties the cache as a power cut does. `kept_thousandths` is the share that reached the
+    /// NAND; it is random if `None`.
     pub fn lose(&mut self, random: &mut Random, kept_thousandths: Option<u64>) -> CacheLoss {
         let share = kept_thousandths.unwrap_or_else(|| random.below(1001)).min(1000);
         let count = self.entries.len() as u64;

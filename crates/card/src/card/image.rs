@@ -31,8 +31,8 @@ impl Card {
         Ok(())
     }
 
-    /// Writes what a host would read to an empty file, sparsely. Returns how many bytes could not be
-    /// read; the image has zeros there.
+    /// Writes what a host would read to an empty file, sparsely. Returns how many bytes could not
+    /// be read; the image has zeros there.
     ///
     /// # Errors
     /// I/O errors of the file, and an error if the card is broken.

@@ -112,8 +112,8 @@ impl Card {
         Self::with_retention(model, RetentionPolicy::Nothing)
     }
 
-    /// Like [`Card::new`], but keeps the contents in an empty file, sparsely, instead of memory. The
-    /// file is useless without the card; [`Card::save`] saves both.
+    /// Like [`Card::new`], but keeps the contents in an empty file, sparsely, instead of memory.
+    /// The file is useless without the card; [`Card::save`] saves both.
     ///
     /// # Panics
     /// As [`Card::new`].

@@ -1,8 +1,9 @@
 //! The cost of switching between write streams: to another erase block than before, or to another
 //! offset than where the last write to the erase block ended.
 //!
-//! Source: inferred from timing. In the flashbench tables of many cards, small writes that alternate
-//! between two erase blocks take some 0.1 ms longer than writes to one, whatever their size.
+//! Source: inferred from timing. In the flashbench tables of many cards, small writes that
+//! alternate between two erase blocks take some 0.1 ms longer than writes to one, whatever their
+//! size.
 
 use std::collections::BTreeMap;
 

@@ -116,8 +116,8 @@ impl Card {
         self.check_contents(offset, data.len())
     }
 
-    /// Puts a partial page into the controller's buffer until the page is complete or something else
-    /// is written; complete pages bypass the buffer.
+    /// Puts a partial page into the controller's buffer until the page is complete or something
+    /// else is written; complete pages bypass the buffer.
     fn gather(&mut self, piece: &RequestPart, part: &[u8], request_bytes: u64) {
         let page = number(piece.unit);
         let cache = self.cache.as_ref().expect("a model with a buffer has a cache");

@@ -5,8 +5,8 @@
 //! are upper, and their lower page is three positions earlier (two for the first): the "distance 3"
 //! scheme of Linux (`nand_pairing_dist3_get_info` in `drivers/mtd/nand/raw/nand_base.c`). The same
 //! rule is used for three and four bits per cell, which understates the effect. *Folding window*:
-//! the card breaks with probability 1/4; otherwise each page of the last written erase block is lost
-//! with probability 1/2.
+//! the card breaks with probability 1/4; otherwise each page of the last written erase block is
+//! lost with probability 1/2.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The effects of a power cut on a correct device: classes 1 and 2, and class 3, which is class 2 in
-//! smaller pieces.
+//! The effects of a power cut on a correct device: classes 1 and 2, and class 3, which is class 2
+//! in smaller pieces.
 //!
 //! A request in progress has reached the NAND up to the time of the power cut: completed program
 //! operations persist, those in progress each persist or not, the rest does not. A write unit

@@ -152,8 +152,8 @@ impl Card {
         Ok(())
     }
 
-    /// Keeps overwritten data for this long, in milliseconds of the card's time, so that a power cut
-    /// can restore it ([`FaultClass::Rollback`]). Costs memory, not simulated time.
+    /// Keeps overwritten data for this long, in milliseconds of the card's time, so that a power
+    /// cut can restore it ([`FaultClass::Rollback`]). Costs memory, not simulated time.
     pub fn record_history(&mut self, window_ms: u64) {
         self.journal.keep_for(window_ms.saturating_mul(1_000_000));
     }

@@ -61,9 +61,9 @@ impl CutReport {
         }
     }
 
-    /// Whether a correct device may show this result. `false` also if a torn write destroyed flushed
-    /// neighboring sectors, or if entries covered by a barrier flush were lost, because a host may
-    /// have relied on the barrier as a flush.
+    /// Whether a correct device may show this result. `false` also if a torn write destroyed
+    /// flushed neighboring sectors, or if entries covered by a barrier flush were lost, because a
+    /// host may have relied on the barrier as a flush.
     pub fn is_honest(&self) -> bool {
         self.happened.iter().all(|damage| damage.class.is_honest())
             && self.collateral_sectors == 0

@@ -33,8 +33,8 @@ pub struct PageWrite {
     pub logical_page: u32,
     /// Whether the whole page is written.
     pub whole: bool,
-    /// Size of the request in bytes. Data written back from a cache counts as one request per run of
-    /// adjacent pages.
+    /// Size of the request in bytes. Data written back from a cache counts as one request per run
+    /// of adjacent pages.
     pub request_bytes: u64,
 }
 

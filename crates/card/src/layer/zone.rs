@@ -2,10 +2,10 @@
 //!
 //! On many cards the first one or two erase blocks accept small random writes cheaply, as the table
 //! requires, whatever the rest of the card does: here they are page-mapped over their own erase
-//! blocks and spare blocks. No blocks are opened or closed in the zone, and reads take `extra_read_ns`
-//! longer per page. Limits: nothing is collected in idle time; wear is leveled within the zone only.
-//! Sources: flashbench's README, `--find-fat`; Arnd Bergmann, "Optimizing Linux with cheap flash
-//! drives" (LWN, 2011).
+//! blocks and spare blocks. No blocks are opened or closed in the zone, and reads take
+//! `extra_read_ns` longer per page. Limits: nothing is collected in idle time; wear is leveled
+//! within the zone only. Sources: flashbench's README, `--find-fat`; Arnd Bergmann, "Optimizing
+//! Linux with cheap flash drives" (LWN, 2011).
 
 use std::ops::Range;
 

@@ -49,9 +49,9 @@ pub struct CacheModel {
     /// Time of a flush in addition to the writes, in nanoseconds.
     #[serde(default)]
     pub flush_ns: u64,
-    /// Whether this is the controller's internal buffer, which is not declared to hosts. It collects
-    /// one mapped unit that is written in consecutive parts, until the unit is complete or something
-    /// else is written. It is never flushed, so a power cut loses it.
+    /// Whether this is the controller's internal buffer, which is not declared to hosts. It
+    /// collects one mapped unit that is written in consecutive parts, until the unit is complete or
+    /// something else is written. It is never flushed, so a power cut loses it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undeclared: bool,
 }

@@ -19,8 +19,8 @@ pub struct LayerModel {
     /// fit. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_pages: Option<u32>,
-    /// Whether partial pages that are written in order are collected in a scratch block, which takes
-    /// one more spare erase block. Block-mapped and log-block layers only.
+    /// Whether partial pages that are written in order are collected in a scratch block, which
+    /// takes one more spare erase block. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scratch: bool,
     /// Erase blocks of the log for small writes; layers with such a log only.
@@ -29,8 +29,8 @@ pub struct LayerModel {
     /// Largest request that goes to the log; layers with such a log only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_request: Option<Bytes>,
-    /// Time of a write to the log in addition to programming, in nanoseconds, such as for saving the
-    /// log's map; layers with such a log only.
+    /// Time of a write to the log in addition to programming, in nanoseconds, such as for saving
+    /// the log's map; layers with such a log only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_ns: Option<u64>,
     /// Mapping and rewriting granularity of an update-log layer: a divisor of the erase block and a
@@ -41,7 +41,8 @@ pub struct LayerModel {
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_unit: Option<Bytes>,
-    /// Memory for the map at 4 bytes per mapped unit; by default all of it. Page-mapped layers only.
+    /// Memory for the map at 4 bytes per mapped unit; by default all of it. Page-mapped layers
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<Bytes>,
     /// Victim selection of garbage collection; page-mapped layers only.

@@ -1,10 +1,10 @@
 //! Copies single pages and runs of pages.
 //!
 //! A merge copies hundreds of consecutive pages. The result equals that of single copies; only the
-//! simulator's work is reduced. A copied page is transferred through the controller, which checks and
-//! corrects it, for `copy_ns` of the model. Limit: the die waits during the transfer.
-//! Source: data sheet of the Numonyx NAND01G-B2B, section 6.4, "Copy back program" (data moved within
-//! a die is not checked, so such copies should be limited).
+//! simulator's work is reduced. A copied page is transferred through the controller, which checks
+//! and corrects it, for `copy_ns` of the model. Limit: the die waits during the transfer. Source:
+//! data sheet of the Numonyx NAND01G-B2B, section 6.4, "Copy back program" (data moved within a die
+//! is not checked, so such copies should be limited).
 
 use super::Nand;
 use super::stored_pages::CopiedRun;

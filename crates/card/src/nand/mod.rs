@@ -1,15 +1,15 @@
 //! The flash: erase blocks of pages that are read, programmed once in ascending order, and erased
 //! together. Each operation is counted and occupies its die.
 //!
-//! A *page* here is the unit that a translation layer maps (the model's map unit). Consecutive pages
-//! of one write unit cost one program operation together, until [`Nand::close_write_unit`] prevents
-//! that. The write units of an erase block alternate between the dies, which operate in parallel. A
-//! programmed page stores its logical page number, like the spare area of real flash, and its
-//! contents ([`contents`]). Factory-bad blocks are not used. Limits: no read disturb and no errors
-//! in use; beyond its rated endurance a block works as before and is only counted; data of a write
-//! unit that was read serves only the same request. Source of the rules: ONFI 4.x, "page programming
-//! order" (pages of a block are programmed in ascending order, each once between erasures).
-//! erasures).
+//! A *page* here is the unit that a translation layer maps (the model's map unit). Consecutive
+//! pages of one write unit cost one program operation together, until [`Nand::close_write_unit`]
+//! prevents that. The write units of an erase block alternate between the dies, which operate in
+//! parallel. A programmed page stores its logical page number, like the spare area of real flash,
+//! and its contents ([`contents`]). Factory-bad blocks are not used. Limits: no read disturb and no
+//! errors in use; beyond its rated endurance a block works as before and is only counted; data of a
+//! write unit that was read serves only the same request. Source of the rules: ONFI 4.x, "page
+//! programming order" (pages of a block are programmed in ascending order, each once between
+//! erasures). erasures).
 
 pub mod contents;
 mod copies;
@@ -245,8 +245,8 @@ impl Nand {
         self.contents.put(page, content);
     }
 
-    /// Programs an erased page and the rest of its write unit with data of the layer itself, a piece
-    /// of its map. `number` identifies it and must not be a logical page.
+    /// Programs an erased page and the rest of its write unit with data of the layer itself, a
+    /// piece of its map. `number` identifies it and must not be a logical page.
     ///
     /// # Panics
     /// See [`Nand::program`].

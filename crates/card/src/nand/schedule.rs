@@ -1,8 +1,8 @@
 //! Schedules operations on the dies, in nanoseconds of the card's time.
 //!
 //! An operation starts when its request allows it and its die is free. A program operation also
-//! waits for the data that was read for it. Limits: no erase suspend, no contention between dies and
-//! controller.
+//! waits for the data that was read for it. Limits: no erase suspend, no contention between dies
+//! and controller.
 
 use serde::{Deserialize, Serialize};
 

@@ -30,9 +30,9 @@ pub struct StoredPages {
 struct Runs {
     pages_per_run: u32,
     words_per_run: u32,
-    /// By run: the number of its first position, 0 for an empty run, or [`LISTED`]; then one bit per
-    /// position, set if it is programmed and in order. One table for both, because each access to
-    /// another table on a large card waits for memory.
+    /// By run: the number of its first position, 0 for an empty run, or [`LISTED`]; then one bit
+    /// per position, set if it is programmed and in order. One table for both, because each access
+    /// to another table on a large card waits for memory.
     states: LargeTable<u64>,
 }
 

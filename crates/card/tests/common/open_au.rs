@@ -1,6 +1,6 @@
-//! flashbench's open-AU procedure in virtual time: writes several spaced erase blocks in turn, block
-//! by block, each sequentially or in random order.
-//! Source: flashbench's README and its function `try_open_au`.
+//! flashbench's open-AU procedure in virtual time: writes several spaced erase blocks in turn,
+//! block by block, each sequentially or in random order. Source: flashbench's README and its
+//! function `try_open_au`.
 
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_device::{BlockDev, Bytes, Clock, VirtualClock};

@@ -86,9 +86,9 @@ pub fn choose(
     Ok(PlanInputs { device, given, declared, choices })
 }
 
-/// Makes choices of requests for a file system that is packed into an image, on the host file system
-/// of that name, or on the first that is safe enough. Options that the image does not have are the
-/// host's.
+/// Makes choices of requests for a file system that is packed into an image, on the host file
+/// system of that name, or on the first that is safe enough. Options that the image does not have
+/// are the host's.
 ///
 /// # Errors
 /// See [`PlanError`].

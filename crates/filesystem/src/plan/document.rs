@@ -190,7 +190,8 @@ pub struct Plan {
     /// How it is built.
     pub geometry: PlannedGeometry,
     pub choices: PlanChoices,
-    /// The partition table that is written; [`PartitionTable::None`] also where the target is a partition.
+    /// The partition table that is written; [`PartitionTable::None`] also where the target is a
+    /// partition.
     pub table: PartitionTable,
     /// Why this table, as a sentence.
     pub table_reason: String,

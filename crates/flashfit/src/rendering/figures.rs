@@ -1,5 +1,5 @@
-//! The comparison plots of the CELF methodology (`gdiff`): each measured value of a workload against
-//! block size or working set, with one line per setup.
+//! The comparison plots of the CELF methodology (`gdiff`): each measured value of a workload
+//! against block size or working set, with one line per setup.
 //!
 //! Only the baseline and the best few setups of each file system are drawn.
 

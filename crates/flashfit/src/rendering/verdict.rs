@@ -88,7 +88,8 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
     }
 }
 
-/// `ext4 fast_commit bfq is 23 % faster than the baseline ext4 base none (95 % interval 17 to 29 %)`.
+/// `ext4 fast_commit bfq is 23 % faster than the baseline ext4 base none (95 % interval 17 to 29
+/// %)`.
 fn better_than(winner: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
     let better = match by {
         Criterion::Throughput => "faster",

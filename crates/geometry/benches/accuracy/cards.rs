@@ -1,8 +1,8 @@
 //! Simulated cards of known geometry, drawn at random from all possible card models.
 //!
-//! A seed determines a card. All translation layers, 256 MiB to 32 GiB, pages of 4 to 64 KiB on 1 to 4
-//! planes and dies, erase blocks of 128 KiB to 32 MiB with 3 x 2^k among them, the times of buses
-//! and flash that the catalog's cards have, and noise from none to heavy. Seeds up to
+//! A seed determines a card. All translation layers, 256 MiB to 32 GiB, pages of 4 to 64 KiB on 1
+//! to 4 planes and dies, erase blocks of 128 KiB to 32 MiB with 3 x 2^k among them, the times of
+//! buses and flash that the catalog's cards have, and noise from none to heavy. Seeds up to
 //! [`DEVELOPMENT`] are for trying things out, those from [`EVALUATION`] on only for the figures.
 //! Limit: parameters are independent, so some cards are unrealistic.
 

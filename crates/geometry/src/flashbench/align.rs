@@ -1,8 +1,8 @@
 //! flashbench's alignment table: the time of reads before, across and after boundaries.
 //!
-//! `flashbench -a` prints one row per alignment, in halves from the largest down. The time across is
-//! compared with the mean of the other two. That difference is recomputed here because the printed one
-//! may be truncated.
+//! `flashbench -a` prints one row per alignment, in halves from the largest down. The time across
+//! is compared with the mean of the other two. That difference is recomputed here because the
+//! printed one may be truncated.
 
 use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};

@@ -47,8 +47,8 @@ fn error_thousandths(a: u64, b: u64) -> Option<u64> {
     (large * 1000).checked_div(small).map(|error| u64::try_from(error).unwrap_or(u64::MAX))
 }
 
-/// The number of erase blocks that can be written in turn before the rate drops below half; `None` if
-/// it does not within the table.
+/// The number of erase blocks that can be written in turn before the rate drops below half; `None`
+/// if it does not within the table.
 pub fn units_before_the_cliff(
     table: &OpenBlockTable,
     access: AccessOrder,

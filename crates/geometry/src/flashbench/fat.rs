@@ -1,7 +1,7 @@
 //! flashbench's find-FAT table: the write rate of each of the first allocation units.
 //!
-//! `flashbench --find-fat` prints one row per write size with one rate per unit. The unit size is the
-//! largest write.
+//! `flashbench --find-fat` prints one row per write size with one rate per unit. The unit size is
+//! the largest write.
 
 use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,11 @@
-//! Imports flashbench output: any of `-a`, `--open-au` and `--find-fat`, also from a log with titles
-//! and command lines.
+//! Imports flashbench output: any of `-a`, `--open-au` and `--find-fat`, also from a log with
+//! titles and command lines.
 //!
-//! Text that is not from flashbench is skipped. A malformed row is reported with its line and reason; a
-//! file without any usable row is an error. The number of units of an open-unit table is taken from its
-//! title (`AU=3, random access`) or from the command line above it (`--open-au-nr=3 --random`). Limits:
-//! an open-unit table without either is not usable; none of the outputs contain the capacity.
+//! Text that is not from flashbench is skipped. A malformed row is reported with its line and
+//! reason; a file without any usable row is an error. The number of units of an open-unit table is
+//! taken from its title (`AU=3, random access`) or from the command line above it (`--open-au-nr=3
+//! --random`). Limits: an open-unit table without either is not usable; none of the outputs contain
+//! the capacity.
 
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, UserError};

@@ -1,9 +1,9 @@
-//! flashbench's tables: times of reads across boundaries, and rates of writes to several erase blocks
-//! in turn.
+//! flashbench's tables: times of reads across boundaries, and rates of writes to several erase
+//! blocks in turn.
 //!
-//! [`import`] parses flashbench output ([`align`], [`table`], [`fat`], with the numbers of `number`),
-//! [`procedure`] measures open-unit tables on any [`flashfit_device::BlockDev`], and [`comparison`]
-//! compares two of them. Source: flashbench, `README` and `flashbench.c`.
+//! [`import`] parses flashbench output ([`align`], [`table`], [`fat`], with the numbers of
+//! `number`), [`procedure`] measures open-unit tables on any [`flashfit_device::BlockDev`], and
+//! [`comparison`] compares two of them. Source: flashbench, `README` and `flashbench.c`.
 
 pub mod align;
 pub mod comparison;

@@ -1,9 +1,9 @@
 //! Parses flashbench's times, rates and sizes.
 //!
 //! flashbench prints a number with three digits into a buffer of eight bytes, so longer ones are
-//! truncated: `1e+03µ` is 1000 µs, `1.586G/` is a rate, `-22669n` and `-412331` are nanoseconds. The
-//! two-byte `µ` may lose a byte or use another encoding. Some locales have a decimal comma. Source:
-//! flashbench, `flashbench.c` (`format_ns`, `format_rate`).
+//! truncated: `1e+03µ` is 1000 µs, `1.586G/` is a rate, `-22669n` and `-412331` are nanoseconds.
+//! The two-byte `µ` may lose a byte or use another encoding. Some locales have a decimal comma.
+//! Source: flashbench, `flashbench.c` (`format_ns`, `format_rate`).
 
 /// One hour; flashbench times are shorter.
 const MAX_NS: f64 = 3.6e12;

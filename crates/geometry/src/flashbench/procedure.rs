@@ -1,15 +1,15 @@
 //! flashbench's `--open-au` procedure on any block device.
 //!
 //! For each write size, in halves from the erase block down, every place of several erase blocks is
-//! written once: the first place of each block, then the second of each, and so on. The blocks are far
-//! apart. Linear runs come first, as in the published tables. The random order is that of flashbench's
-//! feedback shift register. It never reaches zero, so places run from the second of a block to the
-//! first of the next one.
+//! written once: the first place of each block, then the second of each, and so on. The blocks are
+//! far apart. Linear runs come first, as in the published tables. The random order is that of
+//! flashbench's feedback shift register. It never reaches zero, so places run from the second of a
+//! block to the first of the next one.
 //!
-//! Differences from flashbench: positions stay within the device; with more than 65535 places, where
-//! flashbench gives up, the order comes from the seed; a device without a volatile cache gets no
-//! flushes, as O_SYNC on a real one sends none.
-//! Source: flashbench, `off_rand` and `lfsr` of vm.c, `try_open_au` of flashbench.c.
+//! Differences from flashbench: positions stay within the device; with more than 65535 places,
+//! where flashbench gives up, the order comes from the seed; a device without a volatile cache gets
+//! no flushes, as O_SYNC on a real one sends none. Source: flashbench, `off_rand` and `lfsr` of
+//! vm.c, `try_open_au` of flashbench.c.
 
 use flashfit_device::random::Random;
 use flashfit_device::{BlockDev, BlockDevError, Bytes, Clock};
@@ -111,8 +111,8 @@ impl OpenBlockProcedure {
         incompressible(self.erase_unit.0, self.seed)
     }
 
-    /// Writes some erase blocks in turn, in one order and with one of the [sizes](Self::sizes), and returns
-    /// the total time in nanoseconds. `write` is a prefix of [`Self::data`].
+    /// Writes some erase blocks in turn, in one order and with one of the [sizes](Self::sizes), and
+    /// returns the total time in nanoseconds. `write` is a prefix of [`Self::data`].
     ///
     /// # Errors
     /// See [`ProcedureError`].

@@ -1,9 +1,9 @@
 //! An open-unit table: a rate for each number of units, access order and write size.
 //!
 //! The text format is the output of `flashbench --open-au` runs under titles such as
-//! `======= AU=3, linear access =======`. Rates have decimal prefixes (`M/s` is 10^6 bytes per second);
-//! flashbench prints them into 8 bytes, which may truncate the unit. This parser is strict: every line
-//! must be a title or a row. [`super::Imported`] parses logs.
+//! `======= AU=3, linear access =======`. Rates have decimal prefixes (`M/s` is 10^6 bytes per
+//! second); flashbench prints them into 8 bytes, which may truncate the unit. This parser is
+//! strict: every line must be a title or a row. [`super::Imported`] parses logs.
 
 use std::fmt;
 

@@ -1,18 +1,18 @@
 //! Distinguishes the step of an erase block from that of a mapping table that is not cached.
 //!
-//! A card that keeps its mapping table in flash reads a piece of it when a place is accessed for the
-//! first time in a while. A read across the boundary of two pieces then costs an additional read, for
-//! example at every 16 or 64 MiB, independently of erase blocks. Therefore both sides of a boundary are
-//! read beforehand at other places, which caches both pieces. Then the boundary and a place half a unit
-//! away, or a quarter, or less, are read in random order; the latter is a boundary of all smaller units.
-//! Several distances are used because misaligned pages may temporarily show a step all around a boundary.
-//! A step that remains at all of them does not come from the mapping table; a card that caches a single
-//! piece shows it, or twice of it, at some.
+//! A card that keeps its mapping table in flash reads a piece of it when a place is accessed for
+//! the first time in a while. A read across the boundary of two pieces then costs an additional
+//! read, for example at every 16 or 64 MiB, independently of erase blocks. Therefore both sides of
+//! a boundary are read beforehand at other places, which caches both pieces. Then the boundary and
+//! a place half a unit away, or a quarter, or less, are read in random order; the latter is a
+//! boundary of all smaller units. Several distances are used because misaligned pages may
+//! temporarily show a step all around a boundary. A step that remains at all of them does not come
+//! from the mapping table; a card that caches a single piece shows it, or twice of it, at some.
 //!
-//! Limits: a card that caches more than the location of one erase block looks the same as an uncached
-//! mapping table and gets no answer; misaligned pages are not considered if the unit is too small for a
-//! second distance. If a device has few boundaries, some are read again: a remaining step counts, a
-//! missing one may be due to the card's cache.
+//! Limits: a card that caches more than the location of one erase block looks the same as an
+//! uncached mapping table and gets no answer; misaligned pages are not considered if the unit is
+//! too small for a second distance. If a device has few boundaries, some are read again: a
+//! remaining step counts, a missing one may be due to the card's cache.
 
 use std::ops::RangeInclusive;
 
@@ -25,8 +25,8 @@ use super::session::ReadSession;
 use crate::belief::{log_student_3, log_sum_exp, median};
 use crate::probed::{ProbeError, SamplePurpose};
 
-/// Prior probability that a step comes from an erase block: few cards have so little memory that their
-/// mapping table does not fit, and most of these show no unit at all.
+/// Prior probability that a step comes from an erase block: few cards have so little memory that
+/// their mapping table does not fit, and most of these show no unit at all.
 pub const USUAL: f64 = 0.9;
 /// Probabilities that are not decisive.
 pub const UNSURE: RangeInclusive<f64> = 0.005..=0.995;
@@ -41,15 +41,15 @@ const MIN_REPEATED_PAIRS: usize = 24;
 const TARGET_PAIRS: usize = 160;
 /// Reads per pair, including those beforehand.
 const READS: u64 = 4;
-/// Factors on the remaining step: a map piece's step may coincide with that of a unit, and the step is
-/// estimated from few reads.
+/// Factors on the remaining step: a map piece's step may coincide with that of a unit, and the step
+/// is estimated from few reads.
 const LEFT: [f64; 5] = [0.4, 0.7, 1.0, 1.4, 2.0];
 
 /// The share of previously read boundaries that a card may have cached, so that they show no step.
 const REMEMBERED: [f64; 3] = [0.0, 0.5, 1.0];
 
-/// Probability that a card whose mapping table causes the step caches a single piece; and the extra steps
-/// of a read across relative to an adjacent one, depending on order and side.
+/// Probability that a card whose mapping table causes the step caches a single piece; and the extra
+/// steps of a read across relative to an adjacent one, depending on order and side.
 const FORGETS: f64 = 0.2;
 const MISSED: [f64; 3] = [0.0, 1.0, 2.0];
 
@@ -121,7 +121,8 @@ pub fn has_enough_pairs(differences: &[BoundaryDifference], remains: f64) -> boo
 /// The probability that these differences contain the step.
 fn likely(differences: &[BoundaryDifference], suspect: &SuspectedStep) -> f64 {
     let least = (suspect.step_ns / 10.0).max(1.0);
-    // Either the spread of other reads, or that of these, which is larger if only some have the step.
+    // Either the spread of other reads, or that of these, which is larger if only some have the
+    // step.
     let usual = (suspect.spread_ns * std::f64::consts::SQRT_2).max(least);
     let all: Vec<f64> = differences.iter().map(|of| of.ns).collect();
     let seen = if all.len() < MIN_PAIRS { usual } else { spread(&all).max(usual) };
@@ -137,8 +138,8 @@ fn likely(differences: &[BoundaryDifference], suspect: &SuspectedStep) -> f64 {
     if all.len() < MIN_PAIRS { remains.min(USUAL) } else { remains }
 }
 
-/// The log-likelihood that every boundary still has the step, and those of the other cases weighted by
-/// their priors, for this spread.
+/// The log-likelihood that every boundary still has the step, and those of the other cases weighted
+/// by their priors, for this spread.
 fn weigh(
     differences: &[BoundaryDifference],
     suspect: &SuspectedStep,
@@ -187,8 +188,8 @@ fn halvings(unit: u64) -> u64 {
     (2..).take_while(|&at| unit >> at >= NEAREST).count() as u64 + 1
 }
 
-/// The extra time of a read across an unread boundary in nanoseconds, after both sides were read; `None`
-/// if no place is left or a read failed.
+/// The extra time of a read across an unread boundary in nanoseconds, after both sides were read;
+/// `None` if no place is left or a read failed.
 fn difference(
     session: &mut ReadSession<'_>,
     places: &mut UnreadPlaces,

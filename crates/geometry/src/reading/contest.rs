@@ -1,7 +1,7 @@
 //! Chooses the most informative reads: those on which two likely structures disagree.
 //!
-//! Two candidates are drawn by their probability. Reads then go to boundaries of only one of them, of
-//! both, and of neither. Source: Thompson sampling of pairs.
+//! Two candidates are drawn by their probability. Reads then go to boundaries of only one of them,
+//! of both, and of neither. Source: Thompson sampling of pairs.
 
 use flashfit_device::random::Random;
 
@@ -16,8 +16,8 @@ pub fn pair(random: &mut Random, shares: &[(Option<u64>, f64)]) -> Option<[Optio
     Some([shares[one].0, shares[other].0])
 }
 
-/// The units across whose boundaries to read to distinguish two structures; `finest` is the smallest
-/// boundary of any read, all in bytes.
+/// The units across whose boundaries to read to distinguish two structures; `finest` is the
+/// smallest boundary of any read, all in bytes.
 pub fn reads(pair: [Option<u64>; 2], finest: u64) -> Vec<u64> {
     let below = |unit: u64| {
         // Dropping the odd factor gives a non-multiple that shares all smaller powers.

@@ -1,19 +1,20 @@
 //! Checks that the units whose step was found start at every multiple of their size.
 //!
-//! If units start elsewhere (a partition at an unknown position of the device), only some multiples of a
-//! size that divides the shift are boundaries; if only multiples of twice the size have a step, it
-//! belongs to a larger unit. These cases are compared with "all multiples have it" by the likelihood of
-//! the times of reads across. The step and the variation are estimated from adjacent reads, separately
-//! for written and never-written areas, where steps may differ. Limits: needs adjacent reads in the same
-//! group; a shift that leaves nearly all multiples boundaries is not detected.
+//! If units start elsewhere (a partition at an unknown position of the device), only some multiples
+//! of a size that divides the shift are boundaries; if only multiples of twice the size have a
+//! step, it belongs to a larger unit. These cases are compared with "all multiples have it" by the
+//! likelihood of the times of reads across. The step and the variation are estimated from adjacent
+//! reads, separately for written and never-written areas, where steps may differ. Limits: needs
+//! adjacent reads in the same group; a shift that leaves nearly all multiples boundaries is not
+//! detected.
 
 use super::confirm::spread;
 use super::regions::RegionKind;
 use super::scores::{BoundaryRead, as_float, groups};
 use crate::belief::{log_student_3, log_sum_exp, median};
 
-/// Prior probability that units start elsewhere or have another size; the posterior has left few such
-/// cases.
+/// Prior probability that units start elsewhere or have another size; the posterior has left few
+/// such cases.
 const ELSEWHERE: f64 = 0.02;
 /// Shares of the multiples that are boundaries.
 const SHARES: [f64; 5] = [0.25, 1.0 / 3.0, 0.5, 2.0 / 3.0, 0.75];
@@ -40,8 +41,8 @@ enum Which {
     NotLarger(u64),
 }
 
-/// The probability that all multiples of a unit have its step. `reads` are tagged with the kind of their
-/// region; `levels` are all sizes with steps, in bytes.
+/// The probability that all multiples of a unit have its step. `reads` are tagged with the kind of
+/// their region; `levels` are all sizes with steps, in bytes.
 pub fn all_multiples_probability(
     reads: &[(RegionKind, BoundaryRead)],
     levels: &[u64],
@@ -85,7 +86,8 @@ struct Sample {
 impl Sample {
     /// `None` if nothing can be compared.
     fn of(reads: &[BoundaryRead], levels: &[u64], unit: u64) -> Option<Self> {
-        // The reads must differ only in this step: all cross smaller units, none crosses larger ones.
+        // The reads must differ only in this step: all cross smaller units, none crosses larger
+        // ones.
         let other = levels.iter().copied().filter(|&level| level != unit);
         let (smaller, larger): (Vec<u64>, Vec<u64>) = other.partition(|level| unit % level == 0);
         let like: Vec<BoundaryRead> = reads
@@ -154,8 +156,8 @@ impl Sample {
         (0..count).map(|at| times[(2 * at + 1) * times.len() / (2 * count)]).collect()
     }
 
-    /// The log-likelihood for one step; `with` and `without` are the log-densities of each read's time with
-    /// and without the step.
+    /// The log-likelihood for one step; `with` and `without` are the log-densities of each read's
+    /// time with and without the step.
     fn log(&self, which: Which, with: &[f64], without: &[f64]) -> f64 {
         let log = |((&(multiple, _), &with), &without): ((&(u64, f64), &f64), &f64)| {
             let has = |has: bool| if has { with } else { without };
@@ -192,8 +194,8 @@ mod tests {
     const UNIT: u64 = 1 << 20;
     const STEP_NS: u64 = 60_000;
 
-    /// Reads across and next to multiples of a unit. Those that `has` selects have the step; one in `stalls`
-    /// stalls.
+    /// Reads across and next to multiples of a unit. Those that `has` selects have the step; one in
+    /// `stalls` stalls.
     fn reads(stalls: u64, has: impl Fn(u64) -> bool) -> Vec<(RegionKind, BoundaryRead)> {
         let mut random = Random::new(11);
         let mut reads = Vec::new();

@@ -1,20 +1,19 @@
 //! The read-only probe: infers the geometry from the times of reads.
 //!
-//! A read that spans two units costs more than one within a unit: it reads two pages and looks up two
-//! mappings. Small reads (two sectors) are made across multiples of 2^k and q x 2^k, each a boundary of
-//! one candidate and of no larger one, in random order, each place once ([`places`]), in groups that are
-//! close in place and time ([`scores`]). All reads give a posterior over the structures ([`steps`],
-//! `question`), which also chooses the next reads ([`contest`]). A step that disappears once a place was
-//! read ([`confirm`]), or that only some boundaries have (`elsewhere`), does not count as an erase
-//! block. A small step that is the only one may come from the write unit, unless longer reads reveal
-//! pages (`pages`).
+//! A read that spans two units costs more than one within a unit: it reads two pages and looks up
+//! two mappings. Small reads (two sectors) are made across multiples of 2^k and q x 2^k, each a
+//! boundary of one candidate and of no larger one, in random order, each place once ([`places`]),
+//! in groups that are close in place and time ([`scores`]). All reads give a posterior over the
+//! structures ([`steps`], `question`), which also chooses the next reads ([`contest`]). A step that
+//! disappears once a place was read ([`confirm`]), or that only some boundaries have (`elsewhere`),
+//! does not count as an erase block. A small step that is the only one may come from the write
+//! unit, unless longer reads reveal pages (`pages`).
 //!
-//! The probe ends when it is confident or the budget is used up: a third of the reads of flashbench -a
-//! for this capacity, or up to twice its reads if an erase block is then likely but not certain, as on a
-//! noisy device. Limits: it only detects structures that affect read times, which erase blocks do not on
-//! every card, and write units do not in unwritten areas.
-//! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
-//! drives" (LWN, 2011).
+//! The probe ends when it is confident or the budget is used up: a third of the reads of flashbench
+//! -a for this capacity, or up to twice its reads if an erase block is then likely but not certain,
+//! as on a noisy device. Limits: it only detects structures that affect read times, which erase
+//! blocks do not on every card, and write units do not in unwritten areas. Source of the method:
+//! flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash drives" (LWN, 2011).
 
 pub mod confirm;
 pub mod contest;
@@ -64,21 +63,21 @@ const KINDS: u32 = 3;
 const CONTESTS: usize = 4;
 /// Probability at which the write unit is settled.
 const SETTLED: f64 = 0.995;
-/// Probability at which the erase block needs no more reads. A lower one, down to `SURE`, is accepted
-/// when the budget is used up.
+/// Probability at which the erase block needs no more reads. A lower one, down to `SURE`, is
+/// accepted when the budget is used up.
 const ENOUGH: f64 = 0.97;
-/// Largest probability of any other erase block before the effect of the mapping table is checked: at
-/// first, and when the budget is nearly used up.
+/// Largest probability of any other erase block before the effect of the mapping table is checked:
+/// at first, and when the budget is nearly used up.
 const DOUBT: f64 = 0.02;
 const LAST_DOUBT: f64 = 0.2;
 /// Largest probability of no structure before that check.
 const MAX_NOTHING: f64 = 0.06;
-/// If an erase block is at least this likely at the end of the usual budget, the probe continues up to
-/// this multiple of the usual reads, twice those of flashbench -a.
+/// If an erase block is at least this likely at the end of the usual budget, the probe continues up
+/// to this multiple of the usual reads, twice those of flashbench -a.
 const PROMISING: f64 = 0.03;
 const PATIENT_TIMES: u64 = 6;
-/// A unit of this size in bytes whose step is the only one may be a write unit. Longer reads are used to
-/// look for pages unless a smaller step is this likely.
+/// A unit of this size in bytes whose step is the only one may be a write unit. Longer reads are
+/// used to look for pages unless a smaller step is this likely.
 const AMBIGUOUS: Range<u64> = pages::MIN_UNIT..384 << 10;
 const ALONE: f64 = 0.98;
 /// Reads after which structures this unlikely are given up.
@@ -94,11 +93,11 @@ pub struct ReadingOptions {
     pub seed: u64,
     /// The region to read, in bytes; `None` for all of the device.
     pub region: Option<Range<u64>>,
-    /// Offset of this block device on the physical device, in bytes: a partition does not start at 0, and
-    /// units are counted from the start of the physical device.
+    /// Offset of this block device on the physical device, in bytes: a partition does not start at
+    /// 0, and units are counted from the start of the physical device.
     pub origin_bytes: u64,
-    /// The read budget; `None` for [`usual_reads`], extended if they leave an erase block likely but not
-    /// certain.
+    /// The read budget; `None` for [`usual_reads`], extended if they leave an erase block likely
+    /// but not certain.
     pub max_reads: Option<u64>,
     /// No read starts after this time.
     pub max_time_ns: u64,
@@ -110,8 +109,8 @@ impl Default for ReadingOptions {
     }
 }
 
-/// A third of the default reads of flashbench -a for this capacity: 8 times at 3 places of 7 regions for
-/// each power of two from 32 KiB to the first that is at least a seventh of the device.
+/// A third of the default reads of flashbench -a for this capacity: 8 times at 3 places of 7
+/// regions for each power of two from 32 KiB to the first that is at least a seventh of the device.
 pub fn usual_reads(capacity_bytes: u64) -> u64 {
     let mut rows = 1;
     while (32u64 << 10) << (rows - 1) < capacity_bytes / 7 {
@@ -128,8 +127,8 @@ pub fn most_reads(capacity_bytes: u64) -> u64 {
 /// Probes a device by reading.
 ///
 /// # Errors
-/// If the region is invalid or too small, the device disappears or is hardly readable, or `observer`
-/// interrupts the probe.
+/// If the region is invalid or too small, the device disappears or is hardly readable, or
+/// `observer` interrupts the probe.
 pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
@@ -320,8 +319,8 @@ impl Search {
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
 
-    /// The erase block that the reads support, if no other has more than this probability. Reads cannot
-    /// resolve the remaining doubt whether a small unit is a write unit.
+    /// The erase block that the reads support, if no other has more than this probability. Reads
+    /// cannot resolve the remaining doubt whether a small unit is a write unit.
     fn settled(&self, doubt: f64) -> Option<u64> {
         let unit = self.belief.likeliest().0.bytes().filter(|bytes| ANSWERS.contains(bytes))?;
         let posterior = self.belief.posterior();
@@ -333,7 +332,8 @@ impl Search {
         (unrivalled && nothing < doubt.max(MAX_NOTHING)).then_some(unit)
     }
 
-    /// The probability that the step of a unit does not come from the mapping table, if that was checked.
+    /// The probability that the step of a unit does not come from the mapping table, if that was
+    /// checked.
     fn map_check_result(&self, unit: u64) -> Option<f64> {
         self.map_checks.iter().find(|check| check.unit == unit).map(|check| check.remains)
     }
@@ -343,8 +343,8 @@ impl Search {
         self.map_checks.iter().any(|check| check.unit == unit && check.is_done)
     }
 
-    /// Checks whether the step of a unit comes from the mapping table. The height of the step must be known
-    /// from reads across and adjacent in the same group.
+    /// Checks whether the step of a unit comes from the mapping table. The height of the step must
+    /// be known from reads across and adjacent in the same group.
     fn check_map_cache(
         &mut self,
         session: &mut ReadSession<'_>,

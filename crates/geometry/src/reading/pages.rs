@@ -1,12 +1,13 @@
 //! Checks whether longer reads reveal pages where short ones do not.
 //!
-//! A card that reads several pages at once (planes, dies) reads across a page as fast as within one. A
-//! read of several pages that starts at a page boundary needs one page less than one that starts within
-//! a page, and, if the pages read at once fit into it, one turn less. Therefore reads of 32 KiB at
-//! multiples of 64 KiB are compared in pairs with reads that start slightly later, close in place and
-//! time; also reads of 8 KiB, which have less noise but cover fewer pages. A unit of at least four times
-//! 32 KiB whose step is the only one is then not a write unit. Limits: the pages read at once must fit
-//! into a read (six planes do not); with sectors of 4 KiB, pages of 4 KiB are not visible.
+//! A card that reads several pages at once (planes, dies) reads across a page as fast as within
+//! one. A read of several pages that starts at a page boundary needs one page less than one that
+//! starts within a page, and, if the pages read at once fit into it, one turn less. Therefore reads
+//! of 32 KiB at multiples of 64 KiB are compared in pairs with reads that start slightly later,
+//! close in place and time; also reads of 8 KiB, which have less noise but cover fewer pages. A
+//! unit of at least four times 32 KiB whose step is the only one is then not a write unit. Limits:
+//! the pages read at once must fit into a read (six planes do not); with sectors of 4 KiB, pages of
+//! 4 KiB are not visible.
 
 use flashfit_device::random::Random;
 

@@ -1,8 +1,8 @@
 //! Chooses places to read: boundaries of one size and no larger one, each place once.
 //!
-//! A repeated read may be answered from a cache of the card, so used places are marked in cells of 64
-//! KiB and not returned again, except by [`UnreadPlaces::again_where`]. A small device runs out of
-//! boundaries of large units.
+//! A repeated read may be answered from a cache of the card, so used places are marked in cells of
+//! 64 KiB and not returned again, except by [`UnreadPlaces::again_where`]. A small device runs out
+//! of boundaries of large units.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -38,9 +38,9 @@ impl UnreadPlaces {
         self.bounds.clone()
     }
 
-    /// Takes an unread multiple of `unit`, from `region` if possible, otherwise from anywhere. If possible it
-    /// is not a multiple of a larger unit: its quotient is not divisible by 2, 3, 5 or 7. The last few rare
-    /// boundaries are kept for [`UnreadPlaces::fresh_where`].
+    /// Takes an unread multiple of `unit`, from `region` if possible, otherwise from anywhere. If
+    /// possible it is not a multiple of a larger unit: its quotient is not divisible by 2, 3, 5 or
+    /// 7. The last few rare boundaries are kept for [`UnreadPlaces::fresh_where`].
     pub fn fresh(&mut self, random: &mut Random, unit: u64, region: &Range<u64>) -> Option<u64> {
         if self.is_nearly_used_up(unit) {
             return None;
@@ -56,7 +56,8 @@ impl UnreadPlaces {
         Some(found)
     }
 
-    /// Takes an unread multiple of `unit` that is `wanted`; if possible not a multiple of a larger unit.
+    /// Takes an unread multiple of `unit` that is `wanted`; if possible not a multiple of a larger
+    /// unit.
     pub fn fresh_where(
         &mut self,
         random: &mut Random,

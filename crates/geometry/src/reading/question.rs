@@ -1,10 +1,11 @@
-//! Evaluates reads for the size of the erase block, and for the sizes of the page and the write unit.
+//! Evaluates reads for the size of the erase block, and for the sizes of the page and the write
+//! unit.
 //!
-//! Both use the step models of [`super::steps`]. For the erase block, only reads across multiples of 16
-//! KiB are compared, so that their position within a page is the same. The erase block is the largest
-//! level with its own step; a single step at a small level may as well come from a write unit and is not
-//! evidence. Sources of the priors: SD and eMMC cards in published flashbench tables (write units of 8 to
-//! 64 KiB); TLC with three pages per word line.
+//! Both use the step models of [`super::steps`]. For the erase block, only reads across multiples
+//! of 16 KiB are compared, so that their position within a page is the same. The erase block is the
+//! largest level with its own step; a single step at a small level may as well come from a write
+//! unit and is not evidence. Sources of the priors: SD and eMMC cards in published flashbench
+//! tables (write units of 8 to 64 KiB); TLC with three pages per word line.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +21,8 @@ pub const LARGEST_WRITE_UNIT: u64 = 256 << 10;
 const LARGEST_PAGE: u64 = 64 << 10;
 /// Below this page size, the position within a page may affect the cost of a read.
 const SMALLEST_PLAIN_PAGE: u64 = 16 << 10;
-/// Prior probabilities of an additional step at a given level: of a write unit, of the mapping table; and
-/// a factor for sizes that are not powers of two.
+/// Prior probabilities of an additional step at a given level: of a write unit, of the mapping
+/// table; and a factor for sizes that are not powers of two.
 const ALSO_A_WRITE_UNIT: f64 = 0.03;
 const ALSO_A_MAP: f64 = 0.003;
 const NO_POWER_OF_TWO: f64 = 0.1;
@@ -58,9 +59,9 @@ impl EraseBlockReads {
         Self { levels, models }
     }
 
-    /// The belief after these reads and the levels of the most likely model, in bytes. `disproved` are levels
-    /// whose steps do not come from an erase block; `smaller_shows` is the probability that the write unit is
-    /// visible separately.
+    /// The belief after these reads and the levels of the most likely model, in bytes. `disproved`
+    /// are levels whose steps do not come from an erase block; `smaller_shows` is the probability
+    /// that the write unit is visible separately.
     pub fn belief(
         &self,
         crossings: &[BoundaryRead],
@@ -125,8 +126,8 @@ impl EraseBlockReads {
     }
 }
 
-/// The prior of an additional step at a level. If the write unit is visible below it (`smaller_shows`),
-/// the step does not come from a write unit.
+/// The prior of an additional step at a level. If the write unit is visible below it
+/// (`smaller_shows`), the step does not come from a write unit.
 fn also(level: u64, smaller_shows: f64) -> f64 {
     let by_size = if level <= LARGEST_WRITE_UNIT { smaller_shows } else { 1.0 };
     let size = ALSO_A_WRITE_UNIT * (1.0 - by_size) + ALSO_A_MAP * by_size;
@@ -191,8 +192,8 @@ impl WriteUnitReads {
         Self { levels: [powers, threes].concat(), models }
     }
 
-    /// The posterior of each size. Reads across larger units, including multiples of `erase_unit` if it is
-    /// known, are ignored.
+    /// The posterior of each size. Reads across larger units, including multiples of `erase_unit`
+    /// if it is known, are ignored.
     pub fn shares(&self, crossings: &[BoundaryRead], erase_unit: Option<u64>) -> SmallUnitBelief {
         let limit = erase_unit.unwrap_or(u64::MAX);
         let fine: Vec<BoundaryRead> = crossings

@@ -1,9 +1,9 @@
-//! Finds the informative regions of a device: many cards answer reads of never-written areas without
-//! accessing the flash, and show no boundaries there.
+//! Finds the informative regions of a device: many cards answer reads of never-written areas
+//! without accessing the flash, and show no boundaries there.
 //!
-//! The device is divided into eight parts of equal size. If reads within a page are clearly slower than
-//! in the fastest part, they access the flash. Limits: alternating written and never-written areas within
-//! a part are not distinguished; a device that was never written gives no reference.
+//! The device is divided into eight parts of equal size. If reads within a page are clearly slower
+//! than in the fastest part, they access the flash. Limits: alternating written and never-written
+//! areas within a part are not distinguished; a device that was never written gives no reference.
 
 use std::ops::Range;
 
@@ -54,8 +54,8 @@ impl Regions {
         self.kinds[self.part(place)]
     }
 
-    /// A random region for a group of reads, in `any` part or an informative one; extended over neighboring
-    /// parts of the same kind if the units need more room.
+    /// A random region for a group of reads, in `any` part or an informative one; extended over
+    /// neighboring parts of the same kind if the units need more room.
     pub fn draw(&self, random: &mut Random, largest_unit: u64, any: bool) -> Range<u64> {
         let size = self.bounds.end - self.bounds.start;
         let least = (BOUNDARIES * largest_unit).max(MIN_BYTES);
@@ -107,7 +107,8 @@ impl Regions {
         };
         let slower: Vec<bool> =
             medians.iter().map(|of| of.as_ref().is_some_and(is_slower)).collect();
-        // The written area may end within a part, so parts next to another kind are excluded if others remain.
+        // The written area may end within a part, so parts next to another kind are excluded if
+        // others remain.
         let is_inner = |part: usize| {
             let alike = |other: Option<&bool>| other.is_none_or(|&other| other == slower[part]);
             alike(part.checked_sub(1).and_then(|before| slower.get(before)))

@@ -1,10 +1,10 @@
-//! Converts times to normal scores, so that a stall of a thousand times a read weighs no more than any
-//! other long read, and the distribution of times does not matter.
+//! Converts times to normal scores, so that a stall of a thousand times a read weighs no more than
+//! any other long read, and the distribution of times does not matter.
 //!
-//! Regions differ (different flash, never-written areas) and devices drift, so each group of reads, made
-//! in one region within moments, has its own base, which is subtracted first. Differences between kinds
-//! of reads within groups are excluded from the base, so that a group with many slow reads does not
-//! appear as a slow group. Source: van der Waerden scores on aligned ranks.
+//! Regions differ (different flash, never-written areas) and devices drift, so each group of reads,
+//! made in one region within moments, has its own base, which is subtracted first. Differences
+//! between kinds of reads within groups are excluded from the base, so that a group with many slow
+//! reads does not appear as a slow group. Source: van der Waerden scores on aligned ranks.
 
 use std::collections::BTreeMap;
 

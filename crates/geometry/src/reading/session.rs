@@ -78,8 +78,8 @@ impl<'a> ReadSession<'a> {
         }
     }
 
-    /// Reads across a place and returns the time in nanoseconds, or `None` for a failed read, which is
-    /// recorded.
+    /// Reads across a place and returns the time in nanoseconds, or `None` for a failed read, which
+    /// is recorded.
     ///
     /// # Errors
     /// If the device disappears or hardly any read succeeds.

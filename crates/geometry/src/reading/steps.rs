@@ -1,11 +1,12 @@
 //! Evaluates how well combinations of steps explain the cost of reads.
 //!
-//! A read across a place costs an additional step for every level (page, write unit, erase block, piece
-//! of the mapping table) whose boundary it is: cost(x) = base + sum of the steps of the levels that
-//! divide x. A *model* is a set of levels with steps. Its evidence is the Bayes factor against "no steps"
-//! of a linear model of the normal scores, with Zellner's g-prior at unit information (g = n) and a
-//! separate base for each group. Limits: at most three levels per model; steps are additive.
-//! Source: Liang et al., "Mixtures of g priors for Bayesian variable selection" (JASA 2008), eq. 6.
+//! A read across a place costs an additional step for every level (page, write unit, erase block,
+//! piece of the mapping table) whose boundary it is: cost(x) = base + sum of the steps of the
+//! levels that divide x. A *model* is a set of levels with steps. Its evidence is the Bayes factor
+//! against "no steps" of a linear model of the normal scores, with Zellner's g-prior at unit
+//! information (g = n) and a separate base for each group. Limits: at most three levels per model;
+//! steps are additive. Source: Liang et al., "Mixtures of g priors for Bayesian variable selection"
+//! (JASA 2008), eq. 6.
 
 use super::scores::{BoundaryRead, groups, scores};
 
@@ -33,8 +34,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Sums for levels in bytes. `model` is the most likely model so far; it helps to distinguish slow reads
-    /// from slow groups.
+    /// Sums for levels in bytes. `model` is the most likely model so far; it helps to distinguish
+    /// slow reads from slow groups.
     pub fn new(crossings: &[BoundaryRead], levels: &[u64], model: &[usize]) -> Self {
         let kind = |crossing: &BoundaryRead| {
             let crosses = |&level: &usize| usize::from(crossing.center % levels[level] == 0);
@@ -97,9 +98,9 @@ impl Sums {
         evidence
     }
 
-    /// The log Bayes factor of a model against no steps; negative infinity if a step that must be positive is
-    /// not. A level that was never or always crossed is unknown: alone it is as likely as no steps, and it
-    /// adds nothing to others.
+    /// The log Bayes factor of a model against no steps; negative infinity if a step that must be
+    /// positive is not. A level that was never or always crossed is unknown: alone it is as likely
+    /// as no steps, and it adds nothing to others.
     pub fn evidence(&self, model: &[usize], must_be_positive: impl Fn(usize) -> bool) -> f64 {
         let seen: Vec<usize> =
             model.iter().copied().filter(|&at| self.products[at][at] > TINY).collect();
@@ -123,8 +124,8 @@ impl Sums {
             / 2.0
     }
 
-    /// The least-squares steps of a model by Gaussian elimination of the normal equations; `None` if its
-    /// levels are collinear.
+    /// The least-squares steps of a model by Gaussian elimination of the normal equations; `None`
+    /// if its levels are collinear.
     fn solve(&self, model: &[usize]) -> Option<Vec<f64>> {
         let count = model.len();
         let mut rows = [[0.0; MOST + 1]; MOST];

@@ -43,8 +43,8 @@ pub struct BoundaryStep {
     pub beside: usize,
 }
 
-/// The step at a unit: the median over the groups of the difference from reads across boundaries half as
-/// large, or similar.
+/// The step at a unit: the median over the groups of the difference from reads across boundaries
+/// half as large, or similar.
 pub fn step(crossings: &[BoundaryRead], unit: u64) -> BoundaryStep {
     let power = 1u64 << unit.trailing_zeros();
     // The cost of smaller units is then the same on both sides.
@@ -92,8 +92,8 @@ fn step_above(crossings: &[BoundaryRead], unit: u64, finest: u64) -> BoundarySte
 }
 
 impl BoundaryStep {
-    /// Whether the extra time is significantly too short for a lookup. Then only some boundaries have the
-    /// step.
+    /// Whether the extra time is significantly too short for a lookup. Then only some boundaries
+    /// have the step.
     pub fn is_surely_none(&self) -> bool {
         let reads = self.across.min(self.beside);
         let error = OF_MEDIANS * self.spread_ns / (reads.max(1) as f64).sqrt();
@@ -139,8 +139,8 @@ pub fn confidence(search: &Search) -> Option<f64> {
     Some(if is_open { confidence * alignment_probability(search, unit) } else { confidence })
 }
 
-/// The probability that the step of a unit remains when the card has just read both sides; the prior if
-/// there were too few reads left to check.
+/// The probability that the step of a unit remains when the card has just read both sides; the
+/// prior if there were too few reads left to check.
 fn remains(search: &Search, unit: u64) -> f64 {
     search.map_check_result(unit).unwrap_or(USUAL)
 }

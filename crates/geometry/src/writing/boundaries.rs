@@ -1,15 +1,14 @@
 //! Locates erase block boundaries by the cost of writing across them.
 //!
-//! A layer that maps whole erase blocks, or parts of them, keeps a few of them open. Each scattered write
-//! opens the unit it falls into, and another unit must be closed: it is merged, which copies about a
-//! unit. A write with a boundary inside opens two units and costs two merges. Each write is thus a query
-//! about boundaries with two possible answers, and a posterior over unit and offset selects the next
-//! query. The result is the unit in which the layer opens and merges. Limits: units up to a sixth of the
-//! written window; a page-mapped layer has no such boundaries, which is detected beforehand
-//! ([`SensedMerging::sense`]).
-//! Sources: Kim et al., "A space-efficient flash translation layer for CompactFlash systems" (2002) for
-//! merges; Lindley, "On a measure of the information provided by an experiment" (1956) for the choice of
-//! queries.
+//! A layer that maps whole erase blocks, or parts of them, keeps a few of them open. Each scattered
+//! write opens the unit it falls into, and another unit must be closed: it is merged, which copies
+//! about a unit. A write with a boundary inside opens two units and costs two merges. Each write is
+//! thus a query about boundaries with two possible answers, and a posterior over unit and offset
+//! selects the next query. The result is the unit in which the layer opens and merges. Limits:
+//! units up to a sixth of the written window; a page-mapped layer has no such boundaries, which is
+//! detected beforehand ([`SensedMerging::sense`]). Sources: Kim et al., "A space-efficient flash
+//! translation layer for CompactFlash systems" (2002) for merges; Lindley, "On a measure of the
+//! information provided by an experiment" (1956) for the choice of queries.
 
 use std::ops::Range;
 
@@ -91,7 +90,8 @@ pub struct MergeEvidence {
 }
 
 impl SensedMerging {
-    /// Makes scattered writes in a written window; `None` if they cost little more than sequential ones.
+    /// Makes scattered writes in a written window; `None` if they cost little more than sequential
+    /// ones.
     pub fn sense(
         meter: &mut Meter<'_>,
         window: &Range<u64>,
@@ -277,8 +277,8 @@ impl Inference {
         best.unwrap_or((self.hypotheses[0].layout, self.posterior[0]))
     }
 
-    /// The random test write with the least certain answer. Not close to recent ones, whose units are still
-    /// open and cost nothing.
+    /// The random test write with the least certain answer. Not close to recent ones, whose units
+    /// are still open and cost nothing.
     fn next_query(
         &self,
         meter: &mut Meter<'_>,

@@ -1,5 +1,5 @@
-//! Hypotheses about the structure of an erase block, with priors: its size, the size of its write units,
-//! and the bits per cell if writes go to single-bit cells first.
+//! Hypotheses about the structure of an erase block, with priors: its size, the size of its write
+//! units, and the bits per cell if writes go to single-bit cells first.
 
 use std::ops::Range;
 
@@ -34,9 +34,9 @@ impl UnitBuild {
         held as f64 / write_bytes.div_ceil(self.write_unit) as f64
     }
 
-    /// The smallest whole number of writes that fill whole units. If a unit becomes full in the middle of a
-    /// write, the device may erase while it receives the rest, so that only erasures between two writes are
-    /// visible.
+    /// The smallest whole number of writes that fill whole units. If a unit becomes full in the
+    /// middle of a write, the device may erase while it receives the rest, so that only erasures
+    /// between two writes are visible.
     pub fn whole_distance(self, write_bytes: u64) -> f64 {
         let held = self.unit / self.write_unit / self.bits;
         let (mut rest, mut common) = (write_bytes.div_ceil(self.write_unit), held);
@@ -56,8 +56,8 @@ pub struct BuildHypothesis {
     pub untimed: f64,
 }
 
-/// All hypotheses, weighted by the belief about units and the evidence of times by size. If the device
-/// `merges`, writes do not go to single-bit cells first.
+/// All hypotheses, weighted by the belief about units and the evidence of times by size. If the
+/// device `merges`, writes do not go to single-bit cells first.
 pub fn all(
     belief: &GeometryBelief,
     write_units: &[(u64, f64)],

@@ -1,12 +1,12 @@
 //! Checks that the capacity is real.
 //!
-//! Fake devices report more capacity than they have: writes beyond the real one are lost or wrap to lower
-//! addresses. Blocks stamped with their position are written at places spread over the region, including
-//! powers of two from its start, where addresses usually wrap. Then all are read back, oldest first, so
-//! that a small cache no longer holds them. A foreign block reveals where addresses wrap; a lost one is
-//! located by bisection. Limits: only the region is checked; defective flash looks the same as missing
-//! flash.
-//! Source: Bernhard, "F3: fight flash fraud" (documentation of f3probe), for the behavior of fakes.
+//! Fake devices report more capacity than they have: writes beyond the real one are lost or wrap to
+//! lower addresses. Blocks stamped with their position are written at places spread over the
+//! region, including powers of two from its start, where addresses usually wrap. Then all are read
+//! back, oldest first, so that a small cache no longer holds them. A foreign block reveals where
+//! addresses wrap; a lost one is located by bisection. Limits: only the region is checked;
+//! defective flash looks the same as missing flash. Source: Bernhard, "F3: fight flash fraud"
+//! (documentation of f3probe), for the behavior of fakes.
 
 use std::ops::Range;
 

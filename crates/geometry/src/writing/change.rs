@@ -1,10 +1,10 @@
 //! Infers the number of open erase blocks from the cost of writing to several in turn.
 //!
-//! The number is a change point in the logarithm of the cost, found by a posterior over all numbers.
-//! Beyond it, each write costs a merge, or the cost rises gradually if only a part of a unit is closed
-//! and continuations go to a log. The level below the change, its height and the extra variation are
-//! unknowns. Limits: one change; a gradual rise that starts late is estimated one too high, so a number
-//! that is only certain to within one is reported as such.
+//! The number is a change point in the logarithm of the cost, found by a posterior over all
+//! numbers. Beyond it, each write costs a merge, or the cost rises gradually if only a part of a
+//! unit is closed and continuations go to a log. The level below the change, its height and the
+//! extra variation are unknowns. Limits: one change; a gradual rise that starts late is estimated
+//! one too high, so a number that is only certain to within one is reported as such.
 
 use super::open_units::{UnitOrder, UnitWriteCost};
 use crate::belief::{log_student_3, log_sum_exp};
@@ -21,8 +21,8 @@ const SOFTNESSES: [f64; 3] = [1.0, 3.0, 6.0];
 const SOFT: f64 = 0.3;
 /// Hypotheses for the log variation of costs beyond their standard errors.
 const SPREADS: [f64; 4] = [0.015, 0.04, 0.09, 0.18];
-/// The probability required of a number. The assumed shapes are rough: of drawn cards with a probability
-/// between 0.95 and this one, half of the numbers were wrong.
+/// The probability required of a number. The assumed shapes are rough: of drawn cards with a
+/// probability between 0.95 and this one, half of the numbers were wrong.
 const SURE_OF_SHAPE: f64 = 0.985;
 /// Expected log ratio of a write to one unit to the base time, and its spread.
 const MORE: f64 = 0.1;
@@ -54,8 +54,8 @@ impl Beyond {
     }
 }
 
-/// The log-likelihood of each number of open erase blocks from `least` up; the last one stands for more
-/// than were measured. `base_ns` is the time of a sequential write without merges.
+/// The log-likelihood of each number of open erase blocks from `least` up; the last one stands for
+/// more than were measured. `base_ns` is the time of a sequential write without merges.
 fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u32, f64)> {
     let logs: Vec<f64> = costs.iter().map(|cost| (cost.time_ns / base_ns).max(1e-3).ln()).collect();
     let most = costs.last().map_or(least, |cost| cost.units);

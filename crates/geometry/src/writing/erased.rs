@@ -1,17 +1,17 @@
 //! Infers from erasures how many bits the cells have into which single-bit units are folded.
 //!
-//! A unit with `b` bits per cell takes `b` folds. If nothing else has to be copied, the fold that starts
-//! a new unit waits for an erasure and takes longer: one fold in `b`, at a fixed position. Rare stalls are
-//! ignored, and more folds are used as the noise requires. Limits: erasures that are long relative to a
-//! fold are taken for copying, which [`super::folding`] evaluates, and so are erasures that change their
-//! position.
+//! A unit with `b` bits per cell takes `b` folds. If nothing else has to be copied, the fold that
+//! starts a new unit waits for an erasure and takes longer: one fold in `b`, at a fixed position.
+//! Rare stalls are ignored, and more folds are used as the noise requires. Limits: erasures that
+//! are long relative to a fold are taken for copying, which [`super::folding`] evaluates, and so
+//! are erasures that change their position.
 
 use crate::belief::median;
 
 /// The number of latest folds evaluated first; it doubles until the result is clear.
 const FEWEST: usize = 36;
-/// The shortest erasure in nanoseconds, and the longest as a share of a fold; longer ones are copying or
-/// stalls.
+/// The shortest erasure in nanoseconds, and the longest as a share of a fold; longer ones are
+/// copying or stalls.
 const MIN_ERASURE_NS: f64 = 5e5;
 const MAX_FOLD_SHARE: f64 = 0.6;
 /// How much more likely one number of bits must be than any other and than none, as a logarithm.

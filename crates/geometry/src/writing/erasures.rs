@@ -1,14 +1,14 @@
 //! Infers the erase block of a page-mapped layer from the erasures that writing requires.
 //!
-//! Such a layer appends all writes to one unit after the other. Once it has no free units left, it erases
-//! one for each that it fills, so writes are delayed periodically, wherever they go. The period depends on
-//! how much of a unit each write uses: whole write units, however little is written. The smallest writes
-//! give the number of write units per erase block; larger ones, chosen to be most informative, give their
-//! size. All writes go to a few places in random order, so that collected units contain no valid data,
-//! the required part of the mapping table is cached, and address-dependent effects are not periodic. A
-//! log for small writes that is collected by units looks the same. Limits: a card that was never full
-//! erases only after its spare units are used up, so more than its capacity must be written first;
-//! erasures during idle time are not visible.
+//! Such a layer appends all writes to one unit after the other. Once it has no free units left, it
+//! erases one for each that it fills, so writes are delayed periodically, wherever they go. The
+//! period depends on how much of a unit each write uses: whole write units, however little is
+//! written. The smallest writes give the number of write units per erase block; larger ones, chosen
+//! to be most informative, give their size. All writes go to a few places in random order, so that
+//! collected units contain no valid data, the required part of the mapping table is cached, and
+//! address-dependent effects are not periodic. A log for small writes that is collected by units
+//! looks the same. Limits: a card that was never full erases only after its spare units are used
+//! up, so more than its capacity must be written first; erasures during idle time are not visible.
 
 use std::ops::Range;
 
@@ -47,8 +47,8 @@ const MIN_DISTANCE: f64 = 3.0;
 const TRIED: f64 = 40.0;
 /// The fewest visible erasures for a size to be tried.
 const MIN_SEEN: f64 = 12.0;
-/// Larger writes hide a part of an erasure, so a much shorter stall may have the same cause if both are
-/// clearly visible; a longer one has another cause.
+/// Larger writes hide a part of an erasure, so a much shorter stall may have the same cause if both
+/// are clearly visible; a longer one has another cause.
 const SHORTER: f64 = 4.0;
 const CLEAR_STALL_NS: f64 = 2e6;
 const LONGER: f64 = 1.5;
@@ -94,8 +94,8 @@ pub struct BuildBelief {
 }
 
 impl BuildBelief {
-    /// Starts with the belief about units and the write units from times by size. If the device `merges`, the
-    /// erased structure is a log for small writes made of whole units.
+    /// Starts with the belief about units and the write units from times by size. If the device
+    /// `merges`, the erased structure is a log for small writes made of whole units.
     pub fn new(
         belief: &GeometryBelief,
         write_units: &[(u64, f64)],
@@ -156,9 +156,9 @@ impl BuildBelief {
         self.try_the_write_unit(meter)
     }
 
-    /// Two sizes agree with some build nearly always, and one that may hide erasures with too many. If no
-    /// third size is conclusive, a size of one and a half assumed write units occupies two of them, or is
-    /// counted in bytes and shows it; for the smallest write units, three.
+    /// Two sizes agree with some build nearly always, and one that may hide erasures with too many.
+    /// If no third size is conclusive, a size of one and a half assumed write units occupies two of
+    /// them, or is counted in bytes and shows it; for the smallest write units, three.
     fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), MeasurementStop> {
         let Some(best) = self.best().filter(|_| self.seen.len() > 1) else { return Ok(()) };
         let build = self.builds[best];
@@ -199,15 +199,16 @@ impl BuildBelief {
         Ok(())
     }
 
-    /// Records that erasures started late: the device was new, and a fast area that `seen_writes` smallest
-    /// writes would have shown does not exist.
+    /// Records that erasures started late: the device was new, and a fast area that `seen_writes`
+    /// smallest writes would have shown does not exist.
     pub fn began_late(&mut self, seen_writes: usize) {
         if self.distance.is_some_and(|held| MIN_SEEN * held as f64 <= seen_writes as f64) {
             self.update_bits(|bits| if bits > 1 { -FOLDED } else { 0.0 });
         }
     }
 
-    /// Checks whether single-bit units are folded and, if the unit is still open, into how many bits.
+    /// Checks whether single-bit units are folded and, if the unit is still open, into how many
+    /// bits.
     pub fn look_for_folding(
         &mut self,
         meter: &mut Meter<'_>,
@@ -233,7 +234,8 @@ impl BuildBelief {
         Ok(())
     }
 
-    /// Whether stalls have the same cause as before: collecting a log for small writes takes a different time.
+    /// Whether stalls have the same cause as before: collecting a log for small writes takes a
+    /// different time.
     fn is_the_same(&mut self, stall_ns: Option<f64>) -> bool {
         let before = self.stall_ns;
         self.stall_ns = before.or(stall_ns);
@@ -407,9 +409,9 @@ impl BuildBelief {
         best.map(|(_, size, needed)| (size, needed))
     }
 
-    /// Whether the most likely build explains the results of all sizes. Otherwise the stalls have another
-    /// cause, or several. A single size gives no information on write units and must agree with the times by
-    /// size.
+    /// Whether the most likely build explains the results of all sizes. Otherwise the stalls have
+    /// another cause, or several. A single size gives no information on write units and must agree
+    /// with the times by size.
     pub fn is_explained(&self) -> bool {
         self.best().is_some_and(|best| {
             let write_unit = self.builds[best].write_unit;
@@ -448,7 +450,8 @@ impl BuildBelief {
             }
         }
         let best = write_units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        // The prior of the unit is part of the belief; only the structure given the unit counts here.
+        // The prior of the unit is part of the belief; only the structure given the unit counts
+        // here.
         let gains = gains.into_iter().map(|(unit, gain, of_unit)| (unit, gain - of_unit)).collect();
         Erasures { gains, write_unit: best.expect("there are builds") }
     }

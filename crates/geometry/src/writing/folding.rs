@@ -1,16 +1,16 @@
-//! Detects folding: writes go to single-bit units first and are later copied to cells with several bits.
-//! Also infers the number of bits.
+//! Detects folding: writes go to single-bit units first and are later copied to cells with several
+//! bits. Also infers the number of bits.
 //!
 //! Sequentially written data is still valid when a single-bit unit is full, so it is copied to
-//! multi-bit cells during the write that needs room ([`shows`]). The number of bits is visible once the
-//! device is full: room for folded data must then be made by copying the valid data of another unit. If
-//! every other stretch of old data was overwritten, a share `v` of it is valid. A unit of `b` bits then
-//! yields room for `b (1 - v)` folded ones and takes as long as `b v` of them; the frequency and the
-//! duration together determine both ([`bits`]). If nothing is left to copy, one fold in `b` takes an
-//! erasure longer, because `b` folds fill a unit (`super::erased`). Limits: assumes folding in the order of
-//! writing; no result without such a pattern.
-//! Source: SanDisk's descriptions of nCache; Rabiner, "A tutorial on hidden Markov models" (1989),
-//! for the forward recursion.
+//! multi-bit cells during the write that needs room ([`shows`]). The number of bits is visible once
+//! the device is full: room for folded data must then be made by copying the valid data of another
+//! unit. If every other stretch of old data was overwritten, a share `v` of it is valid. A unit of
+//! `b` bits then yields room for `b (1 - v)` folded ones and takes as long as `b v` of them; the
+//! frequency and the duration together determine both ([`bits`]). If nothing is left to copy, one
+//! fold in `b` takes an erasure longer, because `b` folds fill a unit (`super::erased`). Limits:
+//! assumes folding in the order of writing; no result without such a pattern. Source: SanDisk's
+//! descriptions of nCache; Rabiner, "A tutorial on hidden Markov models" (1989), for the forward
+//! recursion.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use crate::belief::{log_sum_exp, median};
 use crate::probed::SamplePurpose;
 
-/// Units over which folding is observed, and units written before so that every single-bit unit holds
-/// sequential data.
+/// Units over which folding is observed, and units written before so that every single-bit unit
+/// holds sequential data.
 const SEEN: usize = 8;
 const PASSED: usize = 18;
 /// Smallest ratio of folding to erasing alone that shows folding, and largest that excludes it.
@@ -39,7 +39,8 @@ const PLAIN: usize = 12;
 /// Number of folds evaluated first, and number added for each further evaluation.
 const LOOKED_AT: usize = 36;
 const AGAIN: usize = 12;
-/// How much more likely one number of bits must be than any other and than no pattern, as a logarithm.
+/// How much more likely one number of bits must be than any other and than no pattern, as a
+/// logarithm.
 const CLEAR: f64 = 8.0;
 /// The smallest extra time for making room, in folds.
 const MIN_MORE: f64 = 0.2;
@@ -54,11 +55,11 @@ const STEPS: usize = 24;
 /// The shortest time for making room in folds, and hypotheses for other extra times of every fold.
 const MIN_ROOM: f64 = 0.7;
 const OTHERWISE: [f64; 8] = [0.0, 0.15, 0.3, 0.45, 0.6, 1.6, 2.2, 3.0];
-/// Ratio to large writes above which small ones went to a log and are copied later; folded ones take as
-/// long as large ones.
+/// Ratio to large writes above which small ones went to a log and are copied later; folded ones
+/// take as long as large ones.
 const LOG: f64 = 1.7;
-/// Probability that the pattern shifts, that a time has another cause, and the range of such times in
-/// folds.
+/// Probability that the pattern shifts, that a time has another cause, and the range of such times
+/// in folds.
 const SLIPS: f64 = 0.04;
 const OUTLIER: f64 = 0.1;
 const BREADTH: f64 = 8.0;
@@ -71,8 +72,8 @@ pub struct SingleBitUnits {
     pub write_unit: u64,
 }
 
-/// Whether stalls are much longer while data is still valid: first writes the places from `area` on, whose
-/// old data is obsolete, then the window sequentially. `None` if the result is unclear.
+/// Whether stalls are much longer while data is still valid: first writes the places from `area`
+/// on, whose old data is obsolete, then the window sequentially. `None` if the result is unclear.
 pub fn shows(
     meter: &mut Meter<'_>,
     units: SingleBitUnits,
@@ -109,8 +110,8 @@ pub fn shows(
     })
 }
 
-/// The extra time of the slowest write of a unit, over the latest units. Uses a low quantile for each
-/// position, which ignores rare stalls.
+/// The extra time of the slowest write of a unit, over the latest units. Uses a low quantile for
+/// each position, which ignores rare stalls.
 pub fn stall(times: &[f32], held: usize) -> Option<f64> {
     let last = times.get(times.len().checked_sub(SEEN * held)?..)?;
     let places = (0..held).map(|place| {
@@ -124,8 +125,8 @@ pub fn stall(times: &[f32], held: usize) -> Option<f64> {
 }
 
 /// The log-likelihood of 2, 3 and 4 bits per cell that data is folded into, once room must be made;
-/// `None` without a pattern. If `is_folded` is unknown, copying is ignored and only erasures count. Writes
-/// all over the region.
+/// `None` without a pattern. If `is_folded` is unknown, copying is ignored and only erasures count.
+/// Writes all over the region.
 pub fn bits(
     meter: &mut Meter<'_>,
     units: SingleBitUnits,
@@ -175,8 +176,8 @@ pub fn bits(
     }
 }
 
-/// Whether rows of writes take far longer than the same amount in large requests, which would be folded
-/// as well. If room is made from the beginning, both look the same.
+/// Whether rows of writes take far longer than the same amount in large requests, which would be
+/// folded as well. If room is made from the beginning, both look the same.
 fn is_a_log(rows: &[Vec<f64>], filled: &[(u64, f64)], row_bytes: u64) -> bool {
     // Large units are folded in only some of the requests.
     let together = usize::try_from(row_bytes.div_ceil(LARGEST_REQUEST)).unwrap_or(1);
@@ -190,7 +191,8 @@ fn is_a_log(rows: &[Vec<f64>], filled: &[(u64, f64)], row_bytes: u64) -> bool {
     of_rows > LOG * rate * row_bytes as f64
 }
 
-/// The duration of each fold. Folds occur at the same request of each row, which excludes rare stalls.
+/// The duration of each fold. Folds occur at the same request of each row, which excludes rare
+/// stalls.
 fn folds(rows: &[Vec<f64>]) -> Vec<f64> {
     let of_place = |place: usize| {
         let times: Vec<f64> = rows[..PLAIN].iter().map(|times| times[place]).collect();
@@ -225,8 +227,8 @@ fn of_bits(folds: &[f64]) -> Option<[f64; 3]> {
     (sorted[3] - sorted[2] > CLEAR && sorted[3] - none > CLEAR).then_some(logs)
 }
 
-/// The log-likelihood of times under patterns (how often room is made, and for how many folds), averaged
-/// over all of them.
+/// The log-likelihood of times under patterns (how often room is made, and for how many folds),
+/// averaged over all of them.
 fn log_likelihood(more: &[f64], patterns: &[(f64, f64)]) -> f64 {
     let each = patterns.iter().flat_map(|pattern| {
         let of_factor = move |factor: &f64| {
@@ -275,8 +277,8 @@ mod tests {
 
     use super::*;
 
-    /// Folds of 100 ms; from the thirtieth on with the extra time of making room in units with this many bits
-    /// and this valid share.
+    /// Folds of 100 ms; from the thirtieth on with the extra time of making room in units with this
+    /// many bits and this valid share.
     fn folds(bits: f64, needed: f64, count: usize) -> Vec<f64> {
         let mut random = Random::new(5);
         let mut room = 30.0;

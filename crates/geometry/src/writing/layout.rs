@@ -1,9 +1,9 @@
 //! Unit layouts, and the amount of data that a layer copies when test writes are made.
 //!
-//! Three merge policies are modeled (`Way`), each with a number of open units of which the least recently
-//! written one is closed. The amount copied therefore depends on earlier writes. Limits: the policies are
-//! those of layers in the literature; the number of randomly written units is not modeled independently
-//! of the number of open units.
+//! Three merge policies are modeled (`Way`), each with a number of open units of which the least
+//! recently written one is closed. The amount copied therefore depends on earlier writes. Limits:
+//! the policies are those of layers in the literature; the number of randomly written units is not
+//! modeled independently of the number of open units.
 
 use super::boundaries::{MIN_STRETCH, TestWrite};
 
@@ -11,8 +11,8 @@ use super::boundaries::{MIN_STRETCH, TestWrite};
 const OFFSETS: u64 = 64;
 /// Prior probability that the first unit does not start at the start of the device.
 const SHIFTED: f64 = 0.05;
-/// Prior probabilities: units have logs; fewer of these may be random; these hold less than a unit; units
-/// are written in order; full units then stay open.
+/// Prior probabilities: units have logs; fewer of these may be random; these hold less than a unit;
+/// units are written in order; full units then stay open.
 const LOGS: f64 = 0.27;
 const FEWER: f64 = 0.25;
 const LESS: f64 = 0.08;
@@ -61,8 +61,8 @@ impl UnitLayout {
 /// A merge policy for open units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Each open unit has a log. A closed one is merged completely, except for data written in order from its
-    /// start. Limits the number of random logs and their capacity.
+    /// Each open unit has a log. A closed one is merged completely, except for data written in
+    /// order from its start. Limits the number of random logs and their capacity.
     Logs {
         random: usize,
         /// How much one out of order holds, in bytes.

@@ -1,8 +1,8 @@
 //! The device under test: timed requests within a region and a write budget.
 //!
-//! Every write ends with a flush if the device has a volatile cache, and the flush is part of its time. A
-//! failed write ends the probe. Limit: only the first [`MOST_SAMPLES`] samples are kept, to bound memory on
-//! small boards.
+//! Every write ends with a flush if the device has a volatile cache, and the flush is part of its
+//! time. A failed write ends the probe. Limit: only the first [`MOST_SAMPLES`] samples are kept, to
+//! bound memory on small boards.
 
 use std::ops::{ControlFlow, Range};
 
@@ -188,7 +188,8 @@ impl<'a> Meter<'a> {
         Ok(elapsed_ns as f64)
     }
 
-    /// Reads `length` bytes at `offset` into [`Meter::read_bytes`] and returns the time in nanoseconds.
+    /// Reads `length` bytes at `offset` into [`Meter::read_bytes`] and returns the time in
+    /// nanoseconds.
     pub fn read(&mut self, offset: u64, length: u64) -> Result<f64, MeasurementStop> {
         self.check_budget()?;
         self.buffer.resize(usize::try_from(length).expect("it is held in memory"), 0);

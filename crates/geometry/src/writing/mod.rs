@@ -1,16 +1,16 @@
 //! The writing probe: infers the geometry from the cost of writes.
 //!
 //! Steps: check the capacity ([`capacity`]); measure sequential writing; find out whether scattered
-//! writes cause merges, and between which boundaries ([`boundaries`]), of which units and parts of them
-//! ([`streams`]); if they do not, observe the erasures that any writing needs ([`erasures`],
+//! writes cause merges, and between which boundaries ([`boundaries`]), of which units and parts of
+//! them ([`streams`]); if they do not, observe the erasures that any writing needs ([`erasures`],
 //! [`folding`]); count the open erase blocks ([`open_units`], [`change`]); find the write unit
-//! ([`write_unit`]); and look for features of some devices: a log for small writes ([`small_writes`]), a
-//! zone at the start ([`zone`]), a fast area that is written first ([`sustained`]), faster reads of
-//! never-written areas ([`unwritten`]).
+//! ([`write_unit`]); and look for features of some devices: a log for small writes
+//! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
+//! ([`sustained`]), faster reads of never-written areas ([`unwritten`]).
 //!
-//! Everything in the region is overwritten; nothing outside is written. Evidence about the erase block is
-//! added to the belief of a preceding read-only probe. Limits: one outstanding write; the device must be
-//! otherwise idle.
+//! Everything in the region is overwritten; nothing outside is written. Evidence about the erase
+//! block is added to the belief of a preceding read-only probe. Limits: one outstanding write; the
+//! device must be otherwise idle.
 
 pub mod boundaries;
 mod build;
@@ -53,8 +53,8 @@ pub struct WritingOptions {
     pub max_write_bytes: u64,
     /// Whether to check the capacity first.
     pub check_capacity: bool,
-    /// Whether to write zeros after the stamps instead of incompressible data; for simulated devices, which
-    /// need no memory for zeros.
+    /// Whether to write zeros after the stamps instead of incompressible data; for simulated
+    /// devices, which need no memory for zeros.
     pub compressible: bool,
 }
 

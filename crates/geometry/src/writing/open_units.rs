@@ -1,10 +1,10 @@
 //! Measures the cost of writing to several erase blocks in turn, to count the open erase blocks.
 //!
-//! Units far apart are written in turn, first one, then two, and so on: each in ascending order (linear)
-//! or in random order. As long as the device keeps all of them open, a write costs the same as with one;
-//! beyond, every write closes a unit. [`super::change`] infers the number. Limits: up to [`MAX_UNITS`];
-//! one write size, larger than that of a log for small writes; a page-mapped device shows no change.
-//! Source: flashbench, `README`, `--open-au`.
+//! Units far apart are written in turn, first one, then two, and so on: each in ascending order
+//! (linear) or in random order. As long as the device keeps all of them open, a write costs the
+//! same as with one; beyond, every write closes a unit. [`super::change`] infers the number.
+//! Limits: up to [`MAX_UNITS`]; one write size, larger than that of a log for small writes; a
+//! page-mapped device shows no change. Source: flashbench, `README`, `--open-au`.
 
 use std::ops::Range;
 
@@ -164,8 +164,8 @@ impl UnitPlacement {
     }
 }
 
-/// The mean without the slowest sixteenth of sorted times: it excludes rare stalls but keeps merges,
-/// which may affect every eighth write.
+/// The mean without the slowest sixteenth of sorted times: it excludes rare stalls but keeps
+/// merges, which may affect every eighth write.
 fn trimmed_mean(times: &[f64]) -> f64 {
     let kept = &times[..times.len() - times.len() / 16];
     kept.iter().sum::<f64>() / kept.len() as f64

@@ -1,13 +1,13 @@
 //! Detects periodic delays in a series of requests and their period.
 //!
-//! Under a hypothesis of a period and a phase in bytes, the requests that contain a multiple are marked.
-//! If it is correct, marked and unmarked requests take their times from two different distributions,
-//! otherwise from one. The distributions are nonparametric: times are sorted into classes by rank, and
-//! each distribution over the classes has a Dirichlet prior, which makes the evidence exact and limits
-//! the weight of a single stall. A multiple of the true period marks only some of the slow requests, a
-//! divisor marks additional ones, and both explain less. Limits: requests of one size, adjacent in the
-//! bytes that are counted.
-//! Source: Minka, "Estimating a Dirichlet distribution" (2000), for the evidence.
+//! Under a hypothesis of a period and a phase in bytes, the requests that contain a multiple are
+//! marked. If it is correct, marked and unmarked requests take their times from two different
+//! distributions, otherwise from one. The distributions are nonparametric: times are sorted into
+//! classes by rank, and each distribution over the classes has a Dirichlet prior, which makes the
+//! evidence exact and limits the weight of a single stall. A multiple of the true period marks only
+//! some of the slow requests, a divisor marks additional ones, and both explain less. Limits:
+//! requests of one size, adjacent in the bytes that are counted. Source: Minka, "Estimating a
+//! Dirichlet distribution" (2000), for the evidence.
 
 /// Borders of the classes, as shares of faster requests.
 const BORDERS: [f64; 9] = [0.5, 0.75, 0.88, 0.94, 0.97, 0.985, 0.992, 0.996, 0.998];
@@ -50,8 +50,8 @@ impl TimeClasses {
         log_evidence(&self.totals)
     }
 
-    /// The log-evidence of a period in requests, averaged over phases. A period need not be a whole number of
-    /// requests. `None` if there would be too few marks.
+    /// The log-evidence of a period in requests, averaged over phases. A period need not be a whole
+    /// number of requests. `None` if there would be too few marks.
     pub fn log_of(&self, distance: f64) -> Option<f64> {
         if distance < 2.0 || (self.classes.len() as f64) < distance * MIN_MARKS as f64 {
             return None;
@@ -92,8 +92,8 @@ fn log_evidence(counts: &[u32; CLASSES]) -> f64 {
     ln_gamma(weights) - ln_gamma(weights + f64::from(total)) + each
 }
 
-/// The log-gamma function of a positive number, by Stirling's series after shifting the argument, exact
-/// to ten digits.
+/// The log-gamma function of a positive number, by Stirling's series after shifting the argument,
+/// exact to ten digits.
 fn ln_gamma(of: f64) -> f64 {
     let mut shift = 0.0;
     let mut x = of;

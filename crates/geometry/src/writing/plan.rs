@@ -1,8 +1,8 @@
 //! Estimates the cost of the writing probe.
 //!
-//! The maximum is the budget. The usual cost depends on the device: a window is enough to identify one
-//! that merges, while a page-mapped one must be written completely. Limits: times are extrapolated from a
-//! few reads, assuming that writes are half as fast.
+//! The maximum is the budget. The usual cost depends on the device: a window is enough to identify
+//! one that merges, while a page-mapped one must be written completely. Limits: times are
+//! extrapolated from a few reads, assuming that writes are half as fast.
 
 use flashfit_device::BlockDevInfo;
 
@@ -35,8 +35,8 @@ pub struct ProbeEstimate {
     pub most_ns: u64,
 }
 
-/// The default write budget. A page-mapped device starts to erase only after its capacity and spare area
-/// were written; on a small device, detecting erasures takes more than a share of it.
+/// The default write budget. A page-mapped device starts to erase only after its capacity and spare
+/// area were written; on a small device, detecting erasures takes more than a share of it.
 pub fn default_max_write_bytes(region_bytes: u64) -> u64 {
     (region_bytes.saturating_mul(9) / 4).saturating_add(FOR_ERASURES)
 }

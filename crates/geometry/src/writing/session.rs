@@ -17,8 +17,8 @@ use crate::findings::{GeometryFinding, GeometryFindings, QuantityValue, Quantity
 use crate::probed::{ProbeError, ProbeObserver, Probed};
 use crate::reading::{self, ReadingOptions};
 
-/// Sequentially written bytes before merges are looked for, and the extended window if the first one
-/// shows none: larger units need more room.
+/// Sequentially written bytes before merges are looked for, and the extended window if the first
+/// one shows none: larger units need more room.
 pub const WINDOWS: [u64; 2] = [256 << 20, 1 << 30];
 /// Bytes skipped at the start, where devices may have special zones; at most a quarter.
 const SKIPPED: u64 = 128 << 20;
@@ -267,8 +267,8 @@ impl<'a> WriteSession<'a> {
         });
     }
 
-    /// Repeats the read-only probe on written data: pages are now visible, which decides whether a small unit
-    /// is the erase block. A result needs no further writing.
+    /// Repeats the read-only probe on written data: pages are now visible, which decides whether a
+    /// small unit is the erase block. A result needs no further writing.
     fn read_again(&mut self) -> Result<(), MeasurementStop> {
         let is_large = self.window.end - self.window.start >= reading::MIN_BYTES;
         let Some(first) = self.first.as_ref().filter(|_| is_large) else { return Ok(()) };
@@ -278,8 +278,8 @@ impl<'a> WriteSession<'a> {
             reading::probe(device, clock, &options, observer)
         })?;
         let GeometryFindings { erase_unit, write_unit, .. } = read.findings;
-        // Written data shows other structures too: starts of requests, pieces cut by the cache, pieces of the
-        // mapping table. A size must have had some support before.
+        // Written data shows other structures too: starts of requests, pieces cut by the cache,
+        // pieces of the mapping table. A size must have had some support before.
         let showed_before = |bytes| first.probability(DeviceStructure::Unit(bytes)) > HINTED;
         let is_clear =
             matches!(erase_unit.value, Some(QuantityValue::Bytes(bytes)) if showed_before(bytes));
@@ -377,8 +377,8 @@ impl<'a> WriteSession<'a> {
         Ok(write_unit::finding(write_unit::infer(&timed, unit / 32).as_ref()))
     }
 
-    /// A write size for open erase blocks: above that of a log for small writes, several of which fit into a
-    /// unit, and whole write units.
+    /// A write size for open erase blocks: above that of a log for small writes, several of which
+    /// fit into a unit, and whole write units.
     fn write_of_whole_write_units(&self, unit: u64) -> u64 {
         let known = match self.meter.probed.findings.write_unit.value {
             Some(QuantityValue::Bytes(bytes)) => bytes,
@@ -410,8 +410,8 @@ impl<'a> WriteSession<'a> {
         Ok(())
     }
 
-    /// The finding for the erase block. If writing is inconclusive, the result of reading counts with its
-    /// confidence, unless something else is now more likely.
+    /// The finding for the erase block. If writing is inconclusive, the result of reading counts
+    /// with its confidence, unless something else is now more likely.
     fn erase_unit(&self) -> GeometryFinding {
         let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
         let likeliest = self.belief.likeliest().0.bytes();

@@ -1,10 +1,10 @@
 //! Checks whether small writes go to a separate log.
 //!
-//! Some merging layers send writes up to a size to a page-mapped log. Scattered writes up to that size
-//! then cause no merge, and larger ones do. Sizes are tried in turn, each at different places. Limits:
-//! sizes of 2^k up to 64 KiB; garbage collection of the log, which is rare, is not measured.
-//! Source: cards in flashbench surveys that write 4 KiB, but not 16 KiB, at the same rate to any number
-//! of erase blocks.
+//! Some merging layers send writes up to a size to a page-mapped log. Scattered writes up to that
+//! size then cause no merge, and larger ones do. Sizes are tried in turn, each at different places.
+//! Limits: sizes of 2^k up to 64 KiB; garbage collection of the log, which is rare, is not
+//! measured. Source: cards in flashbench surveys that write 4 KiB, but not 16 KiB, at the same rate
+//! to any number of erase blocks.
 
 use super::boundaries::SensedMerging;
 use super::meter::{MeasurementStop, Meter};

@@ -1,12 +1,13 @@
 //! Checks whether erase blocks consist of smaller parts that are mapped separately.
 //!
-//! Some layers map and merge parts of an erase block, and [`super::boundaries`] finds the part. Such a layer
-//! still writes one part of each unit at a time: two parts written in turn are merged repeatedly if they
-//! are in the same unit, and not if they are in different ones. Pairs of parts at different distances
-//! therefore reveal which parts form a unit. This requires that random writes to a part are visibly slow
-//! and that writes to two distant parts are not. A layer with parts appends writes to a log, so a device on
-//! which two distant parts cause merges is unlikely to have any ([`StreamAnswer::EveryPairMerges`]).
-//! Limits: no result if parts are hardly larger than the writes that go to a log for small writes.
+//! Some layers map and merge parts of an erase block, and [`super::boundaries`] finds the part.
+//! Such a layer still writes one part of each unit at a time: two parts written in turn are merged
+//! repeatedly if they are in the same unit, and not if they are in different ones. Pairs of parts
+//! at different distances therefore reveal which parts form a unit. This requires that random
+//! writes to a part are visibly slow and that writes to two distant parts are not. A layer with
+//! parts appends writes to a log, so a device on which two distant parts cause merges is unlikely
+//! to have any ([`StreamAnswer::EveryPairMerges`]). Limits: no result if parts are hardly larger
+//! than the writes that go to a log for small writes.
 
 use std::ops::Range;
 
@@ -172,8 +173,8 @@ impl Likely {
     }
 }
 
-/// A write size above that of a log for small writes, if the part allows it. A quarter of a part consists
-/// of whole write units; for a large part, a smaller size does too.
+/// A write size above that of a log for small writes, if the part allows it. A quarter of a part
+/// consists of whole write units; for a large part, a smaller size does too.
 fn write_bytes(part: u64) -> u64 {
     let mut bytes = part / 4;
     if bytes < MIN_STRETCH {
@@ -239,7 +240,8 @@ impl PartLayout {
         Ok(if tells { PairOutcome::Yes(Controls { far_ns, same_ns }) } else { PairOutcome::No })
     }
 
-    /// Writes two parts in turn, each sequentially; returns the typical time of a write after the first round.
+    /// Writes two parts in turn, each sequentially; returns the typical time of a write after the
+    /// first round.
     fn pair(&self, meter: &mut Meter<'_>, one: u64, other: u64) -> Result<f64, MeasurementStop> {
         let mut times = Vec::new();
         for turn in 0..self.turns {
@@ -254,8 +256,8 @@ impl PartLayout {
         Ok(median(&times))
     }
 
-    /// Rewrites the start of a part repeatedly; returns a low quantile of the times after the first, since a
-    /// log is merged occasionally.
+    /// Rewrites the start of a part repeatedly; returns a low quantile of the times after the
+    /// first, since a log is merged occasionally.
     fn out_of_order(&self, meter: &mut Meter<'_>, number: u64) -> Result<f64, MeasurementStop> {
         let mut times = Vec::new();
         for turn in 0..=TURNS {

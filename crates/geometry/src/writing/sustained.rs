@@ -1,9 +1,10 @@
-//! Finds the fast area that is written first: the amount of sequential writing before it slows down.
+//! Finds the fast area that is written first: the amount of sequential writing before it slows
+//! down.
 //!
-//! Many devices first write to single-bit cells (pSLC), and copy that data (fold it) when the area is
-//! full; from then on sequential writing is slower. The change is located in the times of large requests
-//! by the medians before and after it. Limits: the resolution is one request; an area that is already
-//! full, or is emptied as fast as it is written, is not visible.
+//! Many devices first write to single-bit cells (pSLC), and copy that data (fold it) when the area
+//! is full; from then on sequential writing is slower. The change is located in the times of large
+//! requests by the medians before and after it. Limits: the resolution is one request; an area that
+//! is already full, or is emptied as fast as it is written, is not visible.
 
 use super::meter::LARGEST_REQUEST;
 use crate::belief::median;

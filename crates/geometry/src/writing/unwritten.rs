@@ -1,8 +1,9 @@
 //! Checks whether reads of never-written areas are faster.
 //!
-//! A layer without a mapping for an address answers without accessing the flash. Places are read before
-//! anything is written there, and others of the same area afterwards. Limits: an area that held data
-//! before shows no difference, which cannot be recognized; only a difference is an answer.
+//! A layer without a mapping for an address answers without accessing the flash. Places are read
+//! before anything is written there, and others of the same area afterwards. Limits: an area that
+//! held data before shows no difference, which cannot be recognized; only a difference is an
+//! answer.
 
 use std::ops::Range;
 

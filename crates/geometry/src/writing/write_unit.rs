@@ -1,13 +1,13 @@
 //! Infers the write unit from the growth of write times with the size.
 //!
-//! Writes of many sizes follow each other without gaps. A write takes a constant time, a time per byte,
-//! and a time per program operation. The number of operations depends on the write unit, and on whether
-//! writes are appended anywhere (a new write unit for each request) or stored in place (every touched
-//! write unit is programmed). All sizes are fitted; the one with the smallest residual is the answer.
-//! Limits: if writes are appended, several dies in parallel look like larger write units; the page of a
-//! single plane is not visible.
-//! Sources: flashbench's README (steps of `--align` at small sizes) for the effect; Bloomfield and
-//! Steiger (1983) for least absolute deviations.
+//! Writes of many sizes follow each other without gaps. A write takes a constant time, a time per
+//! byte, and a time per program operation. The number of operations depends on the write unit, and
+//! on whether writes are appended anywhere (a new write unit for each request) or stored in place
+//! (every touched write unit is programmed). All sizes are fitted; the one with the smallest
+//! residual is the answer. Limits: if writes are appended, several dies in parallel look like
+//! larger write units; the page of a single plane is not visible. Sources: flashbench's README
+//! (steps of `--align` at small sizes) for the effect; Bloomfield and Steiger (1983) for least
+//! absolute deviations.
 
 use std::ops::Range;
 
@@ -22,7 +22,8 @@ const WRITES: usize = 240;
 const EXPONENTS: Range<u32> = 12..21;
 /// The share of times excluded from a fit's residual: rare stalls.
 const OUTLIER: f64 = 0.1;
-/// Tempering of the likelihood: consecutive times are correlated, and the noise model is approximate.
+/// Tempering of the likelihood: consecutive times are correlated, and the noise model is
+/// approximate.
 const TEMPER: f64 = 0.5;
 
 /// How much better than no steps a size must explain the times.

@@ -2,10 +2,9 @@
 //!
 //! Many cards map the units that hold a file allocation table so that small writes in any order are
 //! cheap. If the rest of the device merges, random writes are made in each of the first units,
-//! interleaved with writes to places far behind, so that no unit is still open. Limits: requires known
-//! units, a region at the start of the device, and a device that merges; zones of up to [`MAX_UNITS`]
-//! units.
-//! Source: flashbench's README, `--find-fat`.
+//! interleaved with writes to places far behind, so that no unit is still open. Limits: requires
+//! known units, a region at the start of the device, and a device that merges; zones of up to
+//! [`MAX_UNITS`] units. Source: flashbench's README, `--find-fat`.
 
 use super::boundaries::{MIN_STRETCH, SensedMerging};
 use super::layout::UnitLayout;

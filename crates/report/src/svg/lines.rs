@@ -257,8 +257,8 @@ fn legend_entry(line: &Line, x: f64, y: f64, max_chars: usize) -> Element {
 }
 
 /// Heights near the `desired` ones, which are in ascending order, at least `gap` apart and within
-/// the bounds; if there is not enough space, the gap shrinks. Heights that would be too close form a
-/// group, which is spread evenly around the mean of its desired heights.
+/// the bounds; if there is not enough space, the gap shrinks. Heights that would be too close form
+/// a group, which is spread evenly around the mean of its desired heights.
 fn spread_apart(desired: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let gap = gap.min((high - low) / count(desired.len().max(2) - 1));
     let extent = |members: usize| gap * (count(members) - 1.0);

@@ -30,7 +30,8 @@ pub(crate) struct Ticks {
     pub(crate) decimals: usize,
 }
 
-/// About `about` evenly spaced ticks around a range, at multiples of 1, 2 or 5 times a power of ten.
+/// About `about` evenly spaced ticks around a range, at multiples of 1, 2 or 5 times a power of
+/// ten.
 pub(crate) fn linear_ticks(low: f64, high: f64, about: u32) -> Ticks {
     let (low, high) = non_empty_range(low, high);
     let step = round_step((high - low) / f64::from(about.max(1)));

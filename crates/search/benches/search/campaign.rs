@@ -1,5 +1,5 @@
-//! Runs many searches concurrently, each from scratch, and measures the computing time of the adaptive
-//! search.
+//! Runs many searches concurrently, each from scratch, and measures the computing time of the
+//! adaptive search.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,9 +1,9 @@
 //! Measures the quality of the search strategies and writes `docs/search.md` (`make
 //! search-benchmark`).
 //!
-//! All figures come from landscapes with seeds that were not used in development (100 to 199, and 9000
-//! and up). `--seeds N` sets the number of seeds, `--threads N` the number of concurrent searches.
-//! The benchmark has no pass or fail; the document reports the results.
+//! All figures come from landscapes with seeds that were not used in development (100 to 199, and
+//! 9000 and up). `--seeds N` sets the number of seeds, `--threads N` the number of concurrent
+//! searches. The benchmark has no pass or fail; the document reports the results.
 
 mod campaign;
 mod document;

@@ -34,7 +34,8 @@ pub enum LandscapeKind {
     Tiny,
     /// Like [`LandscapeKind::Tiny`], but all setups are equal and the noise is large.
     TinyFlat,
-    /// Two file systems, about a hundred setups, 11 very different workloads: similar to recorded grids.
+    /// Two file systems, about a hundred setups, 11 very different workloads: similar to recorded
+    /// grids.
     Grid,
 }
 

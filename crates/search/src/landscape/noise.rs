@@ -1,5 +1,5 @@
-//! Noise of the trials of a landscape: a random core per workload, slow outliers, a shared effect of
-//! each visit, and drift.
+//! Noise of the trials of a landscape: a random core per workload, slow outliers, a shared effect
+//! of each visit, and drift.
 
 use crate::history::{Proposal, TrialLength};
 use crate::random::RandomStream;
@@ -9,7 +9,8 @@ use crate::random::RandomStream;
 pub struct LandscapeNoise {
     /// Standard deviation of the core by workload.
     pub sigma: Vec<f64>,
-    /// Whether the core has a Student's t distribution with 3 degrees of freedom instead of a normal one.
+    /// Whether the core has a Student's t distribution with 3 degrees of freedom instead of a
+    /// normal one.
     pub heavy_tails: bool,
     /// The share of trials, 0 to 1, that are 20 to 70 % slower.
     pub outliers: f64,

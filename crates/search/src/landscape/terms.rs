@@ -1,5 +1,5 @@
-//! Random true merits over a space: effects of levels, of pairs and triples of levels, and a residual.
-//! Each effect has a part shared by all workloads and a part specific to each workload.
+//! Random true merits over a space: effects of levels, of pairs and triples of levels, and a
+//! residual. Each effect has a part shared by all workloads and a part specific to each workload.
 
 use crate::random::RandomStream;
 use crate::space::{FactorRole, SearchSpace};

@@ -1,5 +1,5 @@
-//! The posterior of the candidates that may still be the best: joint draws, and the probability that
-//! each is the best or close to it.
+//! The posterior of the candidates that may still be the best: joint draws, and the probability
+//! that each is the best or close to it.
 
 use crate::random::RandomStream;
 use crate::space::CandidateIndex;
@@ -13,8 +13,8 @@ const MAX_JOINT: usize = 180;
 const RANDOM_OTHERS: usize = 40;
 /// The best candidates by the columns only, whose full means are computed.
 const MAX_PRESELECTED: usize = 400;
-/// Factor on the posterior variances. The model treats the learned variances and workload effects as
-/// exact; on landscapes, squared errors were larger than predicted by this factor.
+/// Factor on the posterior variances. The model treats the learned variances and workload effects
+/// as exact; on landscapes, squared errors were larger than predicted by this factor.
 const VARIANCE_INFLATION: f64 = 1.5;
 /// Number of draws from the joint posterior.
 const DRAWS: usize = 256;
@@ -93,8 +93,8 @@ impl Belief {
         Self { candidates, means, sds, best, within: near, draws }
     }
 
-    /// The candidate most likely to be close to the best, with that probability; ties go to the higher
-    /// mean.
+    /// The candidate most likely to be close to the best, with that probability; ties go to the
+    /// higher mean.
     pub fn choice(&self) -> Option<(CandidateIndex, f64)> {
         let mut choice: Option<(f64, usize)> = None;
         for (at, &share) in self.within.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The measurements by cell (one candidate's trials under one workload with one length), and initial
-//! estimates of workload levels and spread.
+//! The measurements by cell (one candidate's trials under one workload with one length), and
+//! initial estimates of workload levels and spread.
 
 use crate::history::{Observation, TrialLength, TrialTable};
 use crate::space::{CandidateIndex, WorkloadIndex};

@@ -1,9 +1,9 @@
-//! Numeric coding of candidates. A factor with k levels becomes k-1 columns: the corners of a simplex,
-//! so that no level is special (±1 for two levels), and 0 where the factor does not apply. Each pair
-//! of factors that occur together adds the products of their columns.
+//! Numeric coding of candidates. A factor with k levels becomes k-1 columns: the corners of a
+//! simplex, so that no level is special (±1 for two levels), and 0 where the factor does not apply.
+//! Each pair of factors that occur together adds the products of their columns.
 //!
-//! Only the levels of candidates of interest are coded. Limit: interactions of three or more factors
-//! have no columns; the model covers them by a kernel over the number of differences.
+//! Only the levels of candidates of interest are coded. Limit: interactions of three or more
+//! factors have no columns; the model covers them by a kernel over the number of differences.
 
 use crate::space::{CandidateIndex, SearchSpace};
 
@@ -35,7 +35,8 @@ pub struct Coding {
     /// The two main columns that each pair column multiplies.
     products: Vec<(usize, usize)>,
     terms: Vec<Term>,
-    /// Each candidate's level of each varying factor, row by row; `u16::MAX` where it does not apply.
+    /// Each candidate's level of each varying factor, row by row; `u16::MAX` where it does not
+    /// apply.
     levels: Vec<u16>,
     factors: usize,
 }

@@ -1,6 +1,6 @@
-//! Candidates that might be the best if the effects differ from their estimates: the best candidates
-//! of posterior draws of all effects. A family with few trials has low and equal means, although one
-//! of its many members may be the best; a ranking by means would never reach it.
+//! Candidates that might be the best if the effects differ from their estimates: the best
+//! candidates of posterior draws of all effects. A family with few trials has low and equal means,
+//! although one of its many members may be the best; a ranking by means would never reach it.
 //!
 //! Limit: only the effects of levels and pairs are drawn, not the parts of [`super::surface`] that
 //! belong to a candidate or its neighborhood.

@@ -1,10 +1,11 @@
 //! Joint posterior of merits: one Gaussian process over cells (a candidate's trials under one
 //! workload).
 //!
-//! [`super::surface`] and [`super::workload`] are fitted in turn, each workload separately. With few
-//! trials per workload, that loses most of the information they share. Here every effect has a part
-//! shared by all workloads and a workload-specific part, and the variance of both is learned from all
-//! workloads together ([`super::exact_variances`]). The same holds for the residual of each candidate.
+//! [`super::surface`] and [`super::workload`] are fitted in turn, each workload separately. With
+//! few trials per workload, that loses most of the information they share. Here every effect has a
+//! part shared by all workloads and a workload-specific part, and the variance of both is learned
+//! from all workloads together ([`super::exact_variances`]). The same holds for the residual of
+//! each candidate.
 //!
 //! Limits: the work grows with the cube of the number of cells, so there are at most [`MAX_CELLS`].
 //! Noise, outlier weights and visit effects are taken from the model fitted in turn.
@@ -85,8 +86,8 @@ pub struct ExactPosterior<'a> {
     pub(super) points: Vec<CellPoint>,
     pub(super) scales: ExactScales,
     pub(super) rows: Matrix,
-    /// The lower triangle of the covariance that does not depend on learned variances: levels, noise,
-    /// visits, bias of short trials.
+    /// The lower triangle of the covariance that does not depend on learned variances: levels,
+    /// noise, visits, bias of short trials.
     fixed: Matrix,
     pub(super) factor: Cholesky,
     pub(super) alpha: Vec<f64>,
@@ -95,8 +96,8 @@ pub struct ExactPosterior<'a> {
 }
 
 impl<'a> ExactPosterior<'a> {
-    /// The posterior given at least one point and fixed variances; `visit` is the variance of the effect
-    /// shared by the trials of a visit.
+    /// The posterior given at least one point and fixed variances; `visit` is the variance of the
+    /// effect shared by the trials of a visit.
     pub fn of(
         coding: &'a Coding,
         weights: Vec<f64>,

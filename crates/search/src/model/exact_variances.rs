@@ -1,7 +1,7 @@
 //! Learns the variances of [`super::exact`] in the same way as [`super::variances`]: a column's
-//! variance lies between its own square and that of its group. A group's variance is the mean square
-//! of its effects, each weighted by how well the data determine it. Workload-specific variances are
-//! learned from all workloads together.
+//! variance lies between its own square and that of its group. A group's variance is the mean
+//! square of its effects, each weighted by how well the data determine it. Workload-specific
+//! variances are learned from all workloads together.
 
 use super::exact::ExactPosterior;
 use super::linear::Matrix;
@@ -93,8 +93,9 @@ impl ExactPosterior<'_> {
         }
     }
 
-    /// For a column: by workload, the sum of its codes weighted by `alpha` and the quadratic form of its
-    /// codes in the inverse; and the quadratic form of all its codes. `order` sorts points by workload.
+    /// For a column: by workload, the sum of its codes weighted by `alpha` and the quadratic form
+    /// of its codes in the inverse; and the quadratic form of all its codes. `order` sorts points
+    /// by workload.
     fn forms(&self, column: usize, inverse: &Matrix, order: &[usize]) -> (Vec<f64>, Vec<f64>, f64) {
         let mut sums = vec![0.0; self.workloads()];
         let mut forms = vec![0.0; self.workloads()];

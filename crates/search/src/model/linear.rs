@@ -1,8 +1,9 @@
-//! Dense linear algebra for the model: Cholesky factorization of a symmetric positive definite matrix,
-//! forward and backward substitution.
+//! Dense linear algebra for the model: Cholesky factorization of a symmetric positive definite
+//! matrix, forward and backward substitution.
 //!
-//! Rows are processed in blocks of four to reuse the row they are multiplied with. Limits: matrices up
-//! to a few thousand rows; no pivoting, which covariances with noise on their diagonal do not need.
+//! Rows are processed in blocks of four to reuse the row they are multiplied with. Limits: matrices
+//! up to a few thousand rows; no pivoting, which covariances with noise on their diagonal do not
+//! need.
 
 const BLOCK_ROWS: usize = 4;
 /// Independent sums per row, which lets the compiler use wide registers.
@@ -127,8 +128,8 @@ impl Cholesky {
         Self { lower: matrix }
     }
 
-    /// Solves `L x = b` in place for every row `b` of a matrix. Row `k` is 0 before `first(k)`, which
-    /// must not decrease with `k`.
+    /// Solves `L x = b` in place for every row `b` of a matrix. Row `k` is 0 before `first(k)`,
+    /// which must not decrease with `k`.
     fn forward_rows(&self, rows: &mut Matrix, first: impl Fn(usize) -> usize) {
         let size = rows.columns;
         let count = rows.rows();
@@ -216,8 +217,8 @@ impl Cholesky {
         self.backward(b);
     }
 
-    /// The columns of `L⁻¹` as rows, each 0 before its own index. Their dot products form the inverse of
-    /// `L Lᵀ`.
+    /// The columns of `L⁻¹` as rows, each 0 before its own index. Their dot products form the
+    /// inverse of `L Lᵀ`.
     pub fn inverse_columns(&self) -> Matrix {
         let size = self.lower.rows();
         let mut columns = Matrix::zeros(size, size);

@@ -1,10 +1,11 @@
 //! The statistical model of a search: a posterior mean and covariance of every candidate's merit.
 //!
-//! The logarithm of a trial is modeled as the sum of its candidate's merit (the mean over workloads: a
-//! Gaussian process over candidates, `surface`), workload-specific effects (`workload`), drift, noise
-//! per trial (`noise`) and noise per visit (`visit`). The parts are fitted in turn, each to the
-//! residuals of the others, until they agree (Gauss-Seidel). Outlying trials get less weight. Up to a
-//! maximum number of cells, all merits are then fitted jointly (`exact`) with the noise found this way.
+//! The logarithm of a trial is modeled as the sum of its candidate's merit (the mean over
+//! workloads: a Gaussian process over candidates, `surface`), workload-specific effects
+//! (`workload`), drift, noise per trial (`noise`) and noise per visit (`visit`). The parts are
+//! fitted in turn, each to the residuals of the others, until they agree (Gauss-Seidel). Outlying
+//! trials get less weight. Up to a maximum number of cells, all merits are then fitted jointly
+//! (`exact`) with the noise found this way.
 //!
 //! Limits: the uncertainty of the workload effects and of the variances themselves is only partly
 //! included in that of the merits; [`Belief::within`] was calibrated on landscapes to compensate.
@@ -145,14 +146,15 @@ impl<'a> Model<'a> {
         Scales { exact, ..self.surface.scales().clone() }
     }
 
-    /// The posterior mean of a candidate's merit; only differences between candidates are meaningful.
+    /// The posterior mean of a candidate's merit; only differences between candidates are
+    /// meaningful.
     pub fn mean(&self, candidate: CandidateIndex) -> f64 {
         let exact = self.exact.as_ref().map(|exact| exact.mean(candidate));
         exact.unwrap_or_else(|| self.surface.mean(candidate))
     }
 
-    /// The joint posterior of some candidates in full-length trials: means as in [`Self::mean`], and the
-    /// lower triangle of the covariance.
+    /// The joint posterior of some candidates in full-length trials: means as in [`Self::mean`],
+    /// and the lower triangle of the covariance.
     pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
         let exact = self.exact.as_ref().map(|exact| exact.joint(candidates));
         exact.unwrap_or_else(|| self.surface.joint(candidates))
@@ -247,8 +249,8 @@ impl<'a> Model<'a> {
         points
     }
 
-    /// The merit estimated from the cells of one candidate and length: between the weighted mean over
-    /// workloads (correct if all are measured) and the most precise mean of those that are.
+    /// The merit estimated from the cells of one candidate and length: between the weighted mean
+    /// over workloads (correct if all are measured) and the most precise mean of those that are.
     fn merit_of(&self, cells: &[&CellTrials]) -> MeritEstimate {
         let CellTrials { candidate, short, .. } = *cells[0];
         let mut precision = 0.0;
@@ -381,8 +383,8 @@ impl<'a> Model<'a> {
                 let repeats: Vec<f64> =
                     here.iter().flat_map(|&at| self.cells[at].repeat_deviations()).collect();
                 let pooled = pooled[usize::from(short)];
-                // The residuals of cells with many trials mostly show the cell's deviation, those of cells with
-                // one trial mostly noise.
+                // The residuals of cells with many trials mostly show the cell's deviation, those
+                // of cells with one trial mostly noise.
                 let single: Vec<f64> = here
                     .iter()
                     .filter(|&&at| self.cells[at].values.len() == 1)

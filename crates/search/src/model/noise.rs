@@ -1,5 +1,5 @@
-//! Robust estimation of trial noise by workload and length, as the scale of Student's t distribution,
-//! so that a few outliers do not dominate.
+//! Robust estimation of trial noise by workload and length, as the scale of Student's t
+//! distribution, so that a few outliers do not dominate.
 //!
 //! Repeats separate noise from a candidate's own effect. Before there are any, the residuals of the
 //! model serve as a guess, which is an upper bound.
@@ -33,8 +33,8 @@ pub fn weight(deviation: f64, scale: f64) -> f64 {
     (NU + 1.0) / (NU + deviation.powi(2) / scale)
 }
 
-/// The squared scale from the median absolute deviation, which tolerates up to half outliers; `None`
-/// for fewer than three deviations.
+/// The squared scale from the median absolute deviation, which tolerates up to half outliers;
+/// `None` for fewer than three deviations.
 pub fn median_scale(deviations: &[f64]) -> Option<f64> {
     if deviations.len() < 3 {
         return None;

@@ -1,9 +1,9 @@
 //! The posterior of every candidate's overall merit: a Gaussian process over candidates.
 //!
-//! The kernel is a sum of three parts: effects of levels and of pairs of levels (each column with its
-//! own variance, shrunk towards that of its group), a part that decays with the number of differences
-//! (interactions of three or more factors), and an independent residual per candidate. Short trials
-//! observe the merit with a bias of the same structure. The variances are learned
+//! The kernel is a sum of three parts: effects of levels and of pairs of levels (each column with
+//! its own variance, shrunk towards that of its group), a part that decays with the number of
+//! differences (interactions of three or more factors), and an independent residual per candidate.
+//! Short trials observe the merit with a bias of the same structure. The variances are learned
 //! ([`super::variances`]).
 //!
 //! Source of the additive kernel with learned variances: D. Duvenaud and others, Additive Gaussian
@@ -164,8 +164,8 @@ impl<'a> MeritSurface<'a> {
         &self.scales
     }
 
-    /// One row per column; their dot products are the reduction of the prior covariance of the columns'
-    /// coefficients by the points.
+    /// One row per column; their dot products are the reduction of the prior covariance of the
+    /// columns' coefficients by the points.
     pub(super) fn reduced_columns(&self) -> Matrix {
         let mut reduced = self.rows.transposed();
         for column in 0..reduced.rows() {
@@ -201,8 +201,8 @@ impl<'a> MeritSurface<'a> {
         sum
     }
 
-    /// The covariance of two candidates' merits without the fixed part. `product` is the dot product of
-    /// their columns weighted by the columns' variances.
+    /// The covariance of two candidates' merits without the fixed part. `product` is the dot
+    /// product of their columns weighted by the columns' variances.
     fn learned_covariance(&self, same: bool, near: f64, product: f64) -> f64 {
         let own = if same { self.scales.own } else { 0.0 };
         product + self.scales.near * near + own
@@ -296,8 +296,8 @@ impl<'a> MeritSurface<'a> {
             .sum()
     }
 
-    /// The joint posterior of some candidates in full-length trials: means, and the lower triangle of the
-    /// covariance.
+    /// The joint posterior of some candidates in full-length trials: means, and the lower triangle
+    /// of the covariance.
     pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
         let size = candidates.len();
         let mut means = vec![0.0; size];

@@ -2,9 +2,9 @@
 //!
 //! A column's variance lies between its own square and that of its group, since most options have
 //! little effect and some have much. A group's variance is the mean square of its effects, each
-//! weighted by how well the data determine it (D. MacKay, Bayesian Interpolation, 1992), so the prior
-//! of untried options comes from the effects of tried ones. The other parts move to the fixed point of
-//! the derivative of the marginal likelihood.
+//! weighted by how well the data determine it (D. MacKay, Bayesian Interpolation, 1992), so the
+//! prior of untried options comes from the effects of tried ones. The other parts move to the fixed
+//! point of the derivative of the marginal likelihood.
 //!
 //! Source of the columns' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a floor.
 

@@ -42,7 +42,8 @@ impl BatchShares {
 struct Visit {
     weight: f64,
     off: f64,
-    /// Noise variance of `off`, and the visible share of the effect, as cell means include the visit.
+    /// Noise variance of `off`, and the visible share of the effect, as cell means include the
+    /// visit.
     noise: f64,
     seen: f64,
 }

@@ -136,8 +136,8 @@ impl WorkloadBelief {
     pub fn variance(&self, coding: &Coding, candidate: usize, short: bool) -> f64 {
         let mut row = vec![0.0; LEVELS + coding.mains()];
         write(coding, candidate, short, &mut row);
-        // The levels are only determined up to a common shift; their variance does not affect differences
-        // between candidates.
+        // The levels are only determined up to a common shift; their variance does not affect
+        // differences between candidates.
         row[..LEVELS].fill(0.0);
         self.factor.forward(&mut row);
         dot(&row, &row)

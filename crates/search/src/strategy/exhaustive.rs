@@ -1,5 +1,5 @@
-//! Tries every candidate under every workload, `repeats` times. For small spaces, and for grids that
-//! other strategies are compared on. Limit: with very many candidates, the luckiest one wins.
+//! Tries every candidate under every workload, `repeats` times. For small spaces, and for grids
+//! that other strategies are compared on. Limit: with very many candidates, the luckiest one wins.
 
 use crate::history::Observation;
 use crate::settings::SearchSettings;

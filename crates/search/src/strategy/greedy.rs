@@ -1,10 +1,11 @@
-//! One factor at a time, for each family: measure the base, measure each remaining change alone under
-//! every level of the companions (schedulers), adopt the best one, and repeat until none gains.
+//! One factor at a time, for each family: measure the base, measure each remaining change alone
+//! under every level of the companions (schedulers), adopt the best one, and repeat until none
+//! gains.
 //!
-//! Source: eMMC/SSD File System Tuning Methodology, section 3.1. Additions: the score is a median of
-//! repeats, and the first round also measures candidates that may not be chosen, to report their
-//! gain, but never adopts them. Limit: it also adopts gains that are noise; confirming trials reveal
-//! them.
+//! Source: eMMC/SSD File System Tuning Methodology, section 3.1. Additions: the score is a median
+//! of repeats, and the first round also measures candidates that may not be chosen, to report their
+//! gain, but never adopts them. Limit: it also adopts gains that are noise; confirming trials
+//! reveal them.
 
 use crate::history::Observation;
 use crate::settings::SearchSettings;
@@ -30,8 +31,8 @@ impl Strategy for Greedy {
             .iter()
             .filter_map(|family| round_of(&Family::of(space, family), &scores))
             .collect();
-        // All families finish a round before the next one starts, so a search interrupted within a round
-        // finishes that round first when it is resumed.
+        // All families finish a round before the next one starts, so a search interrupted within a
+        // round finishes that round first when it is resumed.
         let first = rounds.iter().map(|round| round.number).min();
         let due: Vec<CandidateIndex> = rounds
             .into_iter()

@@ -74,8 +74,8 @@ pub trait Strategy {
     /// The most that would be spent without a budget, in full-length trials.
     fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64;
 
-    /// The best allowed candidate according to the strategy; `None` before any allowed candidate was
-    /// measured.
+    /// The best allowed candidate according to the strategy; `None` before any allowed candidate
+    /// was measured.
     fn choice(
         &self,
         space: &SearchSpace,

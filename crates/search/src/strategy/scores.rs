@@ -52,8 +52,8 @@ impl<'a> Scores<'a> {
         CandidateStanding::Score(score)
     }
 
-    /// The trials that some candidates still need, ordered by repeat so that a budget that ends early has
-    /// measured all of them.
+    /// The trials that some candidates still need, ordered by repeat so that a budget that ends
+    /// early has measured all of them.
     pub fn missing(&self, candidates: &[CandidateIndex]) -> Vec<Request> {
         let mut requests = Vec::new();
         for repeat in 0..self.repeats {
@@ -99,8 +99,8 @@ impl<'a> Scores<'a> {
         best
     }
 
-    /// The best complete candidate. Without one, the candidate that is most above the workload means
-    /// among those with the most workloads measured.
+    /// The best complete candidate. Without one, the candidate that is most above the workload
+    /// means among those with the most workloads measured.
     pub fn choice(&self) -> Option<CandidateIndex> {
         if let Some((candidate, _)) = self.best(0..self.space.candidates.len()) {
             return Some(candidate);

@@ -1,8 +1,8 @@
 //! Models which states of files and devices a power cut may leave.
 //!
 //! [`record`] runs a program under strace(1) and records its writes, syncs, renames and removals as
-//! [`DiskOp`]s. [`CrashDisk`] replays them, and [`CrashDisk::states`] returns possible disk contents
-//! after a power cut between two of them.
+//! [`DiskOp`]s. [`CrashDisk`] replays them, and [`CrashDisk::states`] returns possible disk
+//! contents after a power cut between two of them.
 //!
 //! The model is the weakest that POSIX and the kernel's block layer allow, not that of ext4:
 //!

@@ -1,7 +1,7 @@
 //! Records a program with strace(1) and parses the output of `strace -f -y -xx`.
 //!
-//! A call that may change a watched file in a way that is not modeled is an error: a shared mapping,
-//! a link, a copy within the kernel.
+//! A call that may change a watched file in a way that is not modeled is an error: a shared
+//! mapping, a link, a copy within the kernel.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -76,8 +76,8 @@ fn parse(recorder: &Recorder, text: &[u8]) -> Result<Vec<DiskOp>, String> {
 
 struct TraceReader<'a> {
     recorder: &'a Recorder,
-    /// The position of each open file, by descriptor and path. Processes with the same descriptor and
-    /// path share the position or use it one after the other.
+    /// The position of each open file, by descriptor and path. Processes with the same descriptor
+    /// and path share the position or use it one after the other.
     offsets: HashMap<(Vec<u8>, PathBuf), u64>,
     ops: Vec<DiskOp>,
 }

@@ -1,8 +1,8 @@
 //! Recorded runs as input of a replay.
 //!
-//! Only `schema` and `schema_version` of `run.json` are required. Runs are only mixed if everything that
-//! both record about device, test bed and measurement is the same. Limit: devices without an identity are
-//! only distinguished by size and the other properties.
+//! Only `schema` and `schema_version` of `run.json` are required. Runs are only mixed if everything
+//! that both record about device, test bed and measurement is the same. Limit: devices without an
+//! identity are only distinguished by size and the other properties.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -284,8 +284,8 @@ impl Recording {
         setups.filter(|setup| seen.insert((*setup).clone())).cloned().collect()
     }
 
-    /// The baseline: the first file system recorded without options, under the default scheduler if that is
-    /// known and recorded.
+    /// The baseline: the first file system recorded without options, under the default scheduler if
+    /// that is known and recorded.
     ///
     /// # Errors
     /// [`ReplayError::NoBaseline`].

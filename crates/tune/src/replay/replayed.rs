@@ -1,8 +1,8 @@
 //! A search on recorded trials, and the comparison of its choice with all recorded setups.
 //!
-//! The recorded merit of a setup is the weighted mean over the workloads of the mean logarithm of all its
-//! full-length trials. Limit: with few repeats, the recorded best is itself overestimated, so the distance
-//! of a good choice from it is overestimated as well.
+//! The recorded merit of a setup is the weighted mean over the workloads of the mean logarithm of
+//! all its full-length trials. Limit: with few repeats, the recorded best is itself overestimated,
+//! so the distance of a good choice from it is overestimated as well.
 
 use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
 use flashfit_search::{CandidateIndex, NextStep, Observation, SearchEnd, TrialOutcome};
@@ -41,8 +41,8 @@ pub struct Replayed {
     pub copied: Vec<bool>,
     pub ended: RunEnd,
     pub choice: Option<CandidateIndex>,
-    /// The recorded log merit of each candidate relative to the baseline; `None` if a workload is missing, a
-    /// trial failed, a constraint is violated or the candidate is not allowed.
+    /// The recorded log merit of each candidate relative to the baseline; `None` if a workload is
+    /// missing, a trial failed, a constraint is violated or the candidate is not allowed.
     pub recorded: Vec<Option<f64>>,
     /// Number of repeated draws.
     pub drawn_again: u64,

@@ -1,11 +1,12 @@
 //! Samples trials from recorded ones.
 //!
-//! All trials of one setup under one workload with one length form a pool, whatever their purpose. They are
-//! drawn in a random order determined by the seed, without replacement until each was drawn once, then with
-//! replacement. This avoids repeated draws where possible, so confirming trials are new as long as the
-//! recording has unused trials. After that, confirming trials use each trial that only the search has seen
-//! once; one that repeats an earlier confirming trial is a copy and confirms nothing. Limit: an interval
-//! based on trials that the search has seen is too narrow; repeated draws are counted.
+//! All trials of one setup under one workload with one length form a pool, whatever their purpose.
+//! They are drawn in a random order determined by the seed, without replacement until each was
+//! drawn once, then with replacement. This avoids repeated draws where possible, so confirming
+//! trials are new as long as the recording has unused trials. After that, confirming trials use
+//! each trial that only the search has seen once; one that repeats an earlier confirming trial is a
+//! copy and confirms nothing. Limit: an interval based on trials that the search has seen is too
+//! narrow; repeated draws are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 

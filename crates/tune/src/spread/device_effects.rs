@@ -1,24 +1,27 @@
 //! Differences between the devices of one run: a factor for each device and workload.
 //!
-//! The logarithm of a figure is modeled as a value of the setup (separately for short and full-length
-//! trials) plus a level of the device, both under one workload, plus noise:
+//! The logarithm of a figure is modeled as a value of the setup (separately for short and
+//! full-length trials) plus a level of the device, both under one workload, plus noise:
 //!
 //! ```text
 //! y = setup(s, length) + level(device) + noise        for each workload
 //! ```
 //!
-//! The model is fitted by least squares to all trials of setups measured on several devices; other setups
-//! carry no information on levels. The level of the run's first device is 0, so all figures are converted
-//! to that device. Rates, the 99th percentile of latencies, the worst latency and wear have separate levels.
-//! The baseline is measured on every device before the search, which guarantees a comparison.
+//! The model is fitted by least squares to all trials of setups measured on several devices; other
+//! setups carry no information on levels. The level of the run's first device is 0, so all figures
+//! are converted to that device. Rates, the 99th percentile of latencies, the worst latency and
+//! wear have separate levels. The baseline is measured on every device before the search, which
+//! guarantees a comparison.
 //!
-//! Factors are applied to a copy of the records ([`DeviceEffects::applied`]); the records keep the measured
-//! values. Constraints (`--p99-write-max`) are evaluated after that and refer to the first device.
+//! Factors are applied to a copy of the records ([`DeviceEffects::applied`]); the records keep the
+//! measured values. Constraints (`--p99-write-max`) are evaluated after that and refer to the first
+//! device.
 //!
-//! Limits: no interaction of setup and device. The error of a level ([`DeviceEffect::error`]) is common to
-//! all trials of its device, so it only affects comparisons of setups measured on different devices;
-//! confirming pairs, from which gains are computed, are made on one device. A device that shares no setup
-//! with the others under a workload has no level there, and its figures are not converted.
+//! Limits: no interaction of setup and device. The error of a level ([`DeviceEffect::error`]) is
+//! common to all trials of its device, so it only affects comparisons of setups measured on
+//! different devices; confirming pairs, from which gains are computed, are made on one device. A
+//! device that shares no setup with the others under a workload has no level there, and its figures
+//! are not converted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,8 +95,8 @@ impl DeviceEffects {
         found
     }
 
-    /// Estimates the levels from complete batches and from trials that compare devices, which is what a
-    /// resumed search uses.
+    /// Estimates the levels from complete batches and from trials that compare devices, which is
+    /// what a resumed search uses.
     pub fn of_whole_batches(trials: &[TrialRecord]) -> Self {
         let number = |trial: &TrialRecord| trial.batch.map(|batch| batch.number);
         let last = trials.iter().filter_map(number).max();
@@ -116,8 +119,8 @@ impl DeviceEffects {
         self.devices.len() > 1
     }
 
-    /// The level of a device by its index in [`DeviceEffects::devices`]; `None` if it is not connected to the
-    /// first by common setups.
+    /// The level of a device by its index in [`DeviceEffects::devices`]; `None` if it is not
+    /// connected to the first by common setups.
     pub fn level(&self, figure: EffectKey, workload: &str, device: usize) -> Option<DeviceEffect> {
         self.levels.get(&(figure, workload.to_owned(), device)).copied()
     }
@@ -205,8 +208,8 @@ fn times(amount: u64, log: f64) -> u64 {
     if log == 0.0 { amount } else { (amount as f64 * log.exp()).round() as u64 }
 }
 
-/// The levels of `count` devices by least squares, relative to the first. The setups are eliminated, which
-/// leaves equations for the devices only.
+/// The levels of `count` devices by least squares, relative to the first. The setups are
+/// eliminated, which leaves equations for the devices only.
 fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<DeviceEffect>> {
     let mut equations = vec![vec![0.0; count]; count];
     let mut right = vec![0.0; count];
@@ -253,7 +256,8 @@ fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<DeviceEffect>
         .collect()
 }
 
-/// The inverse of a symmetric matrix without its first row and column, by row; `None` for undetermined rows.
+/// The inverse of a symmetric matrix without its first row and column, by row; `None` for
+/// undetermined rows.
 fn inverted(mut matrix: Vec<Vec<f64>>) -> Vec<Option<Vec<f64>>> {
     let count = matrix.len();
     let mut inverse: Vec<Vec<f64>> = (0..count)

@@ -279,8 +279,8 @@ impl TuneSession<'_> {
         self.stop_if_all_failed()
     }
 
-    /// Estimates the device effects again from all complete batches, and converts the history. Never within a
-    /// batch, which a resumed run must reproduce.
+    /// Estimates the device effects again from all complete batches, and converts the history.
+    /// Never within a batch, which a resumed run must reproduce.
     pub(crate) fn relevel(&mut self) -> Result<(), TuneError> {
         let of_search: Vec<&TrialRecord> =
             self.trials.iter().filter(|trial| self.problem.has(&trial.key)).collect();

@@ -1,8 +1,8 @@
 //! The trials of a batch that wait for a board.
 //!
-//! Any board may take any of them, except that the confirming trials of one round under one workload, which
-//! are compared with each other, stay on one board. If that board fails, another makes the rest, and the
-//! comparison then depends on the device effects.
+//! Any board may take any of them, except that the confirming trials of one round under one
+//! workload, which are compared with each other, stay on one board. If that board fails, another
+//! makes the rest, and the comparison then depends on the device effects.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +42,8 @@ impl TrialQueue {
         Some(proposal)
     }
 
-    /// Returns the trials of a failed board: its rounds become available to all, and its current trial comes
-    /// first.
+    /// Returns the trials of a failed board: its rounds become available to all, and its current
+    /// trial comes first.
     pub fn lost(&mut self, board: usize, unmade: Option<Proposal>) {
         self.begun.retain(|_, by| *by != board);
         self.waiting.splice(0..0, unmade);

@@ -1,7 +1,8 @@
 //! The boards of a run as a pool of workers, each a thread with its own test bed.
 //!
-//! The run is controlled by the [`WorkerPool`]; a [`Worker`] controls one board. They communicate through
-//! channels, so a test bed never leaves its thread. A worker that ends, even by a panic, always reports it.
+//! The run is controlled by the [`WorkerPool`]; a [`Worker`] controls one board. They communicate
+//! through channels, so a test bed never leaves its thread. A worker that ends, even by a panic,
+//! always reports it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -149,7 +150,8 @@ impl Worker {
         self.say(WorkerEvent::Opened(Box::new(facts.clone())));
     }
 
-    /// Runs trials until there are no more. `still_ours` is called before each trial and while idle.
+    /// Runs trials until there are no more. `still_ours` is called before each trial and while
+    /// idle.
     ///
     /// # Errors
     /// The error that made the board unusable; the run continues with the others.

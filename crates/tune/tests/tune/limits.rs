@@ -140,7 +140,8 @@ fn no_strategy_exceeds_its_trial_budget() {
             went.ended.unwrap();
             let short = went.trials.iter().filter(|trial| !trial.key.length.is_full()).count();
             let full = went.trials.len() - short;
-            // Short trials take as long as full-length ones on this test bed, so they count nearly as much.
+            // Short trials take as long as full-length ones on this test bed, so they count nearly
+            // as much.
             let spent = 0.4 * short as f64 + full as f64;
             assert!(spent <= f64::from(trials) + 1e-9, "{kind:?}, {trials}: {full} and {short}");
         }

@@ -1,13 +1,13 @@
 //! A scratch block for pages that were only partly written so far.
 //!
-//! Consecutive small writes would each take a page of the log and leave it out of order. A controller
-//! with a scratch block programs each into the next page there, merged with the earlier parts of the
-//! same page; when the next page begins, it copies the last version to its position. Nothing waits
-//! in volatile memory. When the scratch block is full, what is still needed is copied to another one.
-//! Limit: one scratch block at a time.
-//! Sources: SanDisk's US patents 7,315,916, "Scratch pad block", and 7,386,655, "Non-volatile memory
-//! and method with improved indexing for scratch pad and update blocks" (both 2008). That a card has
-//! a scratch block is inferred from timing.
+//! Consecutive small writes would each take a page of the log and leave it out of order. A
+//! controller with a scratch block programs each into the next page there, merged with the earlier
+//! parts of the same page; when the next page begins, it copies the last version to its position.
+//! Nothing waits in volatile memory. When the scratch block is full, what is still needed is copied
+//! to another one. Limit: one scratch block at a time. Sources: SanDisk's US patents 7,315,916,
+//! "Scratch pad block", and 7,386,655, "Non-volatile memory and method with improved indexing for
+//! scratch pad and update blocks" (both 2008). That a card has a scratch block is inferred from
+//! timing.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +40,8 @@ impl BlockMapped {
         nand.page_at(unit, scratch.used - 1)
     }
 
-    /// Starts another scratch block with the partial pages of the other open blocks; the most recent
-    /// one is just being written.
+    /// Starts another scratch block with the partial pages of the other open blocks; the most
+    /// recent one is just being written.
     fn renew(&mut self, nand: &mut Nand) {
         let old = self.scratch.replace(ScratchUnit::default()).and_then(|scratch| scratch.unit);
         for index in 0..self.open.len() - 1 {

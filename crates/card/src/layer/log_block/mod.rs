@@ -1,14 +1,14 @@
 //! A block-mapped layer with a log for small writes.
 //!
-//! Large writes go to the logs of open blocks as in [`BlockMapped`]; small ones, up to `log_request`,
-//! go to a separate page-mapped log ([`small_log`]) unless they continue the last write. The smallest
-//! writes are therefore not slowed down by the number of blocks they go to, while larger ones are,
-//! and speed does not grow steadily with request size. When the log is full, its oldest block is
-//! collected: each logical block with a current page in it is merged. Saving the log's map is only
-//! modeled as time (`log_ns`). Limit: the log is collected in FIFO order.
+//! Large writes go to the logs of open blocks as in [`BlockMapped`]; small ones, up to
+//! `log_request`, go to a separate page-mapped log ([`small_log`]) unless they continue the last
+//! write. The smallest writes are therefore not slowed down by the number of blocks they go to,
+//! while larger ones are, and speed does not grow steadily with request size. When the log is full,
+//! its oldest block is collected: each logical block with a current page in it is merged. Saving
+//! the log's map is only modeled as time (`log_ns`). Limit: the log is collected in FIFO order.
 //! Sources: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
-//! translation" (ACM TECS, 2007), known as FAST, for the shared log; cards in the flashbench surveys
-//! that write 4 KiB at the same speed to any number of erase blocks, but not 16 KiB.
+//! translation" (ACM TECS, 2007), known as FAST, for the shared log; cards in the flashbench
+//! surveys that write 4 KiB at the same speed to any number of erase blocks, but not 16 KiB.
 
 mod newest;
 pub mod small_log;

@@ -3,15 +3,14 @@
 //! A piece is a write unit of 4-byte entries. The cache has as many pieces as the model's
 //! `map_cache` allows, at least one, with CLOCK replacement. Reading or writing a page needs its
 //! piece: a miss costs a read if the piece was ever written, and a program operation if the evicted
-//! piece is dirty. A lookup waits for its piece; changes by a request and its garbage collection are
-//! applied at its end, once per piece. Dirty pieces are only written on eviction, not on a flush:
-//! after a power cut the map is rebuilt from the page numbers in the spare areas. Pieces are written
-//! to their own erase blocks; the ones with the fewest current pieces are emptied when the map's
-//! share of the spare blocks is used up. Limits: entries are cached by whole pieces; rebuilding the
-//! map takes no time.
-//! Source: Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based
-//! selective caching of page-level address mappings" (ASPLOS 2009), simplified to whole translation
-//! pages.
+//! piece is dirty. A lookup waits for its piece; changes by a request and its garbage collection
+//! are applied at its end, once per piece. Dirty pieces are only written on eviction, not on a
+//! flush: after a power cut the map is rebuilt from the page numbers in the spare areas. Pieces are
+//! written to their own erase blocks; the ones with the fewest current pieces are emptied when the
+//! map's share of the spare blocks is used up. Limits: entries are cached by whole pieces;
+//! rebuilding the map takes no time. Source: Gupta, Kim and Urgaonkar, "DFTL: a flash translation
+//! layer employing demand-based selective caching of page-level address mappings" (ASPLOS 2009),
+//! simplified to whole translation pages.
 
 use serde::{Deserialize, Serialize};
 

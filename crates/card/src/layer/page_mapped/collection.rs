@@ -2,9 +2,9 @@
 //!
 //! Host pages and moved pages share one open block. When only one free block is left (besides those
 //! reserved for the map), a closed block is emptied into it, within the request that needs the
-//! space. In idle time, if the model enables it, blocks are emptied one write unit at a time until an
-//! eighth of the spare blocks is free, unless too little would be gained for the wear. Limit: hot
-//! and cold pages share the open block. Source: Bux and Iliadis, "Performance of greedy garbage
+//! space. In idle time, if the model enables it, blocks are emptied one write unit at a time until
+//! an eighth of the spare blocks is free, unless too little would be gained for the wear. Limit:
+//! hot and cold pages share the open block. Source: Bux and Iliadis, "Performance of greedy garbage
 //! collection in flash-based solid-state drives" (Performance Evaluation, 2010).
 
 use serde::{Deserialize, Serialize};
@@ -154,9 +154,9 @@ impl PageMapped {
         }
     }
 
-    /// A bit for each of the 64 positions from `place`: whether the map points to its page. Examined
-    /// together and without branches, so that on a large card the processor waits for many map
-    /// entries at once.
+    /// A bit for each of the 64 positions from `place`: whether the map points to its page.
+    /// Examined together and without branches, so that on a large card the processor waits for many
+    /// map entries at once.
     fn valid_from(&self, nand: &Nand, unit: u32, place: u32) -> u64 {
         let places = place..nand.pages_in(unit).min(place + u64::BITS);
         assert!(!places.is_empty(), "unit {unit} has fewer valid pages than were counted");

@@ -2,11 +2,11 @@
 //!
 //! Host writes are appended to one open block ([`collection`]), or first to blocks with one bit per
 //! cell ([`pslc`]). The spare blocks are the over-provisioning; [`victims`] selects the block to
-//! collect. The map is in memory completely or in part ([`cached_map`]); the simulator always has all
-//! of it, so only the cost of a miss is modeled. Wear is leveled by taking the least worn free block,
-//! and with `wear_spread` also by moving static data ([`wear`]). Factory-bad blocks are never used.
-//! Limit: blocks beyond their rated endurance keep working and are only counted. Source: Gal and
-//! Toledo, "Algorithms and data structures for flash memories" (2005), section 2.
+//! collect. The map is in memory completely or in part ([`cached_map`]); the simulator always has
+//! all of it, so only the cost of a miss is modeled. Wear is leveled by taking the least worn free
+//! block, and with `wear_spread` also by moving static data ([`wear`]). Factory-bad blocks are
+//! never used. Limit: blocks beyond their rated endurance keep working and are only counted.
+//! Source: Gal and Toledo, "Algorithms and data structures for flash memories" (2005), section 2.
 
 mod cached_map;
 mod collection;

@@ -1,11 +1,11 @@
 //! The pSLC area: blocks with one bit per cell, to which host writes go first.
 //!
-//! They are filled in turn. When all are full, the oldest one is folded within the request: its valid
-//! pages are copied to multi-bit blocks, and further host pages go there directly. In idle time all
-//! full blocks are folded, one write unit at a time, and erased. Pages overwritten or discarded in
-//! the meantime are never copied. Limits: the area has a fixed size, and writes never bypass it.
-//! Source: reviews of cards and drives with such an area (SanDisk's nCache: sequential folding from
-//! one-bit to multi-bit cells, where short-lived data is never folded).
+//! They are filled in turn. When all are full, the oldest one is folded within the request: its
+//! valid pages are copied to multi-bit blocks, and further host pages go there directly. In idle
+//! time all full blocks are folded, one write unit at a time, and erased. Pages overwritten or
+//! discarded in the meantime are never copied. Limits: the area has a fixed size, and writes never
+//! bypass it. Source: reviews of cards and drives with such an area (SanDisk's nCache: sequential
+//! folding from one-bit to multi-bit cells, where short-lived data is never folded).
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,10 @@
 //! Selects the erase block to collect next, and counts the valid pages of each.
 //!
-//! Closed blocks are in lists: one per number of valid pages, or a single one for FIFO. A block moves
-//! to the end of its list whenever one of its pages becomes invalid, so the front of each list
-//! changed longest ago. Greedy and FIFO find their victim in constant time; cost-benefit compares
-//! only the fronts of the lists, which is exact and depends on the pages per block but not on the
-//! number of blocks. Age is counted in pages written since the last invalidation.
+//! Closed blocks are in lists: one per number of valid pages, or a single one for FIFO. A block
+//! moves to the end of its list whenever one of its pages becomes invalid, so the front of each
+//! list changed longest ago. Greedy and FIFO find their victim in constant time; cost-benefit
+//! compares only the fronts of the lists, which is exact and depends on the pages per block but not
+//! on the number of blocks. Age is counted in pages written since the last invalidation.
 //!
 //! On a large card the simulator mostly waits for memory. Greedy therefore only lists blocks with
 //! fewer valid pages than a horizon, which is raised when none is left; for others it only updates

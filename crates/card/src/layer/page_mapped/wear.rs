@@ -4,8 +4,8 @@
 //! allows, garbage collection first copies the least worn block to the most worn free one, and the
 //! freed block is used for changing data. At most one block is moved per collected block. Limits:
 //! blocks of the pSLC area wear separately, in turn; blocks of the map change often enough.
-//! Source: Chang, Hsieh and Kuo, "Endurance enhancement of flash-memory storage systems: an efficient
-//! static wear leveling design" (DAC 2007), with counters instead of its bit array.
+//! Source: Chang, Hsieh and Kuo, "Endurance enhancement of flash-memory storage systems: an
+//! efficient static wear leveling design" (DAC 2007), with counters instead of its bit array.
 
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@
 //! logical blocks are open; each writes one chunk at a time, in order, to its own erase block
 //! ([`streams`]). An out-of-order write completes the current chunk with copies of its rest and
 //! begins its own chunk with copies of what precedes it, so requests below the size of a chunk all
-//! cost about one chunk. Small ones, up to `log_request`, go to a page-mapped log instead. When more
-//! blocks are written than can be open, the oldest one is closed: its chunk is completed, and
+//! cost about one chunk. Small ones, up to `log_request`, go to a page-mapped log instead. When
+//! more blocks are written than can be open, the oldest one is closed: its chunk is completed, and
 //! writes that continue it go to the log until the next chunk begins, so the slowdown is gradual.
 //! When the log is full, each chunk with a current page in its oldest block is rewritten
 //! ([`collection`]). Limit: nothing is collected in idle time. Source: inferred from the timing of

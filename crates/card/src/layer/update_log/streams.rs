@@ -50,8 +50,8 @@ impl UpdateLog {
         self.streams[index..].rotate_left(1);
     }
 
-    /// Begins a chunk with copies of everything before `place`. The stream of its block completes its
-    /// current chunk; so does the least recently written stream if it must be closed.
+    /// Begins a chunk with copies of everything before `place`. The stream of its block completes
+    /// its current chunk; so does the least recently written stream if it must be closed.
     pub(super) fn begin_chunk(&mut self, nand: &mut Nand, chunk: u32, place: u32) {
         let before_ns = nand.finished_ns();
         let logical_unit = chunk / self.chunks.slots_per_unit();

@@ -1,7 +1,7 @@
 //! Stores pages in a sparse file, at their number times the page size, with holes for erased pages.
 //!
-//! A bitmap in memory tracks stored pages, so a file system without hole punching only wastes space.
-//! Limit: copied pages take space twice.
+//! A bitmap in memory tracks stored pages, so a file system without hole punching only wastes
+//! space. Limit: copied pages take space twice.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,8 @@
 //! The numbers that fit a file system to a place on a device, each with its reason.
 //!
 //! A file a family of file systems; which one is decided by what mount(8) calls it. The values go
-//! to the catalog's arguments by name ([`PlacementNumbers::planned`]), so that how they are written on a
-//! command line stays data.
+//! to the catalog's arguments by name ([`PlacementNumbers::planned`]), so that how they are written
+//! on a command line stays data.
 
 mod btrfs;
 mod exfat;

@@ -1,14 +1,16 @@
-//! Infers units from alignment tables: the steps above which every read across a boundary takes longer.
+//! Infers units from alignment tables: the steps above which every read across a boundary takes
+//! longer.
 //!
-//! A boundary at an odd multiple of `align` is also a unit boundary if `align` is the unit size or a
-//! larger power of two. The rows therefore form a lower level below the unit size and a higher one from
-//! it on. The rows are partitioned into levels (`super::segments`); each partition supports the unit at
-//! its step, or none. Reads within the first units, which are often mapped in a different way, are
-//! allowed for. Tables of the same device are pooled first, since their rows have the same steps.
+//! A boundary at an odd multiple of `align` is also a unit boundary if `align` is the unit size or
+//! a larger power of two. The rows therefore form a lower level below the unit size and a higher
+//! one from it on. The rows are partitioned into levels (`super::segments`); each partition
+//! supports the unit at its step, or none. Reads within the first units, which are often mapped in
+//! a different way, are allowed for. Tables of the same device are pooled first, since their rows
+//! have the same steps.
 //!
-//! Limits: flashbench only measures powers of two, at seven places of which some wrap around the end of
-//! the device, so the height of a step carries little information; a unit of 3 x 2^k would appear as a
-//! step of 2/7 of its height at 2^k.
+//! Limits: flashbench only measures powers of two, at seven places of which some wrap around the
+//! end of the device, so the height of a step carries little information; a unit of 3 x 2^k would
+//! appear as a step of 2/7 of its height at 2^k.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -29,8 +31,8 @@ const NOTABLE: f64 = 0.4;
 /// Likelihood of the observed step at 2^k for a unit of 3 x 2^k, relative to one of 2^k. Two of the
 /// seven places are its boundaries, so each would have to cost 3.5 times as much.
 const THIRD: f64 = 0.1;
-/// Probability that the row of the unit itself is between the levels, as if the first units were mapped
-/// in a different way.
+/// Probability that the row of the unit itself is between the levels, as if the first units were
+/// mapped in a different way.
 const ON_THE_WAY: f64 = 0.25;
 /// The smallest rise of such a row, as a share of the whole; two of seven places make 2/7.
 const WORTH_A_PLACE: f64 = 0.25;
@@ -77,8 +79,8 @@ pub fn noise_ns(rows: &[PooledRow]) -> f64 {
         .windows(3)
         .map(|of| (of[1].extra_ns - f64::midpoint(of[0].extra_ns, of[2].extra_ns)).abs())
         .collect();
-    // The deviation from the mean of two neighbors is wider by sqrt(3/2); the median absolute deviation is
-    // narrower by 0.67.
+    // The deviation from the mean of two neighbors is wider by sqrt(3/2); the median absolute
+    // deviation is narrower by 0.67.
     let noise = if off.is_empty() { 0.0 } else { median(&off) / 0.6745 / 1.5f64.sqrt() };
     let grain = median(&rows.iter().map(|row| row.grain_ns).collect::<Vec<_>>());
     noise.max(grain).max(1.0)
@@ -167,8 +169,8 @@ impl StepEvidence {
         belief.update(|structure| self.log_likelihood(structure));
     }
 
-    /// The posterior of the sizes, most likely first, with equal priors for all rows, and in sum as much as
-    /// for no step.
+    /// The posterior of the sizes, most likely first, with equal priors for all rows, and in sum as
+    /// much as for no step.
     pub fn posterior(&self, rows: usize) -> Vec<CandidateValue> {
         let prior = (rows.max(1) as f64).ln();
         let logs = self.at.values().map(|log| log - prior).chain([self.nothing]);
@@ -204,8 +206,8 @@ fn step(
     least_rise: f64,
 ) -> Option<Step> {
     let rise = |at: usize| levels[at].mean - levels[at - 1].mean;
-    // Below an erase block, reads have a step at the page; above it, the end of the device affects the
-    // places. A level is required on both sides.
+    // Below an erase block, reads have a step at the page; above it, the end of the device affects
+    // the places. A level is required on both sides.
     let can_be = |at: usize| {
         sought.range().contains(&rows[levels[at].first].align.0)
             && levels[at].first >= sought.least_below()

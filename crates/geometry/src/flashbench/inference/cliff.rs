@@ -1,11 +1,11 @@
 //! Infers the number of open erase blocks, and their size, from open-unit tables.
 //!
-//! A device writes at one rate up to its number of open erase blocks, and at a much lower rate beyond:
-//! the cliff. Each write size gives a row of rates by the number of units. Each position of the cliff,
-//! or none, is weighted by how well two levels fit the rows. Beyond a steep cliff, every write also
-//! copies the rest of its unit. The extra time decreases with the write size and vanishes for a whole
-//! unit, which reveals the unit size. Limits: only drops of at least a factor of 1.8 count; writes
-//! below 64 KiB are ignored because they are slow for other reasons.
+//! A device writes at one rate up to its number of open erase blocks, and at a much lower rate
+//! beyond: the cliff. Each write size gives a row of rates by the number of units. Each position of
+//! the cliff, or none, is weighted by how well two levels fit the rows. Beyond a steep cliff, every
+//! write also copies the rest of its unit. The extra time decreases with the write size and
+//! vanishes for a whole unit, which reveals the unit size. Limits: only drops of at least a factor
+//! of 1.8 count; writes below 64 KiB are ignored because they are slow for other reasons.
 
 use flashfit_device::Bytes;
 
@@ -15,8 +15,8 @@ use crate::flashbench::{AccessOrder, OpenBlockTable};
 
 /// The smallest write considered.
 const MIN_WRITE: u64 = 64 << 10;
-/// The divisor of the assumed unit that limits the writes considered; larger ones are nearly as fast
-/// beyond the cliff.
+/// The divisor of the assumed unit that limits the writes considered; larger ones are nearly as
+/// fast beyond the cliff.
 const MAX_SHARE: u64 = 4;
 /// The smallest drop at a cliff, as a factor.
 const MIN_FALL: f64 = 1.8;
@@ -182,8 +182,8 @@ pub fn none_in_a_mixed_order(tables: &[OpenBlockTable], linear: &Cliff) -> Optio
 /// The likelihood of the rates beyond a steep cliff by unit size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyLikelihood {
-    /// By row: the write size, its time within and beyond the open erase blocks, and the time to copy nearly
-    /// a whole unit; in bytes and seconds.
+    /// By row: the write size, its time within and beyond the open erase blocks, and the time to
+    /// copy nearly a whole unit; in bytes and seconds.
     writes: Vec<(u64, f64, f64, f64)>,
 }
 

@@ -1,10 +1,10 @@
 //! The geometry guessed by the CELF methodology from an alignment table.
 //!
-//! Quoted: "finding two rows in the 'flashbench -a' output with the biggest (Drow+1-Drow)/Drow, where Di
-//! is the value of the last output column, and printing corresponding block sizes". The difference
-//! decreases from row to row, so the absolute jump is used. The larger of the two sizes is the erase
-//! block. This method always gives an answer.
-//! Source: eMMC/SSD File System Tuning Methodology 1.0 (CELF, 2013), section 3.4.1.
+//! Quoted: "finding two rows in the 'flashbench -a' output with the biggest (Drow+1-Drow)/Drow,
+//! where Di is the value of the last output column, and printing corresponding block sizes". The
+//! difference decreases from row to row, so the absolute jump is used. The larger of the two sizes
+//! is the erase block. This method always gives an answer. Source: eMMC/SSD File System Tuning
+//! Methodology 1.0 (CELF, 2013), section 3.4.1.
 
 use flashfit_device::Bytes;
 

@@ -1,10 +1,10 @@
 //! Infers the geometry of a device, with confidence, from flashbench's tables.
 //!
-//! Alignment tables show the erase block, the write unit and the page ([`align_step`]). Open-unit tables
-//! show the open erase blocks, beyond a steep cliff also the erase block ([`cliff`]), and the log for
-//! small writes (`small_log`). Find-FAT tables show the zone at the start (`zone`). All evidence about
-//! the erase block is combined in one [`GeometryBelief`]. [`heuristic`] computes the guess of the CELF
-//! methodology for comparison.
+//! Alignment tables show the erase block, the write unit and the page ([`align_step`]). Open-unit
+//! tables show the open erase blocks, beyond a steep cliff also the erase block ([`cliff`]), and
+//! the log for small writes (`small_log`). Find-FAT tables show the zone at the start (`zone`). All
+//! evidence about the erase block is combined in one [`GeometryBelief`]. [`heuristic`] computes the
+//! guess of the CELF methodology for comparison.
 
 pub mod align_step;
 pub mod cliff;

@@ -1,17 +1,17 @@
 //! Segmentation of a series into levels: the likelihood of every partition of the values into
 //! consecutive levels.
 //!
-//! The values of a level are normal with their own variance. Its marginal likelihood is in closed form
-//! (uniform prior for the level, inverse gamma prior for the variance). One value per level may be an
-//! outlier. All partitions into at most [`MAX_LEVELS`] levels are weighted, so statements about one
-//! boundary are averaged over the positions of the others. Source: Fearnhead, "Exact and efficient
-//! Bayesian inference for multiple changepoint problems" (Statistics and Computing, 2006), for the sum
-//! over partitions.
+//! The values of a level are normal with their own variance. Its marginal likelihood is in closed
+//! form (uniform prior for the level, inverse gamma prior for the variance). One value per level
+//! may be an outlier. All partitions into at most [`MAX_LEVELS`] levels are weighted, so statements
+//! about one boundary are averaged over the positions of the others. Source: Fearnhead, "Exact and
+//! efficient Bayesian inference for multiple changepoint problems" (Statistics and Computing,
+//! 2006), for the sum over partitions.
 
 use std::ops::Range;
 
-/// Tables show at most: below the page, below the erase block, on the way up, above it, and one for the
-/// effect of the device's end on the top rows.
+/// Tables show at most: below the page, below the erase block, on the way up, above it, and one for
+/// the effect of the device's end on the top rows.
 const MAX_LEVELS: usize = 5;
 /// Prior probability that a value is an outlier.
 const OFF: f64 = 0.03;
@@ -135,7 +135,8 @@ impl NoisySeries<'_> {
     }
 }
 
-/// The logarithm of Gamma(`shape`) / Gamma([`SHAPE`]); the arguments differ by a multiple of one half.
+/// The logarithm of Gamma(`shape`) / Gamma([`SHAPE`]); the arguments differ by a multiple of one
+/// half.
 fn log_gamma_ratio(shape: f64) -> f64 {
     // Gamma(1.5) is sqrt(pi)/2 and Gamma(2) is 1.
     let half_steps = ((shape - SHAPE) * 2.0).round() as usize;

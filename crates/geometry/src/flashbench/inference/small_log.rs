@@ -1,7 +1,8 @@
 //! Infers the log for small writes from open-unit tables.
 //!
-//! Only a separate log makes small writes faster than writes of twice the size. Each access order and
-//! number of units shows at most one such size. The sizes are compared with each other and with chance.
+//! Only a separate log makes small writes faster than writes of twice the size. Each access order
+//! and number of units shows at most one such size. The sizes are compared with each other and with
+//! chance.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Infers the specially mapped zone from find-FAT tables.
 //!
-//! Many cards map their first units, which hold a file allocation table, in a different way, and write
-//! them faster or slower. A unit is special if its rates differ from the median of all units by more
-//! than their variation in nearly all write sizes. The zone ends with the last such unit of the first
-//! half.
+//! Many cards map their first units, which hold a file allocation table, in a different way, and
+//! write them faster or slower. A unit is special if its rates differ from the median of all units
+//! by more than their variation in nearly all write sizes. The zone ends with the last such unit of
+//! the first half.
 
 use crate::belief::{log_student_3, log_sum_exp, median};
 use crate::findings::{GeometryFinding, QuantityValue, SURE};

@@ -1,7 +1,7 @@
 //! Batches of the search phase: most visits go to candidates with a frequency proportional to their
-//! probability of being the best (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms for
-//! Best-Arm Identification, 2020). In case the model is confident but wrong, one visit in 24 goes to a
-//! neighbor of a leader and one to any candidate that the model considers plausible.
+//! probability of being the best (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms
+//! for Best-Arm Identification, 2020). In case the model is confident but wrong, one visit in 24
+//! goes to a neighbor of a leader and one to any candidate that the model considers plausible.
 
 use crate::history::{Purpose, TrialLength};
 use crate::model::{Belief, highest};

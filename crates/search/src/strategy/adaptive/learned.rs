@@ -1,8 +1,8 @@
-//! A cache of the learned variances. Because learning takes longer than fitting, variances are learned
-//! again only when the history has grown by a quarter.
+//! A cache of the learned variances. Because learning takes longer than fitting, variances are
+//! learned again only when the history has grown by a quarter.
 //!
-//! From [`FRESH`] trials on, learning starts from the result of the previous size. Variances depend on
-//! the space and the history only, so a resumed search makes the same decisions; the cache only
+//! From [`FRESH`] trials on, learning starts from the result of the previous size. Variances depend
+//! on the space and the history only, so a resumed search makes the same decisions; the cache only
 //! avoids working through the earlier sizes again.
 
 use std::hash::{DefaultHasher, Hasher};

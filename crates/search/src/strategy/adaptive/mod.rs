@@ -4,8 +4,8 @@
 //! After every batch, the model ([`crate::model`]) is fitted to all trials. The search phase lasts
 //! until some candidate is within the goal's distance of the best with enough probability, or until
 //! its share of the budget is spent. The race lasts until that holds for the winner, or until the
-//! budget ends. Short trials, if available, serve the first batch and the early search; the decision
-//! is based on full-length trials.
+//! budget ends. Short trials, if available, serve the first batch and the early search; the
+//! decision is based on full-length trials.
 //!
 //! Limit: fitting takes time cubic in the number of cells, so the search phase is limited to
 //! [`MAX_SEARCH_TRIALS`] trials. Candidates that are still tied then may remain so after the race.
@@ -33,8 +33,8 @@ const RACE_SHARE_BEYOND: f64 = 0.5;
 const AMPLE: f64 = 60.0;
 /// There is no race if two rounds take more than this share of the budget.
 const MAX_RACE_SHARE: f64 = 0.3;
-/// Extra confidence required to leave the search phase, as a share of the remaining doubt. Otherwise
-/// the race would barely confirm the goal.
+/// Extra confidence required to leave the search phase, as a share of the remaining doubt.
+/// Otherwise the race would barely confirm the goal.
 const EXTRA_CONFIDENCE: f64 = 0.04;
 /// The most full-length trials of the search phase without a budget.
 const MAX_SEARCH_TRIALS: f64 = 1500.0;
@@ -164,8 +164,8 @@ impl<'a> PlanContext<'a> {
         search.map(|observation| self.settings.cost(observation.proposal.length)).sum()
     }
 
-    /// The budget of the search phase in full-length trials. Two rounds of the baseline and one finalist
-    /// are reserved unless they would take too large a share; then nothing is confirmed.
+    /// The budget of the search phase in full-length trials. Two rounds of the baseline and one
+    /// finalist are reserved unless they would take too large a share; then nothing is confirmed.
     fn search_share(&self) -> f64 {
         let Some(total) = self.settings.trials else { return MAX_SEARCH_TRIALS };
         let workloads = self.workloads() as f64;

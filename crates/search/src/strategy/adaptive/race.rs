@@ -1,10 +1,11 @@
-//! The race: rounds in which the finalists and the baseline run under every workload at full length.
+//! The race: rounds in which the finalists and the baseline run under every workload at full
+//! length.
 //!
 //! Every two rounds, the weaker half according to the model of all trials drops out (sequential
-//! halving: Karnin, Koren and Somekh, 2013). A candidate that becomes more likely to be the best than
-//! a finalist joins the race if the budget allows enough rounds for it to win, or if all finalists
-//! have failed. These trials are the confirming trials. While the leader's gain over the baseline is
-//! significant, most rounds skip the baseline and spend its trials on the finalists.
+//! halving: Karnin, Koren and Somekh, 2013). A candidate that becomes more likely to be the best
+//! than a finalist joins the race if the budget allows enough rounds for it to win, or if all
+//! finalists have failed. These trials are the confirming trials. While the leader's gain over the
+//! baseline is significant, most rounds skip the baseline and spend its trials on the finalists.
 //!
 //! With many workloads, a round consists of two batches with half of the workloads each, so that an
 //! effect shared by the trials of a visit affects only half a round.
@@ -22,8 +23,8 @@ use super::{MAX_ROUNDS, PlanContext};
 pub(super) const MAX_FINALISTS: usize = 5;
 /// Rounds between halvings of the field.
 const ROUNDS_PER_FIELD: usize = 2;
-/// The fewest rounds before a race is decided, and the rounds after which the leader's gain over the
-/// baseline counts as settled even if it is not significant.
+/// The fewest rounds before a race is decided, and the rounds after which the leader's gain over
+/// the baseline counts as settled even if it is not significant.
 const MIN_ROUNDS: usize = 3;
 const ROUNDS_FOR_A_GAIN: usize = 6;
 /// The fewest workloads for which a round is split in two batches.
@@ -69,8 +70,9 @@ impl PlanContext<'_> {
         workloads
     }
 
-    /// The missing trials of the last round: its remaining candidates under the workloads that none of
-    /// them ran under. `None` if only the baseline remains, which has nothing to be compared with.
+    /// The missing trials of the last round: its remaining candidates under the workloads that none
+    /// of them ran under. `None` if only the baseline remains, which has nothing to be compared
+    /// with.
     pub(super) fn rest_of_round(&self) -> Option<Vec<Request>> {
         let race = self
             .history
@@ -111,7 +113,8 @@ impl PlanContext<'_> {
         gain.is_some_and(|gain| gain.is_significant())
     }
 
-    /// The next round or the end. `probability` is the probability that the choice reaches the goal.
+    /// The next round or the end. `probability` is the probability that the choice reaches the
+    /// goal.
     pub(super) fn race(&self, belief: &Belief, probability: f64) -> StrategyPlan {
         let rounds = self.rounds();
         let raced_candidates = self.raced_candidates();
@@ -164,8 +167,8 @@ impl PlanContext<'_> {
     }
 }
 
-/// The candidates by probability of being the best, then by mean, except that the candidate with the
-/// highest mean, the current choice, comes first.
+/// The candidates by probability of being the best, then by mean, except that the candidate with
+/// the highest mean, the current choice, comes first.
 fn by_probability_of_best(belief: &Belief) -> Vec<CandidateIndex> {
     let mut order: Vec<usize> = (0..belief.candidates.len()).collect();
     order.sort_by(|&a, &b| {

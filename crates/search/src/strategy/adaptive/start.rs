@@ -1,8 +1,8 @@
-//! The first batch: the candidate closest to the defaults of each family, then candidates spread over
-//! the space, and repeats of the baseline to estimate the noise.
+//! The first batch: the candidate closest to the defaults of each family, then candidates spread
+//! over the space, and repeats of the baseline to estimate the noise.
 //!
-//! Half of the spread candidates are those about which the model would know least, so they differ in
-//! many levels. The other half is random, so different seeds start differently.
+//! Half of the spread candidates are those about which the model would know least, so they differ
+//! in many levels. The other half is random, so different seeds start differently.
 
 use crate::history::{Purpose, TrialLength};
 use crate::model::{Coding, MeritEstimate, MeritSurface, Scales, highest};
@@ -23,13 +23,13 @@ const COMPARED: usize = 40;
 const GUESSED_VARIANCE: f64 = 0.04;
 const GUESSED_NOISE: f64 = 0.003;
 /// The number of visits that a search should have room for. With fewer, each visit covers fewer
-/// workloads. Single workloads are as informative, because all are fitted together, and fewer trials
-/// then share the effect of a visit.
+/// workloads. Single workloads are as informative, because all are fitted together, and fewer
+/// trials then share the effect of a visit.
 const VISITS: f64 = 400.0;
 
 impl PlanContext<'_> {
-    /// Workloads per visit: half of them at most, so that more candidates are seen. The next visit to
-    /// the candidate covers others.
+    /// Workloads per visit: half of them at most, so that more candidates are seen. The next visit
+    /// to the candidate covers others.
     pub(super) fn per_visit(&self) -> usize {
         let workloads = self.workloads();
         let length =

@@ -1,5 +1,5 @@
-//! Test support: small search spaces, trials with known figures, and a fake test bed whose figures are
-//! a function of the setup.
+//! Test support: small search spaces, trials with known figures, and a fake test bed whose figures
+//! are a function of the setup.
 
 mod header;
 mod space;
