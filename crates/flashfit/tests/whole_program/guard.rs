@@ -48,7 +48,7 @@ fn a_node_is_confirmed_by_its_own_name() {
     unchanged(&image, || {
         let hint = format!("hint: add --confirm {name}");
         place.tune(node, &[]).said(3, &[&hint]);
-        place.tune(node, &["--confirm", "image"]).said(3, &["not the name of the medium", &hint]);
+        place.tune(node, &["--confirm", "image"]).said(3, &["not the name of the device", &hint]);
         place.tune(node, &["--confirm", "/dev/null"]).said(3, &[&hint]);
     });
     assert!(!place.path("run").exists(), "a run directory was made");

@@ -132,6 +132,56 @@ fn restore_writes_to_nothing_else() {
     });
 }
 
+/// Attaches another file of the same size to the loop device while `args` asks for confirmation,
+/// and confirms.
+fn reattach_at_the_prompt(args: &[&str], prepare: impl Fn(&Place, &str)) {
+    let place = Place::in_memory();
+    let files = ["image", "other"].map(|name| place.image(name, MIB));
+    let device = PlainLoop::attach(&files[0], 512, &[]);
+    let (node, name) = (device.node.clone(), device.name.clone());
+    prepare(&place, &node);
+    let before = files.clone().map(|file| std::fs::read(file).unwrap());
+    let args: Vec<&str> =
+        args.iter().map(|arg| if *arg == "NODE" { &node } else { *arg }).collect();
+    let mut terminal = Terminal::start(apply::command(&place, &args));
+    terminal.wait_for("Type its name");
+    drop(device);
+    let device = PlainLoop::attach_to(&node, &files[1]);
+    terminal.types(&name);
+    let ended = terminal.ends();
+    attempted(AttemptKind::SwappedTarget, 1);
+    let context = format!("{args:?}: {}", ended.stderr);
+    assert_eq!(ended.code, Some(3), "{context}");
+    assert!(ended.stderr.contains("has changed since it was displayed"), "{context}");
+    drop(device);
+    for (file, before) in files.iter().zip(before) {
+        let file_name = file.display();
+        assert!(std::fs::read(file).unwrap() == before, "{file_name} was written to: {context}");
+    }
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_loop_device_over_another_file_is_not_written_to() {
+    if skip_without_block_devices() {
+        return;
+    }
+    reattach_at_the_prompt(&["probe", "NODE", "--write", "--max-write", "16MiB"], |_, _| {});
+    let tune = ["tune", "NODE", "--config", "short.toml", "--dir", "run", "--progress", "never"];
+    reattach_at_the_prompt(&tune, |_, _| {});
+    let apply_args = ["apply", "plan.json", "NODE", "--backup", "saved"];
+    reattach_at_the_prompt(&apply_args, |place, node| {
+        apply::plan(place, node, &["--fs", "ext4"]);
+    });
+    reattach_at_the_prompt(&["restore", "saved", "NODE"], |place, node| {
+        apply::plan(place, node, &["--fs", "ext4"]);
+        let name = node.strip_prefix("/dev/").unwrap();
+        let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
+        apply::flashfit(place, &args).said(0, &[]);
+        std::fs::copy(place.path("image"), place.path("other")).unwrap();
+    });
+}
+
 /// A directory that belongs to an ordinary user.
 fn folder_of_a_user(place: &Place, user: u32) -> PathBuf {
     use std::os::unix::fs::{PermissionsExt, chown};
