@@ -223,7 +223,9 @@ pub(crate) fn claim(
     let ours = [TABLE, FIRST, LAST, crate::journal::FILE];
     for name in dir.names()? {
         let name = name.to_string_lossy();
-        if !ours.contains(&name.strip_suffix(".part").unwrap_or(&name)) {
+        // A manifest makes it a whole backup; a draft of one does not.
+        let is_draft = name.strip_suffix(".part") == Some(MANIFEST);
+        if !is_draft && !ours.contains(&name.strip_suffix(".part").unwrap_or(&name)) {
             return Err(ApplyError::Occupied { path: folder.to_owned() });
         }
     }
@@ -329,6 +331,7 @@ mod tests {
         let at = folder.path().join("cut short");
         std::fs::create_dir(&at).unwrap();
         std::fs::write(at.join(FIRST), b"half").unwrap();
+        std::fs::write(at.join("manifest.json.part"), b"half").unwrap();
         make(&medium, &at).unwrap();
         let again = make(&medium, &at).unwrap_err();
         assert!(matches!(again, ApplyError::Occupied { .. }), "a backup is never overwritten");
