@@ -146,7 +146,7 @@ impl Backup {
         let named: Vec<_> =
             named.map(|it| (it.file.as_str(), it.offset_bytes, it.length_bytes)).collect();
         if named != ends(manifest.medium.capacity.0) {
-            return Err(damaged("its pieces are not the two ends of the medium".to_owned()));
+            return Err(damaged("its pieces are not the two ends of the device".to_owned()));
         }
         let backup = Self { dir: Arc::new(dir), manifest };
         backup.contents()?;

@@ -77,7 +77,7 @@ pub enum ApplyError {
         reason: String,
     },
     /// The backup or the unfinished work is another device's.
-    #[error("{} was made of another medium: {what}", folder.display())]
+    #[error("{} was made of another device: {what}", folder.display())]
     OtherMedium {
         /// The folder of the backup.
         folder: PathBuf,
@@ -86,7 +86,7 @@ pub enum ApplyError {
     },
     /// The device was left unfinished, and the backup of what it was before is not here.
     #[error(
-        "the medium was left unfinished, and the backup of what it held before, {}, is not here",
+        "the device was left unfinished, and the backup of what it held before, {}, is not here",
         folder.display()
     )]
     BackupElsewhere {
@@ -94,13 +94,13 @@ pub enum ApplyError {
         folder: PathBuf,
     },
     /// The device is not as planned although every step succeeded.
-    #[error("the medium is not as planned: {}", what.join("; "))]
+    #[error("the device is not as planned: {}", what.join("; "))]
     NotAsPlanned {
         /// Each difference.
         what: Vec<String>,
     },
     /// The work was left unfinished with another folder.
-    #[error("what the medium held before is kept in {}", backup.display())]
+    #[error("what the device held before is kept in {}", backup.display())]
     UnfinishedThere {
         /// The folder.
         backup: PathBuf,
@@ -109,7 +109,7 @@ pub enum ApplyError {
     },
     /// What was left unfinished is tied with another device in the same place.
     #[error(
-        "this medium does not carry the mark of the one that was left unfinished, whose backup is \
+        "this device does not carry the mark of the one that was left unfinished, whose backup is \
          {}: it may be another one, of which nothing was saved",
         backup.display()
     )]
@@ -212,7 +212,7 @@ impl UserError for ApplyError {
             Self::OtherMedium { .. } => Some("run flashfit list to see the devices".into()),
             Self::BackupElsewhere { folder } => Some(format!(
                 "bring that folder here and name it with --backup, or name a new one to give up \
-                 what the medium held; it was made as {}",
+                 what the device held; it was made as {}",
                 shown(folder)
             )),
             Self::Marked { path, .. } => {

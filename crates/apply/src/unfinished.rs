@@ -31,9 +31,9 @@ pub struct UnfinishedChange {
 impl std::fmt::Display for UnfinishedChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.is_sure {
-            "flashfit was interrupted here and left the medium unfinished"
+            "flashfit was interrupted here and left the device unfinished"
         } else {
-            "this medium, or another one that names itself alike, was left unfinished"
+            "this device, or another one that names itself alike, was left unfinished"
         })?;
         if let Some(stage) = self.stage {
             write!(f, ", while {stage}")?;

@@ -64,7 +64,7 @@ fn assert_sound(plan: &Plan, unit: u64) {
     let label = format!("{} {:?}", plan.setup, plan.place);
     let sector = plan.device.sector_bytes;
     let end = place.start_bytes.checked_add(place.size_bytes).expect("no overflow");
-    assert!(end <= plan.device.capacity_bytes, "{label}: within the medium");
+    assert!(end <= plan.device.capacity_bytes, "{label}: within the device");
     if plan.table != PartitionTable::None {
         assert_eq!(place.start_bytes % unit, 0, "{label}: start on the grid");
         assert_eq!(place.size_bytes % unit, 0, "{label}: whole units");

@@ -66,6 +66,6 @@ fn an_unaligned_partition_writes_more_flash_for_small_synced_files() {
     let folder = tempfile::tempdir().unwrap();
     let on = amplifications(folder.path(), "4MiB");
     let off = amplifications(folder.path(), "63s");
-    println!("write amplification in thousandths: on the erase unit {on:?}, at sector 63 {off:?}");
-    assert!(off.iter().min() > on.iter().max(), "on the erase unit {on:?}, at sector 63 {off:?}");
+    println!("write amplification in thousandths: on the erase block {on:?}, at sector 63 {off:?}");
+    assert!(off.iter().min() > on.iter().max(), "on the erase block {on:?}, at sector 63 {off:?}");
 }

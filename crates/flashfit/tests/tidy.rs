@@ -96,7 +96,7 @@ fn named_files_are_read_with_a_limit() {
     let readers = [
         "flashfit/src/",
         "catalog/src/",
-        "probe/src/",
+        "/crates/probe/src/",
         "tune/src/config.rs",
         "card/src/snapshot/mod",
     ];

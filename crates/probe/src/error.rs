@@ -99,7 +99,7 @@ pub enum ProbeFileError {
         crate::document::SCHEMA_VERSION
     )]
     OtherSchema { path: PathBuf, schema: String, version: u32 },
-    #[error("{} is of another medium: {difference}", path.display())]
+    #[error("{} is of another device: {difference}", path.display())]
     OtherDevice { path: PathBuf, difference: String },
 }
 

@@ -415,7 +415,8 @@ proptest! {
     ) {
         let landscape = LandscapeKind::Small.make(seed);
         let short = short.then_some(ShortRun { cost: 0.3 });
-        let settings = SearchSettings { trials: Some(budget), seed, short, ..SearchSettings::default() };
+        let unlimited = SearchSettings::default();
+        let settings = SearchSettings { trials: Some(budget), seed, short, ..unlimited };
         let trace = run(strategies()[which].as_ref(), &landscape, &settings).expect("a space");
         prop_assert!(spent(&trace.history, &settings) <= budget + 1e-6);
         prop_assert!(trace.choice.is_some());

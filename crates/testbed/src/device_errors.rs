@@ -95,7 +95,7 @@ mod tests {
     fn errors_of_a_failing_device_are_recognized() {
         let errors = [
             "I/O error, dev sda, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
-            "critical medium error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1",
+            "critical device error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1",
             "critical space allocation error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0",
         ];
         assert!(errors.iter().all(|line| is_error_of("sda", line)));

@@ -28,7 +28,7 @@ fn at_every_step(kind: Kind) {
         let (code, said) = ended(bed.order(Some(kind), event).start());
         if code == Some(0) {
             assert!(event > 8, "there are more events than {event}");
-            assert!(kind != Kind::Gpt || told >= 4, "only {told} were told by the medium");
+            assert!(kind != Kind::Gpt || told >= 4, "only {told} were told by the device");
             return;
         }
         assert_eq!(code, None, "at event {event}: {said}");

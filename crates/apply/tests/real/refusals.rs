@@ -21,7 +21,7 @@ pub const TESTS: &[Test] = &[
 
 #[track_caller]
 fn untouched(bed: &Bed) {
-    assert!(bed.is_original(), "the medium was written to");
+    assert!(bed.is_original(), "the device was written to");
     assert_eq!(bed.unfinished(), None);
 }
 
@@ -51,7 +51,7 @@ fn full() {
     let program = Program::new("unshare").args(["--mount", "sh", "-c", &script]);
     let outcome = SystemRunner::default().run(&program).unwrap();
     assert_eq!(outcome.code, Some(i32::from(ExitClass::Environment.code())), "{outcome:?}");
-    assert!(outcome.stdout.contains("No space left"), "{outcome:?}");
+    assert!(outcome.stdout.contains("no space left"), "{outcome:?}");
     assert!(!outcome.stdout.lines().any(|line| line == "backup"), "half a backup is left");
     untouched(&bed);
 }
@@ -63,7 +63,7 @@ fn damaged() {
     std::fs::write(bed.path("backup/last.img"), vec![0; 4 << 20]).unwrap();
     let error = bed.order(None, 0).here().unwrap_err();
     assert!(matches!(error, ApplyError::Damaged { .. }), "{error}");
-    assert!(std::fs::read(bed.image()).unwrap() == made, "the medium was written to");
+    assert!(std::fs::read(bed.image()).unwrap() == made, "the device was written to");
 }
 
 fn another_medium() {
@@ -137,7 +137,7 @@ fn another_plan() {
 fn not_as_planned() {
     let bed = Bed::new();
     let error = bed.order(Some(Kind::Wrong), 0).here().unwrap_err();
-    assert_eq!(error.to_string(), "the medium is not as planned: stride_blocks is 2, not 4");
+    assert_eq!(error.to_string(), "the device is not as planned: stride_blocks is 2, not 4");
     assert_eq!(error.class(), ExitClass::BadVerdict);
     let stage = bed.unfinished().and_then(|found| found.stage);
     assert_eq!(stage, Some(flashfit_apply::ApplyStage::Verifying));

@@ -6,7 +6,7 @@
 //! the cache once, and any subset may have reached the NAND. *Ordered*: a page that is written
 //! again after another page is in the cache twice, and the oldest part of the queue has reached the
 //! NAND.
-//! *Barrier*: a page is in the cache once per interval between flushes, and intervals reach the NAND
+//! *Barrier*: a page is in the cache once per interval between flushes; intervals reach the NAND
 //! in order. Limits: reads are not cached; runs end at erase block boundaries.
 //! Sources: JEDEC JESD84-B51, sections 6.6.31 (cache, its barrier) and 7.4 (BARRIER_SUPPORT,
 //! CACHE_FLUSH_POLICY).

@@ -89,10 +89,12 @@ impl FaultClass {
                 "the last writes are undone, flushed or not; value: milliseconds",
                 Some((700, 700)),
             ),
-            Self::HalfMerge => ("half-merge", "an erase unit under merge is left half empty", None),
+            Self::HalfMerge => {
+                ("half-merge", "an erase block under merge is left half empty", None)
+            }
             Self::FoldingWindow => (
                 "folding-window",
-                "within 1.6 s of a write an erase unit or the card is lost; value: thousandths \
+                "within 1.6 s of a write an erase block or the card is lost; value: thousandths \
                  of probability",
                 Some((500, 1000)),
             ),

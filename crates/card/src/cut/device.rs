@@ -1,6 +1,6 @@
 //! Faults of devices that violate their specification: classes 4 to 10.
 //!
-//! *Paired pages*: in an erase block with several bits per cell, an upper page shares its cells with
+//! *Paired pages*: in an erase block with several bits per cell, an upper page shares cells with
 //! a lower page that was programmed earlier. Counted in write units of one die, even ones from 2 on
 //! are upper, and their lower page is three positions earlier (two for the first): the "distance 3"
 //! scheme of Linux (`nand_pairing_dist3_get_info` in `drivers/mtd/nand/raw/nand_base.c`). The same

@@ -197,7 +197,7 @@ fn chunk(model: &CardModel) -> Checked {
     let stripe = model.write_unit_bytes() * u64::from(model.nand.dies);
     multiple("layer.chunk", chunk, stripe, "write units across all dies")?;
     require(erase_unit % chunk == 0, "layer.chunk", || {
-        format!("{chunk} bytes do not divide the erase unit of {erase_unit} bytes")
+        format!("{chunk} bytes do not divide the erase block of {erase_unit} bytes")
     })
 }
 

@@ -64,7 +64,7 @@ pub fn environment<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<()
     if let Some(reason) = capability::missing_for_block_devices() {
         return Err(CommandError::new(
             ExitClass::Environment,
-            format!("no medium can be written to here: {reason}"),
+            format!("no device can be written to here: {reason}"),
             Some("run it as root, with sudo"),
         ));
     }
@@ -80,7 +80,7 @@ fn tell(event: &ApplyEvent) {
         ApplyEvent::Begins(stage) => note(&stage.to_string()),
         ApplyEvent::Runs(line) => note_with_commands(&format!("  {line}")),
         ApplyEvent::GoesOn { backup } => note(&format!(
-            "going on with what was left unfinished; what the medium held before is in {}",
+            "going on with what was left unfinished; what the device held before is in {}",
             backup.display()
         )),
     }

@@ -101,7 +101,7 @@ fn stays(dir: &Path) -> &'static str {
     match ApplyJournal::read(dir) {
         Ok(Some(journal)) if installed(&journal) => {
             "\nThe line of fstab and the udev rule that --install wrote stay: remove the block \
-             `# flashfit begin` of this medium there."
+             `# flashfit begin` of this device there."
         }
         _ => "",
     }

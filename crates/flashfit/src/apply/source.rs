@@ -13,7 +13,7 @@ use flashfit_user_error::{ExitClass, UserError};
 use super::run_source::of_run;
 use crate::command_error::CommandError;
 
-pub const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --output FILE";
+pub const ANEW: &str = "make one for this device: flashfit plan TARGET --fs NAME --output FILE";
 /// Parts of a plan that name the device's node, which may be another today.
 const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
 
@@ -102,7 +102,7 @@ fn same_medium(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), Comma
     } else if planned.partition_start_bytes != now.partition_start_bytes {
         "it starts elsewhere on its disk".to_owned()
     } else if planned.kind != now.kind {
-        format!("it is a medium of the kind `{}`, not `{}`", now.kind, planned.kind)
+        format!("it is a device of the kind `{}`, not `{}`", now.kind, planned.kind)
     } else if before != after {
         let shown = |identity: &DeviceIdentity| {
             let number = identity.cid.as_ref().or(identity.serial.as_ref());
@@ -115,7 +115,7 @@ fn same_medium(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), Comma
     let path = now.path.display();
     Err(CommandError::new(
         ExitClass::Refused,
-        format!("{path} is not the medium that the plan was made for: {what}"),
+        format!("{path} is not the device that the plan was made for: {what}"),
         Some(ANEW),
     ))
 }

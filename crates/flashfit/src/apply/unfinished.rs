@@ -56,7 +56,7 @@ pub fn left(failure: CommandError, medium: &Device) -> CommandError {
         return failure;
     };
     let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));
-    warn(&format!("the medium is unfinished{doing}: flashfit check names it so"));
+    warn(&format!("the device is unfinished{doing}: flashfit check names it so"));
     let mut ways = format!("go on with:\n  {}", plain(&again));
     if again != undo {
         ways.push_str(&format!("\nor take it back with:\n  {}", plain(&undo)));

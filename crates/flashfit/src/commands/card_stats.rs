@@ -38,7 +38,7 @@ pub fn counters_text(counters: &Counters) -> String {
     line(
         "erases",
         format!(
-            "{}; by erase unit: least {}, mean {}.{:03}, most {}",
+            "{}; by erase block: least {}, mean {}.{:03}, most {}",
             counters.erases,
             erases.least,
             erases.mean_thousandths / 1000,

@@ -35,7 +35,7 @@ pub fn plan(error: &PlanError) -> Option<String> {
             "name another file system with --fs, or another --erase-block".to_owned()
         }
         PlanError::Partition { .. } => {
-            "leave --table and --start out, or name the whole medium".to_owned()
+            "leave --table and --start out, or name the whole device".to_owned()
         }
         PlanError::Host { hosts, .. } => format!("use --host with one of {}", hosts.join(", ")),
         PlanError::MountPoint { .. } => "name another place with --mount-point".to_owned(),

@@ -7,7 +7,7 @@ use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{ConclusionError, LeastBudget, ProblemError, TuneError};
 use flashfit_user_error::UserError;
 
-const OTHER_MERIT: &str = "rank by another merit: --by throughput";
+const OTHER_MERIT: &str = "rank by another score: --by throughput";
 
 pub fn run_dir(error: &RunDirError) -> Option<String> {
     match error {

@@ -10,9 +10,9 @@ use super::recorded::{problem, run_dir, tune};
 pub fn run(error: &RunError) -> Option<String> {
     let text = match error {
         RunError::Start(_) => "--start takes auto, whole or a position such as 4MiB or 63s".into(),
-        RunError::PartitionStart { .. } => "leave --start out, or name the whole medium".into(),
+        RunError::PartitionStart { .. } => "leave --start out, or name the whole device".into(),
         RunError::OtherDevice { .. } => {
-            "put that medium in, or begin a new run without --resume".into()
+            "put that device in, or begin a new run without --resume".into()
         }
         RunError::OtherNumbers { .. } => {
             "go on with the flashfit that began it, or begin a new run without --resume".into()
@@ -60,7 +60,7 @@ fn unusable(reason: &UnusableReason) -> Option<String> {
             Some("try it in a virtual machine, whose kernel has it: --on vm".to_owned())
         }
         UnusableReason::TooSmall { .. } => {
-            Some("use a larger medium, or another file system with --fs".to_owned())
+            Some("use a larger device, or another file system with --fs".to_owned())
         }
     }
 }

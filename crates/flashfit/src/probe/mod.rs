@@ -31,7 +31,7 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     if args.twin.is_some() && args.target.is_some() && !args.write {
         return Err(CommandError::new(
             ExitClass::Usage,
-            "a twin is fitted to how a medium takes writes, and reading does not show that",
+            "a twin is fitted to how a device takes writes, and reading does not show that",
             Some("add --write, which loses the data in the region, or --import a table"),
         ));
     }
@@ -40,12 +40,12 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         TestBedSpec::Ssh { host } => elsewhere::probe(args, host, catalog),
         TestBedSpec::Lab { .. } => Err(CommandError::new(
             ExitClass::Usage,
-            "one medium is probed, and a lab has several",
+            "one device is probed, and a lab has several",
             Some("labgrid-client -p BOARD ssh, or --on ssh:HOST"),
         )),
         TestBedSpec::Vm(_) => Err(CommandError::new(
             ExitClass::Usage,
-            "a probe in a virtual machine would time the machine, not the medium",
+            "a probe in a virtual machine would time the machine, not the device",
             Some("probe it here: --on here, or on a board: --on ssh:HOST"),
         )),
     }

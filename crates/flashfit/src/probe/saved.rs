@@ -17,7 +17,7 @@ pub fn read(
     let Some(path) = path else { return Ok(Geometry::default()) };
     let saved = read_geometry(path, medium)?;
     if let Some(reason) = saved.no_erase_unit {
-        notes.push(format!("the probe in {} found no erase unit: {reason}", path.display()));
+        notes.push(format!("the probe in {} found no erase block: {reason}", path.display()));
     }
     notes.extend(saved.first_erase_block.map(first_erase_block));
     Ok(saved.geometry)
@@ -27,7 +27,7 @@ pub fn read(
 pub fn first_erase_block(first: FirstEraseBlock) -> String {
     let FirstEraseBlock { offset, partition_start } = first;
     format!(
-        "the first erase unit starts at {offset} bytes, not where the medium starts: a partition \
-         fits that starts there or whole erase units later, as with --start {partition_start}"
+        "the first erase block starts at {offset} bytes, not where the device starts: a partition \
+         fits that starts there or whole erase blocks later, as with --start {partition_start}"
     )
 }

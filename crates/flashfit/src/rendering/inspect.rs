@@ -14,11 +14,11 @@ pub fn card_text(model: &CardModel) -> String {
     line("simulated card", model.name.clone());
     line("what it is", model.title.clone());
     line("size", size(model.capacity));
-    line("erase unit", Bytes(model.erase_unit_bytes()).to_string());
+    line("erase block", Bytes(model.erase_unit_bytes()).to_string());
     line("write unit", Bytes(model.write_unit_bytes()).to_string());
     line("translation", translation(model.layer.kind).to_owned());
     if let Some(open) = model.layer.open_units {
-        line("open erase units", open.to_string());
+        line("open erase blocks", open.to_string());
     }
     let cache = |found: &flashfit_card::model::CacheModel| found.bytes.to_string();
     line("volatile cache", model.cache.as_ref().map_or_else(|| "none".to_owned(), cache));
@@ -36,7 +36,7 @@ pub fn card_text(model: &CardModel) -> String {
 pub fn medium_text(medium: &Device) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| line(&mut text, name, &value);
-    line("medium", medium.path.display().to_string());
+    line("device", medium.path.display().to_string());
     line("kind", medium.kind.to_string());
     line("size", size(medium.capacity));
     line("identity", identity(medium));
@@ -45,11 +45,11 @@ pub fn medium_text(medium: &Device) -> String {
     }
     match &medium.declared_erase_block {
         Some(declared) => {
-            line("erase unit", stated(declared));
+            line("erase block", stated(declared));
             let others = medium.declared.erase_block.iter().filter(|other| *other != declared);
             others.for_each(|other| line("  or", stated(other)));
         }
-        None => line("erase unit", "not declared".to_owned()),
+        None => line("erase block", "not declared".to_owned()),
     }
     let declared = &medium.declared;
     declared.write_unit.iter().for_each(|unit| line("write unit", stated(unit)));
@@ -105,7 +105,7 @@ fn line(text: &mut String, name: &str, value: &str) {
 
 /// A declared size with its source, a guess marked as one.
 fn stated(declared: &DeclaredBytes) -> String {
-    let guess = if declared.is_guess { ", not a statement of the medium" } else { "" };
+    let guess = if declared.is_guess { ", not a statement of the device" } else { "" };
     format!("{} ({}{guess})", declared.bytes, declared.source)
 }
 
@@ -144,9 +144,11 @@ fn on_unit(medium: &Device, start: Bytes) -> String {
 
 fn translation(kind: flashfit_card::model::LayerKind) -> &'static str {
     match kind {
-        flashfit_card::model::LayerKind::BlockMapped => "by erase unit",
-        flashfit_card::model::LayerKind::LogBlock => "by erase unit, small writes in a log by page",
-        flashfit_card::model::LayerKind::UpdateLog => "by erase unit, with an update log",
+        flashfit_card::model::LayerKind::BlockMapped => "by erase block",
+        flashfit_card::model::LayerKind::LogBlock => {
+            "by erase block, small writes in a log by page"
+        }
+        flashfit_card::model::LayerKind::UpdateLog => "by erase block, with an update log",
         flashfit_card::model::LayerKind::PageMapped => "by page",
     }
 }

@@ -62,7 +62,7 @@ fn note(note: &PlanNote) -> String {
     match note {
         PlanNote::Scheduler(text) => text.clone(),
         PlanNote::RecipeGeometry { erase_unit } => format!(
-            "nothing is known of this medium's erase unit, so {erase_unit} of the recipe is taken: \
+            "nothing is known of this device's erase block, so {erase_unit} of the recipe is taken: \
              it was found on its author's card"
         ),
         PlanNote::RecipeOption { option, durability, risk } => {
@@ -71,7 +71,7 @@ fn note(note: &PlanNote) -> String {
         PlanNote::RecipeFits { name, is_used, differs } => {
             let see = if *is_used { String::new() } else { format!("; see --recipe {name}") };
             let mut text =
-                format!("The recipe `{name}` was made for a medium built like this{see}.");
+                format!("The recipe `{name}` was made for a device built like this{see}.");
             if !differs.is_empty() {
                 text.push(' ');
                 text.push_str(differs);
@@ -144,7 +144,7 @@ impl Page {
             medium.sector_bytes
         );
         self.paragraph("", &line);
-        self.fact("erase unit", &known(geometry.used.erase_unit.as_ref()));
+        self.fact("erase block", &known(geometry.used.erase_unit.as_ref()));
         self.fact("write unit", &known(geometry.used.write_unit.as_ref()));
     }
 
@@ -226,7 +226,7 @@ impl Page {
         for line in more {
             self.line(line);
         }
-        let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; it reads an erase unit ahead, \
+        let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; it reads an erase block ahead, \
                     or the nearest from 128 KiB to 1 MiB";
         let plain_rule = "a rule for /etc/udev/rules.d/60-flashfit.rules";
         let is_known = plan.geometry.used.erase_unit.is_some();
@@ -237,7 +237,7 @@ impl Page {
             self.line(parameter);
         }
         if let Some(command) = &plan.trim.command {
-            self.paragraph("  # ", "tell the medium what is free, once a week");
+            self.paragraph("  # ", "tell the device what is free, once a week");
             self.line(command);
         }
     }

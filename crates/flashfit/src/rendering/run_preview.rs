@@ -27,12 +27,12 @@ pub fn geometry_text(subject: &TrialTarget) -> String {
     let geometry = &subject.geometry;
     if geometry.is_unknown() {
         return format!(
-            "no geometry found: {} declares no erase unit and none was given, so nothing is tuned \
+            "no geometry found: {} declares no erase block and none was given, so nothing is tuned \
              to it (--erase-block SIZE gives it)",
             subject.inspected.target
         );
     }
-    let named = [("erase unit", &geometry.erase_unit), ("write unit", &geometry.write_unit)];
+    let named = [("erase block", &geometry.erase_unit), ("write unit", &geometry.write_unit)];
     let known = named.iter().filter_map(|(name, known)| {
         let known = known.as_ref()?;
         Some(format!("{name} {} ({})", known.bytes, known.source))
@@ -79,7 +79,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
         dir.display()
     ));
     lines.push(format!(
-        "a trial may take {} on a medium of 1 MiB/s, less on a faster one",
+        "a trial may take {} on a device of 1 MiB/s, less on a faster one",
         duration(longest_trial(spec, &catalogs.workloads))
     ));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());

@@ -41,7 +41,7 @@ pub fn commands(
     let place = facts.layout.layout.node(node);
     let sector_bytes = facts.device.queue.logical_sector_bytes;
     if let Some(line) = partitioning_line(&facts.layout.layout, node, sector_bytes) {
-        command(format!("Partition the medium (erases it{aside})"), line);
+        command(format!("Partition the device (erases it{aside})"), line);
     }
     let make = if place == node {
         format!("Make the file system (erases it{aside})")

@@ -62,7 +62,7 @@ pub fn description(on: &TestBedSpec) -> String {
     };
     let kernel = kernel.as_ref().map(|file| format!("with the kernel {}", file.display()));
     let speed = speed_mips.map(|mips| format!("counting {mips} million instructions a second"));
-    let disk = (!disk.is_default()).then(|| format!("which sees the medium as {disk}"));
+    let disk = (!disk.is_default()).then(|| format!("which sees the device as {disk}"));
     let parts = [Some(on.whereabouts()), kernel, speed, disk];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -22,7 +22,7 @@ pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandErro
     let max_write = spend.max_write.or(config.max_write);
     if max_write.is_some_and(|most| most.0 == 0) {
         return Err(contradiction(
-            "no trial is possible without writing to the medium".to_owned(),
+            "no trial is possible without writing to the device".to_owned(),
             "give --max-write a size such as 40GiB",
         ));
     }

@@ -32,7 +32,9 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
     if let [first, others @ ..] = &recording.media[..] {
         if !others.is_empty() {
             let count = recording.media.len();
-            output::note(&format!("note: {count} media were measured; figures are as on {first}"));
+            output::note(&format!(
+                "note: {count} devices were measured; figures are as on {first}"
+            ));
         }
     }
     let choice = ReplayChoice::of(args, &config, &recording)?;

@@ -43,7 +43,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
     let Some(target) = args.target.clone().or_else(|| config.device.clone()) else {
         return Err(CommandError::new(
             ExitClass::Usage,
-            "no medium is named",
+            "no device is named",
             Some("flashfit tune sim:sd-c4-block tries a simulated card; flashfit list shows yours"),
         ));
     };

@@ -34,7 +34,7 @@ fn a_run_on_an_image_file() {
     let ended = place.tune("image", &["--confirm", "image"]);
     is_complete(&place, &ended, "run");
     ended.said(0, &["no geometry found", "--erase-block"]);
-    assert!(ended.stdout.contains("No geometry was found"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("The geometry of this device is unknown"), "{}", ended.stdout);
     // The loop device is detached; reports must not name another device.
     assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("/dev/mmcblk"), "{}", ended.stdout);
@@ -174,7 +174,7 @@ fn results_of_a_simulated_card_are_marked() {
     let place = Place::new();
     let ended = place.tune(&place.card(), &[]);
     is_complete(&place, &ended, "run");
-    ended.said(0, &["erase unit 1 MiB (from the card model)"]);
+    ended.said(0, &["erase block 1 MiB (from the card model)"]);
     assert!(ended.stdout.contains("SIMULATED CARD"), "{}", ended.stdout);
     let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
     assert!(report.to_lowercase().contains("simulated"));

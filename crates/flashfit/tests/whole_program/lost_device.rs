@@ -45,7 +45,7 @@ fn vanishes(while_mounted: bool) {
     });
     signal(server.process, Signal::KILL);
     let ended = Ended::of(child);
-    ended.said(5, &["the medium", "flashfit tune --resume run"]);
+    ended.said(5, &["the device disappeared", "flashfit tune --resume run"]);
     wait_for_no_traces(&place, Some(&server));
     let before = place.recorded();
     all_completed(&before);

@@ -83,7 +83,7 @@ fn a_run_is_only_resumed_on_its_own_device() {
     place.image("image", 65);
     let before = std::fs::read(&image).unwrap();
     let resume = ["tune", "--resume", "run", "--confirm", "image"];
-    place.flashfit(&resume).said(3, &["begun on another medium", "without --resume"]);
+    place.flashfit(&resume).said(3, &["begun on another device", "without --resume"]);
     assert!(std::fs::read(&image).unwrap() == before, "the image was written to");
     std::fs::remove_file(&image).unwrap();
     place.flashfit(&resume).said(2, &["there is no"]);
@@ -104,7 +104,7 @@ fn a_node_of_another_device_is_refused() {
     place.file("run/run.json", &run.replace(&device.node, &other.node));
     let before = std::fs::read(&second).unwrap();
     let resumed = place.flashfit(&["tune", "--resume", "run", "--confirm", &other.name]);
-    resumed.said(3, &["begun on another medium"]);
+    resumed.said(3, &["begun on another device"]);
     assert!(std::fs::read(&second).unwrap() == before, "the second image was written to");
 }
 
@@ -117,9 +117,9 @@ fn a_changed_simulated_card_is_another_device() {
     place.tune(&place.card(), &[]).said(0, &[]);
     let resume = ["tune", "--resume", "run", "--progress", "never"];
     place.file("card.toml", &FAST_CARD.replace("160MiB", "192MiB"));
-    place.flashfit(&resume).said(3, &["begun on another medium"]);
+    place.flashfit(&resume).said(3, &["begun on another device"]);
     place.file("card.toml", &FAST_CARD.replace("program_ns = 2000", "program_ns = 9000"));
-    place.flashfit(&resume).said(3, &["begun on another medium"]);
+    place.flashfit(&resume).said(3, &["begun on another device"]);
     place.file("card.toml", FAST_CARD);
     place.flashfit(&resume).said(0, &[]);
 }
@@ -138,7 +138,7 @@ fn a_loop_device_over_another_file_is_refused_on_resume() {
     let again = PlainLoop::attach_to(&node, &second);
     let before = std::fs::read(&second).unwrap();
     let resume = ["tune", "--resume", "run", "--progress", "never", "--confirm", &name];
-    place.flashfit(&resume).said(3, &["begun on another medium", "on another file"]);
+    place.flashfit(&resume).said(3, &["begun on another device", "on another file"]);
     assert!(std::fs::read(&second).unwrap() == before, "the second image was written to");
     drop(again);
     // The same file is accepted, even if it was attached again.
@@ -159,6 +159,6 @@ fn another_image_of_the_same_name_is_refused_on_resume() {
     std::fs::rename(&other, &image).unwrap();
     let before = std::fs::read(&image).unwrap();
     let resume = ["tune", "--resume", "run", "--progress", "never", "--confirm", "image"];
-    place.flashfit(&resume).said(3, &["begun on another medium", "on another file"]);
+    place.flashfit(&resume).said(3, &["begun on another device", "on another file"]);
     assert!(std::fs::read(&image).unwrap() == before, "the other image was written to");
 }

@@ -25,7 +25,7 @@ fn invalid_targets_are_reported() {
     let folder = place.folder().display().to_string();
     refuses(&place, &["tune", &folder, "--dir", "run"], &["is a folder", "findmnt"]);
     refuses(&place, &["tune", "/dev/null", "--dir", "run"], &["/dev/null is a character device"]);
-    refuses(&place, &["tune"], &["no medium is named", "flashfit list"]);
+    refuses(&place, &["tune"], &["no device is named", "flashfit list"]);
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn a_device_that_is_too_small_is_refused() {
     let place = Place::new();
     place.image("small", 1);
     let tune = ["tune", "small", "--dir", "run", "--confirm", "small", "--fs", "ext4"];
-    refuses(&place, &tune, &["the medium of 1 MiB has no room"]);
+    refuses(&place, &tune, &["the device of 1 MiB has no space"]);
     let whole = [&tune[..], &["--start", "whole"]].concat();
-    refuses(&place, &whole, &["ext4 cannot be used here: it needs", "use a larger medium"]);
+    refuses(&place, &whole, &["ext4 cannot be used here: it needs", "use a larger device"]);
     place.file("empty", "");
     refuses(&place, &["tune", "empty", "--dir", "run"], &["has no size", "truncate"]);
 }
@@ -146,7 +146,7 @@ fn an_invalid_card_file_is_refused_with_the_reason() {
     refuses(&place, &["tune", &place.card(), "--dir", "run"], &unknown);
     refuses(&place, &["card", "show", "./card.toml"], &unknown);
     place.file("card.toml", &FAST_CARD.replace("\"1MiB\"", "\"3MiB\""));
-    let impossible = ["card.toml", "capacity", "not a whole number of erase units"];
+    let impossible = ["card.toml", "capacity", "not a whole number of erase blocks"];
     refuses(&place, &["tune", &place.card(), "--dir", "run"], &impossible);
     refuses(&place, &["card", "serve", "./card.toml"], &impossible);
     place.file("card.toml", &FAST_CARD.replace("spare_units = 8", "spare_units = 0"));

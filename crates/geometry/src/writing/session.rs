@@ -295,7 +295,7 @@ impl<'a> WriteSession<'a> {
 
     /// Writes the whole region once, then a few places of it until erasures are visible.
     fn watch_erasures(&mut self) -> Result<(), MeasurementStop> {
-        self.lacking = "the medium had not begun to erase when no more could be written: allow \
+        self.lacking = "the device had not begun to erase when no more could be written: allow \
                         more than twice its capacity"
             .to_owned();
         let region = self.meter.region();

@@ -166,7 +166,7 @@ fn why_left_out(
     let before = with(&options)?;
     options.push(option.name.clone());
     (with(&options)? == before).then(|| {
-        format!("on this medium it is the same as {}", flashfit_filesystem::filesystem::BASE)
+        format!("on this device it is the same as {}", flashfit_filesystem::filesystem::BASE)
     })
 }
 

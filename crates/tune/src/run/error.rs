@@ -44,7 +44,7 @@ pub enum RunError {
     #[error("{target} is a partition, which is left where it is")]
     PartitionStart { target: Target },
     #[error(
-        "the run was begun on another medium: {before} of {capacity}{}",
+        "the run was begun on another device: {before} of {capacity}{}",
         other_file(*is_other_file)
     )]
     OtherDevice { before: String, capacity: Bytes, is_other_file: bool },
@@ -52,7 +52,7 @@ pub enum RunError {
     OtherNumbers { filesystem: String },
     #[error("trials cannot be made {}: {reason}", on.whereabouts())]
     NoTrialsThere { on: TestBedSpec, reason: String },
-    #[error("the kernel does not offer the scheduler {wanted} for this medium")]
+    #[error("the kernel does not offer the scheduler {wanted} for this device")]
     NoScheduler { wanted: Scheduler, offered: Vec<Scheduler> },
     #[error("{filesystem} cannot be used here: {reason}")]
     Unusable { filesystem: String, reason: UnusableReason },

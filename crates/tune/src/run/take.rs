@@ -206,7 +206,7 @@ fn warnings(on: &TestBedSpec, facts: &TestBedFacts) -> Vec<String> {
     if let MemoryFacts::Unlimited(reason) = &facts.memory {
         warnings.push(format!(
             "memory is not limited ({reason}): workloads that go through the page cache may measure \
-             memory instead of the medium"
+             memory instead of the device"
         ));
     }
     warnings

@@ -99,7 +99,7 @@ impl TrialTarget {
             (TargetSource::Device(medium), _, Some(named)) => {
                 WriteGrant::Named { device: medium.clone(), name: named }
             }
-            _ => unreachable!("a medium comes with a name, a card model with a simulated target"),
+            _ => unreachable!("a device comes with a name, a card model with a simulated target"),
         }
     }
 }
@@ -116,14 +116,14 @@ fn found(
 }
 
 fn partition_reason(start: Bytes, geometry: &Geometry) -> String {
-    let place = format!("the partition stays where it is, {} bytes into its medium", start.0);
+    let place = format!("the partition stays where it is, {} bytes into its device", start.0);
     match &geometry.erase_unit {
-        None => format!("{place}; whether that is aligned cannot be told without an erase unit"),
+        None => format!("{place}; whether that is aligned cannot be told without an erase block"),
         Some(unit) if flashfit_filesystem::aligned(start.0, unit.bytes.0) => {
-            format!("{place}, on a multiple of the erase unit of {}", unit.bytes)
+            format!("{place}, on a multiple of the erase block of {}", unit.bytes)
         }
         Some(unit) => format!(
-            "{place}, which is NOT on a multiple of the erase unit of {}: moving it would help",
+            "{place}, which is NOT on a multiple of the erase block of {}: moving it would help",
             unit.bytes
         ),
     }

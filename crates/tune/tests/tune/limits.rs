@@ -180,10 +180,10 @@ fn budgets_too_small_for_every_file_system_are_rejected_with_the_required_one() 
     };
     let error = refused(&adaptive(Some(1)));
     assert!(error.to_string().contains("too few"), "{error}");
-    assert!(
-        matches!(&error, TuneError::Search(SearchError::TooFewTrials { least, .. }) if *least > 1.0),
-        "{error:?}"
-    );
+    let TuneError::Search(SearchError::TooFewTrials { least, .. }) = error else {
+        panic!("{error:?}")
+    };
+    assert!(least > 1.0, "{least}");
     let mut spec = adaptive(None);
     spec.limits.budget_ns = Some(1_500_000_000);
     let error = refused(&spec);

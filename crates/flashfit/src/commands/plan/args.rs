@@ -115,7 +115,7 @@ impl PlanArgs {
                 "--start whole leaves no room for a partition table"
             }
             (Some(LayoutStart::At(_)), Some(PartitionTable::None)) => {
-                "without a partition table the file system starts where the medium starts"
+                "without a partition table the file system starts where the device starts"
             }
             _ => return Ok((table, start)),
         };

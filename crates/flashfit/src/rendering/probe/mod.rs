@@ -28,8 +28,8 @@ const PLOTS_SHOWN: usize = 3;
 fn quantities(findings: &GeometryFindings) -> [(&'static str, &GeometryFinding); 11] {
     [
         ("capacity", &findings.capacity),
-        ("erase unit", &findings.erase_unit),
-        ("first erase unit at", &findings.erase_unit_offset),
+        ("erase block", &findings.erase_unit),
+        ("first erase block at", &findings.erase_unit_offset),
         ("write unit", &findings.write_unit),
         ("page", &findings.page),
         ("open units, linear", &findings.open_units_linear),
@@ -183,7 +183,7 @@ impl Page {
         }
         self.line("\nDeclared:");
         let sizes = [
-            ("erase unit", &declared.erase_block),
+            ("erase block", &declared.erase_block),
             ("write unit", &declared.write_unit),
             ("cache", &declared.cache),
             ("capacity", &declared.capacity),
@@ -262,7 +262,7 @@ impl Page {
 
 /// A declared size with its source, a guess marked as one.
 fn stated(declared: &DeclaredBytes) -> String {
-    let guess = if declared.is_guess { ", not a statement of the medium" } else { "" };
+    let guess = if declared.is_guess { ", not a statement of the device" } else { "" };
     format!("{} ({}{guess})", declared.bytes, declared.source)
 }
 

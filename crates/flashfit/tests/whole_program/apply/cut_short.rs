@@ -47,14 +47,14 @@ fn an_interrupt_during_mkfs_can_be_continued() {
         signal(child.id(), by);
         let ended = Ended::of(child);
         let go_on = format!("flashfit apply {} {}", place.arg("plan.json"), image.display());
-        ended.said(6, &["the medium is unfinished, while making the file system", &go_on]);
+        ended.said(6, &["the device is unfinished, while making the file system", &go_on]);
         wait_for_no_traces(&place, None);
         let checked = flashfit(&place, &["check", "image"]);
         assert_eq!(checked.code, Some(1), "{checked:#?}");
         assert!(checked.stdout.contains("unfinished"), "{}", checked.stdout);
         // Another backup directory would save the unfinished state.
         let elsewhere = ["apply", "plan.json", "image", "--confirm", "image", "--backup", "other"];
-        flashfit(&place, &elsewhere).said(3, &["what the medium held before is kept in", &go_on]);
+        flashfit(&place, &elsewhere).said(3, &["what the device held before is kept in", &go_on]);
         let words = ["apply", "plan.json", "image", "--confirm", "image"];
         flashfit(&place, &words).said(0, &["going on with what was left unfinished"]);
         assert!(!flashfit(&place, &["check", "image"]).stdout.contains("unfinished"));

@@ -49,5 +49,5 @@ fn the_systems_files_keep_their_content() {
     let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "three", "--install"];
     let ended = flashfit(&place, &[&args[..], &["--root", "root"]].concat());
     ended.said(2, &["it has a line for /mnt/flash already"]);
-    assert!(std::fs::read(&image).unwrap() == before, "the medium was written to");
+    assert!(std::fs::read(&image).unwrap() == before, "the device was written to");
 }

@@ -74,7 +74,7 @@ fn the_result_of_a_run_is_applied_to_its_device() {
     assert_eq!(done["plan"]["setup"]["filesystem"], "ext4");
     std::fs::File::options().write(true).open(&image).unwrap().set_len(65 << 20).unwrap();
     let other = ["apply", "run", "image", "--confirm", "image", "--backup", "other"];
-    flashfit(&place, &other).said(3, &["not the medium that the plan was made for"]);
+    flashfit(&place, &other).said(3, &["not the device that the plan was made for"]);
 }
 
 #[test]

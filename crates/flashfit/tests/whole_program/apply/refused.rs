@@ -77,7 +77,7 @@ fn a_plan_for_another_device_is_refused() {
     place.file("plan.json", &whole);
     place.image("image", 48);
     untouched(&place, || {
-        apply(&place, &[]).said(3, &["not the medium that the plan was made for"]);
+        apply(&place, &[]).said(3, &["not the device that the plan was made for"]);
     });
     let card = place.card();
     let args = ["apply", "plan.json", &card, "--confirm", "fast"];
@@ -146,7 +146,7 @@ fn a_backup_is_not_restored_to_a_device_in_use() {
     }
     place.image("other", 63);
     let other = ["restore", "saved", "other", "--confirm", "other"];
-    flashfit(&place, &other).said(3, &["saved was made of another medium"]);
+    flashfit(&place, &other).said(3, &["saved was made of another device"]);
     flashfit(&place, &["restore", "nothing", "image"]).said(4, &["nothing/manifest.json"]);
     place.file("saved/first.img", "short");
     flashfit(&place, &back).said(2, &["first.img: it is not as it was when it was saved"]);

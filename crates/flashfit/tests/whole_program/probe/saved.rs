@@ -17,7 +17,7 @@ fn a_plan_uses_probe_results() {
     let dry = ["tune", &card, "--geometry", "geometry.json", "--dry-run", "--config", "short.toml"];
     let ended = place.flashfit(&dry);
     ended.said(0, &[]);
-    assert!(ended.stdout.contains("erase unit 4 MiB (probed)"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("erase block 4 MiB (probed)"), "{}", ended.stdout);
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn probe_files_of_other_devices_are_refused() {
     let plan = |target: &str, file: &str| {
         place.flashfit(&["plan", target, "--geometry", file, "--fs", "ext4"])
     };
-    plan("sim:sd-c4-block", "geometry.json").said(2, &["of another medium", "flashfit probe"]);
+    plan("sim:sd-c4-block", "geometry.json").said(2, &["of another device", "flashfit probe"]);
     place.file("other.json", "{\"schema\": \"flashfit.plan\"}");
     plan(&card, "other.json").said(2, &["no document of flashfit probe"]);
     plan(&card, "none.json").said(2, &["cannot read none.json"]);
     let tune = ["tune", "sim:sd-c4-block", "--geometry", "geometry.json", "--dry-run"];
-    place.flashfit(&tune).said(2, &["of another medium"]);
+    place.flashfit(&tune).said(2, &["of another device"]);
 }

@@ -104,7 +104,7 @@ fn lose_connection_to_machine() {
     assert!(header.contains(release.trim()), "no {release} in {header}");
     wait_until("the board is clean", || board.traces().is_empty());
     let bytes = std::fs::read(place.path("card.img")).unwrap();
-    assert!(!bytes.starts_with(b"a user's data"), "the medium was not written to");
+    assert!(!bytes.starts_with(b"a user's data"), "the device was not written to");
     drop(board);
     wait_for_no_traces(&place, None);
 }
@@ -268,7 +268,7 @@ fn a_device_of_a_board_is_probed_there() {
         run_to_end(sshd.command(&place, &args)).said(3, &["--confirm card.img"]);
         let missing = ["probe", "/no/such/medium", "--on", BOARD];
         run_to_end(sshd.command(&place, &missing)).said(2, &["/no/such/medium"]);
-        place.flashfit(&["probe", &card, "--on", "vm"]).said(2, &["not the medium"]);
+        place.flashfit(&["probe", &card, "--on", "vm"]).said(2, &["not the device"]);
         wait_until("the board is clean", || agent().is_none());
     });
 }

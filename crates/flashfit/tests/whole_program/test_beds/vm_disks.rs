@@ -102,7 +102,7 @@ fn the_disk_type_is_read_from_a_configuration() {
         place.file("short.toml", &format!("on = \"vm\"\nvm_disk = \"nvme\"\n{short}"));
         let ended = place.tune(&place.card(), &["--dry-run"]);
         ended.said(0, &[]);
-        assert!(ended.stdout.contains("which sees the medium as nvme"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("which sees the device as nvme"), "{}", ended.stdout);
         place.file("short.toml", &format!("vm_disk = \"floppy\"\n{short}"));
         place.tune(&place.card(), &[]).said(2, &["short.toml:1", "floppy"]);
     });
