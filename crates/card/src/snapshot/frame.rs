@@ -140,7 +140,7 @@ impl<R: Read> ChecksumWriter<R> {
     }
 
     /// Reads the checksum; returns whether it is correct and nothing follows.
-    pub fn is_intact(mut self) -> io::Result<bool> {
+    pub fn ends_intact(mut self) -> io::Result<bool> {
         let mut bytes = [0; 8];
         self.inner.read_exact(&mut bytes)?;
         let right = u64::from_le_bytes(bytes) == self.checksum.finish();

@@ -183,7 +183,7 @@ fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
         card.nand.contents_mut().keep_in(file);
     }
     read_pages(&mut input, &mut card)?;
-    if input.is_intact()? {
+    if input.ends_intact()? {
         Ok(card)
     } else {
         Err(SnapshotError::Damaged("the checksum does not match".to_owned()))
