@@ -97,7 +97,7 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeDocument {
-    /// [`SCHEMA`].
+    /// `SCHEMA`.
     pub schema: String,
     /// Counted up when a key changes its meaning.
     pub schema_version: u32,

@@ -69,7 +69,7 @@ pub struct Erasures {
     pub write_unit: (u64, f64),
 }
 
-/// The posterior over [`UnitBuild`]s and the results it is based on.
+/// The posterior over `UnitBuild`s and the results it is based on.
 pub struct BuildBelief {
     builds: Vec<UnitBuild>,
     /// Unnormalized log-probabilities; the priors are in `priors`.
