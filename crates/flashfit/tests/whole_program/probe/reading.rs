@@ -46,8 +46,7 @@ fn a_terminal_of_80_columns_is_not_overrun() {
     let ended = place.flashfit(&["probe", &card, "--svg", &svg]);
     ended.said(0, &[]);
     assert!(ended.stdout.starts_with("SIMULATED CARD"));
-    for part in ["erase block           4 MiB (", "Declared:", "What to do next:", "flashfit plan"]
-    {
+    for part in ["erase block          4 MiB (", "Declared:", "What to do next:", "flashfit plan"] {
         assert!(ended.stdout.contains(part), "no `{part}` in {}", ended.stdout);
     }
     for line in ended.stdout.lines().filter(|line| !line.starts_with("    ")) {

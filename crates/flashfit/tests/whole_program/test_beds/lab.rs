@@ -206,7 +206,7 @@ fn a_run_uses_all_boards_and_releases_them() {
         let header = std::fs::read_to_string(lab.place.path("run/run.json")).unwrap();
         assert!(header.contains("\"stand\": \"lab:pool=pf\""), "{header}");
         let report = std::fs::read_to_string(lab.place.path("run/report.html")).unwrap();
-        assert!(report.contains("The devices of this run"));
+        assert!(report.contains("Devices of this run"));
         lab.place.flashfit(&["analyze", "run"]).said(0, &["several devices"]);
         lab.place.flashfit(&["tune", "--replay", "run"]).said(0, &["2 devices were measured"]);
         lab.wait_until_all_is_given_back();

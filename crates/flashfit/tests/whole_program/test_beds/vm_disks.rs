@@ -38,7 +38,7 @@ fn an_sd_card_in_the_machine_has_its_registers() {
         assert_eq!(medium["identity"]["cid"].as_str().map(str::len), Some(32), "{medium:#}");
         assert!(medium["declared_erase_unit"]["bytes"].is_u64(), "{medium:#}");
         let warnings = header["warnings"].to_string();
-        assert!(warnings.contains("they are for registers"), "{warnings}");
+        assert!(warnings.contains("use them to test registers"), "{warnings}");
     });
 }
 
@@ -66,7 +66,7 @@ fn a_usb_stick_is_one_in_the_machine() {
 fn impossible_disk_types_are_refused_before_the_start() {
     with_machine(|place| {
         let card = place.card();
-        place.tune(&card, &["--on", "vm", "--vm-disk", "mmc"]).said(2, &["no disk of a virtual"]);
+        place.tune(&card, &["--on", "vm", "--vm-disk", "mmc"]).said(2, &["unknown disk `mmc`"]);
         place.tune(&card, &["--on", "here", "--vm-disk", "sd"]).said(2, &["virtual machine only"]);
         let ended = place.tune(&card, &["--on", "vm", "--vm-disk", "sd"]);
         ended.said(2, &["power of two", "hint: "]);
