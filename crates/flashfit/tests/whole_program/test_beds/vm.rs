@@ -105,7 +105,7 @@ fn a_killed_machine_loses_only_the_current_trial() {
         let run = start(&place, &["--repeats", "20"]);
         wait_for_trials(&place, 1);
         signal(machine(&run), Signal::KILL);
-        Ended::of(run).said(5, &["the virtual machine has ended", "--resume"]);
+        Ended::of(run).said(5, &["the virtual machine", "--resume"]);
         wait_for_nothing_left(&place);
         let before = place.recorded();
         place.shorten_run(1);
