@@ -12,7 +12,8 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 use flashfit_device::random::Random;
 use flashfit_host::{Program, Runner};
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
 use crate::fio::system;
+use crate::target::WorkloadTarget;
 
 const FOLDER: &str = "flashfit-start";
 /// Sets this draw apart from the other uses of a trial's seed.
@@ -29,7 +31,7 @@ const LEAST_FILE_BYTES: u64 = 4096;
 const MOST_FILE_BYTES_LOG2: u32 = 8;
 /// A draw writes at most this share of the free space.
 const SHARE_OF_FREE: u64 = 50;
-const MOST_IDLE_MS: u64 = 8_000;
+pub const MOST_IDLE_MS: u64 = 8_000;
 
 /// What happened between mkfs and the workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,15 +74,26 @@ impl StartVariation {
         u64::from(self.files) * self.file_bytes
     }
 
-    /// Writes the files below `mount_point`.
+    /// Writes the files to `target`, which stays open meanwhile: if its file system is unmounted,
+    /// nothing goes to the directory below.
     ///
     /// # Errors
-    /// What the file system returns.
-    pub fn write_files(&self, mount_point: &Path, trial_seed: u64) -> Result<(), BenchError> {
+    /// [`BenchError::TargetVanished`], and what the file system returns.
+    pub fn write_files(
+        &self,
+        target: WorkloadTarget<'_>,
+        trial_seed: u64,
+    ) -> Result<(), BenchError> {
         if self.files == 0 {
             return Ok(());
         }
-        let folder = mount_point.join(FOLDER);
+        let identity = target.identify()?;
+        let root = File::open(target.path()).map_err(system(target.path()))?;
+        let opened = root.metadata().map_err(system(target.path()))?;
+        if !identity.is_of(&opened) {
+            return Err(BenchError::TargetVanished { path: target.path().to_owned() });
+        }
+        let folder = PathBuf::from(format!("/proc/self/fd/{}/{FOLDER}", root.as_raw_fd()));
         std::fs::create_dir(&folder).map_err(system(&folder))?;
         let mut random = Random::new(trial_seed ^ SEED.rotate_left(1));
         let bytes = usize::try_from(self.file_bytes).expect("at most a MiB");
@@ -162,7 +175,7 @@ mod tests {
             removed_half: true,
             ..Default::default()
         };
-        start.write_files(folder.path(), 1).unwrap();
+        start.write_files(WorkloadTarget::Directory(folder.path()), 1).unwrap();
         let left = std::fs::read_dir(folder.path().join(FOLDER)).unwrap();
         let sizes: Vec<u64> = left.map(|file| file.unwrap().metadata().unwrap().len()).collect();
         assert_eq!(sizes, [5_000, 5_000]);

@@ -29,6 +29,13 @@ pub struct TargetIdentity {
     inode: u64,
 }
 
+impl TargetIdentity {
+    /// Whether an open directory is this target.
+    pub fn is_of(&self, opened: &std::fs::Metadata) -> bool {
+        (opened.dev(), opened.ino()) == (self.device, self.inode)
+    }
+}
+
 impl WorkloadTarget<'_> {
     /// The path as given.
     pub fn path(&self) -> &Path {

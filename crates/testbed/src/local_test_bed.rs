@@ -178,11 +178,12 @@ impl<'a> LocalTestBed<'a> {
         let mounted = timed(&mut report.phases.mount_ns, || self.mount(&recipe, &node))?;
         let prepared = self
             .reach_state(request, &mounted, &node, report)
-            .and_then(|()| self.vary_start(request, &mounted, report));
+            .and_then(|()| self.vary_start(request, &mounted, &node, report));
         let mounted = match report.state.and_then(|state| state.start) {
             Some(start) if start.remounted && prepared.is_ok() => {
                 timed(&mut report.phases.state_ns, || {
                     mounted.unmount()?;
+                    self.still_same()?;
                     self.mount(&recipe, &node)
                 })?
             }
@@ -247,6 +248,7 @@ impl<'a> LocalTestBed<'a> {
         &self,
         request: &TrialRequest<'_>,
         mounted: &Mounted,
+        node: &Path,
         report: &mut TrialReport,
     ) -> Result<(), Failure> {
         if !request.state.varied {
@@ -260,7 +262,8 @@ impl<'a> LocalTestBed<'a> {
         let start = StartVariation::draw(request.seed, free_bytes, request.runtime_ns);
         reached.start = Some(start);
         report.state = Some(reached);
-        timed(&mut report.phases.state_ns, || start.write_files(mounted.point(), request.seed))?;
+        let target = WorkloadTarget::Mounted(mounted, node);
+        timed(&mut report.phases.state_ns, || start.write_files(target, request.seed))?;
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use flashfit_tune::run::Catalogs;
 use flashfit_tune::{RunHeader, Space, StoredRun};
 use flashfit_user_error::ExitClass;
 
-use super::source::ANEW;
+use super::source::NEW_PLAN_HINT;
 use crate::command_error::CommandError;
 use crate::rendering::RunView;
 
@@ -26,7 +26,7 @@ pub fn of_run(
         return Err(CommandError::new(
             ExitClass::Usage,
             "the run was made on a simulated card, which is not there any more",
-            Some(ANEW),
+            Some(NEW_PLAN_HINT),
         ));
     }
     let catalogues = Catalogs::of_run(&run.header, catalog)?;

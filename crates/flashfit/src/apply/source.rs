@@ -13,7 +13,8 @@ use flashfit_user_error::{ExitClass, UserError};
 use super::run_source::of_run;
 use crate::command_error::CommandError;
 
-pub const ANEW: &str = "make one for this device: flashfit plan TARGET --fs NAME --output FILE";
+pub const NEW_PLAN_HINT: &str =
+    "make one for this device: flashfit plan TARGET --fs NAME --output FILE";
 /// Parts of a plan that name the device's node, which may be another today.
 const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
 
@@ -61,8 +62,8 @@ impl PlanSource {
 
 /// A plan as it is written, once it is sure that it follows from its own choices.
 fn of_file(path: &Path, catalogue: &FileSystemCatalog) -> Result<Plan, CommandError> {
-    let text =
-        read_text(path, DOCUMENT_BYTES).map_err(|error| CommandError::from(error).or_hint(ANEW))?;
+    let text = read_text(path, DOCUMENT_BYTES)
+        .map_err(|error| CommandError::from(error).or_hint(NEW_PLAN_HINT))?;
     let plan = file::read(&text).map_err(|error| {
         let hint = error.hint();
         let message = format!("{}: {error}", path.display());
@@ -85,7 +86,7 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), CommandError> {
             path.display(),
             differs.join(", ")
         ),
-        Some(ANEW),
+        Some(NEW_PLAN_HINT),
     ))
 }
 
@@ -116,6 +117,6 @@ fn same_medium(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), Comma
     Err(CommandError::new(
         ExitClass::Refused,
         format!("{path} is not the device that the plan was made for: {what}"),
-        Some(ANEW),
+        Some(NEW_PLAN_HINT),
     ))
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flashfit_bench::start::MOST_IDLE_MS;
 use flashfit_bench::{Workload, estimate_ns};
 use flashfit_device::Target;
 use flashfit_filesystem::{PartitionLayout, Recipe};
@@ -102,7 +103,11 @@ fn wrapped(lines: &[String], width: usize) -> String {
 fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
     let plan = spec.run_plan();
     let estimates = workloads.iter().filter_map(|workload| estimate_ns(workload, &plan).ok());
-    Duration::from_nanos(estimates.max().unwrap_or_default())
+    let idle_ns = match spec.state.varied {
+        true => spec.runtime_ns().min(MOST_IDLE_MS * 1_000_000),
+        false => 0,
+    };
+    Duration::from_nanos(estimates.max().unwrap_or_default().saturating_add(idle_ns))
 }
 
 fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {

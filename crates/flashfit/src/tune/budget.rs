@@ -28,7 +28,7 @@ pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandErro
     }
     let trials = spend.trials.or(config.trials);
     if trials == Some(0) {
-        return Err(contradiction("no trial at all tells nothing".to_owned(), "give trials = 100"));
+        return Err(contradiction("`trials` must be at least 1".to_owned(), "give trials = 100"));
     }
     Ok(Budget {
         budget_ns: budget.map(|span| span.0),

@@ -159,9 +159,10 @@ impl RunCampaign {
         let (image, config) = (image(&self.bed), config(&self.bed));
         let confirm = ["--confirm", &image, "--progress", "never"];
         let resume = [&["tune", "--resume", DIR][..], &confirm].concat();
-        let anew = [&["tune", &image, "--config", &config, "--dir", DIR][..], &confirm].concat();
+        let from_start =
+            [&["tune", &image, "--config", &config, "--dir", DIR][..], &confirm].concat();
         let is_run = self.bed.path(HEADER).exists();
-        let (code, text) = self.bed.run(if is_run { &resume } else { &anew });
+        let (code, text) = self.bed.run(if is_run { &resume } else { &from_start });
         self.bed.forget();
         if code != Some(0) {
             return Err(format!("the command ended with {code:?}: {text}"));
