@@ -16,6 +16,7 @@ use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
 use crate::commands::plan::args::PlanArgs;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
+use crate::wear::args::WearArgs;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -71,6 +72,8 @@ pub enum Command {
     Catalog(CatalogArgs),
     /// Simulated cards: list, show, serve, read counters, cut the power.
     Card(CardArgs),
+    /// What a device reports about its wear.
+    Wear(WearArgs),
     /// The former name of `doctor`.
     #[command(hide = true)]
     Stand(LegacyStandArgs),

@@ -19,6 +19,7 @@ mod state;
 mod test_beds;
 mod timeouts;
 mod tune;
+mod wear;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Catalog(args) => commands::catalog::run(args, catalog),
         Command::Options(args) => commands::options::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
+        Command::Wear(args) => wear::run(args),
         Command::Doctor(args) => commands::doctor::run(args, catalog),
         Command::Stand(args) => {
             let commands::doctor::LegacyStandCommand::Doctor(args) = &args.command;

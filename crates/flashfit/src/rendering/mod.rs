@@ -19,6 +19,7 @@ pub mod replay;
 pub mod run_preview;
 pub mod setup_commands;
 pub mod verdict;
+pub mod wear_counters;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,0 +1,13 @@
+//! `flashfit wear`: what a device reports about its wear, and what writing costs it.
+
+pub mod args;
+mod show;
+
+use crate::command_error::CommandError;
+use args::{WearArgs, WearCommand};
+
+pub fn run(args: &WearArgs) -> Result<(), CommandError> {
+    match &args.command {
+        WearCommand::Show(args) => show::run(args),
+    }
+}
