@@ -8,7 +8,7 @@ use flashfit_host::ProgramError;
 use flashfit_host::dir::DirError;
 use flashfit_host::mount::MountError;
 use flashfit_host::program::quote;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Setting, Task, UserError};
 
 /// Why a device was not changed, or not as it should have been.
 #[derive(Debug, thiserror::Error)]
@@ -152,18 +152,20 @@ fn is_forbidden(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied
 }
 
-fn file_hint(kind: std::io::ErrorKind) -> Option<String> {
+fn file_hint(kind: std::io::ErrorKind) -> Option<Hint> {
     let hint = match kind {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            "make room, or name another folder with --backup"
+            Hint::from("make room, or name another directory with ").and(Setting::Backup)
         }
-        std::io::ErrorKind::PermissionDenied => "run it as root",
+        std::io::ErrorKind::PermissionDenied => "run it as root".into(),
         std::io::ErrorKind::ReadOnlyFilesystem => {
-            "name a folder that can be written: --backup DIR, FLASHFIT_STATE_DIR"
+            Hint::from("name a directory that can be written: ")
+                .and(Setting::Backup)
+                .and(" DIR, FLASHFIT_STATE_DIR")
         }
         _ => return None,
     };
-    Some(hint.to_owned())
+    Some(hint)
 }
 
 impl UserError for ApplyError {
@@ -190,7 +192,7 @@ impl UserError for ApplyError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let shown = |path: &Path| quote(&path.display().to_string());
         match self {
             Self::Refused(error) => error.hint(),
@@ -206,24 +208,35 @@ impl UserError for ApplyError {
                 file_hint(source.kind())
             }
             Self::Dir(error) => error.hint(),
-            Self::Occupied { .. } => Some("name a new folder with --backup".into()),
-            Self::BackupOnMedium { .. } => Some("name a folder elsewhere with --backup".into()),
-            Self::Damaged { .. } => Some("take the folder from a copy".into()),
-            Self::OtherMedium { .. } => Some("run flashfit list to see the devices".into()),
-            Self::BackupElsewhere { folder } => Some(format!(
-                "bring that folder here and name it with --backup, or name a new one to give up \
-                 what the device held; it was made as {}",
-                shown(folder)
-            )),
-            Self::Marked { path, .. } => {
-                Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path)))
+            Self::Occupied { .. } => {
+                Some(Hint::from("name a new directory with ").and(Setting::Backup))
             }
-            Self::PerhapsAnother { undo, .. } => Some(format!(
-                "name a new folder with --backup, which saves what this one holds now; or, if it \
-                 is the unfinished one: {undo}"
-            )),
-            Self::UnfinishedThere { again, .. } => Some(format!("go on with: {again}")),
-            Self::Scheduler { .. } => Some("make a plan with another one: --scheduler".into()),
+            Self::BackupOnMedium { .. } => {
+                Some(Hint::from("name a directory elsewhere with ").and(Setting::Backup))
+            }
+            Self::Damaged { .. } => Some("restore the directory from a copy".into()),
+            Self::OtherMedium { .. } => {
+                Some(Hint::from("run ").and(Task::ListDevices).and(" to see the devices"))
+            }
+            Self::BackupElsewhere { folder } => Some(
+                Hint::from("bring that directory here and name it with ")
+                    .and(Setting::Backup)
+                    .and(", or name a new one to give up what the device held; it was made as ")
+                    .and(shown(folder)),
+            ),
+            Self::Marked { path, .. } => {
+                Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path)).into())
+            }
+            Self::PerhapsAnother { undo, .. } => Some(
+                Hint::from("name a new directory with ")
+                    .and(Setting::Backup)
+                    .and(", which saves what this one holds now; or, if it is the unfinished one: ")
+                    .and(undo.as_str()),
+            ),
+            Self::UnfinishedThere { again, .. } => Some(format!("go on with: {again}").into()),
+            Self::Scheduler { .. } => {
+                Some(Hint::from("make a plan with another one: ").and(Setting::Scheduler))
+            }
             Self::NotAsPlanned { .. } | Self::Interrupted => None,
         }
     }
@@ -243,7 +256,7 @@ mod tests {
         };
         let forbidden = access(std::io::ErrorKind::PermissionDenied);
         assert_eq!(forbidden.class(), ExitClass::Environment);
-        assert_eq!(forbidden.hint().as_deref(), Some("run it as root"));
+        assert_eq!(forbidden.hint(), Some("run it as root".into()));
         assert_eq!(access(std::io::ErrorKind::Other).class(), ExitClass::Io);
     }
 }

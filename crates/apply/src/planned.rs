@@ -8,7 +8,7 @@ use std::time::Duration;
 use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{Plan, PlanError};
 use flashfit_filesystem::{FileSystemCatalog, Recipe};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use crate::job::ApplyJob;
 use crate::partition::NewPartition;
@@ -35,10 +35,10 @@ impl UserError for InfeasiblePlan {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Plan(error) => error.hint(),
-            Self::Kind(_) => Some("flashfit plan shows its commands".to_owned()),
+            Self::Kind(_) => Some(Hint::from(Task::Plan).and(" shows its commands")),
         }
     }
 }

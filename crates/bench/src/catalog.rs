@@ -74,7 +74,7 @@ mod tests {
     fn a_mistyped_name_gets_a_suggestion() {
         let workloads = Workloads::load(None).unwrap();
         let error = workloads.find("random-raed").unwrap_err();
-        assert_eq!(error.hint().as_deref(), Some("did you mean `random-read`?"));
+        assert_eq!(error.hint(), Some("did you mean `random-read`?".into()));
     }
 
     #[test]

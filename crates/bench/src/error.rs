@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_catalog::{CatalogEntryError, Origin};
 use flashfit_host::ProgramError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -69,22 +69,22 @@ impl UserError for BenchError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Entry(error) => return error.hint(),
             Self::Program(error) => return error.hint(),
-            Self::BadPlan { hint, .. } => hint.clone(),
-            Self::Full { .. } => {
-                "use less data (--data-size SIZE) or a larger partition".to_owned()
+            Self::BadPlan { hint, .. } => hint.as_str().into(),
+            Self::Full { .. } => Hint::from("use less data (")
+                .and(Setting::DataSize)
+                .and(" SIZE) or a larger partition"),
+            Self::Memory { .. } => {
+                Hint::from("give the trial more memory: ").and(Setting::Memory).and(" SIZE")
             }
-            Self::Memory { .. } => "give the trial more memory: --memory SIZE".to_owned(),
             Self::WouldOverwrite { .. } => {
-                "on a bare device, use the workloads linear-read and random-read".to_owned()
+                "on a bare device, use the workloads linear-read and random-read".into()
             }
-            Self::Device { .. } | Self::TargetVanished { .. } => {
-                "see the kernel log: dmesg".to_owned()
-            }
-            Self::Refused { .. } => "see what uses the target: lsblk, findmnt".to_owned(),
+            Self::Device { .. } | Self::TargetVanished { .. } => "see the kernel log: dmesg".into(),
+            Self::Refused { .. } => "see what uses the target: lsblk, findmnt".into(),
             Self::BadWorkload { .. }
             | Self::BadTarget { .. }
             | Self::System { .. }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use flashfit_card::Counters;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{loop_renewal, waiting};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, STOP_WAIT, line};
 
@@ -57,7 +57,7 @@ impl UserError for ProcessError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Failed(failure) => failure.hint(),
             Self::Start { .. } | Self::Lost { .. } => None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flashfit_card::Counters;
 use flashfit_card::cut::{CutReport, EnabledFault};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 /// How long a server that is told to stop waits for the last user of its device, unless its options
@@ -114,7 +114,7 @@ pub struct CardFailure {
     /// What and where.
     pub message: String,
     /// What to do.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
     /// The exit code of its class.
     pub class: u8,
 }
@@ -133,7 +133,7 @@ impl UserError for CardFailure {
         classes.into_iter().find(|class| class.code() == self.class).unwrap_or(Bug)
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         self.hint.clone()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flashfit_card::Counters;
 use flashfit_card::cut::{CutReport, EnabledFault};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::address;
 use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
@@ -57,14 +57,12 @@ impl UserError for AskError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::NotServed { .. } => {
-                Some("name the /dev/loopN or the socket of a card that is running".to_owned())
+                Some("name the /dev/loopN or the socket of a card that is running".into())
             }
-            Self::Foreign { .. } => {
-                Some("run the same command as that user or with sudo".to_owned())
-            }
+            Self::Foreign { .. } => Some("run the same command as that user or with sudo".into()),
             Self::NoAnswer { .. } => None,
             Self::Failed(failure) => failure.hint(),
         }

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use flashfit_card_client::protocol::{
     CardFailure, CardQuery, CardReply, RequestKind, VERSION, line,
 };
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use crate::live::LiveCard;
 use crate::state;
@@ -74,7 +74,7 @@ impl ControlServer {
             RequestKind::Cut { .. } if !self.card.lock().card.is_powered() => {
                 CardReply::Failed(CardFailure {
                     message: "the card has no power that could be cut".to_owned(),
-                    hint: Some("give it back first: flashfit card power-on".to_owned()),
+                    hint: Some(Hint::from("give it back first: ").and(Task::PowerOn)),
                     class: ExitClass::Usage.code(),
                 })
             }

@@ -11,7 +11,7 @@ use flashfit_card::CardModel;
 use flashfit_card_client::protocol::{CardFailure, CardReply, STOP_WAIT, line};
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::control::ControlServer;
 use crate::kernel::KernelCard;
@@ -91,16 +91,16 @@ impl UserError for ServeError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Namespace(error) => error.hint(),
             Self::Loop(error) => error.hint(),
             Self::Nbd(error) => error.hint(),
             Self::State(error) => error.hint(),
             Self::Fuse(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                Some("modprobe fuse".to_owned())
+                Some("modprobe fuse".into())
             }
-            Self::InUse { device } => Some(format!("umount {}", device.display())),
+            Self::InUse { device } => Some(format!("umount {}", device.display()).into()),
             _ => None,
         }
     }
@@ -146,8 +146,7 @@ fn serve(
     // The card works without: who started it asks it through its pipe.
     let socket = socket::listen(&place).map_err(|error| {
         notes.push(format!(
-            "no control socket ({error}): `flashfit card stats`, `cut` and `power-on` cannot \
-             reach this card"
+            "no control socket ({error}): its counters cannot be read and its power cannot be cut"
         ));
     });
     let ready = CardReply::Ready { device: place, notes };

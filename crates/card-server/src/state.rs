@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::{Card, CardModel, SnapshotError};
 use flashfit_host::input_file;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use crate::live::LiveCard;
@@ -80,19 +80,21 @@ impl UserError for StateError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Save(_) => Some("make room there; what was saved before is as it was".to_owned()),
+            Self::Save(_) => Some("make room there; what was saved before is as it was".into()),
             Self::NoPlace { .. } => {
-                Some("name a file in a folder that is there and can be written to".to_owned())
+                Some("name a file in a folder that is there and can be written to".into())
             }
-            Self::Locked { .. } => {
-                Some("end that one with Ctrl-C, or name another file: --state FILE".to_owned())
-            }
+            Self::Locked { .. } => Some(
+                Hint::from("end that one with Ctrl-C, or name another file: ")
+                    .and(Setting::State)
+                    .and(" FILE"),
+            ),
             Self::Load(error) => error.hint(),
             Self::Other { .. } => Some("name another file; one that is not there is made".into()),
-            Self::Data { .. } => Some("name a folder of a file system with room".to_owned()),
-            Self::Image { .. } => Some("name a file that is not there".to_owned()),
+            Self::Data { .. } => Some("name a folder of a file system with room".into()),
+            Self::Image { .. } => Some("name a file that is not there".into()),
         }
     }
 }

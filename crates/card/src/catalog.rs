@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_catalog::{CatalogEntry, CatalogEntryError, entries, read};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::model::{CardModel, ModelError};
 
@@ -24,7 +24,7 @@ impl UserError for CardError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Entry(error) => error.hint(),
             Self::Model(error) => error.hint(),
@@ -86,7 +86,7 @@ mod tests {
     fn a_mistyped_name_is_refused_with_a_suggestion() {
         let error = load("sd-c4-blok", None).unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
-        assert_eq!(error.hint().as_deref(), Some("did you mean `sd-c4-block`?"));
+        assert_eq!(error.hint(), Some("did you mean `sd-c4-block`?".into()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod used;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 pub use used::CatalogChecksum;
 
@@ -88,12 +88,12 @@ impl UserError for CatalogEntryError {
         ExitClass::Usage
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Unknown { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean `{nearest}`?"))
+                Some(format!("did you mean `{nearest}`?").into())
             }
-            Self::Unknown { known, .. } => Some(format!("known are: {}", known.join(", "))),
+            Self::Unknown { known, .. } => Some(format!("known are: {}", known.join(", ")).into()),
             Self::Unreadable { .. } => None,
         }
     }

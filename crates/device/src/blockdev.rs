@@ -4,7 +4,7 @@
 //! lie within the capacity. Data written since the last [`BlockDev::flush`] may be in a volatile
 //! cache.
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 /// The fixed properties of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl UserError for BlockDevError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         self.is_full().then(|| {
             "the image file is sparse and its file system is full: free space there, then retry"
                 .into()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::mountinfo::{self, MountEntry};
 use flashfit_host::{Runner, loop_device};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -123,9 +123,9 @@ impl UserError for DeviceError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Unknown { .. } => Some("run flashfit list to see the devices".into()),
+            Self::Unknown { .. } => Some(list_devices()),
             Self::Unreadable { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
@@ -269,9 +269,13 @@ fn open_target(path: &Path) -> Result<TargetFile, DeviceError> {
 }
 
 /// A hint with the command that describes the path again.
-pub(crate) fn inspect_again(path: &Path) -> String {
-    let path = flashfit_host::program::quote(&path.display().to_string());
-    format!("check it again: flashfit inspect {path}")
+pub(crate) fn inspect_again(path: &Path) -> Hint {
+    Hint::from("check it again: ").and(Task::Inspect(Some(path.to_owned())))
+}
+
+/// A hint with the command that lists the devices.
+pub(crate) fn list_devices() -> Hint {
+    Hint::from("run ").and(Task::ListDevices).and(" to see the devices")
 }
 
 /// The identity of the backing file of a loop device.

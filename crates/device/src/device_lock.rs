@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::Runner;
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::describe::DeviceKind;
 use crate::guard::WriteConsent;
@@ -29,7 +29,7 @@ impl UserError for DeviceLockError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Refused(error) => error.hint(),
             Self::Loop(error) => error.hint(),

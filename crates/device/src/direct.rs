@@ -11,12 +11,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::blockdev::{BlockDev, BlockDevError, BlockDevInfo};
-use crate::describe::Device;
+use crate::describe::{Device, list_devices};
 use crate::guard::WriteConsent;
 use crate::refusal::Refusal;
 use crate::units::SECTOR_BYTES;
@@ -44,12 +44,12 @@ impl UserError for DirectError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Refused(refusal) => refusal.hint(),
             Self::Open { source, .. } => match source.kind() {
                 std::io::ErrorKind::PermissionDenied => Some("run it as root".into()),
-                _ => Some("run flashfit list to see the devices".into()),
+                _ => Some(list_devices()),
             },
         }
     }

@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{lease, loop_device, mountinfo};
+use flashfit_user_error::{Hint, Task};
 use rustix::fs::OFlags;
 
 use crate::describe::is_mount_of;
@@ -62,16 +63,20 @@ impl fmt::Display for DeviceUse {
 
 impl DeviceUse {
     /// A command or action that ends this use.
-    pub fn hint(&self) -> String {
+    pub fn hint(&self) -> Hint {
         match self {
-            Self::Mounted { point, .. } => format!("umount {}", point.display()),
-            Self::Swap { node } => format!("swapoff {node}"),
+            Self::Mounted { point, .. } => format!("umount {}", point.display()).into(),
+            Self::Swap { node } => format!("swapoff {node}").into(),
             Self::Held { holder, .. } if holder.starts_with("loop") => {
-                format!("losetup -d /dev/{holder}")
+                format!("losetup -d /dev/{holder}").into()
             }
-            Self::Held { holder, .. } => format!("stop /dev/{holder} first"),
-            Self::SystemDisk { .. } => "name another device; flashfit list shows them".to_owned(),
-            Self::Open { pid, .. } => format!("wait until process {pid} ends, or run kill {pid}"),
+            Self::Held { holder, .. } => format!("stop /dev/{holder} first").into(),
+            Self::SystemDisk { .. } => {
+                Hint::from("name another device; ").and(Task::ListDevices).and(" shows them")
+            }
+            Self::Open { pid, .. } => {
+                format!("wait until process {pid} ends, or run kill {pid}").into()
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
 
 use crate::describe::{DeviceError, inspect_again};
 use crate::in_use::DeviceUse;
@@ -90,7 +90,7 @@ impl UserError for Refusal {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::InUse { uses, .. } => uses.first().map(DeviceUse::hint),
             Self::Busy { .. } => Some(
@@ -101,9 +101,11 @@ impl UserError for Refusal {
                 Some("find out what resizes it; flashfit does not restore its size".into())
             }
             Self::UsersUnknown { .. } => Some("run it as root, with sudo".into()),
-            Self::NotConfirmed { name, .. } | Self::WrongName { name, .. } => {
-                Some(format!("add --confirm {}", flashfit_host::program::quote(name)))
-            }
+            Self::NotConfirmed { name, .. } | Self::WrongName { name, .. } => Some(
+                Hint::from("add ")
+                    .and(Setting::Confirm)
+                    .and(format!(" {}", flashfit_host::program::quote(name))),
+            ),
             Self::ReadOnly { .. } => {
                 Some("unlock the card's switch, or run blockdev --setrw".into())
             }

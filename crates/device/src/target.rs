@@ -9,8 +9,9 @@ use std::fmt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
+use crate::describe::list_devices;
 use crate::device_names::{self, DEV};
 
 /// The kernel's limit (path_resolution(7)).
@@ -58,23 +59,27 @@ impl UserError for TargetError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Missing { path } | Self::FileInDev { path } if path.starts_with(DEV) => {
                 let similar = device_names::most_similar(path);
-                let similar =
-                    similar.map_or_else(String::new, |names| format!("did you mean {names}? "));
-                Some(format!("{similar}run flashfit list to see the devices"))
+                let similar = similar
+                    .map_or_else(String::new, |names| format!("did you mean {names}? ").into());
+                Some(Hint::from(similar).and(list_devices()))
             }
-            Self::Missing { .. } | Self::FileInDev { .. } => {
-                Some("run flashfit list for devices, flashfit card list for simulated cards".into())
-            }
+            Self::Missing { .. } | Self::FileInDev { .. } => Some(
+                Hint::from("run ")
+                    .and(Task::ListDevices)
+                    .and(" for devices, ")
+                    .and(Task::ListCards)
+                    .and(" for simulated cards"),
+            ),
             Self::WrongKind { what: "a folder", .. } => Some(
                 "name the device of its file system: findmnt -n -o SOURCE --target FOLDER".into(),
             ),
-            Self::WrongKind { .. } => Some("run flashfit list to see the devices".into()),
+            Self::WrongKind { .. } => Some(list_devices()),
             Self::ForeignLink { to, .. } => {
-                Some(format!("if you trust the link, name its target: {}", to.display()))
+                Some(format!("if you trust the link, name its target: {}", to.display()).into())
             }
             Self::Unreadable { .. } => Some("run it as root".into()),
         }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::definition;
 use crate::filesystem::{FileSystem, FsOption};
@@ -27,12 +27,12 @@ impl UserError for FileSystemCatalogError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Entry(error) => error.hint(),
             Self::Invalid { origin: Origin::File(path), line, .. } => {
                 let path = flashfit_host::program::quote(&path.display().to_string());
-                Some(format!("${{EDITOR:-vi}} +{line} {path}"))
+                Some(format!("${{EDITOR:-vi}} +{line} {path}").into())
             }
             Self::Invalid { .. } => None,
         }

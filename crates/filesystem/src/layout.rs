@@ -13,7 +13,7 @@ use flashfit_device::Bytes;
 use flashfit_device::units::BadSize;
 use flashfit_geometry::Geometry;
 use flashfit_host::Program;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
 use serde::{Deserialize, Serialize};
 
 pub use table::{PartitionContent, PartitionTable, run_sfdisk};
@@ -112,14 +112,20 @@ impl UserError for LayoutError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Sector(_) => None,
-            Self::OddUnit { .. } => Some("use another size: --erase-block SIZE".to_owned()),
-            Self::Start { .. } => Some("omit --start to let flashfit choose".to_owned()),
-            Self::TooSmall { .. } => {
-                Some("use the whole device, without a partition: --start whole".to_owned())
+            Self::OddUnit { .. } => {
+                Some(Hint::from("use another size: ").and(Setting::EraseBlock).and(" SIZE"))
             }
+            Self::Start { .. } => {
+                Some(Hint::from("omit ").and(Setting::Start).and(" to let flashfit choose"))
+            }
+            Self::TooSmall { .. } => Some(
+                Hint::from("use the whole device, without a partition: ")
+                    .and(Setting::Start)
+                    .and(" whole"),
+            ),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use flashfit_catalog::CatalogEntryError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Conditions;
@@ -49,12 +49,14 @@ impl UserError for SetupError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Unknown(error) => error.hint(),
-            Self::Conflict { first, second, .. } => Some(format!("omit `{first}` or `{second}`")),
-            Self::Unusable { option, .. } => Some(format!("omit `{option}`")),
-            Self::Lacks { implied, .. } => Some(format!("add `{implied}`")),
+            Self::Conflict { first, second, .. } => {
+                Some(format!("omit `{first}` or `{second}`").into())
+            }
+            Self::Unusable { option, .. } => Some(format!("omit `{option}`").into()),
+            Self::Lacks { implied, .. } => Some(format!("add `{implied}`").into()),
             Self::OtherFileSystem { .. } => None,
         }
     }

@@ -179,7 +179,7 @@ fn what_cannot_be_combined_or_used_is_refused_with_the_reason() {
     assert!(refused(&ext4, &["geometry"], &odd).contains("not a multiple"));
     let nearest = Setup::new(&ext4, ["noatme"], none(), &dreamplug()).unwrap_err();
     assert_eq!(nearest.to_string(), "unknown option of ext4 `noatme`");
-    assert_eq!(nearest.hint().as_deref(), Some("did you mean `noatime`?"));
+    assert_eq!(nearest.hint(), Some("did you mean `noatime`?".into()));
 }
 
 #[test]

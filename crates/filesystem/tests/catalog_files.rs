@@ -211,7 +211,7 @@ fn a_setup_has_all_that_its_options_imply() {
     torn.options.retain(|name| name != "b");
     let error = Recipe::new(&tiny, &torn, &conditions).unwrap_err();
     assert!(matches!(error, SetupError::Lacks { .. }), "{error}");
-    assert_eq!(error.hint().as_deref(), Some("add `b`"));
+    assert_eq!(error.hint(), Some("add `b`".into()));
 }
 
 #[test]

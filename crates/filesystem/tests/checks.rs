@@ -3,7 +3,8 @@
 use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{
-    CheckFinding, ExaminedDevice, MountedVolume, Severity, UnfinishedApply, Volume, check, verdict,
+    CheckFinding, ExaminedDevice, MountedVolume, Repair, Replan, Severity, UnfinishedApply, Volume,
+    check, verdict,
 };
 use flashfit_filesystem::facts::{FactNumber, FileSystemFacts};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
@@ -71,9 +72,9 @@ fn two_partitions() -> Vec<Volume> {
     vec![boot, root]
 }
 
-fn mend_of(examined: &ExaminedDevice, check: &str) -> String {
+fn repair_of(examined: &ExaminedDevice, check: &str) -> Repair {
     let found = found(examined).into_iter().find(|finding| finding.check == check);
-    found.expect("it is found").repair.expect("it can be mended")
+    found.expect("it is found").repair.expect("it can be repaired")
 }
 
 fn found(examined: &ExaminedDevice) -> Vec<CheckFinding> {
@@ -95,7 +96,7 @@ fn what_was_left_unfinished_comes_with_the_command_that_ends_it() {
     let findings = found(&examined);
     assert_eq!(findings[0].check, "unfinished");
     assert_eq!(findings[0].severity, Severity::Bad);
-    assert_eq!(findings[0].repair, repair);
+    assert_eq!(findings[0].repair, repair.map(Repair::Command));
 }
 
 #[test]
@@ -121,8 +122,8 @@ fn freed_space_is_not_told_twice() {
     examined.trim_timer = Some(true);
     let findings = found(&examined);
     assert_eq!((findings[0].check, findings[0].severity), ("trim", Severity::Advice));
-    let repair = findings[0].repair.as_deref();
-    assert_eq!(repair, Some("mount -o remount,nodiscard /mnt"));
+    let repair = Repair::Command("mount -o remount,nodiscard /mnt".to_owned());
+    assert_eq!(findings[0].repair, Some(repair));
 }
 
 #[test]
@@ -132,38 +133,45 @@ fn a_file_system_that_cannot_be_read_is_not_called_fine() {
     assert_eq!(verdict(&found(&examined(vec![volume]))), Severity::CannotTell);
 }
 
-#[test]
-fn one_partition_is_mended_without_the_others() {
-    let examined = examined(two_partitions());
-    let repair = mend_of(&examined, "data start");
-    assert!(repair.starts_with("flashfit plan /dev/mmcblk0p1 --fs fat32"), "{repair}");
-    assert!(repair.ends_with("# erases it: save its files before"), "{repair}");
+fn replan(target: &str, erased: usize) -> Replan {
+    Replan {
+        target: target.to_owned(),
+        kind: Some("vfat".to_owned()),
+        erase_block_bytes: Some(4 * MIB),
+        write_unit_bytes: None,
+        erased,
+    }
 }
 
 #[test]
-fn what_erases_every_partition_says_so() {
+fn one_partition_is_repaired_without_the_others() {
+    let repair = repair_of(&examined(two_partitions()), "data start");
+    assert_eq!(repair, Repair::Replan(replan("/dev/mmcblk0p1", 1)));
+}
+
+#[test]
+fn a_wrong_start_is_repaired_with_the_whole_device() {
     let mut volumes = two_partitions();
     volumes[0].start_bytes = 63 * 512;
-    let repair = mend_of(&examined(volumes), "start");
-    assert!(repair.starts_with("flashfit plan /dev/mmcblk0 --fs fat32"), "{repair}");
-    assert!(repair.ends_with("# erases all 2 partitions: save their files before"), "{repair}");
+    let repair = repair_of(&examined(volumes), "start");
+    assert_eq!(repair, Repair::Replan(replan("/dev/mmcblk0", 2)));
 }
 
 #[test]
-fn a_mend_is_told_what_the_check_was_told() {
+fn a_repair_uses_the_geometry_of_the_check() {
     let mut examined = examined(two_partitions());
     examined.geometry.write_unit = Some(Sourced::new(Bytes::kib(16), QuantitySource::Given));
-    let repair = mend_of(&examined, "data start");
-    assert!(repair.contains(" --erase-block 4MiB --write-unit 16KiB "), "{repair}");
+    let expected = Replan { write_unit_bytes: Some(16 << 10), ..replan("/dev/mmcblk0p1", 1) };
+    assert_eq!(repair_of(&examined, "data start"), Repair::Replan(expected));
 }
 
 #[test]
-fn a_partition_within_an_image_is_mended_by_its_place() {
+fn a_partition_within_an_image_is_repaired_by_its_offset() {
     let mut examined = examined(two_partitions());
     examined.disk = String::new();
     examined.target = "a card.img".to_owned();
-    let repair = mend_of(&examined, "stripe");
-    assert_eq!(repair, "tune2fs -E stride=1024,stripe_width=1024 'a card.img?offset=541065216'");
+    let command = "tune2fs -E stride=1024,stripe_width=1024 'a card.img?offset=541065216'";
+    assert_eq!(repair_of(&examined, "stripe"), Repair::Command(command.to_owned()));
 }
 
 #[test]

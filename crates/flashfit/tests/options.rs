@@ -204,7 +204,7 @@ fn without_root_only_mkfs_options_are_tested() {
     let document: Value = serde_json::from_str(&stdout).unwrap();
     let ext4 = &document["data"]["filesystems"][0];
     assert_eq!(verdict(ext4, "noatime"), "not-measured");
-    assert_eq!(ext4["options"][0]["hint"], "run it as root: sudo flashfit options");
+    assert_eq!(ext4["options"][0]["hint"], "run it as root");
     assert_eq!(verdict(ext4, "nojournal"), "effective");
     assert!(place.left().is_empty(), "{:?}", place.left());
 }

@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 
 use flashfit_device::BlockDevError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::belief::GeometryBelief;
@@ -169,7 +169,7 @@ impl UserError for ProbeError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Vanished { .. } => {
                 Some("run `dmesg` to see kernel messages; reinsert the device".into())
@@ -178,9 +178,9 @@ impl UserError for ProbeError {
                 Some("run `dmesg` to see kernel messages; try another card reader".into())
             }
             Self::TooSmall { .. } => Some("probe the whole disk instead of a partition".into()),
-            Self::Region { .. } => {
-                Some("run `flashfit inspect DEVICE` to see the size of the device".into())
-            }
+            Self::Region { .. } => Some(
+                Hint::from("run ").and(Task::Inspect(None)).and(" to see the size of the device"),
+            ),
             Self::Interrupted => None,
             Self::Device(error) => error.hint(),
         }

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 /// Limit for documents written by flashfit: geometry, plans, run records.
 pub const DOCUMENT_BYTES: u64 = 64 << 20;
@@ -57,13 +57,15 @@ impl UserError for InputFileError {
         ExitClass::Usage
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Read { .. } => None,
             Self::NotRegular { .. } => {
-                Some("copy its content to a regular file and name that file".to_owned())
+                Some("copy its content to a regular file and name that file".into())
             }
-            Self::TooLarge { path, .. } => Some(format!("check its type: file {}", path.display())),
+            Self::TooLarge { path, .. } => {
+                Some(format!("check its type: file {}", path.display()).into())
+            }
         }
     }
 }

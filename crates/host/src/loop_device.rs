@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
@@ -80,9 +80,9 @@ impl UserError for LoopError {
         ExitClass::Environment
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self.source.kind() {
-            std::io::ErrorKind::PermissionDenied => Some("run it as root".to_owned()),
+            std::io::ErrorKind::PermissionDenied => Some("run it as root".into()),
             std::io::ErrorKind::NotFound => {
                 Some("this kernel or container has no loop devices (/dev/loop-control)".into())
             }

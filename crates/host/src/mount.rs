@@ -11,7 +11,7 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
 use crate::mountinfo;
 use crate::program::{Program, ProgramError, Runner};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
@@ -35,9 +35,9 @@ impl UserError for MountError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Namespace(_) => Some("run it as root".to_owned()),
+            Self::Namespace(_) => Some("run it as root".into()),
             Self::Program(error) => error.hint(),
             Self::NotMounted { .. } | Self::System { .. } => None,
         }

@@ -10,7 +10,7 @@ use crate::program_path;
 pub use crate::program_path::find;
 pub use crate::scripted_runner::ScriptedRunner;
 pub use crate::system_runner::SystemRunner;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -159,7 +159,7 @@ impl UserError for ProgramError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Missing { name } => match program_path::find_outside_system_path(name) {
                 Some(path) => Some(format!(
@@ -167,8 +167,8 @@ impl UserError for ProgramError {
                      root can write to: export {}=DIR:/usr/sbin:/usr/bin",
                     path.display(),
                     program_path::VARIABLE
-                )),
-                None => package_of(name).map(|package| format!("apt-get install {package}")),
+                ).into()),
+                None => package_of(name).map(|package| format!("apt-get install {package}").into()),
             },
             _ => None,
         }
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_missing_program_names_its_package() {
         let error = ProgramError::Missing { name: "mkfs.btrfs".into() };
-        assert_eq!(error.hint().as_deref(), Some("apt-get install btrfs-progs"));
+        assert_eq!(error.hint(), Some("apt-get install btrfs-progs".into()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flashfit_host::ProgramError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::tags::Tags;
 
@@ -86,37 +86,37 @@ impl UserError for LabError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::ClientMissing { .. } => {
                 "python3 -m venv ~/labgrid && ~/labgrid/bin/pip install labgrid && \
                  PATH=$PATH:~/labgrid/bin"
-                    .to_owned()
+                    .into()
             }
-            Self::ClientTooOld { .. } => "pip install --upgrade labgrid".to_owned(),
+            Self::ClientTooOld { .. } => "pip install --upgrade labgrid".into(),
             Self::Unreachable { .. } => {
-                "set LG_COORDINATOR=HOST:PORT and try: labgrid-client places".to_owned()
+                "set LG_COORDINATOR=HOST:PORT and try: labgrid-client places".into()
             }
-            Self::BadTags { .. } => "write them as board=imx8,media=sd".to_owned(),
-            Self::NoMatch { .. } => "labgrid-client -v places".to_owned(),
-            Self::NoSuchPlace { .. } => "labgrid-client places".to_owned(),
-            Self::NoneFree { .. } => "labgrid-client who".to_owned(),
+            Self::BadTags { .. } => "write them as board=imx8,media=sd".into(),
+            Self::NoMatch { .. } => "labgrid-client -v places".into(),
+            Self::NoSuchPlace { .. } => "labgrid-client places".into(),
+            Self::NoneFree { .. } => "labgrid-client who".into(),
             Self::Taken { place, owner } => format!(
                 "ask the owner; if the lock is stale: \
                  labgrid-client -p {place} release-from {owner}"
-            ),
-            Self::Reserved { .. } => "labgrid-client reservations".to_owned(),
+            ).into(),
+            Self::Reserved { .. } => "labgrid-client reservations".into(),
             Self::ExporterAway { place } | Self::BadAddress { place, .. } => {
-                format!("labgrid-client -p {place} show")
+                format!("labgrid-client -p {place} show").into()
             }
             Self::NoService { .. } => "add to its group in the exporter's file: \
                  NetworkService: {address: HOST, username: root}"
-                .to_owned(),
-            Self::SeveralServices { .. } => "choose one of them by its name".to_owned(),
+                .into(),
+            Self::SeveralServices { .. } => "choose one of them by its name".into(),
             Self::NoPower { .. } => {
                 "export a NetworkPowerPort or PDUDaemonPort for it, or set LG_ENV to an environment \
                  file with an ExternalPowerDriver"
-                    .to_owned()
+                    .into()
             }
             Self::Refused { .. } | Self::Record { .. } => return None,
             Self::Program(error) => return error.hint(),

@@ -6,7 +6,7 @@ use flashfit_filesystem::SetupError;
 use flashfit_host::ProgramError;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 /// Why nothing was found out.
 #[derive(Debug, thiserror::Error)]
@@ -57,11 +57,12 @@ impl UserError for OptionProbeError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Scratch { .. } | Self::Full { .. } | Self::Image { .. } => {
-                Some("name a folder with 128 MiB free: TMPDIR=/var/tmp flashfit options".to_owned())
-            }
+            Self::Scratch { .. } | Self::Full { .. } | Self::Image { .. } => Some(
+                Hint::from("name a directory with 128 MiB free: TMPDIR=/var/tmp ")
+                    .and(Task::ProbeOptions),
+            ),
             Self::Loop(error) => error.hint(),
             Self::Mount(error) => error.hint(),
             Self::Program(error) => error.hint(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use flashfit_host::capability;
 use flashfit_host::mount::enter_private_namespace;
 
-const AS_ROOT: &str = "run it as root: sudo flashfit options";
+const AS_ROOT: &str = "run it as root";
 
 /// What options are tried with.
 #[derive(Debug, Clone)]

@@ -29,7 +29,7 @@ pub(super) fn tool_missing(option: &FsOption, missing: &ProgramError) -> OptionF
         option: option.name.clone(),
         verdict: OptionVerdict::ToolMissing,
         evidence: vec![OptionEvidence::new(EvidenceSource::Flashfit, missing.to_string())],
-        hint: missing.hint(),
+        hint: missing.hint().and_then(|hint| hint.text().map(str::to_owned)),
     }
 }
 

@@ -8,7 +8,7 @@ use flashfit_geometry::flashbench::{ImportError, ProcedureError};
 use flashfit_geometry::probed::ProbeError;
 use flashfit_host::input_file::InputFileError;
 use flashfit_twin::TwinError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 /// Why a probe ended without, or before, its result.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,7 @@ impl UserError for ProbeRunError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         self.cause().and_then(UserError::hint)
     }
 }
@@ -90,10 +90,10 @@ impl UserError for ProbeRunError {
 pub enum ProbeFileError {
     #[error(transparent)]
     File(#[from] InputFileError),
-    #[error("{} is no document of flashfit probe: {error}", path.display())]
+    #[error("{} is not the result of a probe: {error}", path.display())]
     Invalid { path: PathBuf, error: serde_json::Error },
     #[error(
-        "{} is a document `{schema}`, version {version}, and no `{}`, version {}",
+        "{} is a document `{schema}`, version {version}; expected `{}`, version {}",
         path.display(),
         crate::document::SCHEMA,
         crate::document::SCHEMA_VERSION
@@ -113,7 +113,7 @@ impl UserError for ProbeFileError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::File(error) => error.hint(),
             Self::Invalid { .. } | Self::OtherSchema { .. } | Self::OtherDevice { .. } => None,

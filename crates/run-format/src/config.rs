@@ -12,7 +12,7 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::Scheduler;
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
@@ -160,10 +160,10 @@ impl UserError for ConfigError {
         ExitClass::Usage
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Invalid { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean `{nearest}`?"))
+                Some(format!("did you mean `{nearest}`?").into())
             }
             Self::Invalid { .. } => Some("the README lists the keys of a configuration".into()),
             Self::Unreadable { .. } => None,
@@ -278,7 +278,7 @@ mod tests {
     fn an_unknown_key_names_its_line_and_the_nearest() {
         let error = read("seed = 1\nrepeat = 3\n").unwrap_err();
         assert!(error.to_string().contains(":2: unknown field `repeat`"), "{error}");
-        assert_eq!(error.hint().as_deref(), Some("did you mean `repeats`?"));
+        assert_eq!(error.hint(), Some("did you mean `repeats`?".into()));
         assert_eq!(error.class(), ExitClass::Usage);
     }
 

@@ -2,7 +2,7 @@
 
 use flashfit_card::catalog::CardError;
 use flashfit_device::{DeviceError, TargetError};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 /// Why a target cannot be inspected.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ impl UserError for InspectError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Target(error) => error.hint(),
             Self::Device(error) => error.hint(),

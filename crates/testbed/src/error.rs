@@ -4,12 +4,14 @@ use std::path::Path;
 
 use flashfit_device::Refusal;
 use flashfit_host::{ProgramError, free_space};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use crate::TrialReport;
 use crate::writable_device::WritableBlockDeviceError;
 
-pub(crate) const MAKE_ROOM_HINT: &str = "make room, then: flashfit tune --resume DIR";
+pub(crate) fn make_room_hint() -> Hint {
+    Hint::from("make room, then: ").and(Task::Resume)
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
@@ -30,13 +32,13 @@ pub enum TrialError {
     NotAgreed {
         /// Names the data that would be lost.
         message: String,
-        hint: Option<String>,
+        hint: Option<Hint>,
     },
     #[error(transparent)]
     Backing(#[from] WritableBlockDeviceError),
     /// The machine lacks something, or the user interrupted the run.
     #[error("{message}")]
-    Stopped { message: String, class: ExitClass, hint: Option<String> },
+    Stopped { message: String, class: ExitClass, hint: Option<Hint> },
 }
 
 impl TrialError {
@@ -49,7 +51,7 @@ impl TrialError {
                 image.display()
             ),
             class: ExitClass::Environment,
-            hint: Some(MAKE_ROOM_HINT.to_owned()),
+            hint: Some(make_room_hint()),
         })
     }
 
@@ -76,11 +78,11 @@ impl UserError for TrialError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Setup { .. } => None,
             Self::Device { .. } => {
-                Some("check dmesg and the contacts, then: flashfit tune --resume DIR".into())
+                Some(Hint::from("check dmesg and the contacts, then: ").and(Task::Resume))
             }
             Self::Refused(error) => error.hint(),
             Self::Backing(error) => error.hint(),

@@ -24,7 +24,7 @@ use flashfit_host::{Program, ProgramError, Runner};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::device_errors::ErrorCounter;
-use crate::error::{MAKE_ROOM_HINT, TrialError};
+use crate::error::{TrialError, make_room_hint};
 use crate::facts::{MemoryFacts, TestBedFacts};
 use crate::knob_guard::{KnobGuard, KnobPaths};
 use crate::partition;
@@ -82,8 +82,8 @@ impl<'a> LocalTestBed<'a> {
             message: format!("{what}: {error}"),
             class: ExitClass::Environment,
             hint: match error.kind() {
-                ErrorKind::PermissionDenied => Some("run it as root".to_owned()),
-                ErrorKind::StorageFull => Some("make room and try again".to_owned()),
+                ErrorKind::PermissionDenied => Some("run it as root".into()),
+                ErrorKind::StorageFull => Some("make room and try again".into()),
                 _ => None,
             },
         };
@@ -376,7 +376,7 @@ impl LocalTestBed<'_> {
             TrialError::Stopped {
                 message: format!("no space left in {}", self.scratch_dir.display()),
                 class: ExitClass::Environment,
-                hint: Some(MAKE_ROOM_HINT.to_owned()),
+                hint: Some(make_room_hint()),
             }
         })
     }

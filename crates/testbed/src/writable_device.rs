@@ -9,7 +9,7 @@ use flashfit_device::{DeviceLock, DeviceLockError, Refusal, SystemRoots, WriteCo
 use flashfit_geometry::Geometry;
 use flashfit_host::Runner;
 use flashfit_target::{device_geometry, model_geometry};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::facts::CardFacts;
 
@@ -32,7 +32,7 @@ impl UserError for WritableBlockDeviceError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Refused(error) => error.hint(),
             Self::Locked(error) => error.hint(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_search::{Answer, CandidateIndex, Observation, Purpose};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::budget::TrialCost;
 use crate::choice::StrategyKind;
@@ -42,7 +42,7 @@ impl UserError for ConclusionError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Problem(error) => error.hint(),
             Self::NoFigure(_) => None,

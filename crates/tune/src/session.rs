@@ -8,7 +8,7 @@ use flashfit_search::{
     TrialOutcome as Found,
 };
 use flashfit_testbed::{TestBed, TrialError, TrialReport, TrialRequest};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::budget::{Budget, BudgetReached, Spent, TrialCost};
 use crate::driver::{self, DriverRules, SearchDriver};
@@ -72,7 +72,7 @@ impl UserError for TuneError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Dir(error) => error.hint(),
             Self::TestBed(error) => error.hint(),

@@ -21,7 +21,7 @@ use flashfit_geometry::flashbench::inference::align_step;
 use flashfit_geometry::flashbench::{Comparison, Imported, OpenBlockTable, ProcedureError};
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_geometry::{GeometryFindings, QuantityValue};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use fit_target::FitTarget;
 use search::{FitInterrupted, Search, SimulatedCounts};
@@ -90,16 +90,14 @@ impl UserError for TwinError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::TooFewRates => Some(
                 "import open-block tables too: `flashbench --open-au --open-au-nr=N DEVICE` for N \
                  from 1 on (it overwrites the device)"
-                    .to_owned(),
+                    .into(),
             ),
-            Self::NoModel { .. } => {
-                Some("measure with an erase block of 2^k or 3 x 2^k".to_owned())
-            }
+            Self::NoModel { .. } => Some("measure with an erase block of 2^k or 3 x 2^k".into()),
             Self::Interrupted => None,
             Self::Procedure(error) => error.hint(),
         }

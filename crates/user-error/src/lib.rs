@@ -3,6 +3,10 @@
 //!
 //! A broken invariant is not an error of this kind; it panics and ends with [`ExitClass::Bug`].
 
+mod hint;
+
+pub use hint::{Hint, HintPart, Setting, Task};
+
 /// What the exit code of the command says. Documented in the README; the numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitClass {
@@ -51,7 +55,7 @@ pub trait UserError: std::error::Error {
     fn class(&self) -> ExitClass;
 
     /// Something the user can type or do, where there is such a thing.
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         None
     }
 }

@@ -55,7 +55,10 @@ impl DoctorFinding {
     }
 
     fn missing(error: &dyn UserError) -> Self {
-        Self::Missing { why: error.to_string(), hint: error.hint() }
+        Self::Missing {
+            why: error.to_string(),
+            hint: error.hint().and_then(|hint| hint.text().map(str::to_owned)),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flashfit_host::ProgramError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Setting, Task, UserError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
@@ -66,20 +66,24 @@ impl UserError for VmError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Program(error) => error.hint(),
             Self::Module { .. } => {
                 Some("use another kernel, such as the package linux-image-amd64".into())
             }
             Self::NoDevice { device: "emmc", .. } => Some(
-                "install QEMU 10.2 or later (Debian 13 backports), or use --vm-disk sd"
-                    .into(),
+                Hint::from("install QEMU 10.2 or later (Debian 13 backports), or use ")
+                    .and(Setting::VmDisk)
+                    .and(" sd"),
             ),
-            Self::Memory { .. } => Some("use less memory: --memory SIZE".into()),
+            Self::Memory { .. } => {
+                Some(Hint::from("use less memory: ").and(Setting::Memory).and(" SIZE"))
+            }
             Self::File { source, .. } if source.kind() == ErrorKind::StorageFull => Some(
-                "make room there, or use other directories: XDG_CACHE_HOME=DIR TMPDIR=DIR flashfit ..."
-                    .into(),
+                Hint::from("make room there, or use other directories: ")
+                    .and("XDG_CACHE_HOME=DIR TMPDIR=DIR ")
+                    .and(Task::Any),
             ),
             Self::NotReady { .. } => {
                 Some("end other programs that keep the processors busy, then try again".into())

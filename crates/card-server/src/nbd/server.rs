@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use flashfit_host::peer;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use rustix::fs::Mode;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -71,11 +71,11 @@ impl UserError for SocketError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::NoSocket { .. } | Self::InUse { .. } => Some("choose another path".to_owned()),
+            Self::NoSocket { .. } | Self::InUse { .. } => Some("choose another path".into()),
             Self::Listen { .. } => {
-                Some("choose a path of at most 107 bytes in a folder of your own".to_owned())
+                Some("choose a path of at most 107 bytes in a folder of your own".into())
             }
         }
     }

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -171,9 +171,9 @@ impl UserError for FaultError {
         ExitClass::Usage
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let Self::Unknown(_) = self else { return None };
-        Some(format!("there are {}", FaultClass::ALL.map(FaultClass::name).join(", ")))
+        Some(format!("there are {}", FaultClass::ALL.map(FaultClass::name).join(", ")).into())
     }
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashfit_host::input_file;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::card::Card;
 use crate::nand::contents::{DAMAGE_BYTES, Damaged, PageContent};
@@ -63,11 +63,9 @@ impl UserError for SnapshotError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Version { .. } => {
-                Some("create and save the card again with this version".to_owned())
-            }
+            Self::Version { .. } => Some("create and save the card again with this version".into()),
             Self::File { source, .. } => source.hint(),
             _ => None,
         }

@@ -61,5 +61,5 @@ fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding 
             "what the file system takes for one erase block lies in two, so that small writes make \
              the device move twice as much",
         )
-        .repair(examined.replan_command(volume, false))
+        .repair(examined.replan(volume, false))
 }

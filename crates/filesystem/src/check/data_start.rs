@@ -38,6 +38,6 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
     let start_is_right = volume.start_bytes % unit == 0;
     let finding = CheckFinding::new("data start", &volume.name, Severity::Bad, text)
         .costs(cost)
-        .repair(examined.replan_command(volume, start_is_right));
+        .repair(examined.replan(volume, start_is_right));
     Some(finding)
 }

@@ -8,6 +8,7 @@ mod data_start;
 mod examine;
 mod mounted;
 mod queue;
+mod repair;
 mod sections;
 mod stripes;
 mod table;
@@ -16,7 +17,6 @@ use flashfit_device::Bytes;
 use flashfit_device::queue::QueueAttributes;
 use flashfit_device::units::SECTOR_BYTES;
 use flashfit_geometry::Geometry;
-use flashfit_host::program::quote;
 use serde::Serialize;
 
 use crate::catalog::FileSystemCatalog;
@@ -25,6 +25,7 @@ use crate::plan::numbers::{self, PlacementContext, PlacementNumbers};
 use crate::plan::{PlannedPlacement, StripeWidth};
 
 pub use examine::{ExaminedNodes, examine};
+pub use repair::{Repair, Replan};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -52,7 +53,7 @@ impl Severity {
 }
 
 /// What a check found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFinding {
     /// The name of the check.
     pub check: &'static str,
@@ -64,9 +65,7 @@ pub struct CheckFinding {
     pub evidence: String,
     /// What it costs, as a sentence; empty where it costs nothing.
     pub cost: String,
-    /// What would mend it, to be typed.
-    #[serde(rename = "mend")]
-    pub repair: Option<String>,
+    pub repair: Option<Repair>,
 }
 
 impl CheckFinding {
@@ -91,8 +90,8 @@ impl CheckFinding {
         self
     }
 
-    fn repair(mut self, command: impl Into<String>) -> Self {
-        self.repair = Some(command.into());
+    fn repair(mut self, repair: impl Into<Repair>) -> Self {
+        self.repair = Some(repair.into());
         self
     }
 }
@@ -173,27 +172,18 @@ impl ExaminedDevice {
         self.geometry.write_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }
 
-    /// The command that plans a volume again. Where its start is right and it has a node, the plan
-    /// is of that partition alone; else of the device with all that is on it.
-    fn replan_command(&self, volume: &Volume, start_is_right: bool) -> String {
-        let kind = volume.facts.as_ref().map(|facts| facts.kind.as_str());
-        let filesystem = match kind {
-            Some("vfat") => " --fs fat32".to_owned(),
-            Some(kind) => format!(" --fs {kind}"),
-            None => String::new(),
-        };
+    /// A new plan of a volume. Where its start is right and it has a node, the plan is of that
+    /// partition alone; otherwise of the device with all that is on it.
+    fn replan(&self, volume: &Volume, start_is_right: bool) -> Replan {
         let alone = volume.is_partition && start_is_right && !self.disk.is_empty();
-        let target = quote(if alone { &volume.name } else { &self.target });
-        let flag = |name, unit: Option<u64>| {
-            unit.map_or_else(String::new, |unit| format!(" --{name} {}", typed(unit)))
-        };
-        let units = flag("erase-block", self.erase_unit()) + &flag("write-unit", self.write_unit());
         let others = self.volumes.iter().filter(|other| other.name != volume.name).count();
-        let loss = match (alone, others) {
-            (true, _) | (_, 0) => "erases it: save its files before".to_owned(),
-            _ => format!("erases all {} partitions: save their files before", others + 1),
-        };
-        format!("flashfit plan {target}{filesystem}{units}  # {loss}")
+        Replan {
+            target: if alone { volume.name.clone() } else { self.target.clone() },
+            kind: volume.facts.as_ref().map(|facts| facts.kind.clone()),
+            erase_block_bytes: self.erase_unit(),
+            write_unit_bytes: self.write_unit(),
+            erased: if alone { 1 } else { others + 1 },
+        }
     }
 
     /// The numbers that a plan would give the file system of a volume where it lies; `None` where
@@ -244,7 +234,7 @@ fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
     let finding =
         CheckFinding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
     let finding = finding.costs("the device is neither in its old state nor in the planned one");
-    Some(CheckFinding { repair: left.repair.clone(), ..finding })
+    Some(CheckFinding { repair: left.repair.clone().map(Repair::Command), ..finding })
 }
 
 /// What is on it cannot be judged. That a partition lies well can be told whatever it holds; of a
@@ -278,19 +268,10 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 Severity::CannotTell,
                 "the erase block is unknown, so the alignment cannot be checked",
             )
-            .repair(format!("flashfit check {} --erase-block 4MiB", quote(&examined.target))),
+            .repair(Repair::GiveEraseBlock { target: examined.target.clone() }),
         ),
     }
     findings
-}
-
-/// A size as it is typed.
-fn typed(bytes: u64) -> String {
-    match bytes {
-        _ if bytes % (1 << 20) == 0 => format!("{}MiB", bytes >> 20),
-        _ if bytes % (1 << 10) == 0 => format!("{}KiB", bytes >> 10),
-        _ => bytes.to_string(),
-    }
 }
 
 /// A position for people: in sectors where it is no whole KiB.

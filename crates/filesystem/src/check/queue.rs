@@ -1,7 +1,7 @@
 //! The request queue: what the kernel takes the device for, and the scheduler.
 //!
 //! Which scheduler serves flash best is contested, so only what was made for turning disks is
-//! named; `flashfit tune` measures the others.
+//! named; the others have to be measured.
 
 use super::{CheckFinding, ExaminedDevice, Severity};
 
@@ -36,7 +36,9 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
             .repair(format!("echo none > /sys/block/{name}/queue/scheduler")),
         );
     } else {
-        let text = format!("{scheduler} is in use; flashfit tune tells which serves it best");
+        let text = format!(
+            "{scheduler} is in use; only a measurement shows whether another one is faster"
+        );
         findings.push(CheckFinding::new("scheduler", &examined.target, Severity::Fine, text));
     }
     findings

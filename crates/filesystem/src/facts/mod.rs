@@ -23,7 +23,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use flashfit_host::{Program, ProgramError, Runner};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 /// Holds every superblock that is read here.
@@ -60,14 +60,14 @@ impl UserError for FactsError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Program(error) => error.hint(),
             Self::Unreadable { source, .. } => (source.kind()
                 == std::io::ErrorKind::PermissionDenied)
-                .then(|| "run it as root".to_owned()),
+                .then(|| "run it as root".into()),
             Self::UnexpectedOutput { command_line, .. } => {
-                Some(format!("see its output: {command_line}"))
+                Some(format!("see its output: {command_line}").into())
             }
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         let runner = ScriptedRunner::new().answer("blkid", outcome(0, "TYPE=ext4\n"));
         let error = read(&runner, Path::new("/dev/x")).unwrap_err();
         assert_eq!(error.class(), ExitClass::Environment);
-        assert_eq!(error.hint().as_deref(), Some("apt-get install e2fsprogs"));
+        assert_eq!(error.hint(), Some("apt-get install e2fsprogs".into()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::durability::Durability;
 use crate::layout::LayoutError;
@@ -78,7 +78,7 @@ impl UserError for PlanError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Layout(error) => error.hint(),
             Self::Setup(error) => error.hint(),

@@ -1,6 +1,6 @@
 //! Reads and writes plan files: JSON with schema and version.
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use serde::{Deserialize, Serialize};
 
 use super::document::{Plan, SCHEMA, SCHEMA_VERSION};
@@ -24,8 +24,8 @@ impl UserError for PlanFileError {
         ExitClass::Usage
     }
 
-    fn hint(&self) -> Option<String> {
-        Some("make it again: flashfit plan TARGET --fs NAME --output FILE".to_owned())
+    fn hint(&self) -> Option<Hint> {
+        Some(Hint::from("make it again: ").and(Task::WritePlan))
     }
 }
 

@@ -117,8 +117,7 @@ fn with_image(
     });
     plan.warnings.extend(packing::warnings(filesystem, setup));
     plan.warnings.push(
-        "flashfit apply does not carry this plan out, since only you know which folder is packed \
-         and when: the commands are there to be typed"
+        "Run the commands of this plan yourself: only you know which directory is packed, and when."
             .to_owned(),
     );
     plan.durability = worst(plan.durability, setup.durability(filesystem)?);

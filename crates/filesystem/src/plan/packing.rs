@@ -131,8 +131,7 @@ pub(super) fn warnings(filesystem: &FileSystem, setup: &Setup) -> Vec<String> {
         let needed = (!needed.is_empty()).then(|| needed.join(" and "))?;
         Some(format!("`{}` of the image needs {needed}, or later", option.name))
     };
-    let overlay = "the kernel needs squashfs with this compressor, and overlay; flashfit options \
-                   --fs squashfs tells what is packed here";
+    let overlay = "the kernel needs squashfs with this compressor, and overlayfs";
     chosen.filter_map(of).chain([overlay.to_owned()]).collect()
 }
 

@@ -8,7 +8,7 @@ use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{Plan, PlanInputs, PlannedDevice, differences, file};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::ExitClass;
 
 use super::run_source::of_run;
 use crate::command_error::CommandError;
@@ -64,11 +64,8 @@ impl PlanSource {
 fn of_file(path: &Path, catalogue: &FileSystemCatalog) -> Result<Plan, CommandError> {
     let text = read_text(path, DOCUMENT_BYTES)
         .map_err(|error| CommandError::from(error).or_hint(NEW_PLAN_HINT))?;
-    let plan = file::read(&text).map_err(|error| {
-        let hint = error.hint();
-        let message = format!("{}: {error}", path.display());
-        CommandError::new(error.class(), message, hint.as_deref())
-    })?;
+    let plan = file::read(&text)
+        .map_err(|error| CommandError::from(error).at(&path.display().to_string()))?;
     let rebuilt = plan.rebuild(catalogue)?;
     refuse(differences(&plan, &rebuilt), path)?;
     Ok(plan)

@@ -7,10 +7,10 @@ use std::path::Path;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::{ProgramError, SystemRunner};
 use flashfit_testbed::{Capabilities, Host, Requirements};
-use flashfit_user_error::UserError;
 
 use crate::command_error::CommandError;
 use crate::commands::list;
+use crate::hints;
 use crate::output;
 use crate::test_beds::ssh;
 
@@ -45,11 +45,11 @@ fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
     let missing: BTreeSet<String> = &wanted.programs - &offers.programs;
     if !missing.is_empty() {
         lines.push(format!("Programs that are not: {}.", all(&missing)));
-        let hints = missing
+        let commands = missing
             .iter()
-            .filter_map(|name| ProgramError::Missing { name: name.clone() }.hint())
+            .filter_map(|name| hints::hint(&ProgramError::Missing { name: name.clone() }))
             .filter(|hint| hint.starts_with("apt-get install "));
-        lines.extend(hints.collect::<BTreeSet<_>>().into_iter().map(|hint| format!("  {hint}")));
+        lines.extend(commands.collect::<BTreeSet<_>>().into_iter().map(|hint| format!("  {hint}")));
     }
     lines.push(format!("File systems of its kernel: {}.", all(&offers.kinds)));
     let lacking: BTreeSet<String> = &wanted.kinds - &offers.kinds;
@@ -57,7 +57,7 @@ fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
         lines.push(format!("File systems that it lacks: {}.", all(&lacking)));
     }
     if offers.devices.is_empty() {
-        lines.push("It has no media.".to_owned());
+        lines.push("It has no storage devices.".to_owned());
     } else {
         lines.push("Its media:".to_owned());
         let table = list::table(&offers.devices);

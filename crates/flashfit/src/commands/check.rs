@@ -1,5 +1,5 @@
-//! `flashfit check TARGET`: what is wrong with a device as it is, what it costs, and what would
-//! mend it. Reads only.
+//! `flashfit check TARGET`: what is wrong with a device as it is, what it costs, and how to
+//! repair it. Reads only.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use flashfit_device::{Bytes, Device, SystemRoots, Target};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{
-    self, CheckFinding, ExaminedDevice, ExaminedNodes, Severity, UnfinishedApply, examine, verdict,
+    self, ExaminedDevice, ExaminedNodes, Severity, UnfinishedApply, examine, verdict,
 };
 use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
@@ -21,6 +21,7 @@ use crate::cli::size;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering;
+use crate::rendering::check::FindingDocument;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,8 +54,9 @@ pub struct CheckArgs {
 #[derive(Debug, Serialize)]
 struct Checked {
     verdict: Severity,
-    findings: Vec<CheckFinding>,
-    medium: ExaminedDevice,
+    findings: Vec<FindingDocument>,
+    #[serde(rename = "medium")]
+    device: ExaminedDevice,
 }
 
 pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
@@ -67,7 +69,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
             return Err(CommandError::new(
                 ExitClass::Usage,
                 format!("the simulated card {name} starts empty, so there is nothing to check"),
-                Some("see what would fit it: flashfit plan sim:NAME"),
+                Some("see what fits it: flashfit plan sim:NAME"),
             ));
         }
         Target::Node(path) => {
@@ -90,7 +92,12 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let findings = check::check(&examined, &catalogue);
     let bad = findings.iter().filter(|finding| finding.severity == Severity::Bad).count();
     if args.json {
-        output::json("check", Checked { verdict: verdict(&findings), findings, medium: examined })?;
+        let document = Checked {
+            verdict: verdict(&findings),
+            findings: findings.iter().map(FindingDocument::of).collect(),
+            device: examined,
+        };
+        output::json("check", document)?;
     } else {
         output::print(&rendering::check::text(&examined, &findings, output::width()))?;
     }

@@ -9,11 +9,12 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{SystemRunner, capability};
 use flashfit_testbed::{TestBedSpec, VmChoice, vm};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::ExitClass;
 use flashfit_vm::doctor::DoctorFinding;
 
 use crate::command_error::CommandError;
 use crate::commands::board;
+use crate::hints;
 use crate::output;
 use crate::rendering::doctor::{DoctorDocument, HereDocument, VmDocument, text};
 use crate::test_beds::lab;
@@ -98,6 +99,6 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
 fn lab(runner: &SystemRunner) -> DoctorFinding {
     match lab::look(runner) {
         Ok(what) => DoctorFinding::Here { what },
-        Err(error) => DoctorFinding::Missing { why: error.to_string(), hint: error.hint() },
+        Err(error) => DoctorFinding::Missing { why: error.to_string(), hint: hints::hint(&error) },
     }
 }

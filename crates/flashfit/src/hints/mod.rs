@@ -4,12 +4,20 @@
 mod plan;
 mod recorded;
 mod run;
+mod typed;
 
 use std::any::Any;
 
 use flashfit_apply::InfeasiblePlan;
 use flashfit_probe::ProbeRunError;
 use flashfit_user_error::UserError;
+
+pub use typed::text;
+
+/// The hint that an error itself has.
+fn of(error: &dyn UserError) -> Option<String> {
+    Some(text(&error.hint()?))
+}
 
 /// A hint for any error of the crates.
 pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
@@ -32,5 +40,5 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
         any.downcast_ref().map(recorded::replay),
         any.downcast_ref().map(|error| Some(recorded::problem(error))),
     ];
-    hints.into_iter().flatten().next().unwrap_or_else(|| error.hint())
+    hints.into_iter().flatten().next().unwrap_or_else(|| of(error))
 }

@@ -2,11 +2,12 @@
 
 use flashfit_filesystem::plan::{PlanError, SeveralPlansError};
 use flashfit_probe::ProbeFileError;
-use flashfit_user_error::UserError;
+
+use super::of;
 
 pub fn probe_file(error: &ProbeFileError) -> Option<String> {
     match error {
-        ProbeFileError::File(error) => error.hint(),
+        ProbeFileError::File(error) => of(error),
         ProbeFileError::Invalid { .. } | ProbeFileError::OtherSchema { .. } => {
             Some("make it with: flashfit probe TARGET --output FILE".to_owned())
         }
@@ -42,7 +43,7 @@ pub fn plan(error: &PlanError) -> Option<String> {
         PlanError::NotAllowed { durability, .. } => {
             format!("leave it out, or agree with --allow {durability}")
         }
-        PlanError::Layout(_) | PlanError::Setup(_) | PlanError::Unknown(_) => return error.hint(),
+        PlanError::Layout(_) | PlanError::Setup(_) | PlanError::Unknown(_) => return of(error),
     };
     Some(text)
 }

@@ -5,7 +5,8 @@ use flashfit_search::{SearchError, SpaceError};
 use flashfit_tune::replay::ReplayError;
 use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{ConclusionError, LeastBudget, ProblemError, TuneError};
-use flashfit_user_error::UserError;
+
+use super::of;
 
 const OTHER_MERIT: &str = "rank by another score: --by throughput";
 
@@ -22,7 +23,7 @@ pub fn run_dir(error: &RunDirError) -> Option<String> {
         RunDirError::Dir(DirError::Full { .. }) => {
             Some("make room, then: flashfit tune --resume DIR".to_owned())
         }
-        other => other.hint(),
+        other => of(other),
     }
 }
 
@@ -43,7 +44,7 @@ pub fn tune(error: &TuneError) -> Option<String> {
             Some(format!("use {flag} or more, or fewer file systems"))
         }
         TuneError::NoFigure(_) => Some(OTHER_MERIT.to_owned()),
-        other => other.hint(),
+        other => of(other),
     }
 }
 
@@ -81,6 +82,6 @@ pub fn replay(error: &ReplayError) -> Option<String> {
         ReplayError::Search(SearchError::TooFewTrials { least, .. }) => {
             Some(format!("use --trials {} or more", least.ceil()))
         }
-        other => other.hint(),
+        other => of(other),
     }
 }

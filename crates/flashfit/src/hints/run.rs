@@ -3,7 +3,8 @@
 use flashfit_filesystem::Scheduler;
 use flashfit_host::program::quote;
 use flashfit_tune::run::{RecordedCatalogError, RunError, UnusableReason};
-use flashfit_user_error::UserError;
+
+use super::of;
 
 use super::recorded::{problem, run_dir, tune};
 
@@ -47,7 +48,7 @@ pub fn run(error: &RunError) -> Option<String> {
         RunError::Dir(error) => return run_dir(error),
         RunError::Tune(error) => return tune(error),
         RunError::Problem(error) => return Some(problem(error)),
-        other => return other.hint(),
+        other => return of(other),
     };
     Some(text)
 }
@@ -55,7 +56,7 @@ pub fn run(error: &RunError) -> Option<String> {
 fn unusable(reason: &UnusableReason) -> Option<String> {
     match reason {
         UnusableReason::PlanOnly(_) => Some("name another one with --fs".to_owned()),
-        UnusableReason::Program(error) => error.hint(),
+        UnusableReason::Program(error) => of(error),
         UnusableReason::Kernel { .. } => {
             Some("try it in a virtual machine, whose kernel has it: --on vm".to_owned())
         }
@@ -67,7 +68,7 @@ fn unusable(reason: &UnusableReason) -> Option<String> {
 
 pub fn recorded_catalog(error: &RecordedCatalogError) -> Option<String> {
     match error {
-        RecordedCatalogError::Entry(error) => error.hint(),
+        RecordedCatalogError::Entry(error) => of(error),
         RecordedCatalogError::NeedsBuiltIn => {
             Some("leave --catalog out, or: unset FLASHFIT_CATALOG".to_owned())
         }

@@ -8,7 +8,7 @@
 //! the capacity.
 
 use flashfit_device::Bytes;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use super::align::{self, AlignTable};
 use super::fat::{FatRow, FatTable};
@@ -56,8 +56,8 @@ impl UserError for ImportError {
         ExitClass::Usage
     }
 
-    fn hint(&self) -> Option<String> {
-        Some("save the output of `flashbench -a DEVICE > table.txt` (read-only)".to_owned())
+    fn hint(&self) -> Option<Hint> {
+        Some("save the output of `flashbench -a DEVICE > table.txt` (read-only)".into())
     }
 }
 

@@ -13,7 +13,7 @@
 
 use flashfit_device::random::Random;
 use flashfit_device::{BlockDev, BlockDevError, Bytes, Clock};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use super::table::{AccessOrder, OpenBlockTable, TableCell};
 
@@ -68,12 +68,10 @@ impl UserError for ProcedureError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::TooSmall { .. } => Some("measure fewer erase blocks".to_owned()),
-            Self::OddWrite { .. } => {
-                Some("use a write size that divides the erase block".to_owned())
-            }
+            Self::TooSmall { .. } => Some("measure fewer erase blocks".into()),
+            Self::OddWrite { .. } => Some("use a write size that divides the erase block".into()),
             Self::Device(error) => error.hint(),
         }
     }

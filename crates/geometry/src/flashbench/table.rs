@@ -8,7 +8,7 @@
 use std::fmt;
 
 use flashfit_device::Bytes;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 use super::number;
@@ -62,8 +62,8 @@ impl UserError for TableError {
         ExitClass::Usage
     }
 
-    fn hint(&self) -> Option<String> {
-        Some("use the output of `flashbench --open-au` with a title for each run".to_owned())
+    fn hint(&self) -> Option<Hint> {
+        Some("use the output of `flashbench --open-au` with a title for each run".into())
     }
 }
 

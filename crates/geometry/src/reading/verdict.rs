@@ -162,7 +162,7 @@ pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
         page: page(&search),
         ..GeometryFindings::default()
     };
-    let writing = "requires writing: use --write";
+    let writing = "requires writing";
     for finding in [
         &mut findings.capacity,
         &mut findings.erase_unit_offset,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::program::quote;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 /// What is wrong with a folder or file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,18 +87,22 @@ impl UserError for DirError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let Self::Invalid { path, obstacle } = self else { return None };
         let path = quote(&path.display().to_string());
         match obstacle {
-            DirObstacle::Owner(_) => Some(format!("use your own copy: cp -r {path} my-copy")),
-            DirObstacle::OthersMayWrite => {
-                Some(format!("remove that permission: chmod o-w {path}"))
+            DirObstacle::Owner(_) => {
+                Some(format!("use your own copy: cp -r {path} my-copy").into())
             }
-            DirObstacle::NotAFolder => Some(format!("name the directory itself: realpath {path}")),
-            DirObstacle::NotAFile => Some(format!("check its type: ls -l {path}")),
+            DirObstacle::OthersMayWrite => {
+                Some(format!("remove that permission: chmod o-w {path}").into())
+            }
+            DirObstacle::NotAFolder => {
+                Some(format!("name the directory itself: realpath {path}").into())
+            }
+            DirObstacle::NotAFile => Some(format!("check its type: ls -l {path}").into()),
             DirObstacle::SeveralNames => {
-                Some(format!("make a separate copy: cp {path} copy && mv copy {path}"))
+                Some(format!("make a separate copy: cp {path} copy && mv copy {path}").into())
             }
             DirObstacle::Larger(_) | DirObstacle::NotAName => None,
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_host::dir::DirError;
 use flashfit_host::program::quote;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::spec::SCHEMA_VERSION;
 
@@ -63,7 +63,7 @@ impl UserError for RunDirError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Exists { .. } | Self::Occupied { .. } | Self::NoRun { .. } => None,
             Self::Locked { .. } => Some("wait for it, or end it".into()),
@@ -73,7 +73,7 @@ impl UserError for RunDirError {
             }
             Self::Damaged { path, line, .. } => {
                 let path = quote(&path.display().to_string());
-                Some(format!("look at it, then remove it: sed -i {line}d {path}"))
+                Some(format!("look at it, then remove it: sed -i {line}d {path}").into())
             }
             Self::NotUnderstood { .. } => Some(
                 "a newer flashfit may have written it: read the run with that one, or correct this \

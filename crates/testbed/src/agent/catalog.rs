@@ -25,12 +25,12 @@ pub fn load(
         std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&file, text)).map_err(
             |error| {
                 let why = format!("cannot write {}: {error}", file.display());
-                WireFailure::stopped(ExitClass::Environment, why, Some("make room in /tmp"))
+                WireFailure::stopped(ExitClass::Environment, why, Some("make room in /tmp".into()))
             },
         )?;
     }
     let failure = |error: &dyn UserError| {
-        WireFailure::stopped(error.class(), error.to_string(), error.hint().as_deref())
+        WireFailure::stopped(error.class(), error.to_string(), error.hint())
     };
     let filesystems = FileSystemCatalog::load(Some(folder)).map_err(|error| failure(&error))?;
     let workloads = Workloads::load(Some(folder)).map_err(|error| failure(&error))?;

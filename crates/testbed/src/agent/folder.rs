@@ -13,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, flock, openat, statat, unlinkat,
 };
@@ -52,14 +52,14 @@ impl UserError for AgentFolderError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Occupied { .. } => Some("name a directory that does not exist yet".to_owned()),
+            Self::Occupied { .. } => Some("name a directory that does not exist yet".into()),
             Self::NotPrivate { .. } => {
-                Some("name a new directory, or one that belongs to you with mode 0700".to_owned())
+                Some("name a new directory, or one that belongs to you with mode 0700".into())
             }
             Self::InUse { folder } => {
-                Some(format!("end that agent: flashfit agent --folder {} --end", folder.display()))
+                Some(Hint::from("end that agent: ").and(Task::EndAgent(folder.clone())))
             }
             Self::System { .. } => None,
         }

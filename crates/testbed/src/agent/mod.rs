@@ -158,7 +158,7 @@ fn check(hello: &ClientHello, about: &AgentInfo) -> Result<(), WireFailure> {
              (protocol {})",
             about.version, hello.version, hello.protocol
         ),
-        Some("use the same version of flashfit on both machines"),
+        Some("use the same version of flashfit on both machines".into()),
     ))
 }
 

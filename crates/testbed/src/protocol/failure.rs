@@ -1,6 +1,6 @@
 //! A [`TrialError`] as sent over the protocol: kind, message and hint, without the source error.
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::{TrialError, TrialReport};
@@ -23,18 +23,17 @@ pub enum WireFailure {
     NotAgreed {
         /// Names the data that would be lost.
         message: String,
-        hint: Option<String>,
+        hint: Option<Hint>,
     },
     Stopped {
         message: String,
         code: u8,
-        hint: Option<String>,
+        hint: Option<Hint>,
     },
 }
 
 impl WireFailure {
-    pub fn stopped(class: ExitClass, message: impl Into<String>, hint: Option<&str>) -> Self {
-        let hint = hint.map(str::to_owned);
+    pub fn stopped(class: ExitClass, message: impl Into<String>, hint: Option<Hint>) -> Self {
         Self::Stopped { message: message.into(), code: class.code(), hint }
     }
 }
@@ -76,7 +75,7 @@ mod tests {
         let before = TrialError::Stopped {
             message: "the program `fio` was not found".to_owned(),
             class: ExitClass::Environment,
-            hint: Some("apt-get install fio".to_owned()),
+            hint: Some("apt-get install fio".into()),
         };
         let (message, hint) = (before.to_string(), before.hint());
         let after = TrialError::from(WireFailure::from(before));

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::TrialError;
 
@@ -48,7 +48,7 @@ pub trait Link {
     fn last_error_line(&mut self) -> Option<String>;
 
     /// A hint that replaces the usual one for errors on this machine.
-    fn hint_for(&self, error: &TrialError) -> Option<String> {
+    fn hint_for(&self, error: &TrialError) -> Option<Hint> {
         let _ = error;
         None
     }
@@ -61,7 +61,7 @@ pub trait Link {
 #[error("{message}")]
 pub struct LinkError {
     pub message: String,
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
     pub class: ExitClass,
     /// Whether a retry may succeed.
     pub is_transient: bool,
@@ -72,7 +72,7 @@ impl UserError for LinkError {
         self.class
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         self.hint.clone()
     }
 }

@@ -109,7 +109,7 @@ impl<L: Link> RemoteHost<L> {
                 self.client.link().label()
             ),
             class: ExitClass::Environment,
-            hint: Some("undo the change there, or start a new run".to_owned()),
+            hint: Some("undo the change there, or start a new run".into()),
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use flashfit_host::interrupt::Interrupt;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use super::link::{Link, LinkEnds, LinkError};
 use crate::TrialError;
@@ -255,7 +255,7 @@ impl<L: Link> RpcClient<L> {
         self.with_link_hint(TrialError::Stopped {
             message: format!("the agent on {host} was lost: {why}"),
             class: ExitClass::Io,
-            hint: Some("when it is reachable again: flashfit tune --resume DIR".to_owned()),
+            hint: Some(Hint::from("when it is reachable again: ").and(Task::Resume)),
         })
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use flashfit_host::piped::PipedProgram;
 use flashfit_host::program::{ProgramOutcome, quote};
 use flashfit_host::{Program, ProgramError, Runner, SshAddress};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use super::link::{Link, LinkEnds, LinkError, RETRY_INTERVAL};
 use crate::agent::LOCK;
@@ -87,7 +87,9 @@ impl SshLink {
         if machine != std::env::consts::ARCH {
             return Err(link.error(
                 format!("its architecture is {machine}, and this program is not built for that"),
-                Some("install a flashfit for it there as `flashfit` (see docs/test-beds.md)"),
+                Some(
+                    "install a flashfit for it there as `flashfit` (see docs/test-beds.md)".into(),
+                ),
                 ExitClass::Environment,
             ));
         }
@@ -133,7 +135,7 @@ impl SshLink {
         };
         Err(self.error(
             format!("flashfit cannot be copied there: {why}"),
-            Some(hint),
+            Some(hint.into()),
             ExitClass::Environment,
         ))
     }
@@ -146,7 +148,7 @@ impl SshLink {
         let why = last_line(&outcome);
         if outcome.code == Some(CONNECTION_FAILED) {
             let hint = format!("ssh {} must work without a password prompt", self.address.host);
-            let mut error = self.error(why, Some(&hint), ExitClass::Environment);
+            let mut error = self.error(why, Some(hint.into()), ExitClass::Environment);
             error.is_transient = true;
             return Err(error);
         }
@@ -156,7 +158,7 @@ impl SshLink {
             let hint = "log in as root, or allow the user there to use sudo without a password";
             (format!("the user may not mount file systems: {why}"), hint)
         };
-        Err(self.error(what, Some(hint), ExitClass::Environment))
+        Err(self.error(what, Some(hint.into()), ExitClass::Environment))
     }
 
     fn command(&self, there: &str) -> Program {
@@ -171,13 +173,12 @@ impl SshLink {
     }
 
     fn of_program(&self, error: &ProgramError) -> LinkError {
-        let hint = error.hint();
-        self.error(error.to_string(), hint.as_deref(), error.class())
+        self.error(error.to_string(), error.hint(), error.class())
     }
 
-    fn error(&self, message: String, hint: Option<&str>, class: ExitClass) -> LinkError {
+    fn error(&self, message: String, hint: Option<Hint>, class: ExitClass) -> LinkError {
         let message = format!("{}: {message}", self.label());
-        LinkError { message, hint: hint.map(str::to_owned), class, is_transient: false }
+        LinkError { message, hint, class, is_transient: false }
     }
 }
 

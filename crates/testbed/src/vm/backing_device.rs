@@ -5,7 +5,7 @@ use flashfit_card::{CardModel, Counters};
 use flashfit_card_client::CardProcess;
 use flashfit_device::{ConsentMethod, Device, DeviceKind, DeviceLock, SystemRoots, WriteConsent};
 use flashfit_host::private_folder::PrivateFolder;
-use flashfit_user_error::ExitClass;
+use flashfit_user_error::{ExitClass, Hint, Task};
 use flashfit_vm::{Disk, DiskInterface};
 
 use super::VmContext;
@@ -91,7 +91,8 @@ fn no_folder(error: std::io::Error) -> TrialError {
         message: format!("cannot create a temporary directory: {error}"),
         class: ExitClass::Environment,
         hint: Some(
-            "make room in /tmp, or use another directory: TMPDIR=/var/tmp flashfit ...".into(),
+            Hint::from("make room in /tmp, or use another directory: TMPDIR=/var/tmp ")
+                .and(Task::Any),
         ),
     }
 }

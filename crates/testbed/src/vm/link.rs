@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashfit_user_error::ExitClass;
+use flashfit_user_error::{ExitClass, Hint, Setting};
 use flashfit_vm::{ClockSpeed, Vm};
 
 use crate::TrialError;
@@ -57,12 +57,13 @@ impl Link for VmLink {
         Some(format!("its last console output: {}", self.vm.last_error_line()?))
     }
 
-    fn hint_for(&self, error: &TrialError) -> Option<String> {
+    fn hint_for(&self, error: &TrialError) -> Option<Hint> {
         let message = error.to_string();
         let signs = ["no space left", "No space left", "Out of memory"];
         signs.iter().any(|sign| message.contains(sign)).then(|| {
-            "a virtual machine keeps its files in memory; start a run with more: --memory SIZE"
-                .to_owned()
+            Hint::from("a virtual machine keeps its files in memory; start a run with more: ")
+                .and(Setting::Memory)
+                .and(" SIZE")
         })
     }
 

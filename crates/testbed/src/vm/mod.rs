@@ -22,7 +22,7 @@ use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::SystemRunner;
 use flashfit_host::program::find;
 use flashfit_option_probe::OptionFindings;
-use flashfit_user_error::ExitClass;
+use flashfit_user_error::{ExitClass, Hint, Setting};
 use flashfit_vm::doctor::{self, DoctorNeeds, Examination};
 use flashfit_vm::{Accelerator, ClockSpeed, DiskInterface, Kernel, Vm, VmFacts, VmOptions};
 
@@ -152,10 +152,10 @@ impl<'a> VmHost<'a> {
 
     /// Checks whether the chosen disk can have this backing device.
     fn check_disk(&self, grant: &WriteGrant) -> Result<(), TrialError> {
-        let refused = |message: String, hint: &str| TrialError::Stopped {
+        let refused = |message: String, hint: Hint| TrialError::Stopped {
             message,
             class: ExitClass::Usage,
-            hint: Some(hint.to_owned()),
+            hint: Some(hint),
         };
         let disk = self.choice.disk;
         if !disk.is_default() && self.serves_inside() && matches!(grant, WriteGrant::Card { .. }) {
@@ -164,11 +164,14 @@ impl<'a> VmHost<'a> {
                     "a simulated card cannot be attached as {disk}: with counted instructions it \
                      is served inside the virtual machine"
                 ),
-                "omit --vm-disk or --vm-speed-mips",
+                Hint::from("omit ").and(Setting::VmDisk).and(" or ").and(Setting::VmSpeed),
             ));
         }
         match disk_interface(disk).refuses_size(capacity(grant).0) {
-            Some(why) => Err(refused(why, "use a device of such a size, or another --vm-disk")),
+            Some(why) => {
+                let hint = Hint::from("use a device of such a size, or another ");
+                Err(refused(why, hint.and(Setting::VmDisk)))
+            }
             None => Ok(()),
         }
     }
@@ -187,9 +190,13 @@ impl<'a> VmHost<'a> {
                 ),
                 class: ExitClass::Usage,
                 hint: Some(
-                    "write less (--fill, --data-size), or omit --vm-speed-mips: the card is then \
-                     served outside the virtual machine"
-                        .to_owned(),
+                    Hint::from("write less (")
+                        .and(Setting::Fill)
+                        .and(", ")
+                        .and(Setting::DataSize)
+                        .and("), or omit ")
+                        .and(Setting::VmSpeed)
+                        .and(": the card is then served outside the virtual machine"),
                 ),
             });
         }
@@ -374,7 +381,11 @@ impl Host for VmHost<'_> {
                 .to_owned(),
             class: ExitClass::Usage,
             hint: Some(
-                "probe it on this machine (--on here) or on a board (--on ssh:HOST)".to_owned(),
+                Hint::from("probe it on this machine (")
+                    .and(Setting::TestBed)
+                    .and(" here) or on a board (")
+                    .and(Setting::TestBed)
+                    .and(" ssh:HOST)"),
             ),
         })
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_catalog::CatalogEntryError;
 use flashfit_filesystem::{Durability, Scheduler, Setup};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -74,20 +74,20 @@ impl UserError for ReplayError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Dir(error) => error.hint(),
             Self::Problem(error) => error.hint(),
             Self::Differ { .. } | Self::SeveralMedia { .. } => {
-                Some("replay them one at a time".to_owned())
+                Some("replay them one at a time".into())
             }
             Self::NoTrials { .. } => {
-                Some("see docs/run-format.md for the format of trials.jsonl".to_owned())
+                Some("see docs/run-format.md for the format of trials.jsonl".into())
             }
             Self::NoWorkload { known, .. } => {
-                Some(format!("recorded workloads: {}", known.join(", ")))
+                Some(format!("recorded workloads: {}", known.join(", ")).into())
             }
-            Self::NoBaseline { wanted } => Some(format!("record {wanted} too")),
+            Self::NoBaseline { wanted } => Some(format!("record {wanted} too").into()),
             Self::NoCompleteSetup { .. }
             | Self::NoFigure(_)
             | Self::Search(_)

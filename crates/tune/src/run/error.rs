@@ -7,7 +7,7 @@ use flashfit_host::ProgramError;
 use flashfit_host::dir::DirError;
 use flashfit_target::InspectError;
 use flashfit_testbed::{TestBedSpec, TrialError};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::problem::ProblemError;
 use crate::run_dir::RunDirError;
@@ -116,7 +116,7 @@ pub enum RecordedCatalogError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
     #[error(
-        "the run used the built-in catalog, and the one that --catalog or FLASHFIT_CATALOG names \
+        "the run used the built-in catalog, and the catalog that is in use now \
          has other definitions of its file systems or workloads"
     )]
     NeedsBuiltIn,
@@ -183,7 +183,7 @@ impl UserError for RunError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         self.cause().and_then(UserError::hint)
     }
 }
@@ -198,7 +198,7 @@ impl UserError for RecordedCatalogError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Entry(error) => error.hint(),
             Self::NeedsBuiltIn | Self::NeedsCatalog { .. } | Self::OtherDefinitions => None,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use flashfit_device::Target;
 use flashfit_option_probe::OptionFindings;
 use flashfit_testbed::Host;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use super::{RunError, RunRequest, TrialTarget};
 use flashfit_target::TargetSource;
@@ -42,7 +42,11 @@ impl RunOptionFindings {
                 // The trials themselves still show which setups do not work.
                 Err(error) => notes.push(format!(
                     "whether the options of {name} have an effect here was not found out: {error}{}",
-                    error.hint().map_or_else(String::new, |hint| format!(" ({hint})"))
+                    error
+                        .hint()
+                        .as_ref()
+                        .and_then(Hint::text)
+                        .map_or_else(String::new, |hint| format!(" ({hint})"))
                 )),
             }
         }

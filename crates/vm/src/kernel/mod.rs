@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use flashfit_host::input_file::{self, InputFileError};
 use flashfit_host::program::quote;
 use flashfit_host::{ProgramError, Runner};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Setting, Task, UserError};
 
 use crate::architecture;
 use crate::cache_folder::cache_folder;
@@ -63,18 +63,19 @@ impl UserError for KernelError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let package = architecture::host().kernel_package;
         match self {
             Self::Given { .. } => None,
-            Self::Unindexed { modules, .. } => Some(index_command(modules)),
+            Self::Unindexed { modules, .. } => Some(index_command(modules).into()),
             Self::Program(ProgramError::Interrupted { .. }) => None,
             error if is_disk_full(error) => Some(
-                "make room in the cache directory, or use another: XDG_CACHE_HOME=DIR flashfit ..."
-                    .to_owned(),
+                Hint::from("make room in the cache directory, or use another: XDG_CACHE_HOME=DIR ")
+                    .and(Task::Any),
             ),
             _ => {
-                Some(format!("apt-get install {package}, or choose a kernel with --vm-kernel FILE"))
+                let install = format!("apt-get install {package}, or choose a kernel with ");
+                Some(Hint::from(install).and(Setting::VmKernel).and(" FILE"))
             }
         }
     }
@@ -251,7 +252,12 @@ mod tests {
         std::fs::write(&path, image("6.12.9-test")).unwrap();
         let error = Kernel::given(&path, Some(&modules)).unwrap_err();
         let expected = format!("depmod -b {} 6.12.9-test", root.path().display());
-        assert!(error.hint().is_some_and(|hint| hint.starts_with(&expected)), "{error:?}");
+        assert!(
+            error
+                .hint()
+                .is_some_and(|hint| hint.text().is_some_and(|text| text.starts_with(&expected))),
+            "{error:?}"
+        );
         std::fs::write(modules.join("modules.dep"), "kernel/fs/ext4/ext4.ko.xz:\n").unwrap();
         assert_eq!(Kernel::given(&path, Some(&modules)).unwrap().modules, modules);
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
 use flashfit_geometry::Geometry;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::durability::Durability;
 use crate::layout::{LayoutStart, PartitionTable};
@@ -136,7 +136,7 @@ impl UserError for SeveralPlansError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Plan(error) => error.hint(),
             Self::EraseUnit { .. } | Self::HostWithoutImage { .. } => None,

@@ -1,0 +1,130 @@
+//! Keeps the command line in the command: no other crate names a flag or a subcommand in its texts.
+//! Errors refer to them with `flashfit_user_error::{Setting, Task}`.
+//!
+//! Limits: it looks at string literals on one line, outside tests; comments may name them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Flags that other programs have, too, or that the help shows of other programs.
+const SHARED: [&str; 5] = ["help", "version", "json", "folder", "open-au"];
+
+fn help(command: &[String]) -> String {
+    let program = Command::new(env!("CARGO_BIN_EXE_flashfit")).args(command).arg("--help").output();
+    String::from_utf8(program.expect("flashfit starts").stdout).expect("UTF-8")
+}
+
+/// The subcommands that a help text lists.
+fn subcommands(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    listed
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// All flags and the first words of all commands, from the help.
+fn vocabulary() -> (BTreeSet<String>, Vec<String>) {
+    let (mut flags, mut open) = (BTreeSet::new(), vec![Vec::new()]);
+    while let Some(command) = open.pop() {
+        let text = help(&command);
+        flags.extend(flags_in(&text).into_iter().map(str::to_owned));
+        let inner = subcommands(&text).into_iter().filter(|name| name != "help");
+        open.extend(inner.map(|name| [&command[..], &[name]].concat()));
+    }
+    flags.retain(|flag| !SHARED.contains(&flag.as_str()));
+    (flags, subcommands(&help(&[])))
+}
+
+/// The names of the long flags in a text.
+fn flags_in(text: &str) -> Vec<&str> {
+    let is_name = |letter: char| letter.is_ascii_lowercase() || letter == '-';
+    let starts = text.match_indices("--").filter(|(start, _)| !text[..*start].ends_with('-'));
+    let names = starts.map(|(start, dashes)| {
+        let rest = &text[start + dashes.len()..];
+        &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())]
+    });
+    names.filter(|name| name.starts_with(|letter: char| letter.is_ascii_lowercase())).collect()
+}
+
+/// The contents of the string literals on a line, without byte strings. A literal without a space is an argument of a
+/// program rather than a text.
+fn texts(line: &str) -> Vec<&str> {
+    let line = line.split("// ").next().unwrap_or_default();
+    let inside = if line.trim_start().starts_with("//") { "" } else { line };
+    let pieces: Vec<&str> = inside.split('"').collect();
+    let literals = pieces.windows(2).step_by(2).filter(|pair| !pair[0].ends_with('b'));
+    literals.map(|pair| pair[1]).filter(|text| text.contains(' ')).collect()
+}
+
+fn mention(line: &str, flags: &BTreeSet<String>, commands: &[String]) -> Option<String> {
+    texts(line).into_iter().find_map(|text| {
+        let flag = flags_in(text).into_iter().find(|flag| flags.contains(*flag));
+        let command = text.match_indices("flashfit ").find_map(|(start, word)| {
+            let next = text[start + word.len()..].split(|letter: char| !letter.is_alphanumeric());
+            next.take(1).find(|next| commands.iter().any(|command| command == next))
+        });
+        flag.map(|flag| format!("--{flag}"))
+            .or(command.map(|command| format!("flashfit {command}")))
+    })
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a directory of the project") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn only_the_command_names_its_flags_and_subcommands() {
+    let (flags, commands) = vocabulary();
+    assert!(flags.len() > 60 && commands.len() > 12, "{flags:?} {commands:?}");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' directory");
+    let mut files = 0;
+    let mut found = Vec::new();
+    for path in sources(crates) {
+        let shown = path.strip_prefix(crates).expect("it is below").display().to_string();
+        let exempt = ["flashfit/", "test-support/"].iter().any(|exempt| shown.starts_with(exempt));
+        let is_test = shown.ends_with("tests.rs") || shown.contains("/tests/");
+        if exempt || is_test || !shown.contains("/src/") {
+            continue;
+        }
+        files += 1;
+        let text = std::fs::read_to_string(&path).expect("text");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            if let Some(what) = mention(line, &flags, &commands) {
+                found.push(format!("{shown}:{}: `{what}`", number + 1));
+            }
+        }
+    }
+    assert!(files > 300, "the crates are there: {files}");
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn flags_and_commands_are_found_in_texts_only() {
+    let flags = ["backup".to_owned()].into();
+    let commands = ["list".to_owned()];
+    let is_found = |line: &str| mention(line, &flags, &commands).is_some();
+    assert!(is_found("Some(\"name a directory with --backup\".into())"));
+    assert!(is_found("let text = format!(\"run `flashfit list` to see them\");"));
+    for line in [
+        "/// See `--backup`, or \"flashfit list\".",
+        "Program::new(\"tool\").args([\"--backup\", \"x y\"])",
+        "let text = \"this flashfit lists nothing\";",
+        "let text = \"a --backup-file of another program\";",
+    ] {
+        assert!(!is_found(line), "{line}");
+    }
+}
