@@ -146,7 +146,7 @@ impl Backup {
         let named: Vec<_> =
             named.map(|it| (it.file.as_str(), it.offset_bytes, it.length_bytes)).collect();
         if named != ends(manifest.medium.capacity.0) {
-            return Err(damaged("its pieces are not the two ends of the device".to_owned()));
+            return Err(damaged("its parts are not the two ends of the device".to_owned()));
         }
         let backup = Self { dir: Arc::new(dir), manifest };
         backup.contents()?;
@@ -181,7 +181,7 @@ impl Backup {
             Err(error) => return Err(error.into()),
         };
         if u64::try_from(bytes.len()) != Ok(piece.length_bytes) || !piece.checksum.fits(&bytes) {
-            return Err(damaged("it is not as it was when it was saved"));
+            return Err(damaged("it was changed after it was saved"));
         }
         Ok((piece.offset_bytes, bytes))
     }
@@ -262,7 +262,7 @@ fn keep(dir: &DirHandle, name: &str, bytes: &[u8]) -> Result<(), ApplyError> {
     match dir.read(name, length) {
         Ok(Some(again)) if again == bytes => Ok(()),
         Ok(_) | Err(DirError::Invalid { .. }) => {
-            let reason = "it reads back otherwise than it was written".to_owned();
+            let reason = "it reads back differently than written".to_owned();
             Err(ApplyError::Damaged { path: dir.path().join(name), reason })
         }
         Err(error) => Err(error.into()),

@@ -8,7 +8,7 @@ use flashfit_host::ProgramError;
 use flashfit_host::dir::DirError;
 use flashfit_host::mount::MountError;
 use flashfit_host::program::quote;
-use flashfit_user_error::{ExitClass, Hint, Setting, Task, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
 
 /// Why a device was not changed, or not as it should have been.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub enum ApplyError {
         source: std::io::Error,
     },
     /// The folder for the backup holds something else.
-    #[error("{} holds something already, which a backup would overwrite", path.display())]
+    #[error("{} is not empty, and a backup would overwrite what is in it", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,
@@ -86,7 +86,7 @@ pub enum ApplyError {
     },
     /// The device was left unfinished, and the backup of what it was before is not here.
     #[error(
-        "the device was left unfinished, and the backup of what it held before, {}, is not here",
+        "the device was left unfinished, and its backup {} is not here",
         folder.display()
     )]
     BackupElsewhere {
@@ -100,7 +100,7 @@ pub enum ApplyError {
         what: Vec<String>,
     },
     /// The work was left unfinished with another folder.
-    #[error("what the device held before is kept in {}", backup.display())]
+    #[error("an interrupted apply has its backup in {}", backup.display())]
     UnfinishedThere {
         /// The folder.
         backup: PathBuf,
@@ -109,8 +109,8 @@ pub enum ApplyError {
     },
     /// What was left unfinished is tied with another device in the same place.
     #[error(
-        "this device does not carry the mark of the one that was left unfinished, whose backup is \
-         {}: it may be another one, of which nothing was saved",
+        "this device lacks the marker of the device that was left unfinished, whose backup is {}: \
+         it may be another device, which was not backed up",
         backup.display()
     )]
     PerhapsAnother {
@@ -155,12 +155,12 @@ fn is_forbidden(error: &std::io::Error) -> bool {
 fn file_hint(kind: std::io::ErrorKind) -> Option<Hint> {
     let hint = match kind {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            Hint::from("make room, or name another directory with ").and(Setting::Backup)
+            Hint::from("make room, or name another directory with ").and(UserSetting::Backup)
         }
         std::io::ErrorKind::PermissionDenied => "run it as root".into(),
         std::io::ErrorKind::ReadOnlyFilesystem => {
             Hint::from("name a directory that can be written: ")
-                .and(Setting::Backup)
+                .and(UserSetting::Backup)
                 .and(" DIR, FLASHFIT_STATE_DIR")
         }
         _ => return None,
@@ -209,10 +209,10 @@ impl UserError for ApplyError {
             }
             Self::Dir(error) => error.hint(),
             Self::Occupied { .. } => {
-                Some(Hint::from("name a new directory with ").and(Setting::Backup))
+                Some(Hint::from("name a new directory with ").and(UserSetting::Backup))
             }
             Self::BackupOnMedium { .. } => {
-                Some(Hint::from("name a directory elsewhere with ").and(Setting::Backup))
+                Some(Hint::from("name a directory elsewhere with ").and(UserSetting::Backup))
             }
             Self::Damaged { .. } => Some("restore the directory from a copy".into()),
             Self::OtherMedium { .. } => {
@@ -220,8 +220,8 @@ impl UserError for ApplyError {
             }
             Self::BackupElsewhere { folder } => Some(
                 Hint::from("bring that directory here and name it with ")
-                    .and(Setting::Backup)
-                    .and(", or name a new one to give up what the device held; it was made as ")
+                    .and(UserSetting::Backup)
+                    .and(", or name a new one to give up the old contents; it was made as ")
                     .and(shown(folder)),
             ),
             Self::Marked { path, .. } => {
@@ -229,13 +229,13 @@ impl UserError for ApplyError {
             }
             Self::PerhapsAnother { undo, .. } => Some(
                 Hint::from("name a new directory with ")
-                    .and(Setting::Backup)
-                    .and(", which saves what this one holds now; or, if it is the unfinished one: ")
+                    .and(UserSetting::Backup)
+                    .and(" to back up this device; or, if it is the unfinished one: ")
                     .and(undo.as_str()),
             ),
-            Self::UnfinishedThere { again, .. } => Some(format!("go on with: {again}").into()),
+            Self::UnfinishedThere { again, .. } => Some(format!("continue with: {again}").into()),
             Self::Scheduler { .. } => {
-                Some(Hint::from("make a plan with another one: ").and(Setting::Scheduler))
+                Some(Hint::from("make a plan with another one: ").and(UserSetting::Scheduler))
             }
             Self::NotAsPlanned { .. } | Self::Interrupted => None,
         }

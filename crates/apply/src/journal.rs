@@ -53,16 +53,16 @@ impl ApplyStage {
 impl std::fmt::Display for ApplyStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
-            Self::Saving => "saving what it holds",
+            Self::Saving => "saving the backup",
             Self::Marking => "marking it",
             Self::Partitioning => "partitioning it",
             Self::Making => "making the file system",
             Self::Verifying => "verifying it",
             Self::Installing => "writing the system's files",
             Self::Finishing => "removing the mark",
-            Self::Done => "nothing: all is done",
-            Self::Restoring => "writing back what was saved",
-            Self::Restored => "nothing: what was saved is written back",
+            Self::Done => "nothing: it is complete",
+            Self::Restoring => "restoring the backup",
+            Self::Restored => "nothing: the backup is restored",
         })
     }
 }

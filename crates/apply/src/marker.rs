@@ -15,6 +15,7 @@ use crate::checksum::fnv1a;
 use crate::error::ApplyError;
 use crate::region;
 
+// Part of the format of a marker.
 const MAGIC: &str = "flashfit: this medium was left unfinished";
 pub(crate) const LENGTH: usize = 4096;
 /// All that is said fits in here, and file systems with a superblock at 1024 keep theirs when the

@@ -54,7 +54,7 @@ impl ApplyJob {
         disk: &Path,
     ) -> Result<Self, InfeasiblePlan> {
         if let Some(image) = &plan.choices.image {
-            let reason = format!("{} is packed from a folder of yours", image.filesystem);
+            let reason = format!("{} is packed from one of your directories", image.filesystem);
             return Err(InfeasiblePlan::Kind(reason));
         }
         let programs = plan.programs(catalogue, disk)?;

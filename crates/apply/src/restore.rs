@@ -116,7 +116,7 @@ fn order(pieces: &[(u64, Vec<u8>)]) -> Vec<(u64, &[u8])> {
 fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), ApplyError> {
     for (offset, bytes) in pieces {
         if region::read_held(consent, *offset, bytes.len())? != *bytes {
-            let what = vec![format!("at {offset} it does not read back what was written")];
+            let what = vec![format!("at {offset} it does not read back as written")];
             return Err(ApplyError::NotAsPlanned { what });
         }
     }

@@ -242,7 +242,7 @@ impl ApplySteps<'_> {
     fn install(&mut self, verified: &Verified) -> Result<Option<Installed>, ApplyError> {
         let Some(install) = self.request.install else { return Ok(None) };
         let Some(uuid) = &verified.uuid else {
-            self.notes.push("not installed: the file system tells no UUID to know it by".into());
+            self.notes.push("not installed: the file system has no UUID to identify it".into());
             return Ok(None);
         };
         self.step(ApplyStage::Installing)?;
@@ -255,7 +255,7 @@ impl ApplySteps<'_> {
         let (from, to) = marker::gap();
         let first = pieces.first().and_then(|(_, bytes)| bytes.get(from..to));
         let gap = first.filter(|_| self.work().partition.is_some());
-        (self.tools.tell)(&ApplyEvent::Writes("what was there over the marker"));
+        (self.tools.tell)(&ApplyEvent::Writes("what was at the marker's place"));
         marker::remove(self.tools.runner, self.consent(), gap)?;
         self.journal.begin(&self.folder, ApplyStage::Done)?;
         (self.tools.tell)(&ApplyEvent::Begins(ApplyStage::Done));

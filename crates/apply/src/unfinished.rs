@@ -31,18 +31,18 @@ pub struct UnfinishedChange {
 impl std::fmt::Display for UnfinishedChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.is_sure {
-            "flashfit was interrupted here and left the device unfinished"
+            "an interrupted apply left this device unfinished"
         } else {
-            "this device, or another one that names itself alike, was left unfinished"
+            "an interrupted apply left this device, or one with the same identity, unfinished"
         })?;
         if let Some(stage) = self.stage {
             write!(f, ", while {stage}")?;
         }
         match (&self.backup, &self.host) {
             (Some(folder), Some(host)) if self.stage.is_none() => {
-                write!(f, "; what it held before is on {host} in {}", folder.display())
+                write!(f, "; its backup is on {host} in {}", folder.display())
             }
-            (Some(folder), _) => write!(f, "; what it held before is in {}", folder.display()),
+            (Some(folder), _) => write!(f, "; its backup is in {}", folder.display()),
             (None, _) => Ok(()),
         }
     }

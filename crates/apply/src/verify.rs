@@ -56,7 +56,8 @@ fn by_tools(
         }
         ToolReport::NoTool(name) => {
             let names = work.numbers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
-            found.not_told.push(format!("{}: there is no {name} to tell", names.join(", ")));
+            found.not_told.push(format!("{}: not checked, because {name} is not installed", names.join(", \
+                                                                                                        ")));
             return Ok(());
         }
     };
@@ -68,7 +69,7 @@ fn by_tools(
         match told(&facts, name) {
             Some(value) if value == *planned => found.as_planned.push(format!("{name} {value}")),
             Some(value) => wrong.push(format!("{name} is {value}, not {planned}")),
-            None => found.not_told.push(format!("{name}: its tools do not tell it")),
+            None => found.not_told.push(format!("{name}: not reported by its tools")),
         }
     }
     Ok(())
@@ -167,7 +168,10 @@ fn compare_options(
         } else if let Some(other) = otherwise(planned, shown) {
             wrong.push(format!("the mount option {planned} is in effect as {other}"));
         } else {
-            found.not_told.push(format!("mount option {planned}: accepted, the kernel shows none"));
+            found.not_told.push(format!(
+                "mount option {planned}: accepted, but not shown by the \
+                                         kernel"
+            ));
         }
     }
     if work.mount_options.is_empty() {

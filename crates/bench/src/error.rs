@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_catalog::{CatalogEntryError, Origin};
 use flashfit_host::ProgramError;
-use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -75,10 +75,10 @@ impl UserError for BenchError {
             Self::Program(error) => return error.hint(),
             Self::BadPlan { hint, .. } => hint.as_str().into(),
             Self::Full { .. } => Hint::from("use less data (")
-                .and(Setting::DataSize)
+                .and(UserSetting::DataSize)
                 .and(" SIZE) or a larger partition"),
             Self::Memory { .. } => {
-                Hint::from("give the trial more memory: ").and(Setting::Memory).and(" SIZE")
+                Hint::from("give the trial more memory: ").and(UserSetting::Memory).and(" SIZE")
             }
             Self::WouldOverwrite { .. } => {
                 "on a bare device, use the workloads linear-read and random-read".into()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::{Card, CardModel, SnapshotError};
 use flashfit_host::input_file;
-use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use crate::live::LiveCard;
@@ -35,7 +35,7 @@ pub enum StateError {
         process: Option<u32>,
     },
     /// It is there and cannot be read.
-    #[error("cannot go on with a saved card: {0}")]
+    #[error("cannot use the saved card: {0}")]
     Load(SnapshotError),
     /// It is that of another card.
     #[error("{} is the state of a card `{found}`, not of this `{wanted}`", file.display())]
@@ -84,17 +84,17 @@ impl UserError for StateError {
         match self {
             Self::Save(_) => Some("make room there; what was saved before is as it was".into()),
             Self::NoPlace { .. } => {
-                Some("name a file in a folder that is there and can be written to".into())
+                Some("name a file in a directory that exists and can be written to".into())
             }
             Self::Locked { .. } => Some(
                 Hint::from("end that one with Ctrl-C, or name another file: ")
-                    .and(Setting::State)
+                    .and(UserSetting::State)
                     .and(" FILE"),
             ),
             Self::Load(error) => error.hint(),
             Self::Other { .. } => Some("name another file; one that is not there is made".into()),
             Self::Data { .. } => Some("name a folder of a file system with room".into()),
-            Self::Image { .. } => Some("name a file that is not there".into()),
+            Self::Image { .. } => Some("name a file that does not exist".into()),
         }
     }
 }

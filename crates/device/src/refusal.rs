@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 
 use crate::describe::{DeviceError, inspect_again};
 use crate::in_use::DeviceUse;
@@ -103,7 +103,7 @@ impl UserError for Refusal {
             Self::UsersUnknown { .. } => Some("run it as root, with sudo".into()),
             Self::NotConfirmed { name, .. } | Self::WrongName { name, .. } => Some(
                 Hint::from("add ")
-                    .and(Setting::Confirm)
+                    .and(UserSetting::Confirm)
                     .and(format!(" {}", flashfit_host::program::quote(name))),
             ),
             Self::ReadOnly { .. } => {

@@ -8,7 +8,7 @@ use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{AttemptKind, TestNeed, attempted, block_devices, program, skip};
-use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 
 /// An image file with an ext4 file system, attached to a loop device.
 struct Fixture {
@@ -81,7 +81,8 @@ fn a_missing_or_wrong_confirmation_is_refused() {
     let device = fixture.shown();
     let not_asked = fixture.ask(&device, &ConsentMethod::NotAsked).unwrap_err();
     assert!(matches!(not_asked, Refusal::NotConfirmed { .. }));
-    let hint = Hint::from("add ").and(Setting::Confirm).and(format!(" {}", device.short_name()));
+    let hint =
+        Hint::from("add ").and(UserSetting::Confirm).and(format!(" {}", device.short_name()));
     assert_eq!(not_asked.hint(), Some(hint));
     let wrong = fixture.ask(&device, &ConsentMethod::Named("sda".into())).unwrap_err();
     assert!(matches!(wrong, Refusal::WrongName { .. }));

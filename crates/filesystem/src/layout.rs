@@ -13,7 +13,7 @@ use flashfit_device::Bytes;
 use flashfit_device::units::BadSize;
 use flashfit_geometry::Geometry;
 use flashfit_host::Program;
-use flashfit_user_error::{ExitClass, Hint, Setting, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 use serde::{Deserialize, Serialize};
 
 pub use table::{PartitionContent, PartitionTable, run_sfdisk};
@@ -78,7 +78,8 @@ pub enum LayoutError {
     Sector(u64),
     /// The erase block is not made of whole sectors.
     #[error(
-        "the erase block of {erase_unit_bytes} bytes is not a multiple of the sector of {sector_bytes} bytes"
+        "the erase block of {erase_unit_bytes} bytes is not a multiple of the sector of \
+         {sector_bytes} bytes"
     )]
     OddUnit { erase_unit_bytes: u64, sector_bytes: u64 },
     /// The start that was asked for cannot be.
@@ -116,14 +117,14 @@ impl UserError for LayoutError {
         match self {
             Self::Sector(_) => None,
             Self::OddUnit { .. } => {
-                Some(Hint::from("use another size: ").and(Setting::EraseBlock).and(" SIZE"))
+                Some(Hint::from("use another size: ").and(UserSetting::EraseBlock).and(" SIZE"))
             }
             Self::Start { .. } => {
-                Some(Hint::from("omit ").and(Setting::Start).and(" to let flashfit choose"))
+                Some(Hint::from("omit ").and(UserSetting::Start).and(" to let flashfit choose"))
             }
             Self::TooSmall { .. } => Some(
                 Hint::from("use the whole device, without a partition: ")
-                    .and(Setting::Start)
+                    .and(UserSetting::Start)
                     .and(" whole"),
             ),
         }
@@ -235,13 +236,10 @@ fn why_at(geometry: &Geometry, at: Bytes) -> String {
     match &geometry.erase_unit {
         None => "the start was given; the erase block is unknown".to_owned(),
         Some(known) if aligned(at.0, known.bytes.0) => {
-            format!(
-                "the start was given and lies on the border of an erase block of {}",
-                known.bytes
-            )
+            format!("the start was given and is on a boundary of erase blocks of {}", known.bytes)
         }
         Some(known) => format!(
-            "the start was given and lies {} bytes behind the border of an erase block of {}",
+            "the start was given and is {} bytes after a boundary of erase blocks of {}",
             at.0 % known.bytes.0,
             known.bytes
         ),
@@ -387,8 +385,8 @@ mod tests {
         let at = |bytes| plan_layout(100 * MIB, 512, &geometry, LayoutStart::At(Bytes(bytes)));
         let plan = at(63 * 512).unwrap();
         assert_eq!(partition(&plan).0, 63 * 512);
-        assert!(plan.reason.contains("behind the border"), "{}", plan.reason);
-        assert!(at(8 * MIB).unwrap().reason.contains("on the border"));
+        assert!(plan.reason.contains("after a boundary"), "{}", plan.reason);
+        assert!(at(8 * MIB).unwrap().reason.contains("on a boundary"));
         assert!(matches!(at(1000), Err(LayoutError::Start { .. })));
         assert!(matches!(at(33 * 512), Err(LayoutError::Start { .. })));
         assert!(matches!(at(99 * MIB), Err(LayoutError::TooSmall { .. })));

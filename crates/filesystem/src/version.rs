@@ -28,7 +28,7 @@ impl FromStr for Version {
     fn from_str(text: &str) -> Result<Self, String> {
         let numbers: Result<Vec<u32>, _> = text.split('.').map(str::parse).collect();
         let mut numbers =
-            numbers.map_err(|_| format!("`{text}` is no version: write it as 5.10"))?;
+            numbers.map_err(|_| format!("`{text}` is not a version: write it as 5.10"))?;
         while numbers.len() > 1 && numbers.last() == Some(&0) {
             numbers.pop();
         }
@@ -82,10 +82,10 @@ pub fn why_absent(since: &Versions, until: &Versions, here: &Versions) -> Option
     let absent = |what: &str, since: &Option<Version>, until: &Option<Version>, here| {
         let here: &Version = here?;
         if let Some(since) = since.as_ref().filter(|since| here < since) {
-            return Some(format!("it is there since {what} {since}, and this is {here}"));
+            return Some(format!("it requires {what} {since} or later, and this is {here}"));
         }
         let until = until.as_ref().filter(|until| here >= until)?;
-        Some(format!("it is gone since {what} {until}, and this is {here}"))
+        Some(format!("it was removed in {what} {until}, and this is {here}"))
     };
     absent("kernel", &since.kernel, &until.kernel, here.kernel.as_ref())
         .or_else(|| absent("version", &since.tool, &until.tool, here.tool.as_ref()))

@@ -81,7 +81,7 @@ fn a_mistake_is_told_with_its_file_and_line() {
             "durability = \"safe\"\nsource = \"me\"\n[[",
             "durability = \"may-corrupt\"\nsource = \"me\"\n[[",
             20,
-            "no risk",
+            "no `risk`",
         ),
         (
             "title = \"B\"",

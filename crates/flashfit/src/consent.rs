@@ -53,7 +53,7 @@ fn agreement(medium: &Device, confirm: Option<&str>, lost: Option<&str>) -> Cons
     }
     lost.inspect(|lost| note(lost));
     let mut err = anstream::stderr().lock();
-    let _ = write!(err, "Type its name ({}) to go on: ", medium.short_name());
+    let _ = write!(err, "Type its name ({}) to continue: ", medium.short_name());
     let _ = err.flush();
     drop(err);
     let mut typed = String::new();

@@ -108,15 +108,15 @@ impl<'a> OutputFile<'a> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::open(folder, flags, Mode::empty()).map(File::from).map_err(|error| {
             let reason = match error {
-                Errno::NOENT => format!("there is no folder {}", folder.display()),
-                Errno::NOTDIR => format!("{} is not a folder", folder.display()),
+                Errno::NOENT => format!("there is no directory {}", folder.display()),
+                Errno::NOTDIR => format!("{} is not a directory", folder.display()),
                 other => format!("{}: {}", folder.display(), io::Error::from(other)),
             };
             let message = format!("cannot write {}: {reason}", self.path.display());
             CommandError::new(
                 ExitClass::Usage,
                 message,
-                Some("name a file in a folder that exists"),
+                Some("name a file in a directory that exists"),
             )
         })
     }

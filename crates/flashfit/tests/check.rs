@@ -150,7 +150,7 @@ fn a_damaged_table_is_found() {
     zero(size - 512 * 33);
     let (code, text) = card.check(&["--erase-block", "1MiB"]);
     assert_eq!(code, 1);
-    assert!(text.contains("no GPT that can be read"), "{text}");
+    assert!(text.contains("no readable GPT"), "{text}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Keeps the command line in the command: no other crate names a flag or a subcommand in its texts.
 //! Errors refer to them with `flashfit_user_error::{Setting, Task}`.
 //!
-//! Limits: it looks at string literals on one line, outside tests; comments may name them.
+//! Limits: it looks at string literals outside tests; comments may name them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flashfit_test_support::literals;
 
 /// Flags that other programs have, too, or that the help shows of other programs.
 const SHARED: [&str; 5] = ["help", "version", "json", "folder", "open-au"];
@@ -50,26 +52,18 @@ fn flags_in(text: &str) -> Vec<&str> {
     names.filter(|name| name.starts_with(|letter: char| letter.is_ascii_lowercase())).collect()
 }
 
-/// The contents of the string literals on a line, without byte strings. A literal without a space is an argument of a
-/// program rather than a text.
-fn texts(line: &str) -> Vec<&str> {
-    let line = line.split("// ").next().unwrap_or_default();
-    let inside = if line.trim_start().starts_with("//") { "" } else { line };
-    let pieces: Vec<&str> = inside.split('"').collect();
-    let literals = pieces.windows(2).step_by(2).filter(|pair| !pair[0].ends_with('b'));
-    literals.map(|pair| pair[1]).filter(|text| text.contains(' ')).collect()
-}
-
-fn mention(line: &str, flags: &BTreeSet<String>, commands: &[String]) -> Option<String> {
-    texts(line).into_iter().find_map(|text| {
-        let flag = flags_in(text).into_iter().find(|flag| flags.contains(*flag));
-        let command = text.match_indices("flashfit ").find_map(|(start, word)| {
-            let next = text[start + word.len()..].split(|letter: char| !letter.is_alphanumeric());
-            next.take(1).find(|next| commands.iter().any(|command| command == next))
-        });
-        flag.map(|flag| format!("--{flag}"))
-            .or(command.map(|command| format!("flashfit {command}")))
-    })
+/// What a text says of the command line. One without a space is an argument of a program.
+fn mention(text: &str, flags: &BTreeSet<String>, commands: &[String]) -> Option<String> {
+    if !text.contains(' ') {
+        return None;
+    }
+    let flag = flags_in(text).into_iter().find(|flag| flags.contains(*flag));
+    let command = text.match_indices("flashfit ").find_map(|(start, word)| {
+        let next = text[start + word.len()..].split(|letter: char| !letter.is_alphanumeric());
+        next.take(1).find(|next| commands.iter().any(|command| command == next))
+    });
+    let flag = flag.map(|flag| format!("--{flag}"));
+    flag.or(command.map(|command| format!("flashfit {command}")))
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
@@ -101,10 +95,9 @@ fn only_the_command_names_its_flags_and_subcommands() {
         }
         files += 1;
         let text = std::fs::read_to_string(&path).expect("text");
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for (number, line) in code.lines().enumerate() {
-            if let Some(what) = mention(line, &flags, &commands) {
-                found.push(format!("{shown}:{}: `{what}`", number + 1));
+        for literal in literals::of_code(&text) {
+            if let Some(what) = mention(&literal.text, &flags, &commands) {
+                found.push(format!("{shown}:{}: `{what}`", literal.line));
             }
         }
     }
@@ -113,18 +106,15 @@ fn only_the_command_names_its_flags_and_subcommands() {
 }
 
 #[test]
-fn flags_and_commands_are_found_in_texts_only() {
+fn flags_and_commands_are_found_in_texts() {
     let flags = ["backup".to_owned()].into();
     let commands = ["list".to_owned()];
-    let is_found = |line: &str| mention(line, &flags, &commands).is_some();
-    assert!(is_found("Some(\"name a directory with --backup\".into())"));
-    assert!(is_found("let text = format!(\"run `flashfit list` to see them\");"));
-    for line in [
-        "/// See `--backup`, or \"flashfit list\".",
-        "Program::new(\"tool\").args([\"--backup\", \"x y\"])",
-        "let text = \"this flashfit lists nothing\";",
-        "let text = \"a --backup-file of another program\";",
-    ] {
-        assert!(!is_found(line), "{line}");
+    let is_found = |text: &str| mention(text, &flags, &commands).is_some();
+    assert!(is_found("name a directory with --backup"));
+    assert!(is_found("run `flashfit list` to see them"));
+    for text in
+        ["--backup", "this flashfit lists nothing", "a --backup-file of another program", "list it"]
+    {
+        assert!(!is_found(text), "{text}");
     }
 }

@@ -219,7 +219,7 @@ fn a_missing_cache_and_unknown_names_are_reported() {
     let (code, stdout, stderr) = place.run(&["options", "--fs", "ext4"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("noatime"), "{stdout}");
-    assert!(stderr.contains("not kept"), "{stderr}");
+    assert!(stderr.contains("not cached"), "{stderr}");
     let (code, _, stderr) = place.run(&["options", "--fs", "ext5"]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("did you mean `ext4`?"), "{stderr}");

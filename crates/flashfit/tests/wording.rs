@@ -1,11 +1,14 @@
-//! Keeps phrases that CONTRIBUTING.md excludes out of text for users: documents, the catalog and
-//! all `--help` output. The phrases are in `data/banned-phrases.txt`.
+//! Keeps phrases that CONTRIBUTING.md excludes out of text for users: documents, the catalog, all
+//! `--help` output, and the messages and reports in the sources. The phrases are in
+//! `data/banned-phrases.txt`.
 //!
 //! Limits: it finds phrases, not bad sentences. It skips code spans and code blocks in documents,
 //! because they show file formats and the output of other programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flashfit_test_support::literals;
 
 const PHRASES: &str = include_str!("data/banned-phrases.txt");
 /// Documents at the root; those in the directories below are found.
@@ -17,6 +20,8 @@ const DOCUMENTS: [&str; 6] = [
     "SECURITY.md",
     "fuzz/README.md",
 ];
+/// Text that is part of a file format or of a marker on a device.
+const FORMATS: [&str; 1] = ["flashfit: this medium was left unfinished"];
 /// The catalog parts with text for users, and the names of their text keys.
 const TEXT_KEYS: [&str; 10] = [
     "title",
@@ -180,6 +185,30 @@ fn help_has_no_banned_phrases() {
         open.extend(subcommands(&text).into_iter().map(|name| [&command[..], &[name]].concat()));
     }
     assert!(seen > 20, "the subcommands are there: {seen}");
+    assert_none(&found);
+}
+
+#[test]
+fn messages_have_no_banned_phrases() {
+    let banned = banned();
+    let (mut found, mut texts) = (Vec::new(), 0);
+    for path in files(&root().join("crates"), &["rs"]) {
+        let name = path.display().to_string();
+        let is_test = ["/tests/", "/benches/", "/test-support/", "/target/", "tests.rs"];
+        if is_test.iter().any(|part| name.contains(part)) {
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).expect("text");
+        // One word may be a key of a file or an argument; only text has spaces.
+        for literal in literals::of_code(&source) {
+            if literal.text.contains(' ') && !FORMATS.contains(&literal.text.as_str()) {
+                texts += 1;
+                let place = format!("{name}:{}", literal.line);
+                found.extend(complaint(&place, &literal.text, &banned));
+            }
+        }
+    }
+    assert!(texts > 2000, "the messages are there: {texts}");
     assert_none(&found);
 }
 

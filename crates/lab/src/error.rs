@@ -97,7 +97,7 @@ impl UserError for LabError {
             Self::Unreachable { .. } => {
                 "set LG_COORDINATOR=HOST:PORT and try: labgrid-client places".into()
             }
-            Self::BadTags { .. } => "write them as board=imx8,media=sd".into(),
+            Self::BadTags { .. } => "write them as board=imx8,storage=sd".into(),
             Self::NoMatch { .. } => "labgrid-client -v places".into(),
             Self::NoSuchPlace { .. } => "labgrid-client places".into(),
             Self::NoneFree { .. } => "labgrid-client who".into(),

@@ -48,5 +48,5 @@ fn other(probed: &ProbedMedium, medium: &PlannedDevice) -> Option<String> {
     };
     let (before, now) = (&probed.identity, &medium.identity);
     let differs = known(&before.cid, &now.cid) || known(&before.serial, &now.serial);
-    differs.then(|| format!("it was {}, another card than {}", before.summary(), now.summary()))
+    differs.then(|| format!("it was {}, not {}", before.summary(), now.summary()))
 }

@@ -86,7 +86,7 @@ impl FromStr for TimeSpan {
             total = total.checked_add(part).ok_or_else(|| bad("it is too long"))?;
             rest = after.trim_start();
         }
-        if total == 0 { Err(bad("it is no time at all")) } else { Ok(Self(total)) }
+        if total == 0 { Err(bad("it must be longer than 0")) } else { Ok(Self(total)) }
     }
 }
 
@@ -155,11 +155,11 @@ impl FromStr for Weight {
         };
         match number(text.trim()) {
             Some((thousandths, "")) => match u32::try_from(thousandths) {
-                Ok(0) => Err(bad("a workload that does not count is left out instead")),
+                Ok(0) => Err(bad("to exclude a workload, omit it instead")),
                 Ok(weight) if weight <= MOST_WEIGHT_THOUSANDTHS => Ok(Self(weight)),
                 _ => Err(bad("it is too large")),
             },
-            _ => Err(bad("it is no positive number")),
+            _ => Err(bad("it is not a positive number")),
         }
     }
 }
@@ -271,7 +271,7 @@ mod tests {
             ("2 fortnights", "unit is unknown"),
             ("30m1h", "largest to the smallest"),
             ("1h1h", "largest to the smallest"),
-            ("0s", "no time"),
+            ("0s", "longer than 0"),
             ("999999999d", "too long"),
             ("99999999999999999999s", "number is missing"),
             ("1.2.3s", "number is missing"),

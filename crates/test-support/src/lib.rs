@@ -10,6 +10,7 @@
 mod attempts;
 mod harness;
 mod isolated;
+pub mod literals;
 mod need;
 pub mod power_loss;
 mod skip;

@@ -1,7 +1,7 @@
 //! A hint: text, and the commands and settings of flashfit that it refers to.
 //!
 //! Which flag sets a setting and how a command is typed is known to the command alone, so a hint
-//! names them by [`Task`] and [`Setting`]. A hint can be sent to another process.
+//! names them by [`Task`] and [`UserSetting`]. A hint can be sent to another process.
 
 use std::path::PathBuf;
 
@@ -18,14 +18,14 @@ pub struct Hint {
 #[serde(rename_all = "kebab-case")]
 pub enum HintPart {
     Text(String),
-    Setting(Setting),
+    Setting(UserSetting),
     Task(Task),
 }
 
 /// Something that the user chose or can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Setting {
+pub enum UserSetting {
     /// The directory for the backup of a device.
     Backup,
     /// The name by which a device is confirmed.
@@ -111,8 +111,8 @@ impl From<String> for HintPart {
     }
 }
 
-impl From<Setting> for HintPart {
-    fn from(setting: Setting) -> Self {
+impl From<UserSetting> for HintPart {
+    fn from(setting: UserSetting) -> Self {
         Self::Setting(setting)
     }
 }

@@ -5,7 +5,7 @@
 
 mod hint;
 
-pub use hint::{Hint, HintPart, Setting, Task};
+pub use hint::{Hint, HintPart, Task, UserSetting};
 
 /// What the exit code of the command says. Documented in the README; the numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flashfit_host::ProgramError;
-use flashfit_user_error::{ExitClass, Hint, Setting, Task, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
 
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
@@ -74,11 +74,11 @@ impl UserError for VmError {
             }
             Self::NoDevice { device: "emmc", .. } => Some(
                 Hint::from("install QEMU 10.2 or later (Debian 13 backports), or use ")
-                    .and(Setting::VmDisk)
+                    .and(UserSetting::VmDisk)
                     .and(" sd"),
             ),
             Self::Memory { .. } => {
-                Some(Hint::from("use less memory: ").and(Setting::Memory).and(" SIZE"))
+                Some(Hint::from("use less memory: ").and(UserSetting::Memory).and(" SIZE"))
             }
             Self::File { source, .. } if source.kind() == ErrorKind::StorageFull => Some(
                 Hint::from("make room there, or use other directories: ")

@@ -67,7 +67,7 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
         let (mut body, mut whole) = (String::new(), line.to_owned());
         loop {
             let Some((_, line)) = lines.next().filter(|(_, line)| !line.starts_with(BEGIN)) else {
-                return Err(format!("the block that begins in line {} does not end", number + 1));
+                return Err(format!("the block that starts in line {} has no end", number + 1));
             };
             whole.push_str(line);
             if line.strip_prefix(END).map(str::trim) == Some(key) {

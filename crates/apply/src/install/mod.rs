@@ -52,7 +52,7 @@ impl InstallTarget {
         let others = block::others(&text).map_err(marked)?;
         if others.iter().any(|line| mount_point(line).is_some() && mount_point(line) == point) {
             let point = point.unwrap_or_default();
-            return Err(marked(format!("it has a line for {point} already")));
+            return Err(marked(format!("it already has a line for {point}")));
         }
         let rules = self.path(RULES)?;
         let marked = |reason| ApplyError::Marked { path: rules.clone(), reason };
@@ -79,7 +79,7 @@ impl InstallTarget {
         self.put(FSTAB, uuid, &line, same_point, &mut done)?;
         if !self.with_rule {
             done.notes
-                .push("no udev rule: an image has no name in the kernel to know it by".into());
+                .push("no udev rule: an image has no kernel name that a rule could match".into());
             return Ok(done);
         }
         let rule = work.udev_rule.trim_end();
@@ -170,7 +170,7 @@ fn reload(runner: &dyn Runner, done: &mut Installed) {
     }
     let udevadm = Program::new("udevadm").args(["control", "--reload"]);
     if let Err(error) = runner.run_checked(&udevadm) {
-        done.notes.push(format!("the rule holds from the next start on: {error}"));
+        done.notes.push(format!("the rule takes effect at the next start: {error}"));
     }
 }
 

@@ -126,7 +126,7 @@ fn another_plan() {
     elsewhere.backup = bed.path("elsewhere");
     let error = elsewhere.here().unwrap_err();
     assert!(matches!(error, ApplyError::UnfinishedThere { .. }), "{error}");
-    assert_eq!(error.hint(), Some("go on with: again".into()));
+    assert_eq!(error.hint(), Some("continue with: again".into()));
     bed.order(Some(Kind::Whole), 0).here().unwrap();
     assert_eq!(bed.unfinished(), None);
     bed.assert_backup();

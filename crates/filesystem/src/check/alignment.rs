@@ -28,13 +28,13 @@ fn size(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> Option<CheckFi
         .iter()
         .find(|other| rest != 0 && (end..border).contains(&other.start_bytes))?;
     let text = format!(
-        "it ends {} behind a border of erase blocks of {}, and {} begins in the same one",
+        "it ends {} after a boundary of erase blocks of {}, and {} starts in the same one",
         position(rest),
         Bytes(unit),
         next.name
     );
     let finding = CheckFinding::new("size", &volume.name, Severity::Bad, text)
-        .costs("what is written at the end of one moves the beginning of the other");
+        .costs("writes at the end of one also move data of the other");
     Some(finding)
 }
 
@@ -51,15 +51,15 @@ fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding 
         return CheckFinding::new("start", &volume.name, Severity::Fine, text);
     }
     let text = format!(
-        "it starts at {} (sector {sector}), which is {} behind a border of erase blocks of {}",
+        "it starts at {} (sector {sector}), which is {} after a boundary of erase blocks of {}",
         position(at),
         position(off),
         Bytes(unit)
     );
     CheckFinding::new("start", &volume.name, Severity::Bad, text)
         .costs(
-            "what the file system takes for one erase block lies in two, so that small writes make \
-             the device move twice as much",
+            "what the file system treats as one erase block spans two, so small writes can move \
+             twice as much data",
         )
         .repair(examined.replan(volume, false))
 }

@@ -18,16 +18,16 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
     let off = at % unit;
     if off == 0 {
         let text =
-            format!("data start at {}, on a border of units of {}", position(at), Bytes(unit));
+            format!("data start at {}, on a boundary of units of {}", position(at), Bytes(unit));
         return Some(CheckFinding::new("data start", &volume.name, Severity::Fine, text));
     }
     let text = format!(
-        "data start at {} of the device, {} behind a border of units of {}",
+        "data start at {} of the device, {} after a boundary of units of {}",
         position(at),
         position(off),
         Bytes(unit)
     );
-    let cost = "clusters that are freed together never free whole erase blocks at the borders";
+    let cost = "clusters that are freed together never free whole erase blocks";
     let border = power_in(unit);
     if facts.kind == "exfat" && at % border == 0 {
         let text =

@@ -233,7 +233,7 @@ fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
     let left = examined.unfinished.as_ref()?;
     let finding =
         CheckFinding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
-    let finding = finding.costs("the device is neither in its old state nor in the planned one");
+    let finding = finding.costs("the device has neither its old contents nor the planned ones");
     Some(CheckFinding { repair: left.repair.clone().map(Repair::Command), ..finding })
 }
 

@@ -47,7 +47,7 @@ fn risky(mount: &MountedVolume, catalog: &FileSystemCatalog) -> Vec<CheckFinding
         };
         let finding = CheckFinding::new("mount", &mount.point, severity, text)
             .costs(option.risk.clone())
-            .repair(format!("${{EDITOR:-vi}} /etc/fstab  # take {set} out, then mount it again"));
+            .repair(format!("${{EDITOR:-vi}} /etc/fstab  # remove {set}, then mount it again"));
         if !findings.contains(&finding) {
             findings.push(finding);
         }
@@ -83,7 +83,7 @@ fn twice(examined: &ExaminedDevice, mount: &MountedVolume) -> Option<CheckFindin
     }
     let text = "mounted with discard, and fstrim.timer is enabled";
     let finding = CheckFinding::new("trim", &mount.point, Severity::Advice, text)
-        .costs("freed space is told to the device twice, once while files are deleted")
+        .costs("freed space is discarded twice, once while files are deleted")
         .repair(format!("mount -o remount,nodiscard {}", quote(&mount.point)));
     Some(finding)
 }

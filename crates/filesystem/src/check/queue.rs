@@ -17,7 +17,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 "queue",
                 &examined.target,
                 Severity::Advice,
-                "the kernel takes it for a turning disk",
+                "the kernel treats it as a rotating disk",
             )
             .costs("requests are sorted and held back to save seeks that flash does not have")
             .repair(format!("echo 0 > /sys/block/{name}/queue/rotational")),
@@ -30,7 +30,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 "scheduler",
                 &examined.target,
                 Severity::Advice,
-                format!("{scheduler} is in use, which was made for turning disks"),
+                format!("{scheduler} is in use, which was made for rotating disks"),
             )
             .costs("requests wait for neighbors that flash does not need")
             .repair(format!("echo none > /sys/block/{name}/queue/scheduler")),

@@ -25,15 +25,15 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
         return Some(CheckFinding::new("section", &volume.name, Severity::Fine, both));
     }
     if examined.planned(volume).is_some_and(|fitted| section_bytes(&fitted, facts) == Some(bytes)) {
-        let text = format!("{both}, and a plan would take no other {what} here");
+        let text = format!("{both}, and a plan would use the same {what} here");
         let finding = CheckFinding::new("section", &volume.name, Severity::Advice, text);
-        return Some(finding.costs("what is freed together is no whole erase block"));
+        return Some(finding.costs("what is freed together is not a whole erase block"));
     }
     let repair = examined.replan(volume, volume.start_bytes % unit == 0);
     let finding = if bytes > 0 && unit % bytes == 0 {
         CheckFinding::new("section", &volume.name, Severity::Advice, both).costs(format!(
             "what is freed together is a part of an erase block; a larger {what} costs capacity, \
-             which the plan tells"
+             as the plan shows"
         ))
     } else {
         CheckFinding::new("section", &volume.name, Severity::Bad, both)

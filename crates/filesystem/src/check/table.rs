@@ -11,12 +11,12 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         let node = quote(&examined.target);
         findings.push(
             CheckFinding::new("table", &examined.target, Severity::Bad, complaint.clone())
-                .costs("the next damage can make the partitions unfindable")
+                .costs("further damage can make the partitions impossible to find")
                 .repair(format!("sfdisk --dump {node} > table.txt && sfdisk {node} < table.txt")),
         );
     }
     if examined.table_is_lost {
-        let text = "the protective MBR of a GPT is there, and no GPT that can be read";
+        let text = "there is the protective MBR of a GPT, but no readable GPT";
         findings.push(
             CheckFinding::new("table", &examined.target, Severity::Bad, text)
                 .costs("the partitions cannot be found"),
@@ -34,7 +34,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
             );
             findings.push(
                 CheckFinding::new("table", &volume.name, Severity::Bad, text)
-                    .costs("what is written behind the end is lost"),
+                    .costs("writes after the end are lost"),
             );
         }
         for other in &partitions[..index] {
@@ -48,7 +48,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         }
     }
     if let (true, Some(table)) = (findings.is_empty(), &examined.table) {
-        let text = format!("{table}, partitions within the device and apart");
+        let text = format!("{table}; partitions are within the device and do not overlap");
         findings.push(CheckFinding::new("table", &examined.target, Severity::Fine, text));
     }
     findings

@@ -21,7 +21,7 @@ pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Result<(), At
         return Err(at(&raw.block_bytes, "a block is a power of two of at most 1 MiB"));
     }
     if raw.durability != Durability::Safe && raw.risk.trim().is_empty() {
-        return Err(at(&raw.name, "the file system is not safe, but tells no risk"));
+        return Err(at(&raw.name, "the file system is not safe, but has no `risk`"));
     }
     if let Some(layered) = &raw.layered {
         if !raw.mkfs.from_folder {
@@ -97,7 +97,7 @@ fn check_option(option: &OptionToml, has_tune: bool, names: &[&str]) -> Result<(
         return Err(at(&option.name, format!("`{name}` has `tune`, but there is no [tune]")));
     }
     if *option.durability.get_ref() != Durability::Safe && option.risk.trim().is_empty() {
-        return Err(at(&option.durability, format!("`{name}` is not safe, but tells no risk")));
+        return Err(at(&option.durability, format!("`{name}` is not safe, but has no `risk`")));
     }
     Ok(())
 }

@@ -137,7 +137,7 @@ pub(super) fn is_host(filesystem: &FileSystem, host: &str) -> Result<(), PlanErr
 fn why_a_file(host: &FileSystem) -> String {
     format!(
         "a file on {}: its size is known only when it is packed, and a new image takes its place \
-         by renaming, which a cut leaves done or not done. A partition of its own would need its \
+         by renaming, which a power cut leaves done or not done. A separate partition would need its \
          size guessed, and a second one to be renewed; what it would gain is little, since the \
          image is written once, from start to end, and shares an erase block with other files at \
          its ends only",
@@ -147,9 +147,9 @@ fn why_a_file(host: &FileSystem) -> String {
 
 fn power_cut(host: &FileSystem) -> String {
     format!(
-        "The image is never written to, so a cut can only cost something of the writable layer: \
+        "The image is never written to, so a power cut can only affect the writable layer: \
          what was changed and not synced, as on {} without an image. A file of the image that is \
-         changed is copied beside first and then renamed, so it is whole afterwards, old or new.",
+         changed is first copied and then renamed, so it is whole afterwards, old or new.",
         host.name
     )
 }

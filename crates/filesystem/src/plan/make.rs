@@ -204,9 +204,8 @@ fn not_fitted(
 fn vendor(filesystem: &FileSystem) -> Option<String> {
     let is_fat = matches!(filesystem.kind.as_str(), "vfat" | "exfat");
     is_fat.then(|| {
-        "many SD cards treat the place where their vendor put the FAT unlike the rest, so a card \
-         that still has its vendor's format is best left as it is; flashfit check tells whether \
-         its data start on an erase block"
+        "many SD cards treat the place where their vendor put the FAT unlike the rest, so it is \
+         best to keep the vendor's format if its data start on an erase block"
             .to_owned()
     })
 }

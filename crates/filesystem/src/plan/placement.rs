@@ -124,12 +124,12 @@ fn choose_table(
             (PartitionTable::None, reason.to_owned())
         }
         (Some(PartitionTable::Mbr), _) if !fits_mbr => {
-            let reason = format!("asked for; what is behind {} is out of its reach", Bytes(reach));
+            let reason = format!("asked for; what is beyond {} is out of its reach", Bytes(reach));
             (PartitionTable::Mbr, reason)
         }
         (Some(table), _) => (table, "asked for".to_owned()),
         (None, "vfat" | "exfat") if fits_mbr => {
-            let reason = "cameras and players look for FAT and exFAT in an MBR";
+            let reason = "cameras and players expect FAT and exFAT in an MBR";
             (PartitionTable::Mbr, reason.to_owned())
         }
         (None, _) if fits_mbr => {
@@ -137,7 +137,7 @@ fn choose_table(
             (PartitionTable::Gpt, reason.to_owned())
         }
         (None, _) => {
-            (PartitionTable::Gpt, format!("an MBR does not reach behind {}", Bytes(reach)))
+            (PartitionTable::Gpt, format!("an MBR does not reach beyond {}", Bytes(reach)))
         }
     }
 }
@@ -184,7 +184,7 @@ fn off_grid(device: &PlannedDevice, used: &Geometry, place: PlannedPlacement) ->
         "the start that was asked for lies"
     };
     Some(format!(
-        "{what} {off} bytes behind a border of erase blocks of {unit}: what the file system aligns \
-         to them is not aligned on the device"
+        "{what} {off} bytes after a boundary of erase blocks of {unit}: what the file system \
+         aligns to them is not aligned on the device"
     ))
 }

@@ -79,9 +79,8 @@ fn tell(event: &ApplyEvent) {
         ApplyEvent::Begins(ApplyStage::Done | ApplyStage::Restored) | ApplyEvent::Writes(_) => {}
         ApplyEvent::Begins(stage) => note(&stage.to_string()),
         ApplyEvent::Runs(line) => note_with_commands(&format!("  {line}")),
-        ApplyEvent::GoesOn { backup } => note(&format!(
-            "going on with what was left unfinished; what the device held before is in {}",
-            backup.display()
-        )),
+        ApplyEvent::GoesOn { backup } => {
+            note(&format!("continuing an interrupted apply; its backup is in {}", backup.display()))
+        }
     }
 }

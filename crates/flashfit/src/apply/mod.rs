@@ -88,7 +88,7 @@ fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
         Target::Image(path) => Ok(Device::from_image(runner, &path)?),
         Target::Simulated(_) => Err(CommandError::new(
             ExitClass::Usage,
-            "a simulated card is gone when flashfit ends, and what was made on it too",
+            "a simulated card and its contents exist only until flashfit ends",
             Some("name a device node or an image file, such as one of: truncate -s 1G card.img"),
         )),
     }
@@ -96,7 +96,7 @@ fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
 
 fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
     path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
-        let message = format!("there is no folder {} to mount it on", path.display());
+        let message = format!("there is no directory {} to mount it on", path.display());
         let hint = format!("mkdir -p {}", quote(&path.display().to_string()));
         CommandError::new(ExitClass::Usage, message, Some(&hint))
     })

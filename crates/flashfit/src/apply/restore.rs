@@ -15,12 +15,11 @@ use super::{left, look, show, undo, with_objection};
 use crate::command_error::CommandError;
 use crate::output::{self, note_with_commands};
 
-const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. Between them \
-                            nothing is written: files whose contents were overwritten since do \
-                            not return.";
+const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. The rest is \
+                            not written: file contents that were overwritten are lost.";
 
-const ANOTHER_FILE: &str = "This is not the file that the backup was made of, but one of the same \
-                            size: only a copy of that file should be written to.";
+const ANOTHER_FILE: &str = "This is not the file that the backup was made from, but one of the \
+                            same size. Restore to a copy of that file only.";
 
 #[derive(Serialize)]
 struct Document {
@@ -62,7 +61,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     if is_copy && !args.to_copy && args.agreed.confirm.is_some() {
         return Err(CommandError::new(
             ExitClass::Refused,
-            format!("{} is not the file that the backup was made of", medium.path.display()),
+            format!("{} is not the file that the backup was made from", medium.path.display()),
             Some("if it is a copy of that file: add --to-copy"),
         ));
     }
@@ -100,8 +99,8 @@ fn stays(dir: &Path) -> &'static str {
     };
     match ApplyJournal::read(dir) {
         Ok(Some(journal)) if installed(&journal) => {
-            "\nThe line of fstab and the udev rule that --install wrote stay: remove the block \
-             `# flashfit begin` of this device there."
+            "\nThe fstab line and the udev rule that --install wrote stay; remove the `# flashfit \
+             begin` block of this device there."
         }
         _ => "",
     }
@@ -124,6 +123,6 @@ fn present(args: &RestoreArgs, backup: &Backup, medium: &Device) -> Result<(), C
     let path = medium.path.display();
     let stays = stays(&args.dir);
     output::print_with_commands(&format!(
-        "What was saved is back on {path}.\n{WHAT_RETURNS}{stays}"
+        "The backup is restored to {path}.\n{WHAT_RETURNS}{stays}"
     ))
 }

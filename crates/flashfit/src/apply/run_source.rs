@@ -25,7 +25,7 @@ pub fn of_run(
     if run.header.facts.card.is_some() {
         return Err(CommandError::new(
             ExitClass::Usage,
-            "the run was made on a simulated card, which is not there any more",
+            "the run was made on a simulated card, which no longer exists",
             Some(NEW_PLAN_HINT),
         ));
     }
@@ -36,7 +36,7 @@ pub fn of_run(
         return Err(CommandError::new(
             ExitClass::BadVerdict,
             "the run recommends nothing: no setup was measured under all workloads",
-            Some("go on with it: flashfit tune --resume DIR"),
+            Some("continue it: flashfit tune --resume DIR"),
         )
         .in_dir(&dir.display().to_string()));
     };

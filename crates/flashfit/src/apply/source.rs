@@ -78,8 +78,8 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), CommandError> {
     Err(CommandError::new(
         ExitClass::Refused,
         format!(
-            "{} does not follow from its own choices: {} would be different. It was edited, or \
-             another version of flashfit or of the catalogue made it",
+            "{} does not match its own choices: {} would be different. It was edited, or made with \
+             another version of flashfit or of the catalog",
             path.display(),
             differs.join(", ")
         ),
@@ -113,7 +113,7 @@ fn same_medium(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), Comma
     let path = now.path.display();
     Err(CommandError::new(
         ExitClass::Refused,
-        format!("{path} is not the device that the plan was made for: {what}"),
+        format!("{path} is not the device of the plan: {what}"),
         Some(NEW_PLAN_HINT),
     ))
 }

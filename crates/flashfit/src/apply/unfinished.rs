@@ -56,11 +56,11 @@ pub fn left(failure: CommandError, medium: &Device) -> CommandError {
         return failure;
     };
     let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));
-    warn(&format!("the device is unfinished{doing}: flashfit check names it so"));
-    let mut ways = format!("go on with:\n  {}", plain(&again));
+    warn(&format!("the device is unfinished{doing}; flashfit check reports it"));
+    let mut ways = format!("continue with:\n  {}", plain(&again));
     if again != undo {
-        ways.push_str(&format!("\nor take it back with:\n  {}", plain(&undo)));
+        ways.push_str(&format!("\nor restore it with:\n  {}", plain(&undo)));
     }
     note_with_commands(&ways);
-    failure.or_hint(&format!("go on with: {again}"))
+    failure.or_hint(&format!("continue with: {again}"))
 }

@@ -170,7 +170,7 @@ fn table_named(
 }
 
 fn table(place: &str, text: &str) -> Result<OpenBlockTable, CommandError> {
-    let hint = "give the output of `flashbench --open-au`, with a title a run";
+    let hint = "use the output of `flashbench --open-au` with a title for each run";
     OpenBlockTable::parse(text).map_err(|error| {
         CommandError::new(ExitClass::Usage, format!("{place}: {error}"), Some(hint))
     })

@@ -80,7 +80,7 @@ pub fn beside(
     let mut all = Vec::new();
     for published in file.figure {
         let simulated = simulated(&published, figures).ok_or_else(|| {
-            unusable(&format!("{:?}: nothing like it is measured of this card", published.what))
+            unusable(&format!("{:?}: not measured for this card", published.what))
         })?;
         all.push(ComparedFigure { published, simulated });
     }

@@ -41,10 +41,10 @@ fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
         (None, None) => "Trials can be made there, with simulated cards too.".to_owned(),
     });
     let all = |what: &BTreeSet<String>| what.iter().cloned().collect::<Vec<_>>().join(", ");
-    lines.push(format!("Programs that are there: {}.", all(&offers.programs)));
+    lines.push(format!("Installed programs: {}.", all(&offers.programs)));
     let missing: BTreeSet<String> = &wanted.programs - &offers.programs;
     if !missing.is_empty() {
-        lines.push(format!("Programs that are not: {}.", all(&missing)));
+        lines.push(format!("Missing programs: {}.", all(&missing)));
         let commands = missing
             .iter()
             .filter_map(|name| hints::hint(&ProgramError::Missing { name: name.clone() }))
@@ -54,12 +54,12 @@ fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
     lines.push(format!("File systems of its kernel: {}.", all(&offers.kinds)));
     let lacking: BTreeSet<String> = &wanted.kinds - &offers.kinds;
     if !lacking.is_empty() {
-        lines.push(format!("File systems that it lacks: {}.", all(&lacking)));
+        lines.push(format!("File systems that its kernel lacks: {}.", all(&lacking)));
     }
     if offers.devices.is_empty() {
         lines.push("It has no storage devices.".to_owned());
     } else {
-        lines.push("Its media:".to_owned());
+        lines.push("Its storage devices:".to_owned());
         let table = list::table(&offers.devices);
         lines.extend(table.lines().map(|line| format!("  {line}")));
     }

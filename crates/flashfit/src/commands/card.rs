@@ -37,7 +37,7 @@ fn list(json: bool, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut table = TextTable::new([
         Column::text("CARD"),
         Column::number("SIZE"),
-        Column::number("ERASE UNIT"),
+        Column::number("ERASE BLOCK"),
         Column::text("WHAT IT IS").shorten(Shorten::End),
     ]);
     for card in &cards {

@@ -35,15 +35,15 @@ pub fn cut(args: &CutArgs) -> Result<(), CommandError> {
     if let Some(file) = args.image.as_ref().filter(|file| file.exists()) {
         return Err(CommandError::new(
             ExitClass::Refused,
-            format!("{} is there already, and the power was not cut", file.display()),
-            Some("name a file that is not there"),
+            format!("{} already exists; the power was not cut", file.display()),
+            Some("name a file that does not exist"),
         ));
     }
     if let Some(file) = args.image.as_ref().filter(|file| !has_folder(file)) {
         return Err(CommandError::new(
             ExitClass::Refused,
-            format!("{} is in no folder, and the power was not cut", file.display()),
-            Some("name a file in a folder that is there"),
+            format!("the directory of {} does not exist; the power was not cut", file.display()),
+            Some("name a file in a directory that exists"),
         ));
     }
     let report = flashfit_card_client::cut(&args.device, &args.faults, args.seed)?;
@@ -98,9 +98,9 @@ fn text(cut: &Cut<'_>, args: &CutArgs) -> String {
         line(format!("{}: did not happen: {}", absent.class, absent.reason));
     }
     line(if cut.honest {
-        "nothing but what a device does that keeps its promises".to_owned()
+        "only what a correct device may do".to_owned()
     } else {
-        "a fault of the device: no file system is to blame for what it breaks".to_owned()
+        "a fault of the device, not of the file system".to_owned()
     });
     if let Some(image) = &cut.image {
         let unreadable = Bytes(image.unreadable_bytes);

@@ -21,7 +21,8 @@ use crate::test_beds::lab;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flashfit doctor\n  flashfit doctor --on ssh:root@board\n  flashfit doctor --vm-kernel /boot/vmlinuz-6.1.0-18-amd64 --json"
+    after_help = "Examples:\n  flashfit doctor\n  flashfit doctor --on ssh:root@board\n  flashfit \
+                  doctor --vm-kernel /boot/vmlinuz-6.1.0-18-amd64 --json"
 )]
 pub struct DoctorArgs {
     /// Kernel for the virtual machine, as for `flashfit tune`.
@@ -62,7 +63,7 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
         Some(TestBedSpec::Lab { .. }) => {
             return Err(CommandError::new(
                 ExitClass::Usage,
-                "a lab has several boards, and one is looked at",
+                "doctor examines one machine, and a lab has several boards",
                 Some("name the board: --on ssh:HOST"),
             ));
         }

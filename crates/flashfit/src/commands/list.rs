@@ -25,7 +25,7 @@ pub fn table(media: &[Device]) -> String {
         Column::text("DEVICE"),
         Column::text("KIND"),
         Column::number("SIZE"),
-        Column::number("ERASE UNIT"),
+        Column::number("ERASE BLOCK"),
         Column::text("SCHEDULER"),
         Column::text("MODEL").shorten(Shorten::Middle),
         Column::text("MOUNTED ON").shorten(Shorten::Middle),

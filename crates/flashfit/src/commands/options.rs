@@ -66,7 +66,7 @@ pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         all.push((filesystem, found));
     }
     if let Some(reason) = not_kept {
-        note(&format!("note: what was found is not kept for the next time: {reason}"));
+        note(&format!("note: the results are not cached: {reason}"));
     }
     if args.json { output::json("options", document(&all, &means)) } else { print(&all) }
 }
@@ -118,11 +118,11 @@ fn document(all: &[(&FileSystem, ProbedOptions)], means: &OptionProbeTools) -> D
 fn print(all: &[(&FileSystem, ProbedOptions)]) -> Result<(), CommandError> {
     let width = output::width();
     let head = format!(
-        "Options on Linux {}, tried on scratch images; where one takes the geometry, with an erase \
-         unit of {ERASE_UNIT} and a write unit of {WRITE_UNIT}.{}",
+        "Options on Linux {}, tried on scratch images; where one uses the geometry, with an erase \
+         block of {ERASE_UNIT} and a write unit of {WRITE_UNIT}.{}",
         kernel::release(),
         if all.iter().any(|(_, found)| found.cached) {
-            " Some of it was found earlier; --refresh finds out anew."
+            " Some results are cached; --refresh tests again."
         } else {
             ""
         }

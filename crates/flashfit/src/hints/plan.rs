@@ -39,9 +39,9 @@ pub fn plan(error: &PlanError) -> Option<String> {
             "leave --table and --start out, or name the whole device".to_owned()
         }
         PlanError::Host { hosts, .. } => format!("use --host with one of {}", hosts.join(", ")),
-        PlanError::MountPoint { .. } => "name another place with --mount-point".to_owned(),
+        PlanError::MountPoint { .. } => "name another mount point with --mount-point".to_owned(),
         PlanError::NotAllowed { durability, .. } => {
-            format!("leave it out, or agree with --allow {durability}")
+            format!("omit it, or accept the risk with --allow {durability}")
         }
         PlanError::Layout(_) | PlanError::Setup(_) | PlanError::Unknown(_) => return of(error),
     };

@@ -13,7 +13,7 @@ const OTHER_MERIT: &str = "rank by another score: --by throughput";
 pub fn run_dir(error: &RunDirError) -> Option<String> {
     match error {
         RunDirError::Exists { path } => Some(format!(
-            "flashfit tune --resume {} goes on with it; or name another directory with --dir",
+            "continue it with: flashfit tune --resume {}; or name another directory with --dir",
             path.display()
         )),
         RunDirError::Occupied { .. } => Some("name another directory with --dir".to_owned()),

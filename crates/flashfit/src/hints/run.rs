@@ -13,10 +13,12 @@ pub fn run(error: &RunError) -> Option<String> {
         RunError::Start(_) => "--start takes auto, whole or a position such as 4MiB or 63s".into(),
         RunError::PartitionStart { .. } => "leave --start out, or name the whole device".into(),
         RunError::OtherDevice { .. } => {
-            "put that device in, or begin a new run without --resume".into()
+            "insert that device, or start a new run without --resume".into()
         }
         RunError::OtherNumbers { .. } => {
-            "go on with the flashfit that began it, or begin a new run without --resume".into()
+            "resume it with the version of flashfit that started it, or start a new run without \
+             --resume"
+                .into()
         }
         RunError::NoTrialsThere { .. } => {
             "run it as root (sudo flashfit tune ...), on a machine with loop devices and FUSE; or \
@@ -37,8 +39,10 @@ pub fn run(error: &RunError) -> Option<String> {
         RunError::TooRisky { durability, .. } => {
             format!("add --allow {durability}, or take them out")
         }
-        RunError::Scratch(_) => "name a run directory without spaces and signs with --dir".into(),
-        RunError::OtherKernel { .. } => "ask for boards of one kind by their tags".into(),
+        RunError::Scratch(_) => "name a run directory without spaces and special characters with \
+                                 --dir"
+            .into(),
+        RunError::OtherKernel { .. } => "choose boards of one kind with more tags".into(),
         RunError::NotAgreed { missing, .. } => {
             let names = missing.iter().map(|(board, device)| format!("{board}:{device}"));
             format!("--confirm {}", names.collect::<Vec<_>>().join(","))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_host::program::quote;
-use flashfit_user_error::{Hint, HintPart, Setting, Task};
+use flashfit_user_error::{Hint, HintPart, Task, UserSetting};
 
 /// A hint as the user can type it.
 pub fn text(hint: &Hint) -> String {
@@ -18,21 +18,21 @@ fn part(part: &HintPart) -> String {
     }
 }
 
-fn flag(setting: Setting) -> &'static str {
+fn flag(setting: UserSetting) -> &'static str {
     match setting {
-        Setting::Backup => "--backup",
-        Setting::Confirm => "--confirm",
-        Setting::DataSize => "--data-size",
-        Setting::EraseBlock => "--erase-block",
-        Setting::Fill => "--fill",
-        Setting::Memory => "--memory",
-        Setting::Scheduler => "--scheduler",
-        Setting::Start => "--start",
-        Setting::State => "--state",
-        Setting::TestBed => "--on",
-        Setting::VmDisk => "--vm-disk",
-        Setting::VmKernel => "--vm-kernel",
-        Setting::VmSpeed => "--vm-speed-mips",
+        UserSetting::Backup => "--backup",
+        UserSetting::Confirm => "--confirm",
+        UserSetting::DataSize => "--data-size",
+        UserSetting::EraseBlock => "--erase-block",
+        UserSetting::Fill => "--fill",
+        UserSetting::Memory => "--memory",
+        UserSetting::Scheduler => "--scheduler",
+        UserSetting::Start => "--start",
+        UserSetting::State => "--state",
+        UserSetting::TestBed => "--on",
+        UserSetting::VmDisk => "--vm-disk",
+        UserSetting::VmKernel => "--vm-kernel",
+        UserSetting::VmSpeed => "--vm-speed-mips",
     }
 }
 

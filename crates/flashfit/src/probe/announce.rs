@@ -60,8 +60,5 @@ pub fn lost(device: &Device, [start, length]: [u64; 2]) -> String {
     if length == device.capacity.0 {
         return all;
     }
-    format!(
-        "{all}\nOnly {} from byte {start} on are written to; what lies elsewhere stays.",
-        Bytes(length)
-    )
+    format!("{all}\nOnly {} from byte {start} on are overwritten.", Bytes(length))
 }

@@ -18,7 +18,7 @@ use crate::{consent, output};
 /// Probes `args.target` on `host`.
 pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(), CommandError> {
     let runner = SystemRunner::new(signals()?);
-    let target = args.target.as_deref().expect("nothing is imported from another machine");
+    let target = args.target.as_deref().expect("importing does not use another machine");
     // An agent that a probe of the same device has left is in the way of this one.
     let token = ssh::token(Path::new(&format!("{host}:{target}")));
     let mut place = ssh::reach(host, &token, &runner, catalog)?;
@@ -82,7 +82,7 @@ fn ended(code: Option<i32>, stderr: &str) -> Result<(), CommandError> {
         Some(0) => Ok(()),
         Some(code) => {
             let class = u8::try_from(code).map_or(ExitClass::Bug, ExitClass::of_code);
-            Err(CommandError::new(class, message.unwrap_or("the probe did not end well"), hint))
+            Err(CommandError::new(class, message.unwrap_or("the probe failed"), hint))
         }
         None => Err(CommandError::new(ExitClass::Io, "the probe was killed there", None)),
     }

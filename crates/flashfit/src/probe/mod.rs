@@ -31,8 +31,8 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     if args.twin.is_some() && args.target.is_some() && !args.write {
         return Err(CommandError::new(
             ExitClass::Usage,
-            "a twin is fitted to how a device takes writes, and reading does not show that",
-            Some("add --write, which loses the data in the region, or --import a table"),
+            "a twin is fitted to measured writes, and this probe only reads",
+            Some("add --write, which erases the region, or --import a table"),
         ));
     }
     match &args.on {
@@ -40,7 +40,7 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         TestBedSpec::Ssh { host } => elsewhere::probe(args, host, catalog),
         TestBedSpec::Lab { .. } => Err(CommandError::new(
             ExitClass::Usage,
-            "one device is probed, and a lab has several",
+            "a probe examines one device, and a lab has several",
             Some("labgrid-client -p BOARD ssh, or --on ssh:HOST"),
         )),
         TestBedSpec::Vm(_) => Err(CommandError::new(

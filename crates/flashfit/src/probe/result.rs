@@ -72,7 +72,14 @@ fn lacking(document: &ProbeDocument) -> Option<CommandError> {
     let announced = Bytes(document.medium.as_ref()?.capacity_bytes);
     (real < announced).then(|| {
         let text = format!("{} has {real}, not {announced}: it is a fake", document.target);
-        CommandError::new(ExitClass::BadVerdict, text, Some("return it; what is beyond is lost"))
+        CommandError::new(
+            ExitClass::BadVerdict,
+            text,
+            Some(
+                "return it; data beyond its real size \
+                                                             is lost",
+            ),
+        )
     })
 }
 

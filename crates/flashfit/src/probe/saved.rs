@@ -27,7 +27,7 @@ pub fn read(
 pub fn first_erase_block(first: FirstEraseBlock) -> String {
     let FirstEraseBlock { offset, partition_start } = first;
     format!(
-        "the first erase block starts at {offset} bytes, not where the device starts: a partition \
-         fits that starts there or whole erase blocks later, as with --start {partition_start}"
+        "the first erase block starts at {offset} bytes, not where the device starts: start a \
+         partition there or whole erase blocks later, as with --start {partition_start}"
     )
 }

@@ -75,8 +75,8 @@ pub fn doing(
     let mut lines = vec![
         format!("What will be done: {}, {}.", plan.setup, place(plan)),
         format!(
-            "First the partition table and the first and last 4 MiB are saved into {}; nothing else \
-             is, so copy what you want to keep before.",
+            "First the partition table and the first and last 4 MiB are saved to {}. Your files \
+             are not saved: copy what you want to keep before.",
             backup.display()
         ),
     ];
@@ -162,7 +162,8 @@ pub fn done(
             },
         );
     }
-    let mut lines = vec![format!("{} is as planned: {}.", plan.device.path.display(), plan.setup)];
+    let mut lines =
+        vec![format!("{} matches the plan: {}.", plan.device.path.display(), plan.setup)];
     lines.extend(applied.verified.as_planned.iter().map(|fact| format!("  as planned: {fact}")));
     lines.extend(applied.verified.not_told.iter().map(|fact| format!("  not compared: {fact}")));
     if let Some(installed) = &applied.installed {
@@ -170,22 +171,22 @@ pub fn done(
             paths.iter().map(|path| format!("{what} {}", path.display())).collect::<Vec<_>>()
         };
         lines.extend(list("changed:", &installed.changed));
-        lines.extend(list("kept as it was:", &installed.kept));
+        lines.extend(list("unchanged copy:", &installed.kept));
         lines.extend(installed.notes.iter().map(|text| format!("note: {text}")));
     }
     lines.extend(applied.notes.iter().map(|text| format!("note: {text}")));
     if !left_to_the_user.is_empty() {
-        lines.push("Of the whole machine, and so left to you:".to_owned());
+        lines.push("Settings of the whole machine, which you can make yourself:".to_owned());
         lines.extend(left_to_the_user.iter().map(|line| format!("  {line}")));
     }
     if let Some(point) = point {
         lines.push(format!("It is mounted on {}.", point.display()));
     }
     lines.push(format!(
-        "Its partition table and its first and last 4 MiB as they were are in {}.",
+        "The old partition table and the old first and last 4 MiB are in {}.",
         applied.backup.display()
     ));
-    lines.push("To take it back (file contents that were overwritten do not return):".to_owned());
+    lines.push("To restore them (file contents that were overwritten are lost):".to_owned());
     lines.push(format!("  {undo}"));
     output::print_with_commands(&plain_lines(&lines).join("\n"))
 }

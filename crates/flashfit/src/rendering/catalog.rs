@@ -145,7 +145,7 @@ pub fn text(names: &Names, width: usize) -> String {
         text.push_str(&options(of_file, width));
         text.push('\n');
     }
-    text.push_str("* tried only when asked for: `include` in a configuration\n\n");
+    text.push_str("* tried only with `include` in a configuration file\n\n");
     text.push_str(&titled("WORKLOAD", &names.workloads, width));
     text.push('\n');
     text.push_str(&titled("CARD", &names.cards, width));
@@ -163,7 +163,7 @@ fn heading(filesystem: &FileSystemNames) -> String {
             .expect("a string takes any text");
     }
     if let Some(reason) = &filesystem.plan_only {
-        writeln!(text, "  planned and not tried: {reason}").expect("a string takes any text");
+        writeln!(text, "  planned, but not tried: {reason}").expect("a string takes any text");
     } else if !filesystem.tried {
         text.push_str("  tried only when named with --fs\n");
     }

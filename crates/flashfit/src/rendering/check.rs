@@ -84,7 +84,7 @@ pub fn text(examined: &ExaminedDevice, findings: &[CheckFinding], width: usize) 
         let what = match (&volume.facts, &volume.unreadable) {
             (Some(facts), _) => facts.kind.clone(),
             (None, Some(reason)) => reason.clone(),
-            (None, None) => "no file system that is known".to_owned(),
+            (None, None) => "no known file system".to_owned(),
         };
         let size = Bytes(volume.size_bytes);
         paragraph(&mut text, "  ", &format!("{}: {size}, {what}", volume.name), width);

@@ -70,9 +70,9 @@ fn here(here: &HereDocument, lines: &mut Vec<String>) {
 fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
     let found = &vm.examination;
     lines.push(if vm.can_start {
-        "vm (a virtual machine; nobody needs to be root): yes.".to_owned()
+        "vm (a virtual machine; needs no root): yes.".to_owned()
     } else {
-        "vm (a virtual machine; nobody needs to be root): not yet.".to_owned()
+        "vm (a virtual machine; needs no root): not yet.".to_owned()
     });
     let parts = [
         ("QEMU", &found.qemu),

@@ -105,7 +105,7 @@ fn line(text: &mut String, name: &str, value: &str) {
 
 /// A declared size with its source, a guess marked as one.
 fn stated(declared: &DeclaredBytes) -> String {
-    let guess = if declared.is_guess { ", not a statement of the device" } else { "" };
+    let guess = if declared.is_guess { ", not declared by the device" } else { "" };
     format!("{} ({}{guess})", declared.bytes, declared.source)
 }
 

@@ -24,7 +24,7 @@ pub fn file_system(findings: &OptionFindings, title: &str, width: usize) -> Stri
         text.push_str(&indented("  ", &format!("hint: {hint}"), width));
     }
     if findings.options.is_empty() {
-        text.push_str("  it has no options in the catalogue\n");
+        text.push_str("  it has no options in the catalog\n");
     }
     text
 }

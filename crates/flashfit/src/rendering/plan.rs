@@ -49,7 +49,7 @@ impl PlanList {
 fn unplanned(filesystem: &str, reason: &UnplannedReason) -> String {
     match reason {
         UnplannedReason::NeedsImage => {
-            format!("it is packed from a folder of yours. Name it with --fs {filesystem}.")
+            format!("it is packed from one of your directories. Name it with --fs {filesystem}.")
         }
         UnplannedReason::TooRisky { durability, risk } => {
             format!("{durability}: {risk} Name it with --fs {filesystem}.")
@@ -62,16 +62,18 @@ fn note(note: &PlanNote) -> String {
     match note {
         PlanNote::Scheduler(text) => text.clone(),
         PlanNote::RecipeGeometry { erase_unit } => format!(
-            "nothing is known of this device's erase block, so {erase_unit} of the recipe is taken: \
-             it was found on its author's card"
+            "nothing is known of this device's erase block, so {erase_unit} of the recipe is \
+             used, which was measured on its author's card"
         ),
         PlanNote::RecipeOption { option, durability, risk } => {
-            format!("`{option}` of the recipe is left out: {risk} Agree with --allow {durability}.")
+            format!(
+                "`{option}` of the recipe is omitted: {risk} Accept it with --allow \
+                     {durability}."
+            )
         }
         PlanNote::RecipeFits { name, is_used, differs } => {
             let see = if *is_used { String::new() } else { format!("; see --recipe {name}") };
-            let mut text =
-                format!("The recipe `{name}` was made for a device built like this{see}.");
+            let mut text = format!("The recipe `{name}` was made for a device like this{see}.");
             if !differs.is_empty() {
                 text.push(' ');
                 text.push_str(differs);
@@ -198,7 +200,7 @@ impl Page {
         }
         self.aside(plan);
         if let Some(layers) = &plan.layers {
-            self.head("  To take in later what was changed, and empty the writable layer:");
+            self.head("  To include later changes in the image, and empty the writable layer:");
             self.paragraph("  ", &layers.renewal_note);
             self.steps(&layers.renewal);
         }
@@ -237,7 +239,7 @@ impl Page {
             self.line(parameter);
         }
         if let Some(command) = &plan.trim.command {
-            self.paragraph("  # ", "tell the device what is free, once a week");
+            self.paragraph("  # ", "discard free space once a week");
             self.line(command);
         }
     }
@@ -286,7 +288,7 @@ fn power_cut(plan: &Plan) -> String {
     let risks: Vec<String> =
         verdict.risks.iter().map(|risk| format!("{}: {}", risk.option, risk.risk)).collect();
     let text = if risks.is_empty() {
-        format!("{}: what was synced is kept", verdict.durability)
+        format!("{}: synced data is kept", verdict.durability)
     } else {
         format!("{}. {}", verdict.durability, risks.join(" "))
     };

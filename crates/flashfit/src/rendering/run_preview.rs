@@ -28,8 +28,8 @@ pub fn geometry_text(subject: &TrialTarget) -> String {
     let geometry = &subject.geometry;
     if geometry.is_unknown() {
         return format!(
-            "no geometry found: {} declares no erase block and none was given, so nothing is tuned \
-             to it (--erase-block SIZE gives it)",
+            "no geometry found: {} declares no erase block and none was given, so no option is \
+             adapted to it (--erase-block SIZE sets it)",
             subject.inspected.target
         );
     }

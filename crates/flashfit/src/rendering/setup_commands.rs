@@ -35,7 +35,8 @@ pub fn commands(
     let real = real_node(header);
     let node = real.unwrap_or(Path::new(EXAMPLE_NODE));
     let disk = if real.is_some() { &facts.device.disk } else { "YOUR-CARD" };
-    let aside = if real.is_some() { "" } else { "; put the names of your card and its partition" };
+    let aside =
+        if real.is_some() { "" } else { "; insert the names of your card and its partition" };
     let mut list = Vec::new();
     let mut command = |caption: String, line: String| list.push(ReportCommand { caption, line });
     let place = facts.layout.layout.node(node);

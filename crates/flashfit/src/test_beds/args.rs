@@ -47,15 +47,15 @@ impl TestBedArgs {
         let lacks = |what: &str, flag: String| {
             CommandError::new(
                 ExitClass::Usage,
-                format!("the run was made {what}, which a run directory alone does not decide"),
+                format!("the run was made {what}, which needs your consent"),
                 Some(&format!("if you trust it: flashfit tune --resume {dir} {flag}")),
             )
         };
         let other = || {
             CommandError::new(
                 ExitClass::Usage,
-                format!("the run was made {}, and goes on there only", description(recorded)),
-                Some("begin a new run without --resume"),
+                format!("the run was made {}, and can only continue there", description(recorded)),
+                Some("start a new run without --resume"),
             )
         };
         let same_on = match (&self.on, recorded) {

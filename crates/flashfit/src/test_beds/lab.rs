@@ -76,10 +76,7 @@ impl BoardLock for PlaceLease {
         match confirmed {
             Ok(LockState::Kept) => Ok(()),
             Ok(LockState::Regained) => {
-                note(&format!(
-                    "{}: the lab had forgotten our lock; locked again",
-                    self.lock.name()
-                ));
+                note(&format!("{}: the lab had lost the lock; locked again", self.lock.name()));
                 Ok(())
             }
             Err(error @ LabError::Program(ProgramError::Interrupted { .. })) => {
@@ -149,7 +146,7 @@ pub fn look(runner: &SystemRunner) -> Result<String, LabError> {
     let settings = LabSettings { patience: Duration::ZERO, ..settings() };
     let coordinator = settings.coordinator.clone();
     let places = Lab::places(&settings, runner)?;
-    Ok(format!("the coordinator {coordinator} answers; it has {} places", places.len()))
+    Ok(format!("the coordinator {coordinator} answers; it has {} boards", places.len()))
 }
 
 /// Enters the lab, and says what earlier starts had left.
@@ -157,12 +154,12 @@ pub fn open(runner: &SystemRunner) -> Result<Lab, CommandError> {
     let work: Arc<dyn Runner> = Arc::new(SystemRunner::new(runner.interrupt().clone()));
     let lab = Lab::open(settings(), work, Arc::new(SystemRunner::default()))?;
     if !lab.recovered().is_empty() {
-        note(&format!("given back what an earlier run had left: {}", lab.recovered().join(", ")));
+        note(&format!("released boards of an earlier run: {}", lab.recovered().join(", ")));
     }
     for held in lab.still_held() {
         warn(&format!(
-            "{} may still hold places of the lab {}, which does not answer; tried again at the \
-             next start",
+            "{} may still lock boards of the lab {}, which does not answer; this is retried at \
+             the next start",
             held.owner, held.coordinator
         ));
     }

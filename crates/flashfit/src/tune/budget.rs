@@ -15,7 +15,7 @@ pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandErro
     if within.0 == 0 {
         return Err(contradiction(
             "nothing can be shown to be within 0% of the best".to_owned(),
-            "measuring has noise: --within 1% takes long, 2% less",
+            "measurements are noisy: --within 1% takes long, 2% less",
         ));
     }
     let budget = spend.budget.or(config.budget);
@@ -58,7 +58,7 @@ pub fn state(asked: &GoalArgs, config: &Config) -> Result<StartingState, Command
     if age_rounds > 0 && fill == Some(Percent(0)) {
         return Err(contradiction(
             "an empty file system cannot be aged".to_owned(),
-            "leave --fill out, or give it a share such as 50%",
+            "omit --fill, or give a share such as 50%",
         ));
     }
     let fill_hundredths = match fill {

@@ -17,7 +17,7 @@ pub fn allow(args: &TuneArgs, config: &Config) -> Result<Option<Durability>, Com
     ) {
         (Some(allow), Some(require)) if allow != require => Err(contradiction(
             format!("{} {allow} and {} {require} contradict each other", names[0], names[1]),
-            "they are two names of one choice: give one of them",
+            "they set the same choice: give one of them",
         )),
         (allow, require) => Ok(allow.or(require)),
     };
@@ -44,9 +44,7 @@ pub fn options(
         for (filesystem, option) in list {
             if !filesystems.contains(filesystem) {
                 return Err(contradiction(
-                    format!(
-                        "{flag} {filesystem}:{option} is about a file system that is not tried"
-                    ),
+                    format!("{flag} {filesystem}:{option} names a file system that is not tried"),
                     &format!("tried are {}; name others with --fs", filesystems.join(", ")),
                 ));
             }
@@ -65,7 +63,7 @@ pub fn options(
         if let Some(both) = choice.always.iter().find(|option| choice.exclude.contains(option)) {
             return Err(contradiction(
                 format!("{filesystem} {both} is both always on and excluded"),
-                "take it out of `always` or of `exclude`",
+                "remove it from `always` or from `exclude`",
             ));
         }
     }
@@ -83,7 +81,7 @@ pub fn weights(
     for (name, weight) in config.weights.iter().chain(typed) {
         if !workloads.contains(name) {
             return Err(contradiction(
-                format!("the weight of `{name}` is about a workload that is not measured"),
+                format!("the weight of `{name}` names a workload that is not measured"),
                 &format!("measured are {}; name others with --workload", workloads.join(", ")),
             ));
         }

@@ -34,7 +34,7 @@ pub fn with_hosts(
         run(TrialHosts::Boards(lab::reach(leases, BoardAccess { runner, spec, dir })?))
     })();
     if let Err(error) = lab.close() {
-        warn(&format!("{error}; the next start gives back what is still held"));
+        warn(&format!("{error}; the next start releases what is still locked"));
     }
     result
 }

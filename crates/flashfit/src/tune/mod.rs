@@ -102,7 +102,7 @@ fn resume(
             elsewhere.display()
         ));
     }
-    note(&format!("going on with {}: {} trials were made", dir.display(), run.trials.len()));
+    note(&format!("resuming {}: {} trials were recorded", dir.display(), run.trials.len()));
     let resolved = ResolvedSpec { spec, dir: dir.to_owned() };
     Ok((resolved, Some(run)))
 }
@@ -110,9 +110,9 @@ fn resume(
 /// An error that ends a run says how to continue it.
 fn resumable(error: TuneError, spec: &RunSpec, dir: &Path) -> CommandError {
     let dir = format!("{}{}", dir.display(), again_words(spec));
-    CommandError::from(error)
-        .in_dir(&dir)
-        .or_hint(&format!("what was recorded is kept; go on with: flashfit tune --resume {dir}"))
+    CommandError::from(error).in_dir(&dir).or_hint(&format!(
+        "the recorded trials are kept; continue with: flashfit tune --resume {dir}"
+    ))
 }
 
 fn signals() -> Result<Interrupt, CommandError> {

@@ -99,7 +99,7 @@ impl Observer for TuneProgress {
                 *last = Instant::now();
                 let made = self.made;
                 note(&format!(
-                    "trials made: {made} in {}; at most {left} to go; {most}; now {what}",
+                    "{made} trials in {}; at most {left} to go; {most}; now {what}",
                     duration(self.began.elapsed())
                 ));
             }
@@ -117,7 +117,7 @@ impl Observer for TuneProgress {
     }
 
     fn on_worker_lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
-        let text = format!("{made_on} is lost: {why}");
+        let text = format!("lost {made_on}: {why}");
         match &self.shown {
             Shown::Bar(bar) => bar.suspend(|| warn(&text)),
             Shown::Lines { .. } | Shown::Nothing => warn(&text),

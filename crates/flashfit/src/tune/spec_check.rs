@@ -52,7 +52,7 @@ pub fn check(
         return Err(CommandError::new(
             ExitClass::Usage,
             format!("a runtime of {} ms is longer than a day", spec.runtime_ms),
-            Some("a stage of some seconds is enough; more --repeats tell more"),
+            Some("a stage of some seconds is enough; more --repeats give more precise results"),
         ));
     }
     let plan = spec.run_plan();

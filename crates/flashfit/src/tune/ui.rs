@@ -89,7 +89,7 @@ fn of_device(confirmed: &[String]) -> Result<Option<String>, CommandError> {
         [name] => Ok(Some(name.clone())),
         _ => Err(CommandError::new(
             ExitClass::Usage,
-            "one device is tuned, and several are agreed to",
+            "one device is tuned, but several are confirmed",
             Some("give --confirm once"),
         )),
     }
@@ -105,7 +105,7 @@ fn by_board(confirmed: &[String]) -> Result<BTreeMap<String, String>, CommandErr
             }
             _ => Err(CommandError::new(
                 ExitClass::Usage,
-                format!("`{part}` does not say whose device is meant"),
+                format!("`{part}` does not name a board"),
                 Some("in a lab: --confirm BOARD:NAME,BOARD:NAME"),
             )),
         })

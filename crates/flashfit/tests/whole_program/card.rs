@@ -112,7 +112,7 @@ fn a_card_on_a_loop_device_has_counters_and_power_cuts() {
     let written = file.write_all_at(&[1; 4096], 1 << 20).and_then(|()| file.sync_all());
     assert!(written.is_err(), "a card without power was written to");
     drop(file);
-    place.flashfit(&cut).said(3, &["is there already"]);
+    place.flashfit(&cut).said(3, &["already exists"]);
     place.flashfit(&["card", "power-on", serving.arg()]).said(0, &[]);
     write_synced(&serving.at, 8192, 9);
     let brick = place.flashfit(&["card", "cut", serving.arg(), "--fault", "brick", "--seed", "3"]);
@@ -228,7 +228,7 @@ fn any_user_can_serve_a_card_over_nbd() {
     let cut = as_nobody(&["card", "cut", serving.arg(), "--power-on"]).output().unwrap();
     let cut = Ended::new(cut);
     cut.said(0, &[]);
-    assert!(cut.stdout.contains("nothing but what a device does"), "{}", cut.stdout);
+    assert!(cut.stdout.contains("only what a correct device may do"), "{}", cut.stdout);
     let ended = serving.end(Signal::INT);
     ended.said(0, &["simulated card served at nbd+unix:///?socket="]);
     assert!(!place.path("socket").exists() && place.path("card.state").exists());

@@ -40,7 +40,9 @@ fn a_run_on_an_image_file() {
     assert!(!ended.stdout.contains("/dev/mmcblk"), "{}", ended.stdout);
     wait_for_no_traces(&place, None);
     // An existing run is not overwritten.
-    place.tune("image", &["--confirm", "image"]).said(2, &["already holds a run", "--resume run"]);
+    place
+        .tune("image", &["--confirm", "image"])
+        .said(2, &["already contains a run", "--resume run"]);
 }
 
 #[test]

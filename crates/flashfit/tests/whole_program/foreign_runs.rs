@@ -57,7 +57,7 @@ fn programs_named_in_a_run_are_not_run() {
     let theirs = |header: &mut Value| header["spec"]["catalog_dir"] = json!(folder);
     recorded(&place, "v1-sim-adaptive", theirs, unchanged);
     for args in COMMANDS {
-        place.flashfit(args).said(2, &["a run directory alone does not decide", "--catalog"]);
+        place.flashfit(args).said(2, &["needs your consent", "--catalog"]);
         // Even with the catalog named, only known programs are run.
         let args = [args, &["--catalog", "theirs"]].concat();
         place.flashfit(&args).said(2, &["theirs/filesystems/ext4.toml", "mkfs.program", "trap"]);
@@ -95,13 +95,13 @@ fn other_test_beds_and_kernels_must_be_named_again() {
     let resume = ["tune", "--resume", "run", "--dry-run"];
     place.flashfit(&resume).said(2, &["ssh:elsewhere", "--resume run --on ssh:elsewhere"]);
     let here = [&resume[..], &["--on", "here"]].concat();
-    place.flashfit(&here).said(2, &["on elsewhere", "goes on there only"]);
+    place.flashfit(&here).said(2, &["on elsewhere", "can only continue there"]);
     let kernel = |header: &mut Value| header["spec"]["on"] = json!({"vm": {"kernel": "/k"}});
     recorded(&place, "v1-sim-adaptive", kernel, unchanged);
     place.flashfit(&resume).said(2, &["--resume run --vm-kernel /k"]);
     recorded(&place, "v1-sim-adaptive", unchanged, unchanged);
     let vm = [&resume[..], &["--on", "vm"]].concat();
-    place.flashfit(&vm).said(2, &["goes on there only"]);
+    place.flashfit(&vm).said(2, &["can only continue there"]);
 }
 
 #[test]

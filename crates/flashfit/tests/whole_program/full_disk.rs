@@ -112,7 +112,7 @@ fn a_run_directory_without_write_permission_is_reported() {
         return;
     }
     let place = Place::new();
-    place.file("run", "not a folder");
+    place.file("run", "not a directory");
     let ended = place.tune(&place.card(), &[]);
     assert!(matches!(ended.code, Some(2 | 4)), "{ended:#?}");
     assert!(ended.stderr.contains("run"), "{ended:#?}");

@@ -13,7 +13,7 @@ fn a_second_process_in_the_same_run_is_refused() {
     let place = Place::new();
     let mut first = place.start_long_run();
     place.wait_for_trials(1);
-    let at_work = ["another flashfit is at work in run", "wait for it"];
+    let at_work = ["another flashfit process uses run", "wait until it ends"];
     place.flashfit(&["tune", "--resume", "run"]).said(2, &at_work);
     place.tune(&place.card(), &[]).said(2, &["run"]);
     // Reading is allowed.

@@ -197,7 +197,10 @@ fn runs_that_cannot_be_replayed_are_reported() {
     place.file("damaged/trials.jsonl", &text.replacen("\"options\"", "\"optoins\"", 1));
     refused(
         &["damaged"],
-        &["damaged/trials.jsonl:1: `key.setup`: missing field `options`", "newer flashfit"],
+        &[
+            "damaged/trials.jsonl:1: `key.setup`: missing field `options`",
+            "newer version of flashfit",
+        ],
     );
 }
 

@@ -159,9 +159,9 @@ fn a_directory_without_a_run_is_refused() {
     std::fs::create_dir(place.path("empty")).unwrap();
     for folder in ["empty", "no-folder"] {
         for args in [["analyze", folder], ["report", folder]] {
-            refuses(&place, &args, &["holds no run", "flashfit tune printed"]);
+            refuses(&place, &args, &["does not contain a run", "flashfit tune printed"]);
         }
-        refuses(&place, &["tune", "--resume", folder], &["holds no run"]);
+        refuses(&place, &["tune", "--resume", folder], &["does not contain a run"]);
     }
 }
 
@@ -177,7 +177,15 @@ fn a_run_of_another_format_is_refused() {
     let place = Place::new();
     header(&place, 999);
     for args in [&["analyze", "old"][..], &["report", "old"], &["tune", "--resume", "old"]] {
-        refuses(&place, args, &["is a run of format 999", "use the flashfit that wrote it"]);
+        refuses(
+            &place,
+            args,
+            &[
+                "is a run of format 999",
+                "use the version of flashfit that wrote \
+                                                           it",
+            ],
+        );
     }
 }
 
@@ -236,8 +244,8 @@ fn invalid_constraints_and_budgets_are_refused() {
         (&["--max-write", "0"], "no trial is possible without writing"),
         (&["--trials", "0"], "0 is not in"),
         (&["--weight", "sync-files"], "write database=3"),
-        (&["--weight", "sync-files=0"], "is left out instead"),
-        (&["--weight", "database=3"], "about a workload that is not measured"),
+        (&["--weight", "sync-files=0"], "omit it instead"),
+        (&["--weight", "database=3"], "names a workload that is not measured"),
         (&["--weight", "databsae=3"], "did you mean `database`?"),
         (&["--with", "noatime"], "write ext4:noatime"),
         (&["--fill", "95%"], "has no room for a workload"),

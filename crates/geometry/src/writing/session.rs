@@ -454,7 +454,7 @@ impl<'a> WriteSession<'a> {
                 };
                 found = GeometryFinding::inconclusive(reason, found.candidates);
             }
-            let series = open_units::series(&format!("open units, {name}"), &costs);
+            let series = open_units::series(&format!("open erase blocks, {name}"), &costs);
             self.meter.probed.evidence.series.push(series);
             match order {
                 UnitOrder::Linear => self.meter.probed.findings.open_units_linear = found,

@@ -12,22 +12,22 @@ use crate::spec::SCHEMA_VERSION;
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
     /// There is a run already.
-    #[error("{} already holds a run", path.display())]
+    #[error("{} already contains a run", path.display())]
     Exists { path: PathBuf },
     /// Something that a run would overwrite is there.
-    #[error("{} holds {file}, which a run would overwrite", path.display())]
+    #[error("{} contains {file}, which a run would overwrite", path.display())]
     Occupied {
         path: PathBuf,
         /// The file or folder in it.
         file: &'static str,
     },
-    #[error("{} holds no run", path.display())]
+    #[error("{} does not contain a run", path.display())]
     NoRun { path: PathBuf },
     /// Another flashfit is at work in it.
-    #[error("another flashfit is at work in {}", path.display())]
+    #[error("another flashfit process uses {}", path.display())]
     Locked { path: PathBuf },
     /// Written by another version of flashfit.
-    #[error("{} is a run of format {found}, and this flashfit reads format {SCHEMA_VERSION}", path.display())]
+    #[error("{} is a run of format {found}; this version of flashfit reads format {SCHEMA_VERSION}", path.display())]
     OtherVersion {
         path: PathBuf,
         /// The version it has.
@@ -66,18 +66,18 @@ impl UserError for RunDirError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Exists { .. } | Self::Occupied { .. } | Self::NoRun { .. } => None,
-            Self::Locked { .. } => Some("wait for it, or end it".into()),
-            Self::OtherVersion { .. } => Some("use the flashfit that wrote it".into()),
+            Self::Locked { .. } => Some("wait until it ends, or end it".into()),
+            Self::OtherVersion { .. } => Some("use the version of flashfit that wrote it".into()),
             Self::Damaged { path, .. } if path.ends_with("run.json") => {
-                Some("take run.json from a copy, or begin a new run".into())
+                Some("restore run.json from a copy, or start a new run".into())
             }
             Self::Damaged { path, line, .. } => {
                 let path = quote(&path.display().to_string());
                 Some(format!("look at it, then remove it: sed -i {line}d {path}").into())
             }
             Self::NotUnderstood { .. } => Some(
-                "a newer flashfit may have written it: read the run with that one, or correct this \
-                 value; docs/run-format.md says what is expected"
+                "if a newer version of flashfit wrote it, use that version; otherwise correct \
+                 this value as docs/run-format.md describes"
                     .into(),
             ),
             Self::Dir(DirError::Full { .. }) => None,

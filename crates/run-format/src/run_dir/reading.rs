@@ -71,7 +71,7 @@ fn record(bytes: &[u8], folder: &DirHandle, before: usize) -> Result<TrialRecord
         path: folder.path().join(TRIALS),
         line: before + 1,
         reason: format!(
-            "a record of version {version}, and this flashfit reads version {RECORD_VERSION}"
+            "a record of version {version}; this version of flashfit reads version {RECORD_VERSION}"
         ),
     };
     match serde_json::from_slice::<TrialRecord>(bytes) {

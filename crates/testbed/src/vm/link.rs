@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashfit_user_error::{ExitClass, Hint, Setting};
+use flashfit_user_error::{ExitClass, Hint, UserSetting};
 use flashfit_vm::{ClockSpeed, Vm};
 
 use crate::TrialError;
@@ -62,7 +62,7 @@ impl Link for VmLink {
         let signs = ["no space left", "No space left", "Out of memory"];
         signs.iter().any(|sign| message.contains(sign)).then(|| {
             Hint::from("a virtual machine keeps its files in memory; start a run with more: ")
-                .and(Setting::Memory)
+                .and(UserSetting::Memory)
                 .and(" SIZE")
         })
     }

@@ -22,7 +22,7 @@ use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::SystemRunner;
 use flashfit_host::program::find;
 use flashfit_option_probe::OptionFindings;
-use flashfit_user_error::{ExitClass, Hint, Setting};
+use flashfit_user_error::{ExitClass, Hint, UserSetting};
 use flashfit_vm::doctor::{self, DoctorNeeds, Examination};
 use flashfit_vm::{Accelerator, ClockSpeed, DiskInterface, Kernel, Vm, VmFacts, VmOptions};
 
@@ -164,13 +164,13 @@ impl<'a> VmHost<'a> {
                     "a simulated card cannot be attached as {disk}: with counted instructions it \
                      is served inside the virtual machine"
                 ),
-                Hint::from("omit ").and(Setting::VmDisk).and(" or ").and(Setting::VmSpeed),
+                Hint::from("omit ").and(UserSetting::VmDisk).and(" or ").and(UserSetting::VmSpeed),
             ));
         }
         match disk_interface(disk).refuses_size(capacity(grant).0) {
             Some(why) => {
                 let hint = Hint::from("use a device of such a size, or another ");
-                Err(refused(why, hint.and(Setting::VmDisk)))
+                Err(refused(why, hint.and(UserSetting::VmDisk)))
             }
             None => Ok(()),
         }
@@ -191,11 +191,11 @@ impl<'a> VmHost<'a> {
                 class: ExitClass::Usage,
                 hint: Some(
                     Hint::from("write less (")
-                        .and(Setting::Fill)
+                        .and(UserSetting::Fill)
                         .and(", ")
-                        .and(Setting::DataSize)
+                        .and(UserSetting::DataSize)
                         .and("), or omit ")
-                        .and(Setting::VmSpeed)
+                        .and(UserSetting::VmSpeed)
                         .and(": the card is then served outside the virtual machine"),
                 ),
             });
@@ -382,9 +382,9 @@ impl Host for VmHost<'_> {
             class: ExitClass::Usage,
             hint: Some(
                 Hint::from("probe it on this machine (")
-                    .and(Setting::TestBed)
+                    .and(UserSetting::TestBed)
                     .and(" here) or on a board (")
-                    .and(Setting::TestBed)
+                    .and(UserSetting::TestBed)
                     .and(" ssh:HOST)"),
             ),
         })

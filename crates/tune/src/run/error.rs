@@ -127,8 +127,8 @@ pub enum RecordedCatalogError {
     )]
     NeedsCatalog { folder: std::path::PathBuf },
     #[error(
-        "the run used other definitions of its file systems or workloads than the catalog has that \
-         --catalog or FLASHFIT_CATALOG names"
+        "the run used other definitions of its file systems or workloads than the catalog that is in \
+         use now"
     )]
     OtherDefinitions,
 }

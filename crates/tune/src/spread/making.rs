@@ -229,7 +229,7 @@ impl TuneSession<'_> {
             Err(TrialError::Setup { message, .. }) if job.proposal.is_none() => {
                 // A setup that works on the other boards is not at fault.
                 pool.dismiss(board);
-                let what = format!("cannot be compared, its untuned setup fails: {message}");
+                let what = format!("cannot be compared: its baseline fails: {message}");
                 let why = TrialError::Device { what };
                 observer.on_worker_lost(pool.made_on(board), &why);
                 if pool.present().next().is_none() && out.stopped.is_none() {

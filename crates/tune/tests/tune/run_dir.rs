@@ -202,7 +202,7 @@ fn deleting_a_valid_json_line_is_never_suggested() {
         assert!(matches!(error, RunDirError::NotUnderstood { line: 2, .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains("trials.jsonl:2: ") && text.contains(key), "{text}");
-        assert!(!hint.contains("sed") && hint.contains("newer flashfit"), "{hint}");
+        assert!(!hint.contains("sed") && hint.contains("newer version of flashfit"), "{hint}");
     }
     for line in ["{}", "[]", "17", "null", "{\"version\":1}"] {
         let (error, hint) = with_second_line(|_| line.to_owned());

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use flashfit_host::input_file::{self, InputFileError};
 use flashfit_host::program::quote;
 use flashfit_host::{ProgramError, Runner};
-use flashfit_user_error::{ExitClass, Hint, Setting, Task, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
 
 use crate::architecture;
 use crate::cache_folder::cache_folder;
@@ -75,7 +75,7 @@ impl UserError for KernelError {
             ),
             _ => {
                 let install = format!("apt-get install {package}, or choose a kernel with ");
-                Some(Hint::from(install).and(Setting::VmKernel).and(" FILE"))
+                Some(Hint::from(install).and(UserSetting::VmKernel).and(" FILE"))
             }
         }
     }

@@ -80,7 +80,10 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
 fn why(erase_unit: u64, section: u64, wanted: u64) -> String {
     let bytes = section * SEGMENT_BYTES;
     if section < wanted {
-        format!("the largest part of the erase block of {} that is not too dear", Bytes(erase_unit))
+        format!(
+            "the largest part of the erase block of {} that does not cost too much",
+            Bytes(erase_unit)
+        )
     } else if bytes == erase_unit {
         format!("a section is one erase block of {}, written and cleaned as a whole", Bytes(bytes))
     } else {

@@ -77,8 +77,8 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
 fn why_none(site: &PlacementContext, erase_unit: u64, any: bool) -> String {
     if any {
         format!(
-            "FAT32 has at most {MAX_RESERVED} reserved sectors, which do not bring the data on \
-             an erase block of {}",
+            "FAT32 has at most {MAX_RESERVED} reserved sectors, too few to align the data to an \
+             erase block of {}",
             Bytes(erase_unit)
         )
     } else {
@@ -114,7 +114,7 @@ fn add_numbers(
         "reserved_sectors",
         found.reserved,
         NumberUnit::Sectors,
-        format!("what is missing to an erase block beside two tables of {} sectors", found.table),
+        format!("the rest of an erase block after two tables of {} sectors", found.table),
     );
     fitted.add(
         "data_start_bytes",

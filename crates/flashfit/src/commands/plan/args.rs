@@ -112,7 +112,7 @@ impl PlanArgs {
         let start = self.start.as_deref().map(layout_start).transpose()?;
         let reason = match (start, table) {
             (Some(LayoutStart::Whole), Some(PartitionTable::Gpt | PartitionTable::Mbr)) => {
-                "--start whole leaves no room for a partition table"
+                "--start whole and --table contradict each other"
             }
             (Some(LayoutStart::At(_)), Some(PartitionTable::None)) => {
                 "without a partition table the file system starts where the device starts"
@@ -130,7 +130,7 @@ impl PlanArgs {
         Err(CommandError::new(
             ExitClass::Usage,
             format!("the mount point {} does not begin with /", self.mount_point.display()),
-            Some("fstab takes whole paths: --mount-point /mnt/flash"),
+            Some("fstab needs an absolute path: --mount-point /mnt/flash"),
         ))
     }
 }

@@ -84,7 +84,7 @@ fn write(path: &Path, force: bool, plans: &[Plan]) -> Result<(), CommandError> {
     let [plan] = plans else {
         return Err(CommandError::new(
             ExitClass::Usage,
-            format!("a file holds one plan, and there are {}", plans.len()),
+            format!("a file contains one plan, and there are {}", plans.len()),
             Some("name one file system, such as --fs ext4"),
         ));
     };

@@ -32,8 +32,8 @@ fn quantities(findings: &GeometryFindings) -> [(&'static str, &GeometryFinding);
         ("first erase block at", &findings.erase_unit_offset),
         ("write unit", &findings.write_unit),
         ("page", &findings.page),
-        ("open units, linear", &findings.open_units_linear),
-        ("open units, random", &findings.open_units_random),
+        ("open erase blocks, linear", &findings.open_units_linear),
+        ("open erase blocks, random", &findings.open_units_random),
         ("small-write log", &findings.small_write_log),
         ("special zone", &findings.special_zone),
         ("pSLC cache", &findings.pslc_cache),
@@ -51,7 +51,7 @@ pub fn text(document: &ProbeDocument, width: usize) -> String {
     page.paragraph("", &heading(document));
     page.paragraph("", &cost(document));
     if document.interrupted {
-        page.paragraph("", "It was interrupted: this is what was known by then.");
+        page.paragraph("", "Interrupted: these are the results so far.");
     }
     page.text.push('\n');
     page.findings(&document.findings);
@@ -205,8 +205,8 @@ impl Page {
             return;
         }
         let title = match faults.len() {
-            1 => "\nOne request failed, and is in no figure:".to_owned(),
-            count => format!("\n{count} requests failed, and are in no figure:"),
+            1 => "\nOne request failed and is not included:".to_owned(),
+            count => format!("\n{count} requests failed and are not included:"),
         };
         self.line(&title);
         for fault in faults.iter().take(FAULTS_SHOWN) {
@@ -223,8 +223,8 @@ impl Page {
             |thousandths: u64| format!("{}.{:02}", thousandths / 1000, thousandths % 1000 / 10);
         self.text.push('\n');
         let text = format!(
-            "The twin in {} comes within a ratio of {} of half of the {} rates that it was fitted \
-             to, and within {} of nine in ten. What it does is simulated.",
+            "The twin in {} reproduces, within a factor of {}, half of the {} rates that it was \
+             fitted to, and nine in ten within {}. Its results are simulated.",
             twin.file.display(),
             ratio(twin.median_error_thousandths),
             twin.rates,
@@ -262,7 +262,7 @@ impl Page {
 
 /// A declared size with its source, a guess marked as one.
 fn stated(declared: &DeclaredBytes) -> String {
-    let guess = if declared.is_guess { ", not a statement of the device" } else { "" };
+    let guess = if declared.is_guess { ", not declared by the device" } else { "" };
     format!("{} ({}{guess})", declared.bytes, declared.source)
 }
 
@@ -297,7 +297,7 @@ mod tests {
         );
         let findings = GeometryFindings { open_units_linear: found, ..GeometryFindings::default() };
         page.findings(&findings);
-        assert!(page.text.starts_with("  open units, linear   5 (97 %): the rate falls"));
+        assert!(page.text.starts_with("  open erase blocks, linear 5 (97 %): the rate falls"));
         assert_eq!(page.text.matches("not measured").count(), 1, "{}", page.text);
         assert!(page.text.lines().all(|line| line.len() <= 80), "{}", page.text);
     }

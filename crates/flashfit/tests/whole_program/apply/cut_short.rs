@@ -54,9 +54,9 @@ fn an_interrupt_during_mkfs_can_be_continued() {
         assert!(checked.stdout.contains("unfinished"), "{}", checked.stdout);
         // Another backup directory would save the unfinished state.
         let elsewhere = ["apply", "plan.json", "image", "--confirm", "image", "--backup", "other"];
-        flashfit(&place, &elsewhere).said(3, &["what the device held before is kept in", &go_on]);
+        flashfit(&place, &elsewhere).said(3, &["an interrupted apply has its backup in", &go_on]);
         let words = ["apply", "plan.json", "image", "--confirm", "image"];
-        flashfit(&place, &words).said(0, &["going on with what was left unfinished"]);
+        flashfit(&place, &words).said(0, &["continuing an interrupted apply"]);
         assert!(!flashfit(&place, &["check", "image"]).stdout.contains("unfinished"));
         let back = ["restore", "saved", "image", "--confirm", "image"];
         flashfit(&place, &back).said(0, &[]);

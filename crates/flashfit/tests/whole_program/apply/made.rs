@@ -29,7 +29,7 @@ fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
     assert!(ends(&image) != before, "a dry run restored it");
     flashfit(&place, &["restore", "saved", "image"]).said(3, &["confirmation is missing"]);
     let restored = flashfit(&place, &back);
-    restored.said(0, &["files whose contents were overwritten"]);
+    restored.said(0, &["file contents that were overwritten"]);
     assert!(ends(&image) == before, "{filesystem}: the ends are not as they were");
     wait_for_no_traces(&place, None);
 }
@@ -74,7 +74,7 @@ fn the_result_of_a_run_is_applied_to_its_device() {
     assert_eq!(done["plan"]["setup"]["filesystem"], "ext4");
     std::fs::File::options().write(true).open(&image).unwrap().set_len(65 << 20).unwrap();
     let other = ["apply", "run", "image", "--confirm", "image", "--backup", "other"];
-    flashfit(&place, &other).said(3, &["not the device that the plan was made for"]);
+    flashfit(&place, &other).said(3, &["not the device of the plan"]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_plan_for_another_device_is_refused() {
     place.file("plan.json", &whole);
     place.image("image", 48);
     untouched(&place, || {
-        apply(&place, &[]).said(3, &["not the device that the plan was made for"]);
+        apply(&place, &[]).said(3, &["not the device of the plan"]);
     });
     let card = place.card();
     let args = ["apply", "plan.json", &card, "--confirm", "fast"];
@@ -149,7 +149,7 @@ fn a_backup_is_not_restored_to_a_device_in_use() {
     flashfit(&place, &other).said(3, &["saved was made of another device"]);
     flashfit(&place, &["restore", "nothing", "image"]).said(4, &["nothing/manifest.json"]);
     place.file("saved/first.img", "short");
-    flashfit(&place, &back).said(2, &["first.img: it is not as it was when it was saved"]);
+    flashfit(&place, &back).said(2, &["first.img: it was changed after it was saved"]);
     assert!(std::fs::read(&image).unwrap() == made, "the image was written to");
 }
 
@@ -165,7 +165,7 @@ fn a_backup_is_restored_to_another_image_only_as_a_copy() {
     let other = place.image("other", 64);
     let before = std::fs::read(&other).unwrap();
     let back = ["restore", "saved", "other", "--confirm", "other"];
-    flashfit(&place, &back).said(3, &["not the file that the backup was made of", "--to-copy"]);
+    flashfit(&place, &back).said(3, &["not the file that the backup was made from", "--to-copy"]);
     assert!(std::fs::read(&other).unwrap() == before, "the other image was written to");
     let dry = flashfit(&place, &["restore", "saved", "other", "--dry-run"]);
     assert!(dry.stdout.contains("This is not the file"), "{}", dry.stdout);

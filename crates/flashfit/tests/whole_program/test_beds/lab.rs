@@ -301,7 +301,7 @@ fn a_run_survives_a_restart_of_the_coordinator() {
         lab.rack.kill_coordinator();
         lab.rack.start_coordinator();
         let ended = Ended::of(run);
-        ended.said(0, &["the lab had forgotten our lock; locked again"]);
+        ended.said(0, &["the lab had lost the lock; locked again"]);
         lab.wait_until_all_is_given_back();
     });
 }

@@ -208,9 +208,13 @@ fn a_board_is_described() {
         let doctor = ["doctor", "--on", BOARD];
         let ended = run_to_end(sshd.command(&place, &doctor));
         ended.said(0, &[]);
-        for text in
-            ["board: kernel ", "Trials can be made there", "mkfs.ext4", "Its media:", "DEVICE"]
-        {
+        for text in [
+            "board: kernel ",
+            "Trials can be made there",
+            "mkfs.ext4",
+            "Its storage devices:",
+            "DEVICE",
+        ] {
             assert!(ended.stdout.contains(text), "no `{text}` in {}", ended.stdout);
         }
         let json = [&doctor[..], &["--json"]].concat();

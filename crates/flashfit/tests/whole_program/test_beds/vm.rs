@@ -180,7 +180,7 @@ fn missing_parts_of_a_machine_are_reported() {
     command.env("PATH", "/nowhere").env("FLASHFIT_PATH", "/nowhere");
     let ended = Ended::new(command.output().unwrap());
     ended.said(0, &[]);
-    for text in ["vm (a virtual machine; nobody needs to be root): not yet", "apt-get install"] {
+    for text in ["vm (a virtual machine; needs no root): not yet", "apt-get install"] {
         assert!(ended.stdout.contains(text), "{}", ended.stdout);
     }
     let document = place.flashfit(&["doctor", "--json"]).document("flashfit.stands");

@@ -113,13 +113,13 @@ fn erase_unit(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> G
     };
     let seen = |bytes: u64| match (from_rows, from_copying) {
         (true, true) => format!(
-            "reads across boundaries take longer from {} on, and beyond the open units writes copy \
-             a unit of this size",
+            "reads across boundaries take longer from {} on, and beyond the open erase blocks writes \
+             copy a unit of this size",
             Bytes(bytes)
         ),
         (true, false) => format!("reads across boundaries take longer from {} on", Bytes(bytes)),
         (false, _) => {
-            format!("beyond the open units writes copy a unit of {}", Bytes(bytes))
+            format!("beyond the open erase blocks writes copy a unit of {}", Bytes(bytes))
         }
     };
     belief.finding(seen, lacking)
