@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
+use serde::Serialize;
+
 use flashfit_report::text::plain;
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::charset::shown;
-use crate::hints;
+use crate::{hints, output};
 
 /// Any error of the crates, ready to be shown.
 #[derive(Debug)]
@@ -56,6 +58,14 @@ impl CommandError {
         self
     }
 
+    /// Prints it as a document to standard output, for a script that asked for one and got none.
+    pub fn show_json(&self) {
+        let Self { message, hint, class } = self;
+        let error = ErrorDocument { class: class.name(), message, hint: hint.as_deref() };
+        // A standard output that is gone is no second error.
+        let _ = output::json_error(&error);
+    }
+
     /// Prints it to standard error, control characters of device names and the like taken out.
     pub fn show(&self) {
         let mut out = anstream::stderr().lock();
@@ -67,6 +77,14 @@ impl CommandError {
             let _ = writeln!(out, "hint: {}", shown(&plain(hint)));
         }
     }
+}
+
+/// An error as scripts read it.
+#[derive(Debug, Serialize)]
+struct ErrorDocument<'a> {
+    class: &'static str,
+    message: &'a str,
+    hint: Option<&'a str>,
 }
 
 impl<E: UserError + 'static> From<E> for CommandError {

@@ -30,16 +30,36 @@ use cli::{Cli, Command};
 use command_error::CommandError;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let is_for_scripts = std::env::args_os().any(|arg| arg == "--json" || arg == "--json-stream");
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, is_for_scripts),
+    };
     // A panic still unmounts and detaches on its way up; it has its own exit code.
     match std::panic::catch_unwind(|| run(&cli)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
             failure.show();
+            if is_for_scripts {
+                failure.show_json();
+            }
             ExitCode::from(failure.class().code())
         }
         Err(_) => ExitCode::from(ExitClass::Bug.code()),
     }
+}
+
+/// Help and the version go to standard output; a wrong command line also to scripts.
+fn usage(error: &clap::Error, is_for_scripts: bool) -> ExitCode {
+    // Nothing can be done about an output that is gone.
+    let _ = error.print();
+    if error.use_stderr() && is_for_scripts {
+        let text = error.render().to_string();
+        let lines: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).collect();
+        let message = lines.join(" ").trim_start_matches("error: ").to_owned();
+        CommandError::new(ExitClass::Usage, message, Some("see --help")).show_json();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(ExitClass::Usage.code()))
 }
 
 fn run(cli: &Cli) -> Result<(), CommandError> {

@@ -1,6 +1,7 @@
 //! Data on standard output, everything else on standard error.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashfit_report::text::wrap;
 use serde::Serialize;
@@ -9,13 +10,40 @@ use crate::charset::shown;
 use crate::command_error::CommandError;
 use flashfit_user_error::ExitClass;
 
+/// Whether a whole document was printed, after which none follows.
+static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
+
 /// A JSON document as every command prints it.
 #[derive(Debug, Serialize)]
 struct Document<'a, T> {
     schema: &'a str,
     schema_version: u32,
     tool_version: &'a str,
-    data: T,
+    #[serde(flatten)]
+    content: Content<T>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Content<T> {
+    Data(T),
+    Error(T),
+}
+
+impl<'a, T> Document<'a, T> {
+    fn new(schema: &'a str, content: Content<T>) -> Self {
+        Self { schema, schema_version: 1, tool_version: env!("CARGO_PKG_VERSION"), content }
+    }
+}
+
+/// Prints an error as a document, unless the answer was printed before: a bad verdict is both.
+pub fn json_error<T: Serialize>(error: &T) -> Result<(), CommandError> {
+    if IS_ANSWERED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let document = Document::new("flashfit.error", Content::Error(error));
+    let text = serde_json::to_string(&document).expect("documents are plain data");
+    print_utf8(&(text + "\n"))
 }
 
 /// Prints text to standard output, as the locale can show it. A reader that has gone away is not an
@@ -40,17 +68,16 @@ pub fn print_utf8(text: &str) -> Result<(), CommandError> {
 /// Prints one JSON document of this schema (`flashfit.` is put before it).
 pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), CommandError> {
     let schema = format!("flashfit.{schema}");
-    let tool_version = env!("CARGO_PKG_VERSION");
-    let document = Document { schema: &schema, schema_version: 1, tool_version, data };
+    let document = Document::new(&schema, Content::Data(data));
     let text = serde_json::to_string_pretty(&document).expect("documents are plain data");
+    IS_ANSWERED.store(true, Ordering::Relaxed);
     print_utf8(&(text + "\n"))
 }
 
 /// The same document on one line.
 pub fn json_line<T: Serialize>(schema: &str, data: T) -> Result<(), CommandError> {
     let schema = format!("flashfit.{schema}");
-    let tool_version = env!("CARGO_PKG_VERSION");
-    let document = Document { schema: &schema, schema_version: 1, tool_version, data };
+    let document = Document::new(&schema, Content::Data(data));
     let text = serde_json::to_string(&document).expect("documents are plain data");
     print_utf8(&(text + "\n"))
 }

@@ -30,6 +30,8 @@ pub struct ProbeRunOptions {
     pub region: Option<DeviceRegion>,
     /// The most bytes that may be written, those for a twin included.
     pub max_write: Option<Bytes>,
+    /// No read starts after this time, in nanoseconds; the usual time if `None`.
+    pub max_read_ns: Option<u64>,
     /// Whether rates are measured that a twin can be fitted to.
     pub with_twin: bool,
     pub seed: u64,
@@ -260,11 +262,13 @@ impl<'a> ProbeRun<'a> {
 
     fn reading_options(&self) -> ReadingOptions {
         let [start, length] = self.region;
+        let usual = ReadingOptions::default();
         ReadingOptions {
             seed: self.options.seed,
             region: Some(start..start + length),
             origin_bytes: self.target.partition_start().map_or(0, |start| start.0),
-            ..ReadingOptions::default()
+            max_time_ns: self.options.max_read_ns.unwrap_or(usual.max_time_ns),
+            ..usual
         }
     }
 

@@ -34,6 +34,20 @@ impl ExitClass {
         self as u8
     }
 
+    /// The name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::BadVerdict => "bad-verdict",
+            Self::Usage => "usage",
+            Self::Refused => "refused",
+            Self::Environment => "environment",
+            Self::Io => "io",
+            Self::Interrupted => "interrupted",
+            Self::Bug => "bug",
+        }
+    }
+
     /// The class of an exit code of flashfit; an unknown code counts as a bug.
     pub fn of_code(code: u8) -> Self {
         let all = [

@@ -261,15 +261,12 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
             let text = format!("the erase block is {}, {}", known.bytes, known.source);
             findings.push(CheckFinding::new("geometry", &examined.target, Severity::Fine, text));
         }
-        None => findings.push(
-            CheckFinding::new(
-                "geometry",
-                &examined.target,
-                Severity::CannotTell,
-                "the erase block is unknown, so the alignment cannot be checked",
-            )
-            .repair(Repair::GiveEraseBlock { target: examined.target.clone() }),
-        ),
+        None => findings.push(CheckFinding::new(
+            "geometry",
+            &examined.target,
+            Severity::CannotTell,
+            "the erase block is unknown, so the alignment cannot be checked",
+        )),
     }
     findings
 }

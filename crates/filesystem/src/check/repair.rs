@@ -10,10 +10,6 @@ pub enum Repair {
     /// A command line.
     Command(String),
     Replan(Replan),
-    /// The check again, with the erase block given by the user.
-    GiveEraseBlock {
-        target: String,
-    },
 }
 
 /// A new plan for a volume.

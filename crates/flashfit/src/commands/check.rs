@@ -1,40 +1,44 @@
-//! `flashfit check TARGET`: what is wrong with a device as it is, what it costs, and how to
-//! repair it. Reads only.
+//! `flashfit check TARGET`: one read-only look at a device, the command to start with.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use flashfit_check::{CheckRequest, DeviceCheck, look};
 use flashfit_device::{Bytes, Device, SystemRoots, Target};
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_filesystem::check::{
-    self, ExaminedDevice, ExaminedNodes, Severity, UnfinishedApply, examine, verdict,
-};
+use flashfit_filesystem::check::{ExaminedNodes, Severity, UnfinishedApply};
 use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_target::device_geometry;
+use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
 use crate::cli::size;
 use crate::command_error::CommandError;
 use crate::output;
-use crate::rendering;
-use crate::rendering::check::FindingDocument;
+use crate::probe::{saved, signals, watch::ProbeProgress};
+use crate::rendering::check::{self as rendering, FindingDocument, NextCommands};
+
+/// Reads are timed for this long at most, so that the whole check ends within five seconds.
+const MAX_READ_NS: u64 = 2_500_000_000;
 
 const EXAMPLES: &str = "\
 Examples:
   flashfit check /dev/mmcblk0
   flashfit check card.img --erase-block 8MiB --json
 
-Exit codes: 0 nothing is wrong, or it cannot be determined; 1 something is bad.";
+Exit codes: 0 nothing is wrong, or it cannot be determined (--strict: 1); 1 something is bad.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CheckArgs {
     /// Device node or image file.
     pub target: String,
+    /// Result of `flashfit probe --output`, with the geometry of this device.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["erase_unit", "write_unit"])]
+    pub geometry: Option<PathBuf>,
     /// Erase block size, if you know it better than the device reports it.
     #[arg(
         long = "erase-block",
@@ -46,88 +50,103 @@ pub struct CheckArgs {
     /// Write unit size: the pages that are programmed together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
+    /// Exit with 1 also if something could not be determined.
+    #[arg(long)]
+    pub strict: bool,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Checked {
-    verdict: Severity,
+#[derive(Serialize)]
+struct Checked<'a> {
     findings: Vec<FindingDocument>,
-    #[serde(rename = "medium")]
-    device: ExaminedDevice,
+    #[serde(flatten)]
+    check: &'a DeviceCheck,
+    next: &'a NextCommands,
 }
 
 pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let catalogue = FileSystemCatalog::load(catalog)?;
+    let catalog_files = FileSystemCatalog::load(catalog)?;
     let runner = SystemRunner::default();
     let system = SystemRoots::default();
-    // The loop device is there for as long as its value lives.
-    let (medium, nodes, _attached) = match Target::parse(&args.target)? {
-        Target::Simulated(name) => {
-            return Err(CommandError::new(
-                ExitClass::Usage,
-                format!("the simulated card {name} starts empty, so there is nothing to check"),
-                Some("see what fits it: flashfit plan sim:NAME"),
-            ));
-        }
-        Target::Node(path) => {
-            let medium = Device::from_node(&system, &runner, &path)?;
-            (medium, ExaminedNodes { disk: Some(path) }, None)
-        }
-        Target::Image(path) => {
-            let medium = Device::from_image(&runner, &path)?;
-            let (nodes, attached) = nodes_of_image(&runner, &medium);
-            (medium, nodes, attached)
-        }
+    let target = InspectedTarget::inspect(&args.target, &runner, catalog)?;
+    let Some(device) = target.device() else {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            format!("{} starts empty, so there is nothing to check", args.target),
+            Some(&format!("see what would fit it: flashfit plan {}", args.target)),
+        ));
     };
-    let given = Geometry {
+    // The loop device is attached for as long as its value lives.
+    let (nodes, _attached) = match &target.target {
+        Target::Image(_) => nodes_of_image(&runner, device),
+        _ => (ExaminedNodes { disk: Some(device.path.clone()) }, None),
+    };
+    let mut notes = Vec::new();
+    let flags = Geometry {
         erase_unit: units::given(args.erase_unit),
         write_unit: units::given(args.write_unit),
     };
-    let declared = device_geometry(&medium);
-    let left = unfinished(&system, &medium)?;
-    let examined = examine(&runner, &args.target, &medium, &nodes, (&given, &declared), left);
-    let findings = check::check(&examined, &catalogue);
-    let bad = findings.iter().filter(|finding| finding.severity == Severity::Bad).count();
+    let saved = saved::read(args.geometry.as_deref(), &target.planned(), &mut notes)?;
+    notes.iter().for_each(|note| output::warn(note));
+    let request = CheckRequest {
+        name: &args.target,
+        target: &target,
+        given: flags.or(saved),
+        nodes: &nodes,
+        unfinished: unfinished(&system, device)?,
+        max_read_ns: MAX_READ_NS,
+    };
+    let mut progress = ProbeProgress::new(signals()?);
+    let checked = look(request, &runner, &catalog_files, &mut progress);
+    progress.finish();
+    let checked = checked.expect("the target is a device");
+    let next = rendering::next(&args.target, &checked);
     if args.json {
-        let document = Checked {
-            verdict: verdict(&findings),
-            findings: findings.iter().map(FindingDocument::of).collect(),
-            device: examined,
-        };
-        output::json("check", document)?;
+        output::json(
+            "check",
+            Checked { findings: rendering::findings(&checked), check: &checked, next: &next },
+        )?;
     } else {
-        output::print(&rendering::check::text(&examined, &findings, output::width()))?;
+        output::print(&rendering::text(&checked, &next, output::width()))?;
     }
-    if bad == 0 {
-        return Ok(());
-    }
-    let things = if bad == 1 { "one thing is".to_owned() } else { format!("{bad} things are") };
-    Err(CommandError::new(
-        ExitClass::BadVerdict,
-        format!("{things} wrong with {}", args.target),
-        None,
-    ))
+    verdict(args, &checked)
 }
 
-/// The partitions of an image are read through a loop device that refuses writes; where there can
-/// be none, they stay unread, and the checks say so.
-fn nodes_of_image(runner: &dyn Runner, medium: &Device) -> (ExaminedNodes, Option<LoopDevice>) {
-    if medium.partitions.is_empty() {
-        return (ExaminedNodes { disk: Some(medium.path.clone()) }, None);
+fn verdict(args: &CheckArgs, checked: &DeviceCheck) -> Result<(), CommandError> {
+    let count =
+        |severity| checked.findings.iter().filter(|finding| finding.severity == severity).count();
+    let things = |number, what| match number {
+        1 => format!("1 thing {what}"),
+        _ => format!("{number} things {what}"),
+    };
+    let message = match (count(Severity::Bad), count(Severity::CannotTell)) {
+        (0, 0) => return Ok(()),
+        (0, _) if !args.strict => return Ok(()),
+        (0, unknown) => things(unknown, "could not be determined"),
+        (bad, _) => things(bad, "wrong"),
+    };
+    let message = format!("{}: {message}", args.target);
+    Err(CommandError::new(ExitClass::BadVerdict, message, None))
+}
+
+/// The partitions of an image are read through a loop device that refuses writes; without one
+/// they are not read, and the checks say so.
+fn nodes_of_image(runner: &dyn Runner, device: &Device) -> (ExaminedNodes, Option<LoopDevice>) {
+    if device.partitions.is_empty() {
+        return (ExaminedNodes { disk: Some(device.path.clone()) }, None);
     }
     let options = LoopOptions { read_only: true, direct_io: false, ..LoopOptions::default() };
-    match LoopDevice::attach(&medium.path, options) {
-        Ok(device) => {
-            // A kernel without support for the table's format is told each partition.
-            let node = device.node().display().to_string();
-            let tell = Program::new("partx").args(["--update", &node]);
-            if let Err(error) = runner.run(&tell) {
+    match LoopDevice::attach(&device.path, options) {
+        Ok(attached) => {
+            // A kernel without support for the table's format is given each partition.
+            let node = attached.node().display().to_string();
+            let partitions = Program::new("partx").args(["--update", &node]);
+            if let Err(error) = runner.run(&partitions) {
                 output::warn(&error.to_string());
             }
-            (ExaminedNodes { disk: Some(device.node().to_owned()) }, Some(device))
+            (ExaminedNodes { disk: Some(attached.node().to_owned()) }, Some(attached))
         }
         Err(error) => {
             output::warn(&format!("{error}; its file systems are not read"));
@@ -136,15 +155,15 @@ fn nodes_of_image(runner: &dyn Runner, medium: &Device) -> (ExaminedNodes, Optio
     }
 }
 
-/// What an interrupted apply left, by the device itself and by what this machine remembers.
+/// What an interrupted apply left, according to the device and to the records on this machine.
 fn unfinished(
     system: &SystemRoots,
-    medium: &Device,
+    device: &Device,
 ) -> Result<Option<UnfinishedApply>, CommandError> {
-    let found = flashfit_apply::unfinished(system, medium, &crate::state::records())?;
-    let told = |left: &flashfit_apply::UnfinishedChange| UnfinishedApply {
+    let found = flashfit_apply::unfinished(system, device, &crate::state::records())?;
+    let shown = |left: &flashfit_apply::UnfinishedChange| UnfinishedApply {
         what: left.to_string(),
         repair: left.again.clone().or_else(|| left.undo.clone()),
     };
-    Ok(found.as_ref().map(told))
+    Ok(found.as_ref().map(shown))
 }

@@ -113,6 +113,7 @@ impl ProbeArgs {
             write: self.write,
             region: self.region,
             max_write: self.max_write,
+            max_read_ns: None,
             with_twin: self.twin.is_some(),
             seed: self.seed,
             expected: self.shown.clone(),

@@ -7,7 +7,7 @@ mod elsewhere;
 mod next;
 mod result;
 pub mod saved;
-mod watch;
+pub mod watch;
 
 use std::path::Path;
 
@@ -77,7 +77,7 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     result::present(args, settings, outcome?, Some(&target), &catalogue, &mut progress)
 }
 
-fn signals() -> Result<Interrupt, CommandError> {
+pub fn signals() -> Result<Interrupt, CommandError> {
     Interrupt::on_signals().map_err(|error| {
         CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })

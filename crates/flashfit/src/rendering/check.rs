@@ -1,14 +1,22 @@
-//! Findings of a check as text: the worst first, each with what it costs and how to repair it.
+//! A check as text: what the device is, how it is built, the findings with the worst first, and
+//! what can be typed next, with its price.
 
 use std::fmt::Write;
+use std::time::Duration;
 
+use flashfit_check::{DeviceCheck, QuickReading, SkippedReading, TestPrice, tuning_bytes};
 use flashfit_device::Bytes;
-use flashfit_filesystem::check::{CheckFinding, ExaminedDevice, Repair, Replan, Severity, verdict};
+use flashfit_filesystem::check::{CheckFinding, Repair, Replan, Severity};
+use flashfit_geometry::{GeometryFinding, QuantityValue};
 use flashfit_host::program::quote;
 use flashfit_report::text::{plain, plain_command, wrap};
 use serde::Serialize;
 
+use super::duration;
+
 const NAME_COLUMNS: usize = 12;
+/// The budget that `next` proposes, as typed and in nanoseconds.
+const TUNE_BUDGET: (&str, u64) = ("30min", 1_800_000_000_000);
 
 /// A finding in JSON.
 #[derive(Debug, Serialize)]
@@ -37,14 +45,16 @@ impl FindingDocument {
     }
 }
 
+/// All findings in JSON.
+pub fn findings(checked: &DeviceCheck) -> Vec<FindingDocument> {
+    checked.findings.iter().map(FindingDocument::of).collect()
+}
+
 /// The command line of a repair.
 fn command(repair: &Repair) -> String {
     match repair {
         Repair::Command(command) => command.clone(),
         Repair::Replan(replan) => plan_command(replan),
-        Repair::GiveEraseBlock { target } => {
-            format!("flashfit check {} --erase-block 4MiB", quote(target))
-        }
     }
 }
 
@@ -74,33 +84,189 @@ fn size_argument(bytes: u64) -> String {
     }
 }
 
-/// All findings, for a terminal of `width` columns.
-pub fn text(examined: &ExaminedDevice, findings: &[CheckFinding], width: usize) -> String {
+/// A command that may follow, and what it costs.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct NextCommand {
+    pub line: String,
+    pub price: String,
+    /// Whether it loses the data on the device.
+    pub erases: bool,
+}
+
+/// What may follow a check.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NextCommands {
+    /// What improves the device without losing data.
+    pub keeps_data: Vec<String>,
+    /// What improves it and erases a file system.
+    pub erases: Vec<String>,
+    pub commands: Vec<NextCommand>,
+}
+
+/// What may follow.
+pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
+    let mut next = NextCommands::default();
+    let repairs = checked.findings.iter().filter(|finding| finding.severity >= Severity::Advice);
+    for finding in repairs {
+        let Some(repair) = &finding.repair else { continue };
+        let list = match repair {
+            Repair::Replan(_) => &mut next.erases,
+            Repair::Command(_) => &mut next.keeps_data,
+        };
+        let line = command(repair);
+        if !list.contains(&line) {
+            list.push(line);
+        }
+    }
+    let target = quote(name);
+    let mut push = |line: String, price: String, erases| {
+        next.commands.push(NextCommand { line, price, erases });
+    };
+    push(
+        format!("flashfit plan {target}"),
+        "a layout that fits; takes seconds, writes nothing".to_owned(),
+        false,
+    );
+    if let Some(price) = checked.test.as_ref().filter(|_| !is_file(checked)) {
+        let (budget, ns) = TUNE_BUDGET;
+        push(
+            format!("flashfit tune {target} --budget {budget}"),
+            format!(
+                "the fastest setup; takes 30 min, writes at most about {}, ERASES it",
+                tuning_bytes(price, ns)
+            ),
+            true,
+        );
+        push(
+            format!("flashfit probe {target} --write"),
+            format!("capacity and structure; {}, ERASES it", probe_price(price)),
+            true,
+        );
+    }
+    next
+}
+
+fn probe_price(price: &TestPrice) -> String {
+    let time = |ns| duration(Duration::from_nanos(ns));
+    format!(
+        "takes about {} to {}, writes {} to {}",
+        time(price.usual_ns),
+        time(price.most_ns),
+        Bytes(price.usual_bytes),
+        Bytes(price.most_bytes)
+    )
+}
+
+fn is_file(checked: &DeviceCheck) -> bool {
+    matches!(checked.reading, QuickReading::Skipped { reason: SkippedReading::IsFile })
+}
+
+/// The whole check, for a terminal of `width` columns.
+pub fn text(checked: &DeviceCheck, next: &NextCommands, width: usize) -> String {
     let mut text = String::new();
-    let size = Bytes(examined.capacity_bytes);
-    writeln!(text, "{}, {size} ({})", plain(&examined.target), size.si())
-        .expect("a string takes any text");
-    for volume in &examined.volumes {
+    device(&mut text, checked, width);
+    structure(&mut text, checked, width);
+    for finding in &checked.findings {
+        text.push('\n');
+        one(&mut text, finding, width);
+    }
+    genuine(&mut text, checked, width);
+    section(&mut text, "To improve it without losing data:", &next.keeps_data);
+    section(&mut text, "To improve it after you saved its files elsewhere:", &next.erases);
+    text.push_str("\nNext:\n");
+    for command in &next.commands {
+        writeln!(text, "  {}", plain_command(&command.line)).expect("a string takes any text");
+        paragraph(&mut text, "      ", &command.price, width);
+    }
+    text.push('\n');
+    text.push_str(match checked.verdict {
+        Severity::Bad => "Verdict: something is wrong.\n",
+        Severity::Advice => "Verdict: nothing is wrong; it could be better.\n",
+        Severity::CannotTell => "Verdict: cannot tell everything; nothing wrong was found.\n",
+        Severity::Fine => "Verdict: fine.\n",
+    });
+    text
+}
+
+fn device(text: &mut String, checked: &DeviceCheck, width: usize) {
+    let (device, size) = (&checked.device, Bytes(checked.examined.capacity_bytes));
+    let name = match device.identity.summary().as_str() {
+        "unnamed" => String::new(),
+        name => format!(" {name},"),
+    };
+    let head =
+        format!("{}: {},{name} {size} ({})", checked.examined.target, device.kind, size.si());
+    paragraph(text, "", &head, width);
+    for volume in &checked.examined.volumes {
         let what = match (&volume.facts, &volume.unreadable) {
             (Some(facts), _) => facts.kind.clone(),
             (None, Some(reason)) => reason.clone(),
             (None, None) => "no known file system".to_owned(),
         };
         let size = Bytes(volume.size_bytes);
-        paragraph(&mut text, "  ", &format!("{}: {size}, {what}", volume.name), width);
+        paragraph(text, "  ", &format!("{}: {size}, {what}", volume.name), width);
     }
-    for finding in findings {
-        text.push('\n');
-        one(&mut text, finding, width);
+    for doubt in &checked.doubts {
+        fact(text, "doubtful", doubt, width);
     }
-    text.push('\n');
-    text.push_str(match verdict(findings) {
-        Severity::Bad => "Verdict: bad.\n",
-        Severity::Advice => "Verdict: nothing is wrong; it could be better.\n",
-        Severity::CannotTell => "Verdict: cannot tell.\n",
-        Severity::Fine => "Verdict: fine.\n",
-    });
-    text
+}
+
+/// How it is built.
+fn structure(text: &mut String, checked: &DeviceCheck, width: usize) {
+    text.push_str("\nHow it is built\n");
+    match &checked.reading {
+        QuickReading::Made { reads, elapsed_ns, findings, .. } => {
+            fact(text, "erase block", &found(&findings.erase_unit), width);
+            fact(text, "write unit", &found(&findings.write_unit), width);
+            let tenths = elapsed_ns / 100_000_000;
+            let how = format!("{reads} reads in {}.{} s", tenths / 10, tenths % 10);
+            fact(text, "measured by", &how, width);
+        }
+        QuickReading::Skipped { reason } => fact(text, "not measured", &why(reason), width),
+    }
+}
+
+fn found(finding: &GeometryFinding) -> String {
+    match (finding.value, finding.confidence) {
+        (Some(QuantityValue::Bytes(bytes)), Some(confidence)) => {
+            let percent = (confidence * 100.0).floor().min(99.0);
+            format!("{}, at least {percent} % sure: {}", Bytes(bytes), finding.reason)
+        }
+        _ => format!("not found by reading: {}", finding.reason),
+    }
+}
+
+fn why(reason: &SkippedReading) -> String {
+    match reason {
+        SkippedReading::IsFile => {
+            "this is a file on another disk, which has no erase blocks of its own".to_owned()
+        }
+        SkippedReading::Given => "the erase block was given".to_owned(),
+        SkippedReading::TooSmall => "the device is too small to measure".to_owned(),
+        SkippedReading::CannotOpen { message } => format!("{message}; run it as root"),
+        SkippedReading::Failed { message } => message.clone(),
+    }
+}
+
+fn genuine(text: &mut String, checked: &DeviceCheck, width: usize) {
+    if is_file(checked) {
+        return;
+    }
+    text.push_str("\nIs it genuine?\n");
+    let answer = "Not known. A fake (counterfeit) card has less memory than it states, and loses \
+                  what is written beyond that. Only writing shows it: the test of the capacity is \
+                  part of the probe below, and erases the device.";
+    paragraph(text, "  ", answer, width);
+}
+
+fn section(text: &mut String, title: &str, commands: &[String]) {
+    if commands.is_empty() {
+        return;
+    }
+    writeln!(text, "\n{title}").expect("a string takes any text");
+    for command in commands {
+        writeln!(text, "  {}", plain_command(command)).expect("a string takes any text");
+    }
 }
 
 fn one(text: &mut String, finding: &CheckFinding, width: usize) {

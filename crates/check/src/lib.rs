@@ -1,0 +1,90 @@
+//! One read-only look at a device: what it is, how it is built, and whether partitions and file
+//! systems fit that.
+//!
+//! Reads for a few seconds at most, so it can leave a question open that a longer probe answers.
+//! Limits: it neither tests the capacity nor measures speed, because both need writes.
+
+mod doubts;
+mod price;
+mod reading;
+
+use flashfit_device::Device;
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_filesystem::check::{
+    self, CheckFinding, ExaminedDevice, ExaminedNodes, Severity, UnfinishedApply, examine, verdict,
+};
+use flashfit_geometry::Geometry;
+use flashfit_geometry::probed::ProbeObserver;
+use flashfit_host::Runner;
+use flashfit_target::{InspectedTarget, TargetSource};
+use serde::Serialize;
+
+pub use price::{TestPrice, tuning_bytes};
+pub use reading::{QuickReading, SkippedReading};
+
+/// What the user named and knows.
+#[derive(Debug)]
+pub struct CheckRequest<'a> {
+    /// The target as the user named it.
+    pub name: &'a str,
+    pub target: &'a InspectedTarget,
+    /// What the user knows of the geometry.
+    pub given: Geometry,
+    /// Where the file systems are read.
+    pub nodes: &'a ExaminedNodes,
+    pub unfinished: Option<UnfinishedApply>,
+    /// The longest time for timed reads, in nanoseconds.
+    pub max_read_ns: u64,
+}
+
+/// What is known at the end.
+#[derive(Debug, Serialize)]
+pub struct DeviceCheck {
+    pub verdict: Severity,
+    #[serde(skip)]
+    pub findings: Vec<CheckFinding>,
+    #[serde(rename = "medium")]
+    pub examined: ExaminedDevice,
+    /// What the device reports about itself.
+    pub device: Device,
+    /// Which of that cannot be trusted, a sentence each.
+    pub doubts: Vec<String>,
+    pub reading: QuickReading,
+    /// What a test that writes costs; `None` if the device cannot be read.
+    pub test: Option<TestPrice>,
+}
+
+/// Looks at a device or an image. `None` for a card model, which starts empty.
+pub fn look(
+    request: CheckRequest<'_>,
+    runner: &dyn Runner,
+    catalog: &FileSystemCatalog,
+    observer: &mut dyn ProbeObserver,
+) -> Option<DeviceCheck> {
+    let TargetSource::Device(device) = &request.target.source else { return None };
+    let declared = request.target.declared_geometry();
+    let reading = reading::read(&request, observer);
+    let test = match reading {
+        QuickReading::Skipped { reason: SkippedReading::CannotOpen { .. } } => None,
+        _ => price::of(request.target),
+    };
+    let known = request.given.or(reading.geometry());
+    let examined = examine(
+        runner,
+        request.name,
+        device,
+        request.nodes,
+        (&known, &declared),
+        request.unfinished,
+    );
+    let findings = check::check(&examined, catalog);
+    Some(DeviceCheck {
+        verdict: verdict(&findings),
+        findings,
+        examined,
+        doubts: doubts::of(device),
+        device: device.as_ref().clone(),
+        reading,
+        test,
+    })
+}

@@ -1,0 +1,139 @@
+//! The reading probe with a short time limit, where the target has flash of its own.
+//!
+//! An image, or a loop device over one, lies on another disk in extents that the file system chose,
+//! so the times of its reads say nothing about erase blocks. A loop device over a FUSE file system
+//! is read, because simulated cards are served that way.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_device::{Bytes, Device, DeviceKind};
+use flashfit_geometry::Geometry;
+use flashfit_geometry::probed::{ProbeError, ProbeObserver};
+use flashfit_geometry::{GeometryFindings, QuantitySource, QuantityValue, Sourced};
+use flashfit_probe::{ProbeRun, ProbeRunError, ProbeRunOptions};
+use serde::Serialize;
+
+use crate::CheckRequest;
+
+/// `f_type` of a FUSE file system (linux/magic.h).
+const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
+
+/// What timed reads showed.
+#[derive(Debug, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum QuickReading {
+    Made {
+        reads: u64,
+        read_bytes: u64,
+        elapsed_ns: u64,
+        findings: Box<GeometryFindings>,
+    },
+    Skipped {
+        #[serde(flatten)]
+        reason: SkippedReading,
+    },
+}
+
+/// Why there were no timed reads.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum SkippedReading {
+    /// The target is a file on another disk, and so are its erase blocks.
+    IsFile,
+    /// The user gave the erase block.
+    Given,
+    TooSmall,
+    CannotOpen {
+        message: String,
+    },
+    /// The device failed or vanished, or the user interrupted.
+    Failed {
+        message: String,
+    },
+}
+
+impl QuickReading {
+    /// What was found, as a geometry.
+    pub fn geometry(&self) -> Geometry {
+        let Self::Made { findings, .. } = self else { return Geometry::default() };
+        let found = |value: Option<QuantityValue>| match value {
+            Some(QuantityValue::Bytes(bytes)) => {
+                Some(Sourced::new(Bytes(bytes), QuantitySource::Probed))
+            }
+            _ => None,
+        };
+        Geometry {
+            erase_unit: found(findings.erase_unit.value),
+            write_unit: found(findings.write_unit.value),
+        }
+    }
+}
+
+pub fn read(request: &CheckRequest<'_>, observer: &mut dyn ProbeObserver) -> QuickReading {
+    match read_or_reason(request, observer) {
+        Ok(made) => made,
+        Err(reason) => QuickReading::Skipped { reason },
+    }
+}
+
+fn read_or_reason(
+    request: &CheckRequest<'_>,
+    observer: &mut dyn ProbeObserver,
+) -> Result<QuickReading, SkippedReading> {
+    if request.given.erase_unit.is_some() {
+        return Err(SkippedReading::Given);
+    }
+    let device = request.target.device().ok_or(SkippedReading::IsFile)?;
+    if is_file(device) {
+        return Err(SkippedReading::IsFile);
+    }
+    let options = ProbeRunOptions {
+        name: request.name.to_owned(),
+        write: false,
+        region: None,
+        max_write: None,
+        max_read_ns: Some(request.max_read_ns),
+        with_twin: false,
+        seed: 1,
+        expected: None,
+    };
+    let failed = |error: &ProbeRunError| SkippedReading::Failed { message: error.to_string() };
+    let probe = ProbeRun::new(request.target, options).map_err(|error| failed(&error))?;
+    let mut no_consent = |_: &Device, _: &_| unreachable!("a reading probe asks for no consent");
+    match probe.run(&mut no_consent, observer) {
+        Ok(outcome) => match outcome.failure {
+            Some(error) => Err(failed(&error)),
+            None => Ok(QuickReading::Made {
+                reads: outcome.probed.reads,
+                read_bytes: outcome.probed.read_bytes,
+                elapsed_ns: outcome.probed.elapsed_ns,
+                findings: Box::new(outcome.probed.findings),
+            }),
+        },
+        Err(ProbeRunError::Open(error)) => {
+            Err(SkippedReading::CannotOpen { message: error.to_string() })
+        }
+        Err(ProbeRunError::Probe(ProbeError::TooSmall { .. })) => Err(SkippedReading::TooSmall),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// Whether what is read are the extents of a file.
+fn is_file(device: &Device) -> bool {
+    match device.kind {
+        DeviceKind::Image => true,
+        DeviceKind::Loop => backing_file(&device.disk).is_none_or(|file| !is_on_fuse(&file)),
+        _ => false,
+    }
+}
+
+fn backing_file(disk: &str) -> Option<PathBuf> {
+    let path = format!("/sys/block/{disk}/loop/backing_file");
+    Some(PathBuf::from(std::fs::read_to_string(path).ok()?.trim_end()))
+}
+
+fn is_on_fuse(file: &Path) -> bool {
+    let kind_of = |path: &Path| rustix::fs::statfs(path).ok().map(|found| found.f_type);
+    // The file of a simulated card is unmounted once the loop device has it.
+    kind_of(file).is_none_or(|kind| i64::try_from(kind).is_ok_and(|kind| kind == FUSE_SUPER_MAGIC))
+}
