@@ -7,6 +7,7 @@
 mod doubts;
 mod price;
 mod reading;
+mod volumes;
 
 use flashfit_device::Device;
 use flashfit_filesystem::FileSystemCatalog;
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 pub use price::{TestPrice, tuning_bytes};
 pub use reading::{QuickReading, SkippedReading};
+pub use volumes::VolumeNodes;
 
 /// What the user named and knows.
 #[derive(Debug)]
@@ -50,7 +52,9 @@ pub struct DeviceCheck {
     /// Which of that cannot be trusted, a sentence each.
     pub doubts: Vec<String>,
     pub reading: QuickReading,
-    /// What a test that writes costs; `None` if the device cannot be read.
+    /// Whether it is a file on another disk, with no erase blocks of its own.
+    pub is_file: bool,
+    /// What a test that writes costs; `None` for a file, or if the device cannot be read.
     pub test: Option<TestPrice>,
 }
 
@@ -64,8 +68,10 @@ pub fn look(
     let TargetSource::Device(device) = &request.target.source else { return None };
     let declared = request.target.declared_geometry();
     let reading = reading::read(&request, observer);
+    let is_file = reading::is_file(device);
     let test = match reading {
         QuickReading::Skipped { reason: SkippedReading::CannotOpen { .. } } => None,
+        _ if is_file => None,
         _ => price::of(request.target),
     };
     let known = request.given.or(reading.geometry());
@@ -85,6 +91,7 @@ pub fn look(
         doubts: doubts::of(device),
         device: device.as_ref().clone(),
         reading,
+        is_file,
         test,
     })
 }

@@ -80,12 +80,11 @@ fn read_or_reason(
     request: &CheckRequest<'_>,
     observer: &mut dyn ProbeObserver,
 ) -> Result<QuickReading, SkippedReading> {
+    if is_file(request.target.device().ok_or(SkippedReading::IsFile)?) {
+        return Err(SkippedReading::IsFile);
+    }
     if request.given.erase_unit.is_some() {
         return Err(SkippedReading::Given);
-    }
-    let device = request.target.device().ok_or(SkippedReading::IsFile)?;
-    if is_file(device) {
-        return Err(SkippedReading::IsFile);
     }
     let options = ProbeRunOptions {
         name: request.name.to_owned(),
@@ -119,7 +118,7 @@ fn read_or_reason(
 }
 
 /// Whether what is read are the extents of a file.
-fn is_file(device: &Device) -> bool {
+pub fn is_file(device: &Device) -> bool {
     match device.kind {
         DeviceKind::Image => true,
         DeviceKind::Loop => backing_file(&device.disk).is_none_or(|file| !is_on_fuse(&file)),

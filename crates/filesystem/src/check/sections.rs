@@ -39,7 +39,7 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
         CheckFinding::new("section", &volume.name, Severity::Bad, both)
             .costs(format!("a {what} that is freed leaves parts of erase blocks behind"))
     };
-    Some(finding.reformat(repair))
+    Some(finding.repair(repair))
 }
 
 /// The section or the segment that a plan would make, in bytes.

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_check::{CheckRequest, DeviceCheck, look};
-use flashfit_device::{Bytes, Device, SystemRoots, Target};
+use flashfit_check::{CheckRequest, DeviceCheck, VolumeNodes, look};
+use flashfit_device::{Bytes, Device, SystemRoots};
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_filesystem::check::{ExaminedNodes, Severity, UnfinishedApply};
+use flashfit_filesystem::check::{Severity, UnfinishedApply};
 use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
-use flashfit_host::loop_device::{LoopDevice, LoopOptions};
-use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_host::SystemRunner;
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 use serde::Serialize;
@@ -19,7 +18,8 @@ use crate::cli::size;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::probe::{saved, signals, watch::ProbeProgress};
-use crate::rendering::check::{self as rendering, FindingDocument, NextCommands};
+use crate::rendering::check::{self as rendering, FindingDocument};
+use crate::rendering::check_next::{NextCommands, next};
 
 /// Reads are timed for this long at most, so that the whole check ends within five seconds.
 const MAX_READ_NS: u64 = 2_500_000_000;
@@ -78,12 +78,8 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
             Some(&format!("see what would fit it: flashfit plan {}", args.target)),
         ));
     };
-    // The loop device is attached for as long as its value lives.
-    let (nodes, _attached) = match &target.target {
-        Target::Image(_) => nodes_of_image(&runner, device),
-        _ => (ExaminedNodes { disk: Some(device.path.clone()) }, None),
-    };
-    let mut notes = Vec::new();
+    let volumes = VolumeNodes::attach(&runner, device);
+    let mut notes = volumes.warnings.clone();
     let flags = Geometry {
         erase_unit: units::given(args.erase_unit),
         write_unit: units::given(args.write_unit),
@@ -94,7 +90,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         name: &args.target,
         target: &target,
         given: flags.or(saved),
-        nodes: &nodes,
+        nodes: &volumes.nodes,
         unfinished: unfinished(&system, device)?,
         max_read_ns: MAX_READ_NS,
     };
@@ -102,7 +98,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let checked = look(request, &runner, &catalog_files, &mut progress);
     progress.finish();
     let checked = checked.expect("the target is a device");
-    let next = rendering::next(&args.target, &checked);
+    let next = next(&args.target, &checked);
     if args.json {
         output::json(
             "check",
@@ -129,30 +125,6 @@ fn verdict(args: &CheckArgs, checked: &DeviceCheck) -> Result<(), CommandError> 
     };
     let message = format!("{}: {message}", args.target);
     Err(CommandError::new(ExitClass::BadVerdict, message, None))
-}
-
-/// The partitions of an image are read through a loop device that refuses writes; without one
-/// they are not read, and the checks say so.
-fn nodes_of_image(runner: &dyn Runner, device: &Device) -> (ExaminedNodes, Option<LoopDevice>) {
-    if device.partitions.is_empty() {
-        return (ExaminedNodes { disk: Some(device.path.clone()) }, None);
-    }
-    let options = LoopOptions { read_only: true, direct_io: false, ..LoopOptions::default() };
-    match LoopDevice::attach(&device.path, options) {
-        Ok(attached) => {
-            // A kernel without support for the table's format is given each partition.
-            let node = attached.node().display().to_string();
-            let partitions = Program::new("partx").args(["--update", &node]);
-            if let Err(error) = runner.run(&partitions) {
-                output::warn(&error.to_string());
-            }
-            (ExaminedNodes { disk: Some(attached.node().to_owned()) }, Some(attached))
-        }
-        Err(error) => {
-            output::warn(&format!("{error}; its file systems are not read"));
-            (ExaminedNodes { disk: None }, None)
-        }
-    }
 }
 
 /// What an interrupted apply left, according to the device and to the records on this machine.

@@ -1,10 +1,8 @@
-//! A check as text: what the device is, how it is built, the findings with the worst first, and
-//! what can be typed next, with its price.
+//! A check as text: what the device is, how it is built, the findings with the worst first.
 
 use std::fmt::Write;
-use std::time::Duration;
 
-use flashfit_check::{DeviceCheck, QuickReading, SkippedReading, TestPrice, tuning_bytes};
+use flashfit_check::{DeviceCheck, QuickReading, SkippedReading};
 use flashfit_device::Bytes;
 use flashfit_filesystem::check::{CheckFinding, Repair, Replan, Severity};
 use flashfit_geometry::{GeometryFinding, QuantityValue};
@@ -12,12 +10,9 @@ use flashfit_host::program::quote;
 use flashfit_report::text::{plain, plain_command, wrap};
 use serde::Serialize;
 
-use super::duration;
+use super::check_next::NextCommands;
 
 const NAME_COLUMNS: usize = 12;
-/// The budget that `next` proposes, as typed and in nanoseconds.
-const TUNE_BUDGET: (&str, u64) = ("30min", 1_800_000_000_000);
-
 /// A finding in JSON.
 #[derive(Debug, Serialize)]
 pub struct FindingDocument {
@@ -51,7 +46,7 @@ pub fn findings(checked: &DeviceCheck) -> Vec<FindingDocument> {
 }
 
 /// The command line of a repair.
-fn command(repair: &Repair) -> String {
+pub fn command(repair: &Repair) -> String {
     match repair {
         Repair::Command(command) => command.clone(),
         Repair::Replan(replan) => plan_command(replan),
@@ -76,89 +71,12 @@ fn plan_command(replan: &Replan) -> String {
     format!("flashfit plan {}{filesystem}{units}  # {loss}", quote(&replan.target))
 }
 
-fn size_argument(bytes: u64) -> String {
+pub fn size_argument(bytes: u64) -> String {
     match bytes {
         _ if bytes % (1 << 20) == 0 => format!("{}MiB", bytes >> 20),
         _ if bytes % (1 << 10) == 0 => format!("{}KiB", bytes >> 10),
         _ => bytes.to_string(),
     }
-}
-
-/// A command that may follow, and what it costs.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct NextCommand {
-    pub line: String,
-    pub price: String,
-    /// Whether it loses the data on the device.
-    pub erases: bool,
-}
-
-/// What may follow a check.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct NextCommands {
-    /// What improves the device without losing data.
-    pub keeps_data: Vec<String>,
-    /// What improves it and erases a file system.
-    pub erases: Vec<String>,
-    pub commands: Vec<NextCommand>,
-}
-
-/// What may follow.
-pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
-    let mut next = NextCommands::default();
-    let repairs = checked.findings.iter().filter(|finding| finding.severity >= Severity::Advice);
-    for finding in repairs {
-        let Some(repair) = &finding.repair else { continue };
-        let list = match repair {
-            Repair::Replan(_) => &mut next.erases,
-            Repair::Command(_) => &mut next.keeps_data,
-        };
-        let line = command(repair);
-        if !list.contains(&line) {
-            list.push(line);
-        }
-    }
-    let target = quote(name);
-    let mut push = |line: String, price: String, erases| {
-        next.commands.push(NextCommand { line, price, erases });
-    };
-    push(
-        format!("flashfit plan {target}"),
-        "a layout that fits; takes seconds, writes nothing".to_owned(),
-        false,
-    );
-    if let Some(price) = checked.test.as_ref().filter(|_| !is_file(checked)) {
-        let (budget, ns) = TUNE_BUDGET;
-        push(
-            format!("flashfit tune {target} --budget {budget}"),
-            format!(
-                "the fastest setup; takes 30 min, writes at most about {}, ERASES it",
-                tuning_bytes(price, ns)
-            ),
-            true,
-        );
-        push(
-            format!("flashfit probe {target} --write"),
-            format!("capacity and structure; {}, ERASES it", probe_price(price)),
-            true,
-        );
-    }
-    next
-}
-
-fn probe_price(price: &TestPrice) -> String {
-    let time = |ns| duration(Duration::from_nanos(ns));
-    format!(
-        "takes about {} to {}, writes {} to {}",
-        time(price.usual_ns),
-        time(price.most_ns),
-        Bytes(price.usual_bytes),
-        Bytes(price.most_bytes)
-    )
-}
-
-fn is_file(checked: &DeviceCheck) -> bool {
-    matches!(checked.reading, QuickReading::Skipped { reason: SkippedReading::IsFile })
 }
 
 /// The whole check, for a terminal of `width` columns.
@@ -249,7 +167,7 @@ fn why(reason: &SkippedReading) -> String {
 }
 
 fn genuine(text: &mut String, checked: &DeviceCheck, width: usize) {
-    if is_file(checked) {
+    if checked.is_file {
         return;
     }
     text.push_str("\nIs it genuine?\n");

@@ -4,6 +4,7 @@ pub mod answer;
 pub mod apply;
 pub mod catalog;
 pub mod check;
+pub mod check_next;
 mod devices;
 pub mod doctor;
 mod duration;

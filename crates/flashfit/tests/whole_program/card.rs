@@ -39,7 +39,7 @@ impl Serving {
         Self::of(place.command(&[&["card", "serve", &place.arg("card.toml")], more].concat()))
     }
 
-    fn of(mut command: Command) -> Self {
+    pub fn of(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         let output = child.stdout.as_mut().unwrap();

@@ -9,6 +9,7 @@ mod agent;
 mod apply;
 mod card;
 mod catalog;
+mod check;
 mod devices;
 mod environment;
 mod fixture;

@@ -1,0 +1,96 @@
+//! What can be typed after a check, with its price.
+
+use std::time::Duration;
+
+use flashfit_check::{DeviceCheck, TestPrice, tuning_bytes};
+use flashfit_device::Bytes;
+use flashfit_filesystem::check::{Repair, Severity};
+use flashfit_geometry::Sourced;
+use flashfit_host::program::quote;
+use serde::Serialize;
+
+use super::check::{command, size_argument};
+use super::duration;
+
+/// The budget that `next` proposes, as typed and in nanoseconds.
+const TUNE_BUDGET: (&str, u64) = ("30min", 1_800_000_000_000);
+
+/// A command that may follow, and what it costs.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct PricedCommand {
+    pub line: String,
+    pub price: String,
+    /// Whether it loses the data on the device.
+    pub erases: bool,
+}
+
+/// What may follow a check.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NextCommands {
+    /// What improves the device without losing data.
+    pub keeps_data: Vec<String>,
+    /// What improves it and erases a file system.
+    pub erases: Vec<String>,
+    pub commands: Vec<PricedCommand>,
+}
+
+/// What may follow.
+pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
+    let mut next = NextCommands::default();
+    let repairs = checked.findings.iter().filter(|finding| finding.severity >= Severity::Advice);
+    for finding in repairs {
+        let Some(repair) = &finding.repair else { continue };
+        let list = match repair {
+            Repair::Replan(_) => &mut next.erases,
+            Repair::Command(_) => &mut next.keeps_data,
+        };
+        let line = command(repair);
+        if !list.contains(&line) {
+            list.push(line);
+        }
+    }
+    let target = quote(name);
+    let known = checked.reading.geometry();
+    let flag = |name, known: Option<Sourced>| {
+        known
+            .map_or_else(String::new, |known| format!(" --{name} {}", size_argument(known.bytes.0)))
+    };
+    let erase_block = flag("erase-block", known.erase_unit);
+    let units = format!("{erase_block}{}", flag("write-unit", known.write_unit));
+    let mut push = |line: String, price: String, erases| {
+        next.commands.push(PricedCommand { line, price, erases });
+    };
+    push(
+        format!("flashfit plan {target}{units}"),
+        "a layout that fits; takes seconds, writes nothing".to_owned(),
+        false,
+    );
+    if let Some(price) = checked.test.as_ref().filter(|_| !checked.is_file) {
+        let (budget, ns) = TUNE_BUDGET;
+        push(
+            format!("flashfit tune {target}{erase_block} --budget {budget}"),
+            format!(
+                "the fastest setup; takes 30 min, writes at most about {}, ERASES it",
+                tuning_bytes(price, ns)
+            ),
+            true,
+        );
+        push(
+            format!("flashfit probe {target} --write"),
+            format!("capacity and structure; {}, ERASES it", probe_price(price)),
+            true,
+        );
+    }
+    next
+}
+
+fn probe_price(price: &TestPrice) -> String {
+    let time = |ns| duration(Duration::from_nanos(ns));
+    format!(
+        "takes about {} to {}, writes {} to {}",
+        time(price.usual_ns),
+        time(price.most_ns),
+        Bytes(price.usual_bytes),
+        Bytes(price.most_bytes)
+    )
+}

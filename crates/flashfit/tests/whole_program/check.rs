@@ -1,0 +1,70 @@
+//! `flashfit check` on a served card, and errors as documents for scripts.
+
+use std::time::{Duration, Instant};
+
+use crate::card::Serving;
+use crate::fixture::{Place, skip_without_cards};
+
+/// What the documentation promises for the whole check.
+const LONGEST: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_check_measures_the_erase_block_and_proposes_what_follows() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let card = Serving::of(place.command(&["card", "serve", "sd-c4-block"]));
+    let begin = Instant::now();
+    let checked = place.flashfit(&["check", card.arg(), "--json"]).document("flashfit.check");
+    // Other tests run at the same time; the check itself limits the time of its reads.
+    assert!(begin.elapsed() < LONGEST * 4, "{:?}", begin.elapsed());
+    assert_eq!(checked["reading"]["outcome"], "made");
+    // On a busy computer it may be silent, but not wrong.
+    let erase_block = &checked["reading"]["findings"]["erase_unit"];
+    let is_found = erase_block["verdict"] == "found";
+    assert!(!is_found || erase_block["bytes"] == 4 << 20, "{erase_block}");
+    let commands = checked["next"]["commands"].as_array().unwrap();
+    let lines: Vec<&str> = commands.iter().map(|next| next["line"].as_str().unwrap()).collect();
+    assert_eq!(lines[0].contains("--erase-block 4MiB"), is_found, "{lines:?}");
+    for next in commands {
+        assert!(!next["price"].as_str().unwrap().is_empty());
+        let erases = !next["line"].as_str().unwrap().starts_with("flashfit plan");
+        assert_eq!(next["erases"], erases, "{next}");
+    }
+    let text = place.flashfit(&["check", card.arg()]).stdout;
+    for part in ["How it is built", "fake (counterfeit)", "ERASES it", "Verdict: cannot tell"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    place.flashfit(&["check", card.arg(), "--strict"]).said(1, &["could not be determined"]);
+}
+
+#[test]
+fn an_error_is_a_document_for_scripts() {
+    let place = Place::new();
+    for (args, code, class) in [
+        (&["check", "no-such-image", "--json"][..], 2, "usage"),
+        (&["inspect", "--no-such-flag", "--json"], 2, "usage"),
+        (&["restore", "no-such-backup", "/dev/null", "--json"], 2, "usage"),
+    ] {
+        let ended = place.flashfit(args);
+        ended.said(code, &[]);
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(document["schema"], "flashfit.error", "{args:?}");
+        assert_eq!(document["error"]["class"], class, "{args:?}");
+        assert!(!document["error"]["message"].as_str().unwrap().is_empty());
+        assert!(document.get("data").is_none());
+    }
+    assert_eq!(place.flashfit(&["check", "no-such-image"]).stdout, "");
+}
+
+#[test]
+fn a_bad_verdict_is_one_document() {
+    let place = Place::new();
+    place.image("image", 8);
+    let ended = place.flashfit(&["check", "image", "--strict", "--json"]);
+    ended.said(1, &["could not be determined"]);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["schema"], "flashfit.check");
+    assert_eq!(document["data"]["reading"]["reason"], "is-file");
+}
