@@ -27,6 +27,7 @@ Exit codes:
 
 Examples:
   flashfit list
+  flashfit check /dev/mmcblk0
   flashfit tune sim:sd-c4-block --profile quick
   flashfit tune /dev/mmcblk0 --dir my-card --confirm mmcblk0";
 
@@ -44,6 +45,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start here: what a device is, how it is built, what can be improved. Reads only.
+    Check(CheckArgs),
     /// Show where trials can run and what is missing. Reads only.
     Doctor(DoctorArgs),
     /// List the storage devices of this machine. Reads only.
@@ -58,8 +61,6 @@ pub enum Command {
     Apply(Box<ApplyArgs>),
     /// Undo `apply`: write back the partition table and the ends of the device.
     Restore(RestoreArgs),
-    /// Check the partitions and file systems of a device against its geometry. Reads only.
-    Check(CheckArgs),
     /// Compute layouts and commands for a device, with the reason for every number. Reads only.
     Plan(Box<PlanArgs>),
     /// Measure how a device is built: erase block, write unit and more. Reads only unless --write.
