@@ -20,6 +20,7 @@ pub mod layer;
 pub mod model;
 pub mod nand;
 pub mod noise;
+pub mod patterns;
 mod request_parts;
 pub mod snapshot;
 pub mod zeroed;

@@ -1,28 +1,25 @@
-//! The figures of a card model: simple patterns, and flashbench's open-unit table on a card that
-//! was written all over once.
+//! The figures of a card model: simple patterns, and flashbench's open-block table on a card that
+//! was written completely once.
 
+use flashfit_card::patterns::{self, RandomFigures, SequentialFigures};
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_device::{BlockDev, BlockDevError, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::{OpenBlockProcedure, OpenBlockTable};
 use serde::Serialize;
 
-use super::patterns::{self, RandomFigures, SequentialFigures};
 use crate::command_error::CommandError;
 
 const PIECE: Bytes = Bytes::mib(1);
 
-/// What a card does with simple patterns. All of it is simulated.
+/// All simulated.
 #[derive(Debug, Serialize)]
 pub struct CardFigures {
-    /// Large requests one behind the other.
     pub sequential: SequentialFigures,
-    /// Small ones all over, in every state and way.
+    /// In every prior state and access pattern.
     pub random: Vec<RandomFigures>,
-    /// The open-unit table.
     pub open_units: OpenBlockTable,
 }
 
-/// Measures a model.
 pub fn figures(
     model: &CardModel,
     most_units: u32,
@@ -49,7 +46,7 @@ fn open_units(
     Ok(procedure.run(&mut device, &clock)?)
 }
 
-/// A card that was written all over once. Its bytes are not kept: only times and counts matter.
+/// A card that was written completely once. Its data is not kept: only times and counts matter.
 fn used(model: &CardModel) -> Result<InProcessCard<VirtualClock>, BlockDevError> {
     let mut device = InProcessCard::new(Card::counting(model), VirtualClock::default());
     let capacity = device.describe().capacity_bytes;

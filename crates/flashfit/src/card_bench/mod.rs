@@ -1,31 +1,22 @@
-//! `flashfit card bench`: what a card model makes of simple patterns, in the process under a
-//! virtual clock, beside the real card that it is modelled after.
+//! `flashfit card bench`: measures a card model with simple patterns, with a simulated clock, and
+//! compares it with the real card that it is modeled on.
 
-mod markdown;
-mod measure;
-mod patterns;
-mod published;
-mod render;
+mod counterpart;
+pub mod figures;
+pub mod measure;
+pub mod published;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flashfit_card::CardModel;
-use flashfit_catalog::{CatalogEntryError, entries};
 use flashfit_device::Bytes;
-use flashfit_geometry::flashbench::{
-    AccessOrder, Comparison, OpenBlockTable, units_before_the_cliff,
-};
-use flashfit_user_error::ExitClass;
-use serde::Serialize;
+use flashfit_geometry::flashbench::Comparison;
 
 use crate::command_error::CommandError;
 use crate::output;
-use measure::CardFigures;
-use published::ComparedFigure;
-
-/// The size of a write at which the open erase blocks are read off.
-const CLIFF_WRITE: Bytes = Bytes(64 << 10);
+use crate::rendering::card_bench::{markdown, terminal};
+use figures::{Counterpart, Measured, OpenUnits};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flashfit card bench sd-c4-block\n  \
@@ -59,51 +50,6 @@ pub struct CardBenchArgs {
     pub json: bool,
 }
 
-/// A card's figures and those of its counterpart.
-#[derive(Debug, Serialize)]
-struct Measured {
-    card: String,
-    title: String,
-    source: String,
-    erase_unit: Bytes,
-    figures: CardFigures,
-    open_units_seen: OpenUnits,
-    /// What others say of cards like it, with its own figures.
-    published: Vec<ComparedFigure>,
-    counterpart: Option<Counterpart>,
-}
-
-/// How many erase blocks can be written in turn before the rate falls below half, as people read
-/// flashbench's tables; nothing where it does not fall.
-#[derive(Debug, Serialize)]
-struct OpenUnits {
-    write: Bytes,
-    most_measured: u32,
-    linear: Option<u32>,
-    random: Option<u32>,
-}
-
-impl OpenUnits {
-    fn of(table: &OpenBlockTable) -> Self {
-        let units = |access| units_before_the_cliff(table, access, CLIFF_WRITE);
-        Self {
-            write: CLIFF_WRITE,
-            most_measured: table.cells.iter().map(|cell| cell.units).max().unwrap_or(0),
-            linear: units(AccessOrder::Linear),
-            random: units(AccessOrder::Random),
-        }
-    }
-}
-
-/// A real card's table and how well the model agrees.
-#[derive(Debug, Serialize)]
-struct Counterpart {
-    name: String,
-    table: OpenBlockTable,
-    open_units_seen: OpenUnits,
-    comparison: Option<Comparison>,
-}
-
 pub fn run(args: &CardBenchArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let models = match &args.name {
         Some(name) => vec![flashfit_card::catalog::load(name, catalog)?],
@@ -118,7 +64,7 @@ pub fn run(args: &CardBenchArgs, catalog: Option<&Path>) -> Result<(), CommandEr
     } else if args.markdown {
         output::print_utf8(&markdown::document(&all))
     } else {
-        output::print(&render::terminal(&all, output::width()))
+        output::print(&terminal(&all, output::width()))
     }
 }
 
@@ -128,12 +74,12 @@ fn measured(
     catalog: Option<&Path>,
 ) -> Result<Measured, CommandError> {
     let real = match (&args.against, &model.counterpart) {
-        (Some(path), _) => Some(given(path)?),
-        (None, Some(name)) => Some(table_named(name, catalog)?),
+        (Some(path), _) => Some(counterpart::given(path)?),
+        (None, Some(name)) => Some(counterpart::table_named(name, catalog)?),
         (None, None) => None,
     };
     let figures = measure::figures(model, args.units, args.least, args.seed)?;
-    let published = published::beside(&model.name, &figures, catalog)?;
+    let published = published::compared(&model.name, &figures, catalog)?;
     let counterpart = real.map(|(name, table)| Counterpart {
         comparison: Comparison::of(&figures.open_units, &table),
         open_units_seen: OpenUnits::of(&table),
@@ -149,29 +95,5 @@ fn measured(
         figures,
         published,
         counterpart,
-    })
-}
-
-fn given(path: &Path) -> Result<(String, OpenBlockTable), CommandError> {
-    let entry = flashfit_catalog::read(path)?;
-    Ok((path.display().to_string(), table(&path.display().to_string(), &entry.text)?))
-}
-
-fn table_named(
-    name: &str,
-    catalog: Option<&Path>,
-) -> Result<(String, OpenBlockTable), CommandError> {
-    let known = entries("published", "txt", catalog)?;
-    let Some(entry) = known.iter().find(|entry| entry.name == name) else {
-        let names = known.iter().map(|entry| entry.name.as_str());
-        return Err(CatalogEntryError::unknown("published table", name, names).into());
-    };
-    Ok((name.to_owned(), table(&entry.origin.to_string(), &entry.text)?))
-}
-
-fn table(place: &str, text: &str) -> Result<OpenBlockTable, CommandError> {
-    let hint = "use the output of `flashbench --open-au` with a title for each run";
-    OpenBlockTable::parse(text).map_err(|error| {
-        CommandError::new(ExitClass::Usage, format!("{place}: {error}"), Some(hint))
     })
 }

@@ -1,17 +1,15 @@
-//! What others measured or promise of cards like a model: `catalog/published/*.toml`, each named
-//! after its card.
+//! Published figures of cards like a model: `catalog/published/*.toml`, each named after its card.
 
 use std::path::Path;
 
+use flashfit_card::patterns::{AccessPattern, PriorState};
 use flashfit_catalog::entries;
 use flashfit_user_error::ExitClass;
 use serde::{Deserialize, Serialize};
 
 use super::measure::CardFigures;
-use super::patterns::{AccessPattern, PriorState};
 use crate::command_error::CommandError;
 
-/// What a published figure is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureSubject {
@@ -29,7 +27,6 @@ pub enum FigureSubject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFigure {
-    /// Of what.
     pub what: FigureSubject,
     /// The state that comes nearest to the one it was measured in; random figures only.
     #[serde(default)]
@@ -37,12 +34,10 @@ pub struct PublishedFigure {
     /// How requests came; random figures only.
     #[serde(default)]
     pub way: Option<AccessPattern>,
-    /// The least.
     pub least: u64,
-    /// The most; a promise such as a class has none.
+    /// `None` for a guarantee such as a speed class.
     #[serde(default)]
     pub most: Option<u64>,
-    /// Who says so.
     pub source: String,
 }
 
@@ -59,8 +54,8 @@ pub struct ComparedFigure {
     pub simulated: u64,
 }
 
-/// What is published of a card, beside its figures here.
-pub fn beside(
+/// The published figures of a card, with those of its model.
+pub fn compared(
     card: &str,
     figures: &CardFigures,
     catalog: Option<&Path>,

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod apply;
+pub mod card_bench;
 pub mod catalog;
 pub mod check;
 pub mod check_next;

@@ -1,17 +1,17 @@
-//! How fast a card takes sequential requests, and random ones of 4 KiB in several ways and states.
+//! Measures how fast a card serves sequential requests of 1 MiB and random requests of 4 KiB.
 //!
-//! A state says what was done to the card before: random requests to a card that was written all
-//! over find every spare erase block in use, those to a card of which most was never written do
-//! not. Published figures are nearly always of the latter kind. Limits: no mixture of reads and
-//! writes.
+//! The prior state matters: on a card that was written completely, every spare erase block is in
+//! use; on a card that was mostly never written, they are not. Published figures are nearly always
+//! of the latter kind. Limits: no mixture of reads and writes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flashfit_card::{Card, CardModel, CardRequest};
 use flashfit_device::BlockDevError;
 use flashfit_device::random::Random;
 use serde::{Deserialize, Serialize};
+
+use crate::{Card, CardModel, CardRequest};
 
 const SEQUENTIAL_BYTES: u64 = 1 << 20;
 const RANDOM_BYTES: u64 = 4 << 10;
@@ -31,7 +31,6 @@ pub enum PriorState {
     Full,
 }
 
-/// Those two.
 pub const STATES: [PriorState; 2] = [PriorState::Quarter, PriorState::Full];
 
 /// How the random requests come.

@@ -1,14 +1,16 @@
 //! The figures of cards as text, and the pieces of text that they share with Markdown.
 
+pub mod markdown;
+
 use std::fmt::Write;
 
+use flashfit_card::patterns::{AccessPattern, PriorState, RandomFigures};
 use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::{AccessOrder, Comparison, OpenBlockTable};
 use flashfit_report::{Column, TextTable};
 
-use super::patterns::{AccessPattern, PriorState, RandomFigures};
-use super::published::{ComparedFigure, FigureSubject};
-use super::{Counterpart, Measured, OpenUnits};
+use crate::card_bench::figures::{Counterpart, Measured, OpenUnits};
+use crate::card_bench::published::{ComparedFigure, FigureSubject};
 
 /// For a terminal of that width.
 pub fn terminal(all: &[Measured], width: usize) -> String {
@@ -90,16 +92,16 @@ pub fn count(thousandths: u64) -> String {
 }
 
 fn published_lines(text: &mut String, all: &[ComparedFigure]) {
-    for beside in all {
-        let [of, published, here, source] = published_row(beside);
+    for compared in all {
+        let [of, published, here, source] = published_row(compared);
         line(text, &format!("{of}: {published}, here {here}"));
         line(text, &format!("  {source}"));
     }
 }
 
 /// What it is of, the published figure, the simulated one, the source.
-pub fn published_row(beside: &ComparedFigure) -> [String; 4] {
-    let published = &beside.published;
+pub fn published_row(compared: &ComparedFigure) -> [String; 4] {
+    let published = &compared.published;
     let (what, unit) = match published.what {
         FigureSubject::SequentialWrite => ("1 MiB writes", true),
         FigureSubject::SequentialRead => ("1 MiB reads", true),
@@ -116,7 +118,7 @@ pub fn published_row(beside: &ComparedFigure) -> [String; 4] {
         Some(most) if most == published.least => format!("{} {per}", value(most)),
         Some(most) => format!("{} to {} {per}", value(published.least), value(most)),
     };
-    [name, range, format!("{} {per}", value(beside.simulated)), published.source.clone()]
+    [name, range, format!("{} {per}", value(compared.simulated)), published.source.clone()]
 }
 
 pub fn facts(measured: &Measured) -> Vec<(&'static str, String)> {

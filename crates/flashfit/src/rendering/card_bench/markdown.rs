@@ -2,8 +2,8 @@
 
 use flashfit_geometry::flashbench::AccessOrder;
 
-use super::Measured;
-use super::render::{amplification, axes, count, facts, line, published_row, rate, state, way};
+use super::{amplification, axes, count, facts, line, published_row, rate, state, way};
+use crate::card_bench::figures::Measured;
 
 const HEAD: &str = "\
 # Simulated cards compared with real ones

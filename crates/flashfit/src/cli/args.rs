@@ -1,0 +1,82 @@
+//! The arguments of the subcommands that have only a few.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::CriterionArg;
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit inspect /dev/mmcblk0\n  flashfit inspect sim:sd-c4-block --json"
+)]
+pub struct InspectArgs {
+    /// Device node, image file or sim:NAME (a simulated card).
+    pub target: String,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3"
+)]
+pub struct AnalyzeArgs {
+    /// Run directory.
+    pub dir: PathBuf,
+    /// Score to rank by.
+    #[arg(long, value_enum, default_value_t = CriterionArg::Throughput)]
+    pub by: CriterionArg,
+    /// Setups to show for each file system.
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub top: usize,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit report my-card\n  flashfit report my-card -o /tmp/report.html"
+)]
+pub struct ReportArgs {
+    /// Run directory.
+    pub dir: PathBuf,
+    /// File to write [default: report.html in the run directory].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file even if flashfit did not write it.
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CatalogArgs {
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit options --fs ext4,btrfs\n  flashfit options --refresh --json"
+)]
+pub struct OptionsArgs {
+    /// File systems, separated by commas [default: all of the catalog].
+    #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
+    pub filesystems: Option<Vec<String>>,
+    /// Ignore cached results and test every option again.
+    #[arg(long)]
+    pub refresh: bool,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}

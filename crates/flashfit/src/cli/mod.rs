@@ -1,0 +1,89 @@
+//! The command line: subcommands, their arguments, and the values of flags.
+
+mod args;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::apply::args::{ApplyArgs, RestoreArgs};
+use crate::commands::agent::AgentArgs;
+use crate::commands::card_args::{CardArgs, CardServerArgs};
+use crate::commands::check::CheckArgs;
+use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
+use crate::commands::plan::args::PlanArgs;
+use crate::probe::args::ProbeArgs;
+use crate::tune::args::TuneArgs;
+use crate::wear::args::WearArgs;
+
+pub use args::{AnalyzeArgs, CatalogArgs, InspectArgs, ListArgs, OptionsArgs, ReportArgs};
+pub use values::{CriterionArg, durability, is_folder, layout_start, size, text_path};
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0 done                            1 it ran, and the verdict is bad
+  2 wrong usage or input            3 refused: something could be lost
+  4 the machine lacks something     5 the device failed or vanished
+  6 interrupted, can be resumed     70 a bug in flashfit
+
+Examples:
+  flashfit list
+  flashfit check /dev/mmcblk0
+  flashfit tune sim:sd-c4-block --profile quick
+  flashfit tune /dev/mmcblk0 --dir my-card --confirm mmcblk0";
+
+/// Find the file system, options and I/O scheduler that suit a flash device, by measuring them.
+#[derive(Debug, Parser)]
+#[command(name = "flashfit", version, max_term_width = 80, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// Directory with your own cards/, filesystems/, knobs/ and workloads/. A file there replaces
+    /// the built-in file of the same name.
+    #[arg(long, global = true, value_name = "DIR", env = "FLASHFIT_CATALOG")]
+    pub catalog: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start here: what a device is, how it is built, what can be improved. Reads only.
+    Check(CheckArgs),
+    /// Show where trials can run and what is missing. Reads only.
+    Doctor(DoctorArgs),
+    /// List the storage devices of this machine. Reads only.
+    List(ListArgs),
+    /// Show what a device reports about itself. Reads only.
+    Inspect(InspectArgs),
+    /// Measure setups on a device and recommend one. ERASES the device.
+    Tune(Box<TuneArgs>),
+    /// Write the report of a run as one HTML file.
+    Report(ReportArgs),
+    /// Partition and format a device as planned or recommended. ERASES the device.
+    Apply(Box<ApplyArgs>),
+    /// Undo `apply`: write back the partition table and the ends of the device.
+    Restore(RestoreArgs),
+    /// Compute layouts and commands for a device, with the reason for every number. Reads only.
+    Plan(Box<PlanArgs>),
+    /// Measure how a device is built: erase block, write unit and more. Reads only unless --write.
+    Probe(Box<ProbeArgs>),
+    /// Rank the setups of a run with the scores of the CELF methodology.
+    Analyze(AnalyzeArgs),
+    /// Show which options this kernel and the installed tools accept, reject or ignore.
+    Options(OptionsArgs),
+    /// List the file systems, options, workloads and cards that flashfit knows.
+    Catalog(CatalogArgs),
+    /// Simulated cards: list, show, serve, read counters, cut the power.
+    Card(CardArgs),
+    /// What a device reports about its wear.
+    Wear(WearArgs),
+    /// The former name of `doctor`.
+    #[command(hide = true)]
+    Stand(LegacyStandArgs),
+    /// Serve a simulated card to the parent process.
+    #[command(hide = true)]
+    CardServer(CardServerArgs),
+    /// Run trials for a flashfit on another machine.
+    #[command(hide = true)]
+    Agent(AgentArgs),
+}

@@ -1,0 +1,91 @@
+//! Values of flags, parsed for clap, and the check of the catalog directory.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use flashfit_device::Bytes;
+use flashfit_filesystem::{Durability, LayoutStart};
+use flashfit_user_error::ExitClass;
+
+use crate::command_error::CommandError;
+
+/// What a setup is scored by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CriterionArg {
+    /// Mean throughput (geometric mean).
+    Throughput,
+    /// Worst completion latency.
+    Latency,
+    /// Bytes programmed into the flash, or else written to the device, per byte that the workload
+    /// writes.
+    Wear,
+}
+
+impl From<CriterionArg> for flashfit_tune::Criterion {
+    fn from(by: CriterionArg) -> Self {
+        match by {
+            CriterionArg::Throughput => Self::Throughput,
+            CriterionArg::Latency => Self::Latency,
+            CriterionArg::Wear => Self::Wear,
+        }
+    }
+}
+
+/// Refuses a catalog directory that does not exist or has a misspelled subdirectory, whose entries
+/// would be silently missing.
+pub fn is_folder(catalog: Option<&Path>) -> Result<(), CommandError> {
+    let Some(catalog) = catalog else { return Ok(()) };
+    let Ok(entries) = std::fs::read_dir(catalog) else {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            format!("there is no catalog directory {}", catalog.display()),
+            Some("name the directory that contains cards/, filesystems/, knobs/ or workloads/"),
+        ));
+    };
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let nearest = flashfit_catalog::nearest(&name, flashfit_catalog::FOLDERS);
+        // A name close to that of a catalog directory is a typo; it would be ignored.
+        if let Some(nearest) = nearest.filter(|nearest| *nearest != name) {
+            return Err(CommandError::new(
+                ExitClass::Usage,
+                format!("{} is not a directory of a catalog", entry.path().display()),
+                Some(&format!("did you mean `{nearest}`?")),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Parses a path for clap that is passed on as text, in commands or in documents.
+pub fn text_path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("an empty path".to_owned()) } else { Ok(PathBuf::from(text)) }
+}
+
+/// Parses a size for clap.
+pub fn size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: flashfit_device::units::BadSize| error.to_string())
+}
+
+/// Parses a durability for clap.
+pub fn durability(text: &str) -> Result<Durability, String> {
+    let scale = [
+        Durability::Safe,
+        Durability::LosesRecent,
+        Durability::BreaksPromise,
+        Durability::MayCorrupt,
+    ];
+    let named = scale.into_iter().find(|step| step.name() == text);
+    named.ok_or_else(|| format!("one of {}", scale.map(Durability::name).join(", ")))
+}
+
+/// Where the file system starts.
+pub fn layout_start(text: &str) -> Result<LayoutStart, CommandError> {
+    text.parse().map_err(|error| {
+        CommandError::new(
+            ExitClass::Usage,
+            format!("{error}"),
+            Some("--start takes auto, whole or a position such as 4MiB or 63s"),
+        )
+    })
+}
