@@ -25,6 +25,7 @@ pub mod private_folder;
 pub mod processor;
 pub mod program;
 mod program_path;
+pub mod replaceable_file;
 mod scripted_runner;
 mod ssh_address;
 mod system_runner;
