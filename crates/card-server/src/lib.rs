@@ -28,5 +28,6 @@ mod state_lock;
 #[cfg(test)]
 mod test_model;
 
+pub use kernel::fuse_thread;
 pub use serve::{ServeError, ServeOptions, refuse, run};
 pub use state::StateError;

@@ -4,7 +4,7 @@ mod checks;
 mod implied;
 mod programs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use flashfit_catalog::{CatalogEntry, Origin};
@@ -17,6 +17,7 @@ use crate::durability::Durability;
 use crate::filesystem::{
     FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Tool, TrialOptions,
 };
+use crate::promises::{Promise, Promises};
 use crate::template::Template;
 use crate::version::Versions;
 
@@ -38,6 +39,8 @@ struct FileSystemToml {
     mkfs: MkfsToml,
     tune: Option<ToolToml>,
     fsck: FsckToml,
+    #[serde(default)]
+    promises: Promises,
     #[serde(default)]
     trial: TrialToml,
     layered: Option<LayeredToml>,
@@ -91,6 +94,7 @@ struct ToolToml {
 struct FsckToml {
     program: Spanned<String>,
     args: Vec<Spanned<String>>,
+    repair: Option<Vec<Spanned<String>>>,
     pass: u8,
 }
 
@@ -134,6 +138,8 @@ struct OptionToml {
     #[serde(default = "yes", rename = "try")]
     tried: bool,
     durability: Spanned<Durability>,
+    #[serde(default)]
+    withdraws: BTreeSet<Promise>,
     #[serde(default)]
     risk: String,
     note: Option<String>,
@@ -229,9 +235,14 @@ fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
             .tune
             .map(|tune| Tool { program: tune.program.into_inner(), args: plain(tune.args) }),
         fsck: Fsck {
+            repair: raw.fsck.repair.map(|args| Tool {
+                program: raw.fsck.program.get_ref().clone(),
+                args: plain(args),
+            }),
             tool: Tool { program: raw.fsck.program.into_inner(), args: plain(raw.fsck.args) },
             pass: raw.fsck.pass,
         },
+        promises: raw.promises,
         options: raw
             .option
             .into_iter()
@@ -273,6 +284,7 @@ fn build_option(raw: OptionToml, origin: &Origin) -> Result<FsOption, At> {
         tried: raw.tried,
         origin: origin.clone(),
         durability: raw.durability.into_inner(),
+        withdraws: raw.withdraws,
         risk: raw.risk,
         note: raw.note,
         source: raw.source,

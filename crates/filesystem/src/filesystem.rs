@@ -1,10 +1,13 @@
 //! File systems of the catalog and their options.
 
+use std::collections::BTreeSet;
+
 use flashfit_catalog::{CatalogEntryError, Origin};
 use flashfit_device::Bytes;
 
 use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
+use crate::promises::{Promise, Promises};
 use crate::template::{QuantityError, Template, Variable};
 use crate::version::{Versions, why_absent};
 
@@ -49,6 +52,9 @@ pub struct FsOption {
     pub tried: bool,
     /// The possible damage by a power cut.
     pub durability: Durability,
+    /// Promises of the file system that it withdraws, in addition to those that its place on the
+    /// scale withdraws.
+    pub withdraws: BTreeSet<Promise>,
     /// What a power cut does, as a sentence; empty only where it is safe.
     pub risk: String,
     /// Further information, such as when it has no effect.
@@ -182,6 +188,8 @@ pub struct TrialOptions {
 pub struct Fsck {
     /// The program and its arguments.
     pub tool: Tool,
+    /// The same program with arguments that repair; `None` if it cannot repair unattended.
+    pub repair: Option<Tool>,
     /// The sixth field of its line in fstab(5): when it is checked at boot, 0 for never.
     pub pass: u8,
 }
@@ -212,6 +220,8 @@ pub struct FileSystem {
     /// Changes it after it is made, where there is such a program.
     pub tune: Option<Tool>,
     pub fsck: Fsck,
+    /// What it promises for a power cut, with default options.
+    pub promises: Promises,
     /// How it is made writable, where it is not by itself.
     pub layered: Option<Layered>,
     /// Its options in catalog order.

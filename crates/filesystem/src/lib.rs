@@ -15,6 +15,7 @@ pub mod filesystem;
 pub mod layered;
 pub mod layout;
 pub mod plan;
+pub mod promises;
 mod quantity;
 pub mod recipe;
 pub mod scheduler;
@@ -33,6 +34,7 @@ pub use layout::{
     plan_layout_in,
 };
 pub use plan::{Plan, PlanError};
+pub use promises::{Promise, Promises};
 pub use recipe::Recipe;
 pub use scheduler::{ParsedScheduler, Scheduler};
 pub use setup::{Setup, SetupError};

@@ -21,6 +21,7 @@ pub struct Recipe {
     sysfs: Vec<(String, String)>,
     timers: Vec<String>,
     fsck: Tool,
+    repair: Option<Tool>,
     fsck_pass: u8,
 }
 
@@ -80,6 +81,7 @@ impl Recipe {
                 .chain(filled.into_iter().flat_map(|option| option.mount))
                 .collect(),
             fsck: filesystem.fsck.tool.clone(),
+            repair: filesystem.fsck.repair.clone(),
             fsck_pass: filesystem.fsck.pass,
         })
     }
@@ -139,6 +141,11 @@ impl Recipe {
     /// after a cut it must have been mounted once, so that its journal is replayed.
     pub fn fsck(&self, node: &Path) -> Program {
         on(&self.fsck, node)
+    }
+
+    /// Repairs it without asking; `None` where no program does. It must not be mounted.
+    pub fn repair(&self, node: &Path) -> Option<Program> {
+        self.repair.as_ref().map(|tool| on(tool, node))
     }
 
     /// The line for fstab(5); `device_spec` is a node or `UUID=…`.

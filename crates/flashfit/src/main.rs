@@ -10,6 +10,7 @@ mod cli;
 mod command_error;
 mod commands;
 mod consent;
+mod crash;
 mod hints;
 mod output;
 mod output_file;
@@ -78,6 +79,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Report(args) => commands::report::run(args, catalog),
         Command::Catalog(args) => commands::catalog::run(args, catalog),
         Command::Options(args) => commands::options::run(args, catalog),
+        Command::Crash(args) => crash::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
         Command::Wear(args) => wear::run(args),
         Command::Doctor(args) => commands::doctor::run(args, catalog),

@@ -16,6 +16,8 @@ const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 /// `_IO(0x12, 93)` of `include/uapi/linux/fs.h`.
 const BLKROSET: libc::c_ulong = 0x125D;
+/// `_IO(0x12, 97)` of the same file.
+const BLKFLSBUF: libc::c_ulong = 0x1261;
 const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_PARTSCAN: u32 = 8;
@@ -111,7 +113,7 @@ impl Default for LoopOptions {
 pub struct LoopDevice {
     node: PathBuf,
     /// Keeps the device attached; the kernel detaches it after the last close.
-    _open: File,
+    open: File,
 }
 
 impl LoopDevice {
@@ -133,7 +135,7 @@ impl LoopDevice {
         let failed = |source| LoopError { file: name.to_owned(), source };
         let device = attach(file, name, options).map_err(failed)?;
         let expected = file.metadata().map_err(failed)?;
-        if backing_of(&device._open) == Some((expected.dev(), expected.ino())) {
+        if backing_of(&device.open) == Some((expected.dev(), expected.ino())) {
             return Ok(device);
         }
         Err(failed(std::io::Error::other("the kernel attached another file")))
@@ -142,6 +144,15 @@ impl LoopDevice {
     /// The device node, `/dev/loopN`.
     pub fn node(&self) -> &Path {
         &self.node
+    }
+
+    /// Writes back the kernel's pages of the device and drops them, so that the next read reaches
+    /// the file. While the device is open, unmounting a file system leaves its pages.
+    ///
+    /// # Errors
+    /// When writing back fails, or without root.
+    pub fn drop_pages(&self) -> std::io::Result<()> {
+        ioctl(&self.open, BLKFLSBUF, std::ptr::null_mut()).map(drop)
     }
 
     /// The sysfs folder of the queue attributes.
@@ -175,7 +186,7 @@ fn attach(backing: &File, file: &Path, options: LoopOptions) -> std::io::Result<
         match ioctl(&device, LOOP_CONFIGURE, std::ptr::from_mut(&mut config).cast()) {
             Ok(_) => {
                 clear_own_read_only(&device)?;
-                return Ok(LoopDevice { node, _open: device });
+                return Ok(LoopDevice { node, open: device });
             }
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
             Err(error) => return Err(error),
@@ -244,7 +255,7 @@ mod tests {
         let refused = write.and_then(|file| std::io::Write::write_all(&mut &file, &[1; 512]));
         assert!(refused.is_err());
         let mut flag: libc::c_int = 0;
-        ioctl(&device._open, BLKROSET, std::ptr::from_mut(&mut flag).cast()).unwrap();
+        ioctl(&device.open, BLKROSET, std::ptr::from_mut(&mut flag).cast()).unwrap();
         assert!(is_read_only(device.node()), "the disk's own flag is what protects the file");
     }
 

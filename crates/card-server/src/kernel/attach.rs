@@ -1,23 +1,15 @@
 //! Attaching a card to this kernel.
-//!
-//! The thread that answers the kernel has a table of open files of its own. So when the process is
-//! killed while another of its threads waits for the device, the connection to the kernel is closed
-//! nevertheless, that wait ends with an error, and the process can go.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_host::loop_renewal;
 use flashfit_host::mount::enter_private_namespace;
-use fuser::{Config, MountOption, Session, SessionACL};
-use rustix::mount::UnmountFlags;
-use rustix::thread::UnshareFlags;
 
 use super::file_system::{CardFile, file_name};
-use super::{queue, way};
+use super::{fuse_thread, queue, way};
 use crate::live::LiveCard;
 use crate::serve::ServeError;
 
@@ -38,14 +30,16 @@ impl KernelCard {
     /// As [`ServeError`] tells; then nothing is attached.
     pub fn attach(card: &LiveCard) -> Result<Self, ServeError> {
         enter_private_namespace()?;
-        stay_out_of_reclaim();
-        let point = covered_folder()?;
-        let ended = mount(&point, card.clone())?;
-        let attached = attach(&point.join(file_name()), card);
-        // The loop device holds the file by itself now, or nothing does.
-        let detached = rustix::mount::unmount(&point, UnmountFlags::DETACH);
+        fuse_thread::stay_out_of_reclaim();
+        let served = card.clone();
+        let (attached, ended) = fuse_thread::with_mounted(
+            &covered_folder()?,
+            "flashfit-card",
+            move || CardFile::new(served),
+            |folder| attach(&folder.join(file_name()), card),
+        )
+        .map_err(ServeError::Fuse)?;
         let device = attached?;
-        detached.map_err(|error| ServeError::Fuse(error.into()))?;
         let attributes = device.queue();
         let device = Attached::new(device);
         let notes = queue::set(&attributes, card.description(), card.depth())
@@ -130,67 +124,4 @@ fn attach(file: &Path, card: &LiveCard) -> Result<LoopDevice, LoopError> {
         device = LoopDevice::attach(file, options)?;
     }
     Ok(device)
-}
-
-/// Mounts the file system, with a thread that answers until the kernel has let go of it; the
-/// returned channel then closes.
-fn mount(point: &Path, card: LiveCard) -> Result<Receiver<()>, ServeError> {
-    let (mounted, wait) = channel();
-    let (ending, ended) = channel();
-    let point = point.to_owned();
-    thread::Builder::new()
-        .name("card".to_owned())
-        .spawn(move || answer_kernel(&point, card, &mounted, ending))
-        .map_err(ServeError::Fuse)?;
-    let gone = || std::io::Error::other("the thread that was to answer has ended");
-    wait.recv().unwrap_or_else(|_| Err(gone())).map_err(ServeError::Fuse)?;
-    Ok(ended)
-}
-
-fn answer_kernel(
-    point: &Path,
-    card: LiveCard,
-    mounted: &Sender<std::io::Result<()>>,
-    ending: Sender<()>,
-) {
-    let session = own_file_table().and_then(|()| {
-        let mut config = Config::default();
-        config.mount_options = vec![MountOption::FSName("flashfit-card".to_owned())];
-        config.acl = SessionACL::Owner;
-        Session::new(CardFile::new(card)?, point, &config)
-    });
-    match session {
-        Ok(session) => {
-            // The receiver waits for this message.
-            let _ = mounted.send(Ok(()));
-            // Whatever ended it, the kernel reports errors to the users of the device.
-            let _ = session.run();
-        }
-        Err(error) => {
-            let _ = mounted.send(Err(error));
-        }
-    }
-    drop(ending);
-}
-
-#[expect(unsafe_code, reason = "a thread with its own file table has no safe interface")]
-fn own_file_table() -> std::io::Result<()> {
-    // SAFETY: this thread neither uses a file that another thread opens later, nor hands one of
-    // its own to another; those it has copies of, it never closes.
-    Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?)
-}
-
-/// Keeps the process from waiting for memory that can only be freed by writing to its own device
-/// (`PR_SET_IO_FLUSHER`), and from being swapped out. Best effort: it matters when memory is short.
-#[expect(unsafe_code, reason = "prctl and mlockall have no safe interface here")]
-fn stay_out_of_reclaim() {
-    /// `include/uapi/linux/prctl.h`.
-    const PR_SET_IO_FLUSHER: libc::c_int = 57;
-    const ONE: libc::c_ulong = 1;
-    const NONE: libc::c_ulong = 0;
-    // SAFETY: neither call takes a pointer; a refusal changes nothing.
-    unsafe {
-        libc::prctl(PR_SET_IO_FLUSHER, ONE, NONE, NONE, NONE);
-        libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT);
-    }
 }

@@ -2,6 +2,7 @@
 
 mod attach;
 mod file_system;
+pub mod fuse_thread;
 mod queue;
 mod way;
 

@@ -99,6 +99,10 @@ fn check_option(option: &OptionToml, has_tune: bool, names: &[&str]) -> Result<(
     if *option.durability.get_ref() != Durability::Safe && option.risk.trim().is_empty() {
         return Err(at(&option.durability, format!("`{name}` is not safe, but has no `risk`")));
     }
+    if *option.durability.get_ref() == Durability::Safe && !option.withdraws.is_empty() {
+        let reason = format!("`{name}` is safe, but withdraws promises");
+        return Err(at(&option.durability, reason));
+    }
     Ok(())
 }
 

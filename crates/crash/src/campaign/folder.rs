@@ -1,0 +1,212 @@
+//! The directory of a campaign: its plan, the records of what was checked, and the logs.
+//!
+//! `campaign.json` is the plan, `records.jsonl` has one line for each batch of states, synced before
+//! the next batch begins; a line that a kill has cut short is ignored and overwritten. `logs/` has
+//! the logs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use flashfit_host::durable;
+use serde::{Deserialize, Serialize};
+
+use super::CampaignPlan;
+use super::summary::{SetupResult, StateCounts};
+use crate::CrashError;
+use crate::log::CrashLog;
+use crate::model::Violation;
+use crate::state::CrashState;
+
+const PLAN: &str = "campaign.json";
+const RECORDS: &str = "records.jsonl";
+const LOGS: &str = "logs";
+
+/// States of one round that were checked one after another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Batch {
+    pub setup: String,
+    pub round: u32,
+    /// The states `from..to` of the round's enumeration.
+    pub from: u32,
+    pub to: u32,
+    /// How many states were set aside for the round.
+    pub most: u32,
+    /// Whether the round has no more states.
+    pub ends_round: bool,
+    pub counts: StateCounts,
+    /// States with a violation; of a promise that is not given too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<BrokenState>,
+}
+
+/// A state with a violation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenState {
+    /// For `crash replay`.
+    pub id: String,
+    pub state: CrashState,
+    pub violations: Vec<Violation>,
+}
+
+/// The open directory.
+#[derive(Debug)]
+pub struct CampaignFolder {
+    path: PathBuf,
+    records: Mutex<File>,
+}
+
+impl CampaignFolder {
+    /// Opens the directory of a campaign, or begins one; a campaign that is there continues.
+    ///
+    /// # Errors
+    /// When it cannot be written, or has a campaign with another plan.
+    pub fn open(path: &Path, plan: &CampaignPlan) -> Result<Self, CrashError> {
+        let failed = |source| CrashError::File { path: path.to_owned(), source };
+        durable::create_folders(&path.join(LOGS), 0o755).map_err(failed)?;
+        let plan_file = path.join(PLAN);
+        match fs::read(&plan_file) {
+            Ok(bytes) => {
+                if serde_json::from_slice::<CampaignPlan>(&bytes).ok().as_ref() != Some(plan) {
+                    return Err(CrashError::OtherCampaign { path: path.to_owned() });
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let text = serde_json::to_string_pretty(plan).expect("plain data");
+                durable::write(&plan_file, (text + "\n").as_bytes()).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        Self::attach(path)
+    }
+
+    /// Opens the directory of a campaign that is there.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn existing(path: &Path) -> Result<(Self, CampaignPlan), CrashError> {
+        let plan_file = path.join(PLAN);
+        let bytes = fs::read(&plan_file)
+            .map_err(|source| CrashError::File { path: plan_file.clone(), source })?;
+        let plan = serde_json::from_slice(&bytes)
+            .map_err(|error| CrashError::Invalid { path: plan_file, reason: error.to_string() })?;
+        Ok((Self::attach(path)?, plan))
+    }
+
+    fn attach(path: &Path) -> Result<Self, CrashError> {
+        let file = path.join(RECORDS);
+        let failed = |source| CrashError::File { path: file.clone(), source };
+        let records = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&file)
+            .map_err(failed)?;
+        durable::sync_folder(path).map_err(failed)?;
+        rustix::fs::flock(&records, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| CrashError::InUse { path: path.to_owned() })?;
+        Ok(Self { path: path.to_owned(), records: Mutex::new(records) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a batch, durably.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&self, batch: &Batch) -> Result<(), CrashError> {
+        let mut line = serde_json::to_vec(batch).expect("plain data");
+        line.push(b'\n');
+        let mut file = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = whole_length(&mut file);
+        end.and_then(|end| file.seek(SeekFrom::Start(end)).and_then(|_| file.set_len(end)))
+            .and_then(|()| file.write_all(&line))
+            .and_then(|()| file.sync_data())
+            .map_err(|source| self.failed(source))
+    }
+
+    /// All batches in the order of their records.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn batches(&self) -> Result<Vec<Batch>, CrashError> {
+        let mut file = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::new();
+        file.rewind()
+            .and_then(|()| file.read_to_string(&mut text))
+            .map_err(|source| self.failed(source))?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let parse = |(line, text): (usize, &str)| {
+            serde_json::from_str(text).map_err(|error| CrashError::Invalid {
+                path: self.path.join(RECORDS),
+                reason: format!("line {}: {error}", line + 1),
+            })
+        };
+        whole.lines().enumerate().map(parse).collect()
+    }
+
+    /// The results of all that is recorded.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn results(&self, plan: &CampaignPlan) -> Result<Vec<SetupResult>, CrashError> {
+        let batches = self.batches()?;
+        let of = |label: &String| {
+            SetupResult::new(label, batches.iter().filter(|batch| batch.setup == *label))
+        };
+        Ok(plan.setups.iter().map(of).collect())
+    }
+
+    /// Saves the log of a round.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save_log(&self, label: &str, round: u32, log: &CrashLog) -> Result<(), CrashError> {
+        Ok(log.save(&self.log_path(label, round))?)
+    }
+
+    /// # Errors
+    /// When there is no log of the round, or it is damaged.
+    pub fn load_log(&self, label: &str, round: u32) -> Result<CrashLog, CrashError> {
+        Ok(CrashLog::load(&self.log_path(label, round))?)
+    }
+
+    pub fn has_log(&self, label: &str, round: u32) -> bool {
+        self.log_path(label, round).exists()
+    }
+
+    /// Removes the log of a round; one that cannot be removed only takes space.
+    pub fn remove_log(&self, label: &str, round: u32) {
+        let _ = fs::remove_file(self.log_path(label, round));
+    }
+
+    fn log_path(&self, label: &str, round: u32) -> PathBuf {
+        let plain = label.replace([':', '+', '/'], "-");
+        self.path.join(LOGS).join(format!("{plain}-{round}.crashlog"))
+    }
+
+    fn failed(&self, source: io::Error) -> CrashError {
+        CrashError::File { path: self.path.join(RECORDS), source }
+    }
+}
+
+/// The length without a line that was cut short.
+fn whole_length(file: &mut File) -> io::Result<u64> {
+    const PIECE: u64 = 4096;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    while end > 0 {
+        let start = end.saturating_sub(PIECE);
+        let mut piece = vec![0; usize::try_from(end - start).expect("a piece")];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut piece)?;
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}

@@ -1,0 +1,130 @@
+//! Counts of checked states and what follows from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flashfit_filesystem::Promise;
+use serde::{Deserialize, Serialize};
+
+use super::folder::{Batch, BrokenState};
+use crate::bound::upper_bound;
+use crate::model::{Oracle, Violation};
+
+/// Examples that a result keeps for each oracle.
+const MOST_EXAMPLES: usize = 3;
+
+/// Counts of states.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateCounts {
+    pub states: u64,
+    /// Looked at through the kernel.
+    pub mounted: u64,
+    /// With the bytes of one before.
+    pub same_bytes: u64,
+    /// Of which recovery reads the same as of one before.
+    pub same_reads: u64,
+    /// Equivalent ones that were looked at nevertheless.
+    pub rechecked: u64,
+    /// Of these, judged otherwise than the one that they are equivalent to.
+    pub mismatched: u64,
+    /// With a second power cut during recovery.
+    pub recovery_cuts: u64,
+    /// States in which each oracle found a violation.
+    pub by_oracle: BTreeMap<Oracle, u64>,
+    /// States in which each promise was broken, promised or not.
+    pub by_promise: BTreeMap<Promise, u64>,
+    /// States in which a promise was broken that the file system gives.
+    pub broken: u64,
+    /// Time of one worker.
+    pub seconds: f64,
+    /// The longest recovery by the kernel, in milliseconds.
+    pub longest_recovery_ms: u64,
+}
+
+impl StateCounts {
+    /// Counts one state's violations.
+    pub fn count(&mut self, violations: &[Violation], keeps: &BTreeSet<Promise>) {
+        self.states += 1;
+        let oracles: BTreeSet<Oracle> = violations.iter().map(|found| found.oracle).collect();
+        let promises: BTreeSet<Promise> = oracles.iter().map(|oracle| oracle.promise()).collect();
+        for oracle in oracles {
+            *self.by_oracle.entry(oracle).or_default() += 1;
+        }
+        for promise in &promises {
+            *self.by_promise.entry(*promise).or_default() += 1;
+        }
+        self.broken += u64::from(!promises.is_disjoint(keeps));
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.states += other.states;
+        self.mounted += other.mounted;
+        self.same_bytes += other.same_bytes;
+        self.same_reads += other.same_reads;
+        self.rechecked += other.rechecked;
+        self.mismatched += other.mismatched;
+        self.recovery_cuts += other.recovery_cuts;
+        self.broken += other.broken;
+        self.seconds += other.seconds;
+        self.longest_recovery_ms = self.longest_recovery_ms.max(other.longest_recovery_ms);
+        for (oracle, count) in &other.by_oracle {
+            *self.by_oracle.entry(*oracle).or_default() += count;
+        }
+        for (promise, count) in &other.by_promise {
+            *self.by_promise.entry(*promise).or_default() += count;
+        }
+    }
+}
+
+/// The result of one setup.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetupResult {
+    pub label: String,
+    pub counts: StateCounts,
+    /// Recorded workloads.
+    pub rounds: u32,
+    /// The first states that each oracle found.
+    pub examples: Vec<BrokenState>,
+}
+
+impl SetupResult {
+    pub(super) fn new<'a>(label: &str, batches: impl Iterator<Item = &'a Batch>) -> Self {
+        let mut result = Self {
+            label: label.to_owned(),
+            counts: StateCounts::default(),
+            rounds: 0,
+            examples: Vec::new(),
+        };
+        let mut rounds = BTreeSet::new();
+        let mut shown: BTreeMap<Oracle, usize> = BTreeMap::new();
+        for batch in batches {
+            result.counts.add(&batch.counts);
+            rounds.insert(batch.round);
+            for broken in &batch.broken {
+                let is_new = broken.violations.iter().any(|violation| {
+                    shown.get(&violation.oracle).is_none_or(|count| *count < MOST_EXAMPLES)
+                });
+                if is_new {
+                    for violation in &broken.violations {
+                        *shown.entry(violation.oracle).or_default() += 1;
+                    }
+                    result.examples.push(broken.clone());
+                }
+            }
+        }
+        result.rounds = u32::try_from(rounds.len()).expect("few rounds");
+        result
+    }
+
+    /// The share of states with a broken promise is at most this, at 95 %.
+    pub fn upper_bound(&self) -> f64 {
+        upper_bound(self.counts.broken, self.counts.states)
+    }
+
+    /// Checked states an hour of one worker's time.
+    pub fn states_per_hour(&self) -> u64 {
+        if self.counts.seconds <= 0.0 {
+            return 0;
+        }
+        (self.counts.states as f64 * 3600.0 / self.counts.seconds) as u64
+    }
+}

@@ -1,0 +1,239 @@
+//! A block device in memory that records what is written to it, or shows one crash state and
+//! records what is read of it.
+//!
+//! Writes never reach the state that is shown, so the next state is loaded without undoing them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, Block, BlockId, BlockPool, SECTOR_BYTES};
+use crate::log::{LogEntry, LoggedWrite, blocks_of};
+
+/// What a device shows: a base and the blocks that differ from it.
+#[derive(Debug, Clone, Default)]
+pub struct DiskContents {
+    pub base: Arc<Vec<BlockId>>,
+    pub changed: HashMap<u32, BlockId>,
+}
+
+impl DiskContents {
+    pub fn block(&self, block: u32) -> BlockId {
+        self.changed.get(&block).copied().unwrap_or_else(|| self.base[block as usize])
+    }
+}
+
+/// A block that was read before it was written, with what it was.
+pub type ReadBlock = (u32, BlockId);
+
+/// The device.
+#[derive(Debug, Default)]
+pub struct Disk {
+    pub pool: BlockPool,
+    contents: DiskContents,
+    /// What was written since the contents were loaded; empty while recording.
+    written: HashMap<u32, Box<Block>>,
+    reads: Vec<ReadBlock>,
+    seen: HashSet<u32>,
+    /// The requests since recording began.
+    recorded: Option<Vec<LogEntry>>,
+}
+
+impl Disk {
+    /// A device of which nothing was ever written.
+    pub fn unwritten(device_bytes: u64) -> Self {
+        let blocks = u32::try_from(device_bytes / BLOCK_BYTES as u64).expect("a small device");
+        let base = (0..blocks).map(BlockId::unwritten).collect();
+        let contents = DiskContents { base: Arc::new(base), changed: HashMap::new() };
+        Self { contents, ..Self::default() }
+    }
+
+    pub fn device_bytes(&self) -> u64 {
+        self.contents.base.len() as u64 * BLOCK_BYTES as u64
+    }
+
+    /// Shows `contents` and forgets what was written and read.
+    pub fn load(&mut self, contents: DiskContents) {
+        assert_eq!(contents.base.len(), self.contents.base.len(), "the size stays");
+        self.contents = contents;
+        self.written.clear();
+        self.reads.clear();
+        self.seen.clear();
+        self.recorded = None;
+    }
+
+    /// What was read of the contents since they were loaded, each block once, in this order.
+    pub fn reads(&self) -> &[ReadBlock] {
+        &self.reads
+    }
+
+    /// Records requests from now on, and forgets those recorded before.
+    pub fn record(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// How many requests were recorded.
+    pub fn recorded(&self) -> usize {
+        self.recorded.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Ends recording and returns the requests.
+    pub fn take_recorded(&mut self) -> Vec<LogEntry> {
+        self.recorded.take().unwrap_or_default()
+    }
+
+    /// The content of every block as it is now.
+    pub fn snapshot(&mut self) -> Vec<BlockId> {
+        let blocks = 0..u32::try_from(self.contents.base.len()).expect("a small device");
+        blocks
+            .map(|block| match self.written.get(&block) {
+                Some(content) => self.pool.intern(content),
+                None => self.contents.block(block),
+            })
+            .collect()
+    }
+
+    /// Fills `buffer` from a byte offset; what is beyond the end is zeros.
+    pub fn read(&mut self, offset: u64, buffer: &mut [u8]) {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset + done as u64;
+            let (number, within) = (at / BLOCK_BYTES as u64, (at % BLOCK_BYTES as u64) as usize);
+            let length = (BLOCK_BYTES - within).min(buffer.len() - done);
+            let target = &mut buffer[done..done + length];
+            if number < self.contents.base.len() as u64 {
+                let block = u32::try_from(number).expect("a small device");
+                target.copy_from_slice(&self.block(block)[within..within + length]);
+            } else {
+                target.fill(0);
+            }
+            done += length;
+        }
+    }
+
+    /// Writes whole sectors.
+    pub fn write(&mut self, offset: u64, data: &[u8]) {
+        let sector = offset / SECTOR_BYTES as u64;
+        let sectors = u32::try_from(data.len() / SECTOR_BYTES).expect("requests are small");
+        let mut blocks = Vec::new();
+        let mut data = data;
+        for (block, within) in blocks_of(sector, sectors) {
+            let bytes = within.start as usize * SECTOR_BYTES..within.end as usize * SECTOR_BYTES;
+            let (piece, rest) = data.split_at(bytes.len());
+            data = rest;
+            if self.recorded.is_some() {
+                let mut content = [0; BLOCK_BYTES];
+                content[bytes.clone()].copy_from_slice(piece);
+                blocks.push(self.pool.intern(&content));
+            }
+            self.change(block, within, |content| content[bytes].copy_from_slice(piece));
+        }
+        self.note(|| LogEntry::Write(LoggedWrite { sector, sectors, blocks, is_durable: false }));
+    }
+
+    /// Makes a range read as zeros; as a discard it is recorded as such.
+    pub fn zero(&mut self, offset: u64, length: u64, is_discard: bool) {
+        // A range of any length is recorded in pieces whose sectors can be counted.
+        const MOST: u64 = 1 << 30;
+        let (mut offset, end) = (offset, (offset + length).min(self.device_bytes()));
+        while offset < end {
+            let length = (end - offset).min(MOST);
+            let sector = offset / SECTOR_BYTES as u64;
+            let sectors = u32::try_from(length / SECTOR_BYTES as u64).expect("at most 1 GiB");
+            let mut blocks = Vec::new();
+            for (block, within) in blocks_of(sector, sectors) {
+                blocks.push(BlockId::ZERO);
+                let bytes =
+                    within.start as usize * SECTOR_BYTES..within.end as usize * SECTOR_BYTES;
+                self.change(block, within, |content| content[bytes].fill(0));
+            }
+            self.note(|| match is_discard {
+                true => LogEntry::Discard { sector, sectors },
+                false => {
+                    LogEntry::Write(LoggedWrite { sector, sectors, blocks, is_durable: false })
+                }
+            });
+            offset += length;
+        }
+    }
+
+    pub fn flush(&mut self) {
+        self.note(|| LogEntry::Flush);
+    }
+
+    fn note(&mut self, entry: impl FnOnce() -> LogEntry) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(entry());
+        }
+    }
+
+    fn change(
+        &mut self,
+        block: u32,
+        sectors: std::ops::Range<u32>,
+        change: impl FnOnce(&mut Block),
+    ) {
+        if !self.written.contains_key(&block) {
+            // A block written in part keeps the rest, which is therefore read.
+            let is_whole = sectors == (0..BLOCK_SECTORS);
+            let content = if is_whole { [0; BLOCK_BYTES] } else { self.block(block) };
+            self.written.insert(block, Box::new(content));
+        }
+        change(self.written.get_mut(&block).expect("inserted"));
+    }
+
+    fn block(&mut self, block: u32) -> Block {
+        if let Some(content) = self.written.get(&block) {
+            return **content;
+        }
+        let id = self.contents.block(block);
+        if self.seen.insert(block) {
+            self.reads.push((block, id));
+        }
+        let mut content = [0; BLOCK_BYTES];
+        self.pool.read(id, &mut content);
+        content
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_a_loaded_state_replaces_it() {
+        let mut disk = Disk::unwritten(1 << 20);
+        let before = disk.snapshot();
+        disk.record();
+        disk.write(4096 + 512, &[7; 1024]);
+        disk.flush();
+        let mut buffer = [0; 4096];
+        disk.read(4096, &mut buffer);
+        assert_eq!(
+            (buffer[511] == 7, buffer[512], buffer[1535], buffer[1536] == 7),
+            (false, 7, 7, false)
+        );
+        assert_eq!(disk.recorded(), 2);
+        assert_eq!(disk.reads(), [(1, BlockId::unwritten(1))]);
+        let entries = disk.take_recorded();
+        assert_eq!(entries[0].range(), Some((9, 2)));
+        disk.load(DiskContents {
+            base: Arc::new(before),
+            changed: HashMap::from([(1, BlockId::ZERO)]),
+        });
+        disk.read(4096, &mut buffer);
+        assert_eq!(buffer, [0; 4096]);
+        assert_eq!(disk.reads(), [(1, BlockId::ZERO)]);
+    }
+
+    #[test]
+    fn zeros_are_a_write_or_a_discard() {
+        let mut disk = Disk::unwritten(1 << 20);
+        disk.record();
+        disk.zero(0, 8192, false);
+        disk.zero(8192, 1 << 40, true);
+        let entries = disk.take_recorded();
+        assert!(matches!(&entries[0], LogEntry::Write(write) if write.blocks.len() == 2));
+        assert_eq!(entries[1], LogEntry::Discard { sector: 16, sectors: 2032 });
+        assert_eq!(disk.snapshot(), [BlockId::ZERO; 256]);
+    }
+}

@@ -1,0 +1,150 @@
+//! The FUSE file system with one file, whose bytes are a [`Disk`]'s.
+//!
+//! What arrives for what: a flush as FSYNC, a discard or a request to write zeros that may discard
+//! as FALLOCATE with PUNCH_HOLE, other zeros with ZERO_RANGE (`drivers/block/loop.c`).
+
+use std::ffi::OsStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, KernelConfig,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyWrite,
+    Request as FuseRequest, WriteFlags,
+};
+
+use super::disk::Disk;
+
+/// The name of the file.
+pub(super) const FILE_NAME: &str = "crash-disk";
+const FILE: INodeNo = INodeNo(2);
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+const MAX_WRITE_BYTES: u32 = 1 << 20;
+const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+
+/// A disk shared by the thread that answers the kernel and the one that loads states.
+pub type SharedDisk = Arc<Mutex<Disk>>;
+
+/// Locks it; a panic of the other thread is reported by that thread.
+pub fn lock(disk: &Mutex<Disk>) -> MutexGuard<'_, Disk> {
+    disk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) struct DiskFile {
+    disk: SharedDisk,
+    size: u64,
+    buffer: Mutex<Vec<u8>>,
+}
+
+impl DiskFile {
+    pub(super) fn new(disk: SharedDisk) -> Self {
+        let size = lock(&disk).device_bytes();
+        Self { disk, size, buffer: Mutex::default() }
+    }
+
+    fn attributes(&self, node: INodeNo) -> FileAttr {
+        let file = node == FILE;
+        let epoch = SystemTime::UNIX_EPOCH;
+        let size = if file { self.size } else { 0 };
+        FileAttr {
+            ino: node,
+            size,
+            blocks: size / 512,
+            atime: epoch,
+            mtime: epoch,
+            ctime: epoch,
+            crtime: epoch,
+            kind: if file { FileType::RegularFile } else { FileType::Directory },
+            perm: if file { 0o600 } else { 0o700 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for DiskFile {
+    fn init(&mut self, _: &FuseRequest, config: &mut KernelConfig) -> std::io::Result<()> {
+        // A kernel that takes less says so by itself.
+        let _ = config.set_max_write(MAX_WRITE_BYTES);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &FuseRequest, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == INodeNo::ROOT && name == FILE_NAME {
+            reply.entry(&FOREVER, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &FuseRequest, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&FOREVER, &self.attributes(node));
+    }
+
+    fn read(
+        &self,
+        _: &FuseRequest,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.resize(size as usize, 0);
+        lock(&self.disk).read(offset, &mut buffer);
+        reply.data(&buffer);
+    }
+
+    fn write(
+        &self,
+        _: &FuseRequest,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        lock(&self.disk).write(offset, data);
+        reply.written(u32::try_from(data.len()).expect("below the maximum write"));
+    }
+
+    /// The closing of a file, which is not a flush of the device.
+    fn flush(&self, _: &FuseRequest, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &FuseRequest, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        lock(&self.disk).flush();
+        reply.ok();
+    }
+
+    fn fallocate(
+        &self,
+        _: &FuseRequest,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        match mode {
+            PUNCH_HOLE | ZERO_RANGE => {
+                lock(&self.disk).zero(offset, length, mode == PUNCH_HOLE);
+                reply.ok();
+            }
+            _ => reply.error(Errno::EOPNOTSUPP),
+        }
+    }
+}

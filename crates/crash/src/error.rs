@@ -1,0 +1,95 @@
+//! Errors of checking crash states that are not the file system's.
+
+use std::io;
+use std::path::PathBuf;
+
+use flashfit_filesystem::SetupError;
+use flashfit_host::ProgramError;
+use flashfit_host::loop_device::LoopError;
+use flashfit_host::mount::MountError;
+use flashfit_user_error::{ExitClass, UserError};
+
+use crate::log::LogFileError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum CrashError {
+    #[error("cannot serve a device to this kernel: {0}")]
+    Fuse(io::Error),
+    #[error(transparent)]
+    Loop(#[from] LoopError),
+    #[error("{}: {source}", device.display())]
+    Device { device: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// The new file system, before any power cut, is not mounted.
+    #[error("{setup} is not mounted: {reason}")]
+    NotMounted { setup: String, reason: String },
+    #[error("cannot unmount: {0}")]
+    Unmount(io::Error),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    LogFile(#[from] LogFileError),
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{}: {reason}", path.display())]
+    Invalid { path: PathBuf, reason: String },
+    /// The kernel cannot mount this file system.
+    #[error("this kernel has no {kind}")]
+    NoFileSystem { kind: String },
+    #[error("{filesystem} is not writable")]
+    NotWritable { filesystem: String },
+    #[error("{needed} of memory or disk space are needed, and {free} are free")]
+    NoRoom { needed: String, free: String },
+    #[error("the workload acknowledged nothing: no power cut could break a promise")]
+    NothingAcknowledged,
+    #[error("there is no state {id}")]
+    NoState { id: String },
+    #[error("{} has another campaign", path.display())]
+    OtherCampaign { path: PathBuf },
+    #[error("{} is in use by another flashfit", path.display())]
+    InUse { path: PathBuf },
+    #[error("{0}")]
+    Unprivileged(String),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl UserError for CrashError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Loop(error) => error.class(),
+            Self::Mount(error) => error.class(),
+            Self::Program(error) => error.class(),
+            Self::Setup(error) => error.class(),
+            Self::LogFile(error) => error.class(),
+            Self::Fuse(_)
+            | Self::File { .. }
+            | Self::NoFileSystem { .. }
+            | Self::NoRoom { .. }
+            | Self::Unprivileged(_)
+            | Self::NotMounted { .. } => ExitClass::Environment,
+            Self::Invalid { .. }
+            | Self::NothingAcknowledged
+            | Self::NotWritable { .. }
+            | Self::NoState { .. } => ExitClass::Usage,
+            Self::OtherCampaign { .. } | Self::InUse { .. } => ExitClass::Refused,
+            Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,
+            Self::Interrupted => ExitClass::Interrupted,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Loop(error) => error.hint(),
+            Self::Mount(error) => error.hint(),
+            Self::Program(error) => error.hint(),
+            Self::Setup(error) => error.hint(),
+            Self::LogFile(error) => error.hint(),
+            Self::Unprivileged(_) => Some("run it as root".to_owned()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Reads everything on a mounted file system.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::blocks::SECTOR_BYTES;
+use crate::content::{SectorContent, parse};
+use crate::model::NodeKind;
+
+/// Where e2fsck puts what lost its name; whatever is there is not judged.
+const LOST_AND_FOUND: &str = "lost+found";
+/// A larger file is not one of the workload's.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A file or directory as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedNode {
+    pub kind: NodeKind,
+    pub inode: u64,
+    pub size_bytes: u64,
+    /// A file's sectors.
+    pub content: Vec<SectorContent>,
+    /// Why it could not be read.
+    pub error: Option<String>,
+}
+
+/// Everything that was found, by path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObservedTree {
+    pub nodes: BTreeMap<String, ObservedNode>,
+}
+
+impl ObservedTree {
+    /// Reads what is mounted at `root`.
+    ///
+    /// # Errors
+    /// When a directory cannot be read.
+    pub fn read(root: &Path) -> io::Result<Self> {
+        let mut tree = Self::default();
+        let mut dirs = vec![String::new()];
+        while let Some(dir) = dirs.pop() {
+            let mut names: Vec<String> = fs::read_dir(root.join(&dir))?
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                .collect::<io::Result<_>>()?;
+            // The order of reading is then the same for the same names.
+            names.sort_unstable();
+            for name in names.into_iter().filter(|name| name != LOST_AND_FOUND) {
+                let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
+                let node = read_node(&root.join(&path));
+                if node.kind == NodeKind::Dir {
+                    dirs.push(path.clone());
+                }
+                tree.nodes.insert(path, node);
+            }
+        }
+        Ok(tree)
+    }
+}
+
+fn read_node(path: &Path) -> ObservedNode {
+    let mut node = ObservedNode {
+        kind: NodeKind::File,
+        inode: 0,
+        size_bytes: 0,
+        content: Vec::new(),
+        error: None,
+    };
+    if let Err(error) = fill_node(path, &mut node) {
+        node.error = Some(error.to_string());
+    }
+    node
+}
+
+fn fill_node(path: &Path, node: &mut ObservedNode) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
+    node.inode = metadata.ino();
+    node.size_bytes = metadata.len();
+    if metadata.is_dir() {
+        node.kind = NodeKind::Dir;
+    } else if metadata.is_file() && metadata.len() <= MOST_BYTES {
+        node.content = fs::read(path)?.chunks(SECTOR_BYTES).map(parse).collect();
+    } else {
+        return Err(io::Error::other("it is not a file of the workload"));
+    }
+    Ok(())
+}

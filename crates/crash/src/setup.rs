@@ -1,0 +1,133 @@
+//! A setup under test, from its name: `ext4`, or `ext4:nobarrier+noatime`.
+
+use flashfit_catalog::CatalogEntryError;
+use flashfit_device::Bytes;
+use flashfit_filesystem::{
+    Conditions, FileSystem, FileSystemCatalog, OptionRequirement, Promise, Promises, Recipe,
+    Scheduler, Setup, SetupError,
+};
+use flashfit_host::{Program, Runner};
+
+use crate::CrashError;
+
+/// A file system with options, and what it promises.
+#[derive(Debug, Clone)]
+pub struct CrashSetup {
+    /// `ext4` or `ext4:nobarrier`.
+    pub label: String,
+    pub recipe: Recipe,
+    /// Those of the file system with default options, by which it is judged.
+    pub promises: Promises,
+    /// Those of them that its options withdraw.
+    pub withdrawn: std::collections::BTreeSet<Promise>,
+    pub device_bytes: u64,
+    /// Whether discards reach the device.
+    pub discards: bool,
+}
+
+/// Devices are multiples of this size.
+const STEP_BYTES: u64 = 64 << 20;
+
+impl CrashSetup {
+    /// The setup of this name on a device with these conditions.
+    ///
+    /// # Errors
+    /// For an unknown file system or option, or options that cannot be combined or used.
+    pub fn parse(
+        text: &str,
+        catalog: &FileSystemCatalog,
+        conditions: &Conditions,
+    ) -> Result<Self, CrashError> {
+        let (name, options) = text.split_once(':').unwrap_or((text, ""));
+        let filesystem = catalog.filesystem(name).map_err(unknown)?;
+        let options = options.split('+').filter(|option| !option.is_empty());
+        Self::new(filesystem, options, conditions)
+    }
+
+    /// The setup with these options.
+    ///
+    /// # Errors
+    /// See [`Self::parse`].
+    pub fn new<'a>(
+        filesystem: &FileSystem,
+        options: impl IntoIterator<Item = &'a str>,
+        conditions: &Conditions,
+    ) -> Result<Self, CrashError> {
+        if filesystem.plan_only.is_some() || filesystem.mkfs.from_folder {
+            return Err(CrashError::NotWritable { filesystem: filesystem.name.clone() });
+        }
+        let setup = Setup::new(filesystem, options, Scheduler::new("none"), conditions)?;
+        let recipe = Recipe::for_trial(filesystem, &setup, conditions)?;
+        let label = match setup.options.is_empty() {
+            true => filesystem.name.clone(),
+            false => format!("{}:{}", filesystem.name, setup.options.join("+")),
+        };
+        let discards = setup.checked_options(filesystem, conditions)?;
+        let discards = discards.iter().any(|o| o.needs.contains(&OptionRequirement::Discard));
+        Ok(Self {
+            label,
+            recipe,
+            promises: filesystem.promises.clone(),
+            withdrawn: filesystem.withdrawn_by(&setup.options),
+            device_bytes: device_bytes(filesystem.min_device_size),
+            discards,
+        })
+    }
+
+    /// Checks that this kernel can mount it; a module is loaded.
+    ///
+    /// # Errors
+    /// [`CrashError::NoFileSystem`].
+    pub fn check_kernel(&self, runner: &dyn Runner) -> Result<(), CrashError> {
+        let kind = self.recipe.kind();
+        let is_listed = || {
+            let listed = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+            listed.lines().any(|line| line.split_whitespace().next_back() == Some(kind))
+        };
+        if is_listed() {
+            return Ok(());
+        }
+        // Whether it helped is seen in the list.
+        let _ = runner.run(&Program::new("modprobe").arg(kind));
+        if is_listed() { Ok(()) } else { Err(CrashError::NoFileSystem { kind: kind.to_owned() }) }
+    }
+}
+
+fn unknown(error: CatalogEntryError) -> CrashError {
+    CrashError::Setup(SetupError::Unknown(error))
+}
+
+fn device_bytes(least: Bytes) -> u64 {
+    least.0.max(1).div_ceil(STEP_BYTES) * STEP_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<CrashSetup, CrashError> {
+        let catalog = FileSystemCatalog::load(None).unwrap();
+        let conditions =
+            Conditions { discard: true, volatile_cache: true, ..Conditions::default() };
+        CrashSetup::parse(text, &catalog, &conditions)
+    }
+
+    #[test]
+    fn a_name_has_a_file_system_and_options() {
+        let setup = parse("ext4").unwrap();
+        assert_eq!((setup.label.as_str(), setup.device_bytes >> 20), ("ext4", 64));
+        assert!(setup.withdrawn.is_empty() && !setup.discards);
+        let setup = parse("ext4:nobarrier+noatime").unwrap();
+        assert_eq!(setup.label, "ext4:noatime+nobarrier");
+        assert_eq!(setup.withdrawn.len(), Promise::ALL.len());
+        assert!(parse("ext4:discard").unwrap().discards);
+        assert_eq!(parse("xfs").unwrap().device_bytes >> 20, 320);
+    }
+
+    #[test]
+    fn what_cannot_be_tested_is_refused() {
+        for bad in ["ext5", "ext4:nobarier", "ext4:nojournal+writeback", "squashfs"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The states of a log that are worth checking.
+//!
+//! At every position: all requests there, none of those since the last flush, one missing, one
+//! only, a random subset, and the last write torn at write units. Where a flush ends a group of
+//! requests, each of them is once the missing one and once the only one. From these, as many as are
+//! wanted are drawn.
+
+use std::collections::HashSet;
+
+use flashfit_device::random::Random;
+
+use super::{CrashState, FlushFault, TornWrite, window};
+use crate::log::{CrashLog, LogEntry};
+
+/// Of more requests since the last flush, random ones are taken in turn.
+const MOST_IN_TURN: usize = 24;
+
+/// How states are enumerated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enumeration {
+    pub seed: u64,
+    /// The most states, drawn evenly from all.
+    pub most: usize,
+    /// Sectors that a write leaves or takes together.
+    pub unit_sectors: u32,
+    pub flushes: FlushFault,
+}
+
+/// States of a log in the order of their positions, without duplicates.
+pub fn enumerate(log: &CrashLog, how: &Enumeration) -> Vec<CrashState> {
+    let mut random = Random::new(how.seed);
+    let mut states = Vec::new();
+    for position in 1..=log.end() {
+        at(log, position, how, &mut random, &mut states);
+    }
+    let mut known = HashSet::new();
+    states.retain(|state| known.insert(state.clone()));
+    if states.len() > how.most {
+        random.shuffle(&mut states);
+        states.truncate(how.most);
+        states.sort_by(|a, b| (a.position, &a.dropped).cmp(&(b.position, &b.dropped)));
+    }
+    states
+}
+
+fn at(
+    log: &CrashLog,
+    position: u32,
+    how: &Enumeration,
+    random: &mut Random,
+    states: &mut Vec<CrashState>,
+) {
+    let ignored = ignored_flush(log, position, how.flushes, random);
+    let volatile = window(log, position, |entry| match how.flushes {
+        FlushFault::None => false,
+        FlushFault::One => Some(entry) == ignored,
+        FlushFault::All => true,
+    });
+    states.push(CrashState::complete(position));
+    let Some(last) = volatile.last().copied() else { return };
+    let dropping = |dropped: Vec<u32>| CrashState { dropped, ..CrashState::complete(position) };
+    let without = |index: usize| vec![volatile[index]];
+    let only = |index: usize| {
+        volatile.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, e)| *e).collect()
+    };
+    states.push(dropping(volatile.clone()));
+    let count = volatile.len();
+    let next_is_flush = log.entries.get(position as usize).is_none_or(LogEntry::is_flush);
+    if next_is_flush && count > 1 {
+        let mut indexes: Vec<usize> = (0..count).collect();
+        if count > MOST_IN_TURN {
+            random.shuffle(&mut indexes);
+            indexes.truncate(MOST_IN_TURN);
+        }
+        for index in indexes {
+            states.push(dropping(without(index)));
+            states.push(dropping(only(index)));
+        }
+    } else if count > 1 {
+        let mut any = || index_below(random, count);
+        let (missing, kept) = (any(), any());
+        states.push(dropping(without(missing)));
+        states.push(dropping(only(kept)));
+    }
+    if count > 2 {
+        let subset = volatile.iter().copied().filter(|_| random.below(2) == 0).collect();
+        states.push(dropping(subset));
+    }
+    if last + 1 == position {
+        states.extend(torn(log, position, last, how.unit_sectors, random));
+    }
+}
+
+/// The last write torn, with all before it there.
+fn torn(
+    log: &CrashLog,
+    position: u32,
+    entry: u32,
+    unit_sectors: u32,
+    random: &mut Random,
+) -> Option<CrashState> {
+    let LogEntry::Write(write) = &log.entries[entry as usize] else { return None };
+    let units = write.sectors.div_ceil(unit_sectors);
+    if units < 2 {
+        return None;
+    }
+    let kept_units = if random.below(2) == 0 {
+        let first = 1 + random.below(u64::from(units) - 1);
+        (0..u32::try_from(first).expect("fewer than the units")).collect()
+    } else {
+        (0..units).filter(|_| random.below(2) == 0).collect()
+    };
+    let torn = TornWrite { entry, unit_sectors, kept_units };
+    Some(CrashState { torn: Some(torn), ..CrashState::complete(position) })
+}
+
+fn ignored_flush(
+    log: &CrashLog,
+    position: u32,
+    faults: FlushFault,
+    random: &mut Random,
+) -> Option<u32> {
+    if faults != FlushFault::One {
+        return None;
+    }
+    let flushes: Vec<u32> =
+        (0..position).filter(|entry| log.entries[*entry as usize].is_flush()).collect();
+    // The last ones matter most: an older flush is covered by later ones.
+    let recent = &flushes[flushes.len().saturating_sub(2)..];
+    (!recent.is_empty()).then(|| recent[index_below(random, recent.len())])
+}
+
+fn index_below(random: &mut Random, count: usize) -> usize {
+    usize::try_from(random.below(count as u64)).expect("below a usize")
+}

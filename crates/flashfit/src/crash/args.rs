@@ -1,0 +1,94 @@
+//! Arguments of `flashfit crash`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use flashfit_crash::state::FlushFault;
+use flashfit_crash::workload::WorkloadKind;
+use flashfit_tune::TimeSpan;
+
+const EXAMPLES: &str = "\
+Examples:
+  flashfit crash states --fs ext4,btrfs
+  flashfit crash states --fs ext4 --with ext4:nobarrier --states 2000
+  flashfit crash states sim:usd-a1-pagemap --fs ext4 --workload metadata --for 10min
+
+Nothing is written to a device: file systems are made on a device in memory.
+Needs root, because the kernel mounts every state.
+
+Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage;
+4 without root, or the kernel lacks the file system; 6 interrupted. The same
+command with the same --dir continues.";
+
+#[derive(Debug, Args)]
+pub struct CrashArgs {
+    #[command(subcommand)]
+    pub command: CrashCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CrashCommand {
+    /// Record a workload and check what power cuts could have left of it, on this kernel.
+    States(StatesArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct StatesArgs {
+    /// Simulated card whose write unit decides how writes tear [default: write units of 4 KiB].
+    pub card: Option<String>,
+    /// File systems with default options, separated by commas.
+    #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES", default_value = "ext4")]
+    pub filesystems: Vec<String>,
+    /// Another setup, such as ext4:nobarrier or ext4:writeback+noatime. Repeat for several.
+    #[arg(long, value_name = "FS:OPTIONS")]
+    pub with: Vec<String>,
+    /// What is done before the power cut: files, metadata.
+    #[arg(long, value_name = "NAME", default_value = "files", value_parser = workload)]
+    pub workload: WorkloadKind,
+    /// Seed of workloads and states.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// States to check for each setup [default: 1000 without --for].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub states: Option<u64>,
+    /// Time to spend, such as 10min.
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<TimeSpan>,
+    /// Let the device ignore one flush before each power cut, or all: a fault of the device.
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub ignore_flush: Option<IgnoreFlushArg>,
+    /// Directory for records and logs [default: crash-run, or the next that does not exist].
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Keep all logs, not only those with a violation.
+    #[arg(long)]
+    pub keep_logs: bool,
+    /// States to check at once [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub workers: Option<u16>,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flushes that the device ignores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum IgnoreFlushArg {
+    One,
+    All,
+}
+
+impl From<IgnoreFlushArg> for FlushFault {
+    fn from(which: IgnoreFlushArg) -> Self {
+        match which {
+            IgnoreFlushArg::One => Self::One,
+            IgnoreFlushArg::All => Self::All,
+        }
+    }
+}
+
+fn workload(text: &str) -> Result<WorkloadKind, String> {
+    let named = WorkloadKind::ALL.into_iter().find(|kind| kind.name() == text);
+    named.ok_or_else(|| format!("one of {}", WorkloadKind::ALL.map(WorkloadKind::name).join(", ")))
+}

@@ -1,0 +1,133 @@
+//! `flashfit crash states`: records workloads and checks crash states on this kernel.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_crash::CrashError;
+use flashfit_crash::campaign::{
+    Batch, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
+};
+use flashfit_crash::setup::CrashSetup;
+use flashfit_device::Bytes;
+use flashfit_filesystem::{Conditions, FileSystemCatalog};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+use flashfit_host::SystemRunner;
+use flashfit_host::capability::missing_for_simulated_cards;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_user_error::ExitClass;
+
+use super::args::StatesArgs;
+use super::{folder, states_document, states_text};
+use crate::command_error::CommandError;
+use crate::output::{self, note};
+
+const DEFAULT_STATES: u64 = 1000;
+/// Without a card: what any flash device writes at once.
+const WRITE_UNIT: Bytes = Bytes::kib(4);
+/// For options that need an erase block, where no card has one.
+const ERASE_BLOCK: Bytes = Bytes::mib(4);
+
+pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let (conditions, write_unit) = device(args.card.as_deref(), catalog)?;
+    let setups = setups(args, catalog, &conditions)?;
+    if let Some(reason) = missing_for_simulated_cards() {
+        let message = format!("crash states cannot be mounted: {reason}");
+        return Err(CommandError::from(CrashError::Unprivileged(message)));
+    }
+    let plan = CampaignPlan {
+        setups: setups.iter().map(|setup| setup.label.clone()).collect(),
+        workload: args.workload,
+        seed: args.seed,
+        states: args.states.or(args.time.is_none().then_some(DEFAULT_STATES)),
+        unit_sectors: u32::try_from(write_unit.0 / 512).expect("a write unit is small").max(1),
+        flushes: args.ignore_flush.map(Into::into).unwrap_or_default(),
+    };
+    let dir = folder::choose(args.dir.as_deref());
+    // Before any thread: the namespace is one thread's.
+    let points = MountPoints::take(&[&dir, Path::new(".")])?;
+    let interrupt = Interrupt::on_signals().map_err(|error| {
+        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })?;
+    let runner = SystemRunner::new(interrupt);
+    for setup in &setups {
+        setup.check_kernel(&runner)?;
+    }
+    let folder = CampaignFolder::open(&dir, &plan)?;
+    note(&format!("records: {}", dir.display()));
+    let campaign = Campaign {
+        plan: &plan,
+        setups: &setups,
+        folder: &folder,
+        points: &points,
+        runner: &runner,
+    };
+    let limits = CampaignLimits {
+        time: args.time.map(|time| Duration::from_nanos(time.0)),
+        workers: args.workers.map_or_else(processors, usize::from),
+        keeps_logs: args.keep_logs,
+    };
+    let results = campaign.run(&limits, &watch)?;
+    if args.json {
+        output::json("crash-states", states_document::document(&plan, &setups, &results, &dir))?;
+    } else {
+        output::print(&states_text::text(&setups, &results, &dir, output::width()))?;
+    }
+    verdict(&results)
+}
+
+/// The conditions for options, and the write unit.
+fn device(card: Option<&str>, catalog: Option<&Path>) -> Result<(Conditions, Bytes), CommandError> {
+    let (write_unit, erase_block) = match card {
+        None => (WRITE_UNIT, ERASE_BLOCK),
+        Some(name) => {
+            let name = name.strip_prefix(flashfit_target::SIMULATED).unwrap_or(name);
+            let model = flashfit_card::catalog::load(name, catalog)?;
+            (Bytes(model.write_unit_bytes()), Bytes(model.erase_unit_bytes()))
+        }
+    };
+    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
+    let geometry = Geometry { erase_unit: known(erase_block), write_unit: known(write_unit) };
+    let conditions =
+        Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
+    Ok((conditions, write_unit))
+}
+
+fn setups(
+    args: &StatesArgs,
+    catalog: Option<&Path>,
+    conditions: &Conditions,
+) -> Result<Vec<CrashSetup>, CommandError> {
+    let known = FileSystemCatalog::load(catalog)?;
+    let mut setups: Vec<CrashSetup> = Vec::new();
+    for text in args.filesystems.iter().chain(&args.with) {
+        let setup = CrashSetup::parse(text, &known, conditions)?;
+        if !setups.iter().any(|other| other.label == setup.label) {
+            setups.push(setup);
+        }
+    }
+    Ok(setups)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn watch(batch: &Batch) {
+    for broken in batch.broken.iter().take(1) {
+        let first = broken.violations.first().map_or("", |violation| violation.detail.as_str());
+        note(&format!("{}: {first}", broken.id));
+    }
+}
+
+fn verdict(results: &[SetupResult]) -> Result<(), CommandError> {
+    let broken: Vec<&str> = results
+        .iter()
+        .filter(|result| result.counts.broken > 0)
+        .map(|result| result.label.as_str())
+        .collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let message = format!("power cuts broke promises of {}", broken.join(", "));
+    Err(CommandError::new(ExitClass::BadVerdict, message, None))
+}

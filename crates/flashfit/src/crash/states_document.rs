@@ -1,0 +1,99 @@
+//! The JSON document of `flashfit crash states`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use flashfit_crash::campaign::{BrokenState, CampaignPlan, SetupResult};
+use flashfit_crash::model::Oracle;
+use flashfit_crash::setup::CrashSetup;
+use flashfit_filesystem::Promise;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    plan: &'a CampaignPlan,
+    dir: &'a Path,
+    setups: Vec<SetupDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct SetupDocument<'a> {
+    setup: &'a str,
+    /// Recorded workloads.
+    logs: u32,
+    states: u64,
+    mounted: u64,
+    equivalent: u64,
+    same_bytes: u64,
+    same_reads: u64,
+    /// Equivalent states that were mounted nevertheless, and how many were judged otherwise.
+    rechecked: u64,
+    mismatched: u64,
+    recovery_cuts: u64,
+    /// States in which at least one promise of the file system was broken.
+    broken_promises: u64,
+    /// Of the share of such states, at 95 %.
+    upper_bound: f64,
+    by_promise: BTreeMap<Promise, PromiseDocument>,
+    by_oracle: &'a BTreeMap<Oracle, u64>,
+    device_faults: BTreeMap<String, u64>,
+    longest_recovery_ms: u64,
+    /// Of one worker's time.
+    states_per_hour: u64,
+    examples: &'a [BrokenState],
+}
+
+#[derive(Debug, Serialize)]
+struct PromiseDocument {
+    /// By the file system with default options.
+    promised: bool,
+    /// By an option of this setup, as the catalog says.
+    withdrawn: bool,
+    broken: u64,
+}
+
+pub fn document<'a>(
+    plan: &'a CampaignPlan,
+    setups: &'a [CrashSetup],
+    results: &'a [SetupResult],
+    dir: &'a Path,
+) -> Document<'a> {
+    let setups = setups.iter().zip(results).map(|(setup, result)| one(plan, setup, result));
+    Document { plan, dir, setups: setups.collect() }
+}
+
+fn one<'a>(plan: &CampaignPlan, setup: &CrashSetup, result: &'a SetupResult) -> SetupDocument<'a> {
+    let counts = &result.counts;
+    let promise = |promise: Promise| {
+        let document = PromiseDocument {
+            promised: setup.promises.keeps.contains(&promise),
+            withdrawn: setup.withdrawn.contains(&promise),
+            broken: counts.by_promise.get(&promise).copied().unwrap_or(0),
+        };
+        (promise, document)
+    };
+    let ignored = plan.flushes != flashfit_crash::state::FlushFault::None;
+    SetupDocument {
+        setup: &result.label,
+        logs: result.rounds,
+        states: counts.states,
+        mounted: counts.mounted,
+        equivalent: counts.same_bytes + counts.same_reads,
+        same_bytes: counts.same_bytes,
+        same_reads: counts.same_reads,
+        rechecked: counts.rechecked,
+        mismatched: counts.mismatched,
+        recovery_cuts: counts.recovery_cuts,
+        broken_promises: counts.broken,
+        upper_bound: result.upper_bound(),
+        by_promise: Promise::ALL.into_iter().map(promise).collect(),
+        by_oracle: &counts.by_oracle,
+        device_faults: ignored
+            .then(|| ("ignored-flush".to_owned(), counts.states))
+            .into_iter()
+            .collect(),
+        longest_recovery_ms: counts.longest_recovery_ms,
+        states_per_hour: result.states_per_hour(),
+        examples: &result.examples,
+    }
+}

@@ -1,0 +1,104 @@
+//! What `flashfit crash states` prints: a table of setups by promise.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use flashfit_crash::campaign::SetupResult;
+use flashfit_crash::setup::CrashSetup;
+use flashfit_filesystem::Promise;
+use flashfit_report::text::wrap;
+use flashfit_report::{Align, Column, Shorten, TextTable};
+
+/// Headings of the promises, in their order.
+const HEADINGS: [(Promise, &str); 6] = [
+    (Promise::Consistent, "SOUND"),
+    (Promise::Synced, "SYNCED"),
+    (Promise::OwnData, "OWN DATA"),
+    (Promise::AtomicRename, "RENAME"),
+    (Promise::ReplaceWithoutFsync, "REPLACE"),
+    (Promise::OrderedNames, "ORDER"),
+];
+
+pub fn text(setups: &[CrashSetup], results: &[SetupResult], dir: &Path, width: usize) -> String {
+    let columns = HEADINGS.map(|(_, heading)| Column::text(heading).align(Align::Right));
+    let mut table = TextTable::new(
+        [Column::text("SETUP").shorten(Shorten::Middle), Column::number("STATES")]
+            .into_iter()
+            .chain(columns),
+    );
+    for (setup, result) in setups.iter().zip(results) {
+        let cells = HEADINGS.map(|(promise, _)| cell(setup, result, promise));
+        let first = [result.label.clone(), result.counts.states.to_string()];
+        table.row(first.into_iter().chain(cells));
+    }
+    let mut text = String::from("States with a broken promise, by promise:\n\n");
+    text.push_str(&table.render(width));
+    text.push('\n');
+    for paragraph in notes(setups, results) {
+        for line in wrap(&paragraph, width) {
+            writeln!(text, "{line}").expect("a string takes any text");
+        }
+    }
+    text.push_str(&examples(results, dir, width));
+    text
+}
+
+/// How often a promise was broken: in parentheses where it is not given.
+fn cell(setup: &CrashSetup, result: &SetupResult, promise: Promise) -> String {
+    let broken = result.counts.by_promise.get(&promise).copied().unwrap_or(0);
+    let is_given = setup.promises.keeps.contains(&promise);
+    match (is_given, broken) {
+        (true, 0) => "0".to_owned(),
+        (true, _) if setup.withdrawn.contains(&promise) => format!("{broken} w"),
+        (true, _) => broken.to_string(),
+        (false, 0) => "(0)".to_owned(),
+        (false, _) => format!("({broken})"),
+    }
+}
+
+fn notes(setups: &[CrashSetup], results: &[SetupResult]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for result in results {
+        let counts = &result.counts;
+        let percent = result.upper_bound() * 100.0;
+        notes.push(format!(
+            "{}: {} of {} states with a broken promise, at most {percent:.3} % at 95 %; {} mounted, {} equal to one of them.",
+            result.label,
+            counts.broken,
+            counts.states,
+            counts.mounted,
+            counts.same_bytes + counts.same_reads,
+        ));
+        if counts.mismatched > 0 {
+            notes.push(format!(
+                "{}: {} of {} equal states were judged otherwise when mounted. Please report it.",
+                result.label, counts.mismatched, counts.rechecked
+            ));
+        }
+    }
+    let withdraws = setups.iter().any(|setup| !setup.withdrawn.is_empty());
+    notes.push("(n): the file system does not promise it.".to_owned());
+    if withdraws {
+        notes.push("n w: an option withdraws the promise, as the catalog says.".to_owned());
+    }
+    notes
+}
+
+fn examples(results: &[SetupResult], dir: &Path, width: usize) -> String {
+    let mut text = String::new();
+    for result in results {
+        for broken in result.examples.iter().take(3) {
+            for violation in &broken.violations {
+                let line =
+                    format!("{} {}: {}", broken.id, violation.oracle.name(), violation.detail);
+                for line in wrap(&line, width) {
+                    writeln!(text, "{line}").expect("a string takes any text");
+                }
+            }
+        }
+    }
+    if text.is_empty() {
+        return format!("\nrecords: {}\n", dir.display());
+    }
+    format!("\nExamples:\n{text}\nrecords and logs: {}\n", dir.display())
+}
