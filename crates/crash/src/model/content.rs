@@ -44,29 +44,36 @@ impl FileState {
 
 impl History {
     /// What is wrong with the content of `node`, if all its data up to the operation `sync` must be
-    /// there and later operations before `begun` may have had an effect.
+    /// there, and what was written with `O_SYNC` by the first `acknowledged` operations; other
+    /// operations before `begun` may have had an effect.
     pub(super) fn content_fault(
         &self,
         node: u32,
         seen: &ObservedNode,
         sync: Option<usize>,
+        acknowledged: usize,
         begun: usize,
     ) -> Option<ContentFault> {
         let changes = &self.nodes[node as usize].data;
-        let is_bound = |at: usize| sync.is_some_and(|sync| at <= sync);
+        let synced = self.synced_writes(node, acknowledged);
+        let is_bound = |at: usize| sync.is_some_and(|sync| at <= sync) || synced.contains(&at);
         let mut base = FileState::default();
         for (_, change) in changes.iter().filter(|(at, _)| is_bound(*at)) {
             base.apply(node, *change);
         }
-        let later: Vec<DataChange> = changes
+        let later: Vec<LaterChange> = changes
             .iter()
             .filter(|(at, _)| !is_bound(*at) && *at < begun)
-            .map(|(_, change)| *change)
+            .map(|(at, change)| {
+                let after = |(other, _): &&(usize, DataChange)| other > at && is_bound(*other);
+                let bound_after = changes.iter().filter(after).map(|(_, change)| *change).collect();
+                LaterChange { change: *change, bound_after }
+            })
             .collect();
         let (mut least, mut most) = (base.sectors.len(), base.sectors.len());
         let mut state = base.clone();
-        for change in &later {
-            state.apply(node, *change);
+        for later in &later {
+            state.apply(node, later.change);
             least = least.min(state.sectors.len());
             most = most.max(state.sectors.len());
         }
@@ -88,36 +95,53 @@ impl History {
     }
 }
 
+/// A change that need not be there.
+struct LaterChange {
+    change: DataChange,
+    /// Later writes that must be there, so that this one cannot be seen below them.
+    bound_after: Vec<DataChange>,
+}
+
+impl LaterChange {
+    /// Whether it may decide what this sector is.
+    fn reaches(&self, sector: u32) -> bool {
+        !self.bound_after.iter().any(|change| writes(change, sector))
+    }
+
+    fn may_write(&self, tag: SectorTag) -> bool {
+        let DataChange::Write { version, .. } = self.change else { return false };
+        version == tag.version && writes(&self.change, tag.sector) && self.reaches(tag.sector)
+    }
+
+    fn may_cut_off(&self, sector: u32) -> bool {
+        matches!(self.change, DataChange::Size(size) if size <= sector) && self.reaches(sector)
+    }
+}
+
+fn writes(change: &DataChange, sector: u32) -> bool {
+    match change {
+        DataChange::Write { sector: first, sectors, .. } => {
+            (*first..first + sectors).contains(&sector)
+        }
+        DataChange::Size(_) | DataChange::Extend(_) => false,
+    }
+}
+
 fn sector_fault(
     node: u32,
     sector: usize,
     content: SectorContent,
     base: &FileState,
-    later: &[DataChange],
+    later: &[LaterChange],
 ) -> Option<ContentFault> {
     let bound = base.sectors.get(sector);
-    let is_written = |change: &DataChange, wanted: SectorTag| match change {
-        DataChange::Write { sector: first, sectors, version } => {
-            *version == wanted.version && (*first..first + sectors).contains(&wanted.sector)
-        }
-        _ => false,
-    };
-    let is_cut_off =
-        || later.iter().any(|c| matches!(c, DataChange::Size(size) if *size as usize <= sector));
-    let is_overwritten = || {
-        let covers = |change: &DataChange| match change {
-            DataChange::Write { sector: first, sectors, .. } => {
-                (*first as usize..(first + sectors) as usize).contains(&sector)
-            }
-            DataChange::Size(size) => *size as usize <= sector,
-            DataChange::Extend(_) => false,
-        };
-        later.iter().any(covers)
-    };
+    let place = u32::try_from(sector).expect("files of a workload are small");
+    let is_cut_off = || later.iter().any(|later| later.may_cut_off(place));
+    let is_overwritten = || later.iter().any(|later| writes(&later.change, place));
     let lost = |what: String| {
         // What was not synced, or was being overwritten, has no bound content to lose.
         match bound {
-            Some(Some(_)) if !is_overwritten() => Some(ContentFault::Lost(what)),
+            Some(Some(_)) if !is_overwritten() && !is_cut_off() => Some(ContentFault::Lost(what)),
             _ => Some(ContentFault::Foreign(what)),
         }
     };
@@ -127,9 +151,9 @@ fn sector_fault(
             Some(Some(_)) if is_cut_off() => None,
             Some(Some(_)) => Some(ContentFault::Lost(format!("sector {sector} is zero"))),
         },
-        SectorContent::Data(tag) if tag.file == node && tag.sector as usize == sector => {
+        SectorContent::Data(tag) if tag.file == node && tag.sector == place => {
             let is_bound = bound.is_some_and(|bound| *bound == Some(tag));
-            if is_bound || later.iter().any(|change| is_written(change, tag)) {
+            if is_bound || later.iter().any(|later| later.may_write(tag)) {
                 return None;
             }
             let version = tag.version;

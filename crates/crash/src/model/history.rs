@@ -103,8 +103,16 @@ impl History {
         self.last_sync(acknowledged, |_, scope| match scope {
             SyncScope::Everything => true,
             SyncScope::File(other) | SyncScope::Data(other) => other == node,
-            SyncScope::Dir(_) => false,
+            SyncScope::Range(_) | SyncScope::Dir(_) => false,
         })
+    }
+
+    /// The acknowledged operations that wrote to a node with `O_SYNC`.
+    pub(super) fn synced_writes(&self, node: u32, acknowledged: usize) -> Vec<usize> {
+        let of_node = |(at, scope): &&(usize, SyncScope)| {
+            *at < acknowledged && *scope == SyncScope::Range(node)
+        };
+        self.syncs.iter().filter(of_node).map(|(at, _)| *at).collect()
     }
 
     /// Whether a node that was synced with its names must still be there: it had a name at every
@@ -113,7 +121,7 @@ impl History {
         let sync = self.last_sync(acknowledged, |_, scope| match scope {
             SyncScope::Everything => true,
             SyncScope::File(other) => other == node,
-            SyncScope::Data(_) | SyncScope::Dir(_) => false,
+            SyncScope::Data(_) | SyncScope::Range(_) | SyncScope::Dir(_) => false,
         });
         let Some(sync) = sync else { return false };
         let links = &self.nodes[node as usize].links;

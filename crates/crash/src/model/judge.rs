@@ -177,7 +177,7 @@ impl History {
             SyncScope::File(node) => {
                 Self::binding(events, at).is_some_and(|binding| binding.node == Some(node))
             }
-            SyncScope::Data(_) => false,
+            SyncScope::Data(_) | SyncScope::Range(_) => false,
         });
         let nothing = Binding { at: 0, node: None, replaces: false };
         let base = sync.and_then(|sync| Self::binding(events, sync)).unwrap_or(nothing);
@@ -221,7 +221,7 @@ impl History {
             return vec![Violation::new(Oracle::Read, format!("{path}: {error}"))];
         }
         let sync = self.data_sync(node, acknowledged);
-        if let Some(fault) = self.content_fault(node, seen, sync, begun) {
+        if let Some(fault) = self.content_fault(node, seen, sync, acknowledged, begun) {
             let (oracle, what) = match fault {
                 ContentFault::Lost(what) => (Oracle::SyncedData, what),
                 ContentFault::Foreign(what) => (Oracle::ForeignData, what),
@@ -231,7 +231,7 @@ impl History {
         if !binding.replaces || sync.is_some_and(|sync| sync >= binding.at) {
             return Vec::new();
         }
-        match self.content_fault(node, seen, Some(binding.at), begun) {
+        match self.content_fault(node, seen, Some(binding.at), acknowledged, begun) {
             None => Vec::new(),
             Some(ContentFault::Lost(what) | ContentFault::Foreign(what)) => {
                 let detail = format!("{path}, neither the old nor the new file: {what}");

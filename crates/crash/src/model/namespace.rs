@@ -21,6 +21,8 @@ pub enum SyncScope {
     File(u32),
     /// Data and size of a file.
     Data(u32),
+    /// The sectors and the size of a write with `O_SYNC`, which is the same operation.
+    Range(u32),
     /// The names in a directory.
     Dir(u32),
 }
@@ -121,7 +123,7 @@ impl Namespace {
                 let (sector, sectors, version) = (*sector, *sectors, done.number);
                 let mut changes = vec![data(node, DataChange::Write { sector, sectors, version })];
                 if *synchronous {
-                    changes.push(Change::Sync(SyncScope::Data(node)));
+                    changes.push(Change::Sync(SyncScope::Range(node)));
                 }
                 changes
             }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
@@ -22,19 +23,22 @@ pub fn mount_with(node: &Path, kind: &str, point: &Path, options: &[String]) -> 
     mount(node, point, kind, flags, data.as_c_str()).map_err(Into::into)
 }
 
-/// Unmounts, waiting a moment for other users such as the kernel's own.
+/// Unmounts. It waits for other users: a child that another thread has just started has copies of
+/// this process's open files until its program begins.
 ///
 /// # Errors
 /// The kernel's.
 pub fn unmount_at(point: &Path) -> io::Result<()> {
-    const TRIES: u32 = 50;
-    for _ in 0..TRIES {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
         match unmount(point, UnmountFlags::empty()) {
-            Err(rustix::io::Errno::BUSY) => std::thread::sleep(std::time::Duration::from_millis(2)),
+            Err(rustix::io::Errno::BUSY) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             result => return result.map_err(Into::into),
         }
     }
-    unmount(point, UnmountFlags::DETACH).map_err(Into::into)
 }
 
 /// Options that are flags of mount(2).
