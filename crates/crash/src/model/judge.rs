@@ -120,11 +120,10 @@ impl History {
                 }
             }
         }
-        for node in 1..self.nodes.len() {
-            let number = u32::try_from(node).expect("few nodes");
-            let is_file = self.nodes[node].kind == NodeKind::File;
-            if is_file && !present[node] && self.must_exist(number, acknowledged, begun) {
-                let detail = format!("{} was synced and has no name", self.names_of(number));
+        for (node, history) in (0..).zip(&self.nodes) {
+            let is_absent = history.kind == NodeKind::File && !present[node as usize];
+            if is_absent && self.must_exist(node, acknowledged, begun) {
+                let detail = format!("{} was synced and has no name", self.names_of(node));
                 violations.push(Violation::new(Oracle::SyncedName, detail));
             }
         }
