@@ -4,6 +4,7 @@
 //! as FALLOCATE with PUNCH_HOLE, other zeros with ZERO_RANGE (`drivers/block/loop.c`).
 
 use std::ffi::OsStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -15,8 +16,14 @@ use fuser::{
 
 use super::disk::Disk;
 
-/// The name of the file.
-pub(super) const FILE_NAME: &str = "crash-disk";
+/// A name for the file of a device. btrfs-progs takes loop devices with files of one name for one
+/// device, so no two have the same.
+pub(super) fn new_file_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("crash-disk-{}-{number}", std::process::id())
+}
+
 const FILE: INodeNo = INodeNo(2);
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 const MAX_WRITE_BYTES: u32 = 1 << 20;
@@ -33,14 +40,15 @@ pub fn lock(disk: &Mutex<Disk>) -> MutexGuard<'_, Disk> {
 
 pub(super) struct DiskFile {
     disk: SharedDisk,
+    name: String,
     size: u64,
     buffer: Mutex<Vec<u8>>,
 }
 
 impl DiskFile {
-    pub(super) fn new(disk: SharedDisk) -> Self {
+    pub(super) fn new(disk: SharedDisk, name: String) -> Self {
         let size = lock(&disk).device_bytes();
-        Self { disk, size, buffer: Mutex::default() }
+        Self { disk, name, size, buffer: Mutex::default() }
     }
 
     fn attributes(&self, node: INodeNo) -> FileAttr {
@@ -75,7 +83,7 @@ impl Filesystem for DiskFile {
     }
 
     fn lookup(&self, _: &FuseRequest, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if parent == INodeNo::ROOT && name == FILE_NAME {
+        if parent == INodeNo::ROOT && name == self.name.as_str() {
             reply.entry(&FOREVER, &self.attributes(FILE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);

@@ -37,10 +37,9 @@ impl CrashDevice {
     /// When the kernel has no FUSE or loop device for it.
     pub fn attach(disk: Disk, point: &Path, discards: bool) -> Result<Self, CrashError> {
         let disk = Arc::new(Mutex::new(disk));
-        let served = file_system::DiskFile::new(Arc::clone(&disk));
-        let open = |folder: &Path| {
-            LoopDevice::attach(&folder.join(file_system::FILE_NAME), LoopOptions::default())
-        };
+        let name = file_system::new_file_name();
+        let served = file_system::DiskFile::new(Arc::clone(&disk), name.clone());
+        let open = |folder: &Path| LoopDevice::attach(&folder.join(&name), LoopOptions::default());
         let (device, ended) =
             fuse_thread::with_mounted(point, "flashfit-crash", move || Ok(served), open)
                 .map_err(CrashError::Fuse)?;
