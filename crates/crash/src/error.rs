@@ -7,7 +7,7 @@ use flashfit_filesystem::SetupError;
 use flashfit_host::ProgramError;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::log::LogFileError;
 
@@ -81,14 +81,14 @@ impl UserError for CrashError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Loop(error) => error.hint(),
             Self::Mount(error) => error.hint(),
             Self::Program(error) => error.hint(),
             Self::Setup(error) => error.hint(),
             Self::LogFile(error) => error.hint(),
-            Self::Unprivileged(_) => Some("run it as root".to_owned()),
+            Self::Unprivileged(_) => Some("run it as root".into()),
             _ => None,
         }
     }

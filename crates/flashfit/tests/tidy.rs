@@ -121,8 +121,6 @@ fn command_files_are_short() {
     const MOST_COMMAND_LINES: usize = 150;
     const MOST_RENDERING_LINES: usize = 350;
     let command = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let folders = ["commands", "tune", "probe", "apply", "wear", "crash"]
-        .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder));
     let mut count = 0;
     let found =
         sources().into_iter().filter(|path| path.starts_with(&command)).filter_map(|path| {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::durable;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 use super::{CrashLog, LogEntry, LoggedWrite, blocks_of};
@@ -34,11 +34,11 @@ impl UserError for LogFileError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Io { path, source } if source.kind() == io::ErrorKind::StorageFull => {
                 let folder = path.parent().unwrap_or(path);
-                Some(format!("free space in {}, then repeat the command", folder.display()))
+                Some(format!("free space in {}, then repeat the command", folder.display()).into())
             }
             _ => None,
         }

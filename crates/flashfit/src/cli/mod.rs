@@ -13,6 +13,7 @@ use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
 use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
 use crate::commands::plan::args::PlanArgs;
+use crate::crash::args::CrashArgs;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
 use crate::wear::args::WearArgs;
@@ -77,6 +78,8 @@ pub enum Command {
     Card(CardArgs),
     /// What a device reports about its wear.
     Wear(WearArgs),
+    /// Power cuts: check which setups survive them.
+    Crash(CrashArgs),
     /// The former name of `doctor`.
     #[command(hide = true)]
     Stand(LegacyStandArgs),
