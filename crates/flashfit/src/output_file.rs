@@ -67,7 +67,7 @@ pub struct OutputFile<'a> {
 }
 
 impl<'a> OutputFile<'a> {
-    /// Refuses a file that must not be written. To be called before the work whose result goes there.
+    /// Refuses a file that must not be written. Called before the work whose result goes there.
     pub fn check(path: &'a Path, kind: OutputKind, force: bool) -> Result<Self, CommandError> {
         let is_own = |head: &str| kind.is_in(head);
         let checked = ReplaceableFile::check(path, &is_own, force);

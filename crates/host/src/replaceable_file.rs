@@ -73,7 +73,7 @@ pub struct ReplaceableFile<'a> {
 }
 
 impl<'a> ReplaceableFile<'a> {
-    /// Refuses a file that must not be written. To be called before the work whose result goes there.
+    /// Refuses a file that must not be written. Called before the work whose result goes there.
     ///
     /// # Errors
     /// As [`ReplaceableFileError`], except for a full disk.

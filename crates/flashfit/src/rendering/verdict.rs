@@ -53,12 +53,14 @@ pub fn outcome(verdict: recommend::GainVerdict) -> RunOutcome {
 }
 
 pub fn headline(found: &Recommendation, by: Criterion) -> String {
-    let (winner, baseline) = (found.winner.label(), found.untuned.label());
+    let untuned = &found.untuned;
+    let winner = in_words(&found.winner, untuned);
+    let recommended = in_words(found.recommended(), untuned);
+    let baseline = in_words(untuned, untuned);
     if !found.untuned_will_do && found.verdict != recommend::GainVerdict::Better {
         return format!(
-            "use {}: it meets the constraints, and the baseline {baseline} does not (no measured \
-             speed-up)",
-            found.recommended().label()
+            "use {recommended}: it meets the constraints, and {baseline} does not (no measured \
+             speed-up)"
         );
     }
     match found.verdict {
@@ -66,30 +68,42 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
             better_than(&winner, &baseline, found, by)
         }
         recommend::GainVerdict::Better => format!(
-            "{}; {} is tied with it and is safer, causes less wear or is closer to the defaults",
+            "{}; {recommended} is tied with it and is safer, causes less wear or is closer to the \
+             defaults",
             better_than(&winner, &baseline, found, by),
-            found.recommended().label()
         ),
         recommend::GainVerdict::CannotTell => format!(
-            "keep the baseline {baseline}: {winner} was best in the search, but is tied with the \
-             baseline in fresh trials"
+            "keep {baseline}: {winner} was best in the search, but is tied with it in fresh trials"
         ),
-        recommend::GainVerdict::Worse => format!(
-            "keep the baseline {baseline}: {winner} was best in the search, but worse in fresh \
-             trials"
-        ),
+        recommend::GainVerdict::Worse => {
+            format!("keep {baseline}: {winner} was best in the search, but worse in fresh trials")
+        }
         recommend::GainVerdict::NothingBeatsUntuned => {
-            format!("keep the baseline {baseline}: no setup scored higher")
+            format!("keep {baseline}: no setup scored higher")
         }
         recommend::GainVerdict::NotConfirmed => format!(
-            "keep the baseline {baseline} for now: {winner} was best in the search, but is not \
-             confirmed by fresh trials yet"
+            "keep {baseline} for now: {winner} was best in the search, but is not confirmed by \
+             fresh trials yet"
         ),
     }
 }
 
-/// `ext4 fast_commit bfq is 23 % faster than the baseline ext4 base none (95 % interval 17 to 29
-/// %)`.
+/// A setup as part of a sentence: `ext4 with fast_commit and noatime`, `default ext4`. The
+/// scheduler is named if it is not that of the baseline.
+fn in_words(setup: &Setup, baseline: &Setup) -> String {
+    let mut parts: Vec<String> = setup.options.clone();
+    if setup.scheduler != baseline.scheduler {
+        parts.push(format!("the {} scheduler", setup.scheduler));
+    }
+    let filesystem = &setup.filesystem;
+    match parts.split_last() {
+        None => format!("default {filesystem}"),
+        Some((only, [])) => format!("{filesystem} with {only}"),
+        Some((last, first)) => format!("{filesystem} with {} and {last}", first.join(", ")),
+    }
+}
+
+/// `ext4 with fast_commit is 23 % faster than default ext4 (95 % interval 17 to 29 %)`.
 fn better_than(winner: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
     let better = match by {
         Criterion::Throughput => "faster",
@@ -98,11 +112,10 @@ fn better_than(winner: &str, baseline: &str, found: &Recommendation, by: Criteri
     };
     match found.gain.as_ref().and_then(as_gain) {
         Some(gain) => format!(
-            "{winner} is {:.0} % {better} than the baseline {baseline} ({} % interval {:.0} to \
-             {:.0} %)",
+            "{winner} is {:.0} % {better} than {baseline} ({} % interval {:.0} to {:.0} %)",
             gain.percent_mid, gain.confidence_percent, gain.percent_low, gain.percent_high
         ),
-        None => format!("{winner} is {better} than the baseline {baseline}"),
+        None => format!("{winner} is {better} than {baseline}"),
     }
 }
 
@@ -205,5 +218,28 @@ fn risk(setup: &Setup, catalog: &FileSystemCatalog) -> String {
             risks.join(" ")
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_filesystem::Scheduler;
+
+    use super::*;
+
+    #[test]
+    fn setups_are_named_in_words() {
+        let setup = |options: &[&str], scheduler: &str| Setup {
+            filesystem: "ext4".to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            scheduler: Scheduler::new(scheduler),
+        };
+        let baseline = setup(&[], "none");
+        let words = |options: &[&str], scheduler| in_words(&setup(options, scheduler), &baseline);
+        assert_eq!(words(&[], "none"), "default ext4");
+        assert_eq!(words(&[], "bfq"), "ext4 with the bfq scheduler");
+        assert_eq!(words(&["fast_commit"], "none"), "ext4 with fast_commit");
+        let all = words(&["fast_commit", "noatime"], "bfq");
+        assert_eq!(all, "ext4 with fast_commit, noatime and the bfq scheduler");
     }
 }
