@@ -91,7 +91,7 @@ impl Backup {
             let checksum = PartChecksum::of(&bytes);
             pieces.push(BackupPart { file: file.to_owned(), offset_bytes, length_bytes, checksum });
         }
-        let dump = Program::new("sfdisk").arg("--dump").arg(medium.path.display().to_string());
+        let dump = Program::new("sfdisk").arg("--dump").arg(&medium.path);
         // It fails where there is no table; and what it would say is in the first piece too.
         let table = runner.run(&dump).ok().filter(flashfit_host::ProgramOutcome::success);
         if let Some(table) = &table {
@@ -240,7 +240,7 @@ fn is_on(system: &SystemRoots, medium: &Device, dir: &DirHandle) -> Result<bool,
     let length = |entry: &&mountinfo::MountEntry| entry.point.components().count();
     let Some(mount) = mounts.iter().filter(holds).max_by_key(length) else { return Ok(false) };
     let number = match mount.device.0 {
-        0 => flashfit_device::system::device_number(Path::new(&mount.source)),
+        0 => flashfit_device::system::device_number(&mount.source),
         _ => Some(mount.device),
     };
     let Some(name) = number.and_then(|number| system.name_of(number)) else { return Ok(false) };

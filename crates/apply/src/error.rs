@@ -7,7 +7,7 @@ use flashfit_filesystem::FactsError;
 use flashfit_host::ProgramError;
 use flashfit_host::dir::DirError;
 use flashfit_host::mount::MountError;
-use flashfit_host::program::quote;
+use flashfit_host::program::quote_path;
 use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
 
 /// Why a device was not changed, or not as it should have been.
@@ -193,7 +193,7 @@ impl UserError for ApplyError {
     }
 
     fn hint(&self) -> Option<Hint> {
-        let shown = |path: &Path| quote(&path.display().to_string());
+        let shown = |path: &Path| quote_path(path);
         match self {
             Self::Refused(error) => error.hint(),
             Self::Medium(error) => error.hint(),

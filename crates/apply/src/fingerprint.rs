@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFingerprint {
     /// Its node or image file, as it was called.
+    #[serde(with = "flashfit_host::path_text::document")]
     pub path: PathBuf,
     /// What kind it is; an image also behind a loop device.
     pub kind: DeviceKind,
@@ -32,7 +33,7 @@ impl DeviceFingerprint {
         let behind = match medium.kind {
             DeviceKind::Loop if medium.partition_start.is_none() => {
                 let attribute = system.block(&medium.disk).join("loop/backing_file");
-                system.attribute(&attribute).map(PathBuf::from).filter(|path| path.exists())
+                system.path_attribute(&attribute).filter(|path| path.exists())
             }
             DeviceKind::Image => Some(medium.path.clone()),
             _ => None,

@@ -177,6 +177,7 @@ pub struct UnfinishedRecords {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BackupPointer {
     pub(crate) medium: DeviceFingerprint,
+    #[serde(with = "flashfit_host::path_text::document")]
     pub(crate) backup: PathBuf,
 }
 

@@ -32,6 +32,7 @@ pub struct ApplyMarker {
     /// The machine on which the work was begun.
     pub host: String,
     /// The folder of the backup there; `None` where its name is too long or the marker is damaged.
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub backup: Option<PathBuf>,
     /// When it was begun, in seconds since 1970.
     pub unix_s: u64,
@@ -131,7 +132,9 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let backup = Some(PathBuf::from("/a \"strange\"\nfolder"));
+        use std::os::unix::ffi::OsStrExt;
+        let strange = std::ffi::OsStr::from_bytes(b"/a \"strange\"\n\xfffolder");
+        let backup = Some(PathBuf::from(strange));
         let marker = ApplyMarker { host: "here".into(), backup, unix_s: 7 };
         let written = bytes(&marker);
         assert_eq!(written.len(), LENGTH);

@@ -63,7 +63,7 @@ pub fn find(
 
 /// Makes the kernel show the partitions that the table on `disk` has.
 pub(crate) fn tell_kernel(runner: &dyn Runner, disk: &Path) -> Result<(), ApplyError> {
-    let tell = Program::new("partx").arg("--update").arg(disk.display().to_string());
+    let tell = Program::new("partx").arg("--update").arg(disk);
     runner.run_checked(&tell)?;
     Ok(())
 }

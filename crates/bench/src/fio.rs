@@ -67,7 +67,7 @@ fn program(invocation: &FioRun<'_>, job: &Path, output: &Path) -> Program {
     if let Some(limit) = invocation.memory_limit {
         program = program.inside(&limit.procs());
     }
-    program.arg(job.display().to_string())
+    program.arg(job)
 }
 
 pub(crate) fn system(path: &Path) -> impl Fn(std::io::Error) -> BenchError {

@@ -5,6 +5,7 @@
 //! terminal does not take the card away from under a file system; it ends when its standard input
 //! does, so also when this process is killed.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ impl CardProcess {
     ///
     /// # Errors
     /// As [`ProcessError`] tells; then no process is left.
-    pub fn start(program: &Path, args: &[String]) -> Result<Self, ProcessError> {
+    pub fn start(program: &Path, args: &[OsString]) -> Result<Self, ProcessError> {
         let mut talk = Talk::start(program, args)?;
         match talk.receive(START_WAIT)? {
             CardReply::Ready { device, notes } => {
@@ -169,7 +170,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn start(program: &Path, args: &[String]) -> Result<Self, ProcessError> {
+    fn start(program: &Path, args: &[OsString]) -> Result<Self, ProcessError> {
         let mut child = Command::new(program)
             .args(args)
             .stdin(Stdio::piped())

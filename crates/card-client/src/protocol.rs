@@ -59,11 +59,13 @@ pub enum RequestKind {
     /// To write what a host would read to a file, with or without power.
     Image {
         /// The file, by its absolute path; it must not be there.
+        #[serde(with = "flashfit_host::path_text::document")]
         file: PathBuf,
     },
     /// To write its state to a file.
     Save {
         /// The file, by its absolute path.
+        #[serde(with = "flashfit_host::path_text::document")]
         file: PathBuf,
     },
     /// To end.
@@ -77,6 +79,7 @@ pub enum CardReply {
     /// The first line: the device can be used.
     Ready {
         /// Its node, `/dev/loopN`, or its socket.
+        #[serde(with = "flashfit_host::path_text::document")]
         device: PathBuf,
         /// Where this kernel does not show the device as the model has it.
         notes: Vec<String>,

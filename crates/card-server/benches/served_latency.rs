@@ -67,7 +67,7 @@ fn main() -> ExitCode {
             let path = folder.path().join("card.toml");
             let text = CARD.replace("PROGRAM", &program_ns.to_string());
             std::fs::write(&path, text.replace("DEPTH", &depth.to_string())).expect("a file");
-            let args = ["serve".to_owned(), path.display().to_string()];
+            let args = ["serve".into(), path.into_os_string()];
             let card = match CardProcess::start(&program, &args) {
                 Ok(card) => card,
                 Err(error) => {

@@ -53,8 +53,8 @@ fn main() -> ExitCode {
         std::fs::write(&card, format!("{CARD}[queue]\ndepth = {depth}\n")).expect("a file");
         let socket = folder.path().join("socket");
         for nbd in [false, true] {
-            let mut args = vec!["serve".to_owned(), card.display().to_string()];
-            args.extend(nbd.then(|| socket.display().to_string()));
+            let mut args = vec!["serve".into(), card.clone().into_os_string()];
+            args.extend(nbd.then(|| socket.clone().into_os_string()));
             let program = std::env::current_exe().expect("a running program");
             let card = match CardProcess::start(&program, &args) {
                 Ok(card) => card,

@@ -8,6 +8,7 @@
 #[path = "support/device.rs"]
 mod device;
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::BufReader;
 use std::os::unix::fs::FileExt;
@@ -129,7 +130,7 @@ impl Fixture {
     }
 }
 
-fn card_file(changes: &[(&str, &str)]) -> (tempfile::TempDir, [String; 2]) {
+fn card_file(changes: &[(&str, &str)]) -> (tempfile::TempDir, [OsString; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fast.toml");
     let mut text = FAST.to_owned();
@@ -137,8 +138,7 @@ fn card_file(changes: &[(&str, &str)]) -> (tempfile::TempDir, [String; 2]) {
         text = text.replace(from, to);
     }
     std::fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap().to_owned();
-    (folder, ["serve".to_owned(), path])
+    (folder, ["serve".into(), path.into_os_string()])
 }
 
 const WITH_CACHE: (&str, &str) = ("[layer]", "[cache]\nbytes = \"1MiB\"\n[layer]");

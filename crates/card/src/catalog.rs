@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flashfit_catalog::{CatalogEntry, CatalogEntryError, entries, read};
+use flashfit_host::path_text;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::model::{CardModel, ModelError};
@@ -32,7 +33,8 @@ impl UserError for CardError {
     }
 }
 
-/// Loads a card by its catalog name, or from a file if the name contains a `/` or ends in `.toml`.
+/// Loads a card by its catalog name, or from a file if the name contains a `/` or ends in `.toml`;
+/// a `file:` URL names a file, too.
 /// `user_dir` is the user's catalog folder.
 pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, CardError> {
     model(&entry(name_or_path, user_dir)?)
@@ -43,9 +45,9 @@ pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, Ca
 /// # Errors
 /// When the card is unknown or its file cannot be read.
 pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry, CardError> {
-    let path = Path::new(name_or_path);
+    let path = path_text::from_text(name_or_path);
     if name_or_path.contains('/') || path.extension().is_some_and(|extension| extension == "toml") {
-        return Ok(read(path)?);
+        return Ok(read(&path)?);
     }
     let entries = entries("cards", "toml", user_dir)?;
     if let Some(entry) = entries.iter().find(|entry| entry.name == name_or_path) {

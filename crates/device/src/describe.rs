@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::mountinfo::{self, MountEntry};
-use flashfit_host::{Runner, loop_device};
+use flashfit_host::{Runner, loop_device, path_text};
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -57,6 +57,7 @@ impl std::fmt::Display for DeviceKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMount {
     pub node: String,
+    #[serde(with = "path_text::document")]
     pub point: PathBuf,
     /// The file system type.
     pub kind: String,
@@ -65,6 +66,7 @@ pub struct DeviceMount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// The device node or the image file.
+    #[serde(with = "path_text::document")]
     pub path: PathBuf,
     /// The kernel's name of the whole disk; empty for an image.
     pub disk: String,
@@ -254,9 +256,10 @@ impl Device {
         }
     }
 
-    /// The name by which a user confirms the device: the last component of its path.
+    /// The name by which a user confirms the device: the last component of its path,
+    /// percent-encoded unless it is UTF-8.
     pub fn short_name(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        path_text::name_to_text(self.path.file_name().unwrap_or_default())
     }
 }
 
@@ -281,9 +284,9 @@ pub(crate) fn list_devices() -> Hint {
 /// The identity of the backing file of a loop device.
 fn backing_of(system: &SystemRoots, disk: &str, device: &File) -> Option<ObjectId> {
     let (device, inode) = loop_device::backing_of(device)?;
-    let path = system.attribute(&system.block(disk).join("loop/backing_file"))?;
+    let path = system.path_attribute(&system.block(disk).join("loop/backing_file"))?;
     // The creation time can only be read by path, if the path still names the same file.
-    let named = ObjectId::at(Path::new(&path)).ok();
+    let named = ObjectId::at(&path).ok();
     let named = named.filter(|named| (named.device, named.inode) == (device, inode));
     Some(named.unwrap_or(ObjectId { device, inode, node: 0, created_ns: 0 }))
 }
@@ -311,7 +314,7 @@ fn kind_of(system: &SystemRoots, disk: &str, queue: &QueueAttributes) -> DeviceK
 
 /// The mounts of the device or partition `name`, including partitions of a whole disk.
 fn mounts_of(system: &SystemRoots, name: &str) -> Vec<DeviceMount> {
-    let Ok(text) = std::fs::read_to_string(system.proc.join("self/mountinfo")) else {
+    let Ok(text) = std::fs::read(system.proc.join("self/mountinfo")) else {
         return Vec::new();
     };
     let mut names = system.partitions_of(name);
@@ -329,7 +332,7 @@ fn mounts_of(system: &SystemRoots, name: &str) -> Vec<DeviceMount> {
 /// is anonymous, as on btrfs.
 pub(crate) fn is_mount_of(system: &SystemRoots, entry: &MountEntry, name: &str) -> bool {
     if entry.device.0 == 0 {
-        entry.source == format!("/dev/{name}")
+        entry.source == Path::new("/dev").join(name)
     } else {
         system.name_of(entry.device).as_deref() == Some(name)
     }

@@ -20,7 +20,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashfit_host::{Runner, loop_device};
+use flashfit_host::{Runner, loop_device, path_text};
 use rustix::fs::OFlags;
 
 use crate::describe::{Device, DeviceKind};
@@ -262,7 +262,7 @@ impl WriteConsent {
             return Err(Refusal::UsersUnknown { path: self.path.clone(), what });
         }
         // An image is already open for writing and cannot be claimed exclusively.
-        if self.shown.kind == DeviceKind::Image { Ok(()) } else { self.open().map(drop) }
+        if self.shown.kind == DeviceKind::Image { Ok(()) } else { self.open_once().map(drop) }
     }
 
     /// Checks that the device is unchanged, but not whether it is in use. Cheap enough to call
@@ -296,11 +296,16 @@ impl WriteConsent {
     }
 
     /// Reopens the device for exclusive writing. `O_EXCL` refuses a block device that is mounted or
-    /// claimed in any namespace.
+    /// claimed in any namespace. A process that was just started or killed may hold the last
+    /// exclusive descriptor a moment longer, so a busy device is tried again for a few seconds.
     ///
     /// # Errors
     /// [`Refusal::Busy`] or [`Refusal::Open`].
     pub fn open(&self) -> Result<File, Refusal> {
+        retry_while_transient(|| self.open_once())
+    }
+
+    fn open_once(&self) -> Result<File, Refusal> {
         let exclusive = match self.shown.kind {
             DeviceKind::Image => OFlags::empty(),
             _ => OFlags::EXCL,
@@ -322,7 +327,7 @@ impl WriteConsent {
 
     fn is_named_by(&self, given: &str) -> bool {
         let is_path_of_device = || {
-            std::fs::metadata(given)
+            std::fs::metadata(path_text::from_text(given))
                 .is_ok_and(|found| ObjectId::from_metadata(&found).is_same(&self.target.id()))
         };
         given == self.shown.short_name()
@@ -333,7 +338,7 @@ impl WriteConsent {
 }
 
 /// Repeats a check while its refusal is transient, up to [`OPEN_TIMEOUT`].
-fn retry_while_transient(check: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
+fn retry_while_transient<T>(check: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
     let start = Instant::now();
     loop {
         match check() {

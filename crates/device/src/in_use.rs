@@ -12,6 +12,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::program::quote_path;
 use flashfit_host::{lease, loop_device, mountinfo};
 use flashfit_user_error::{Hint, Task};
 use rustix::fs::OFlags;
@@ -29,7 +30,7 @@ pub enum DeviceUse {
         point: PathBuf,
     },
     Swap {
-        node: String,
+        node: PathBuf,
     },
     Held {
         node: String,
@@ -51,7 +52,7 @@ impl fmt::Display for DeviceUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mounted { node, point } => write!(f, "{node} is mounted on {}", point.display()),
-            Self::Swap { node } => write!(f, "{node} is used as swap"),
+            Self::Swap { node } => write!(f, "{} is used as swap", node.display()),
             Self::Held { node, holder } => write!(f, "{node} is part of {holder}"),
             Self::SystemDisk { disk, point } => {
                 write!(f, "/dev/{disk} has the running system's {}", point.display())
@@ -65,8 +66,8 @@ impl DeviceUse {
     /// A command or action that ends this use.
     pub fn hint(&self) -> Hint {
         match self {
-            Self::Mounted { point, .. } => format!("umount {}", point.display()).into(),
-            Self::Swap { node } => format!("swapoff {node}").into(),
+            Self::Mounted { point, .. } => format!("umount {}", quote_path(point)).into(),
+            Self::Swap { node } => format!("swapoff {}", quote_path(node)).into(),
             Self::Held { holder, .. } if holder.starts_with("loop") => {
                 format!("losetup -d /dev/{holder}").into()
             }
@@ -141,10 +142,11 @@ pub fn of_image(
 }
 
 fn mount_table(system: &SystemRoots) -> Vec<mountinfo::MountEntry> {
-    // Process 1 sees mounts that our own private mount namespace may not have.
-    let texts = ["1/mountinfo", "self/mountinfo"]
+    // Process 1 sees mounts that our own private mount namespace may not have, and a thread can have
+    // entered one alone.
+    let texts = ["1/mountinfo", "self/mountinfo", "thread-self/mountinfo"]
         .into_iter()
-        .filter_map(|path| std::fs::read_to_string(system.proc.join(path)).ok());
+        .filter_map(|path| std::fs::read(system.proc.join(path)).ok());
     texts.flat_map(|text| mountinfo::parse(&text)).collect()
 }
 
@@ -164,8 +166,8 @@ fn swaps(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
     swap_nodes(system)
         .into_iter()
         .filter(|node| {
-            let number = device_number(Path::new(node));
-            *node == format!("/dev/{name}")
+            let number = device_number(node);
+            *node == Path::new("/dev").join(name)
                 || number.and_then(|number| system.name_of(number)).as_deref() == Some(name)
         })
         .map(|node| DeviceUse::Swap { node })
@@ -173,10 +175,13 @@ fn swaps(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
 }
 
 /// The files and devices used as swap.
-fn swap_nodes(system: &SystemRoots) -> Vec<String> {
-    let text = std::fs::read_to_string(system.proc.join("swaps")).unwrap_or_default();
-    let first = |line: &str| line.split_whitespace().next().map(mountinfo::unescape);
-    text.lines().skip(1).filter_map(first).collect()
+fn swap_nodes(system: &SystemRoots) -> Vec<PathBuf> {
+    let text = std::fs::read(system.proc.join("swaps")).unwrap_or_default();
+    let first = |line: &[u8]| {
+        let word = line.split(u8::is_ascii_whitespace).next()?;
+        (!word.is_empty()).then(|| mountinfo::unescape(word).into())
+    };
+    text.split(|byte| *byte == b'\n').skip(1).filter_map(first).collect()
 }
 
 fn holders(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
@@ -195,9 +200,9 @@ fn loops_over(system: &SystemRoots, path: &Path, identity: (u64, u64)) -> Vec<De
         .names(&blocks)
         .into_iter()
         .filter(|name| {
-            let backing = system.attribute(&blocks.join(name).join("loop/backing_file"));
+            let backing = system.path_attribute(&blocks.join(name).join("loop/backing_file"));
             backing.is_some_and(|backing| {
-                Path::new(&backing) == path
+                backing == path
                     || loop_device::backing_file(&Path::new("/dev").join(name)) == Some(identity)
             })
         })
@@ -213,7 +218,7 @@ fn system_disks(system: &SystemRoots) -> Vec<(String, PathBuf)> {
             continue;
         }
         let name = if entry.device.0 == 0 {
-            device_number(Path::new(&entry.source)).and_then(|number| system.name_of(number))
+            device_number(&entry.source).and_then(|number| system.name_of(number))
         } else {
             system.name_of(entry.device)
         };
@@ -327,7 +332,27 @@ mod tests {
         let swaps = format!("Filename\tType\tSize\tUsed\tPriority\n{name} file 1 0 -2\n");
         std::fs::write(system.proc.join("swaps"), swaps).unwrap();
         let found = of_image(&system, &image, &TargetFile::open(&image).unwrap(), &[]);
-        assert_eq!(found.uses, [DeviceUse::Swap { node: image.display().to_string() }]);
+        assert_eq!(found.uses, [DeviceUse::Swap { node: image }]);
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_hides_no_swap_and_no_mount() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        std::fs::write(&image, "x").unwrap();
+        let system =
+            SystemRoots { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
+        std::fs::create_dir_all(system.proc.join("self")).unwrap();
+        let path = image.as_os_str().as_bytes();
+        let swaps = [b"Filename\n/other\xff file 1 0 -2\n", path, b" file 1 0 -2\n"].concat();
+        std::fs::write(system.proc.join("swaps"), swaps).unwrap();
+        let found = of_image(&system, &image, &TargetFile::open(&image).unwrap(), &[]);
+        assert_eq!(found.uses, [DeviceUse::Swap { node: image }]);
+        let mounts = b"1 2 0:9 / /m\xff rw - tmpfs none rw\n2 2 0:9 / /n rw - btrfs /dev/zz9 rw\n";
+        std::fs::write(system.proc.join("self/mountinfo"), mounts).unwrap();
+        let expected = DeviceUse::Mounted { node: "/dev/zz9".into(), point: "/n".into() };
+        assert_eq!(of_device(&system, "zz9", &[]).uses, [expected]);
     }
 
     #[test]

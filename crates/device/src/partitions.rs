@@ -52,7 +52,7 @@ fn default_sector() -> u64 {
 
 /// The partitions of the device at `path`; empty when it has no partition table.
 pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
-    let program = Program::new("sfdisk").arg("--json").arg(path.display().to_string());
+    let program = Program::new("sfdisk").arg("--json").arg(path);
     let document = runner
         .run_checked(&program)
         .ok()

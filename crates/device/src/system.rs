@@ -1,5 +1,7 @@
 //! Reads the kernel's view of block devices from sysfs and procfs, or from a copy in tests.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -21,11 +23,22 @@ impl SystemRoots {
         self.sys.join("class/block").join(name)
     }
 
-    /// A one-line attribute, trimmed; `None` when it is absent or empty.
+    /// A one-line attribute, trimmed; `None` when it is absent or empty. What is not UTF-8 in it
+    /// becomes U+FFFD.
     pub fn attribute(&self, path: &Path) -> Option<String> {
-        let text = std::fs::read_to_string(path).ok()?;
+        let text = std::fs::read(path).ok()?;
+        let text = String::from_utf8_lossy(&text);
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// An attribute that is the path of a file; `None` when it is absent or empty.
+    pub fn path_attribute(&self, path: &Path) -> Option<PathBuf> {
+        let mut bytes = std::fs::read(path).ok()?;
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        (!bytes.is_empty()).then(|| OsString::from_vec(bytes).into())
     }
 
     pub fn number(&self, path: &Path) -> Option<u64> {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use flashfit_host::path_text;
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use crate::describe::list_devices;
@@ -87,13 +88,14 @@ impl UserError for TargetError {
 }
 
 impl Target {
-    /// Parses `sim:NAME`, a device node or an image file. Does not check whether a simulated card
+    /// Parses `sim:NAME`, a device node or an image file, or the `file:` URL of one whose name is not
+    /// UTF-8 ([`path_text`]). Does not check whether a simulated card
     /// exists.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if let Some(name) = text.strip_prefix("sim:") {
             return Ok(Self::Simulated(name.to_owned()));
         }
-        let path = PathBuf::from(text);
+        let path = path_text::from_text(text);
         let failed = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::NotFound => TargetError::Missing { path: path.clone() },
             _ => TargetError::Unreadable { path: path.clone(), source },

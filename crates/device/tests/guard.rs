@@ -5,7 +5,7 @@ use std::path::Path;
 use flashfit_device::in_use::DeviceUse;
 use flashfit_device::{ConsentMethod, Device, Refusal, SystemRoots, Target, WriteConsent};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
-use flashfit_host::mount::Mounted;
+use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{AttemptKind, TestNeed, attempted, block_devices, program, skip};
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
@@ -34,6 +34,13 @@ impl Fixture {
         let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(text(device.node()));
         runner.run_checked(&mkfs).expect("mkfs.ext4 works");
         Some(Self { folder, device, runner, system: SystemRoots::default() })
+    }
+
+    /// Mounts the device where only this thread sees it: a namespace that another process makes
+    /// meanwhile would copy the mount and keep the device busy after it is unmounted here.
+    fn mount(&self, point: &Path) -> Mounted {
+        enter_private_namespace().expect("root may have a namespace");
+        Mounted::new(&self.runner, self.device.node(), "ext4", point, &[]).expect("it is ext4")
     }
 
     fn shown(&self) -> Device {
@@ -93,8 +100,7 @@ fn a_mounted_device_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let device = fixture.shown();
     let point = tempfile::tempdir().unwrap();
-    let mounted =
-        Mounted::new(&fixture.runner, fixture.device.node(), "ext4", point.path(), &[]).unwrap();
+    let mounted = fixture.mount(point.path());
     assert_in_use(
         fixture.ask(&device, &fixture.named()),
         |found| matches!(found, DeviceUse::Mounted { point, .. } if point == mounted.point()),
@@ -240,8 +246,7 @@ fn a_consent_is_invalid_once_the_device_is_mounted() {
     let Some(fixture) = Fixture::new() else { return };
     let consent = fixture.ask(&fixture.shown(), &fixture.named()).unwrap();
     let point = tempfile::tempdir().unwrap();
-    let mounted =
-        Mounted::new(&fixture.runner, fixture.device.node(), "ext4", point.path(), &[]).unwrap();
+    let mounted = fixture.mount(point.path());
     assert!(matches!(consent.check(&fixture.runner), Err(Refusal::InUse { .. })));
     assert!(matches!(consent.open(), Err(Refusal::Busy { .. })));
     mounted.unmount().unwrap();

@@ -31,7 +31,7 @@ impl UserError for FileSystemCatalogError {
         match self {
             Self::Entry(error) => error.hint(),
             Self::Invalid { origin: Origin::File(path), line, .. } => {
-                let path = flashfit_host::program::quote(&path.display().to_string());
+                let path = flashfit_host::program::quote_path(path);
                 Some(format!("${{EDITOR:-vi}} +{line} {path}").into())
             }
             Self::Invalid { .. } => None,

@@ -134,7 +134,7 @@ impl Recipe {
         if !self.mount_options.is_empty() {
             program = program.arg("-o").arg(self.mount_options.join(","));
         }
-        program.arg(node.display().to_string()).arg(mount_point.display().to_string())
+        program.arg(node).arg(mount_point)
     }
 
     /// Checks it without changing it; an exit code of 0 means sound. It must not be mounted, and
@@ -161,7 +161,7 @@ impl Recipe {
 }
 
 fn on(tool: &Tool, node: &Path) -> Program {
-    Program::new(&tool.program).args(&tool.args).arg(node.display().to_string())
+    Program::new(&tool.program).args(&tool.args).arg(node)
 }
 
 /// fstab(5) has its fields divided by blanks and writes those inside a field as octal escapes.

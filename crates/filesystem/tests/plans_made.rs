@@ -184,12 +184,12 @@ fn program(command: &PlannedCommand, folder: &Path) -> Program {
 /// Reads in a process of its own: a file that is open here is open in every child that another
 /// test starts meanwhile, and keeps what it lies on from being unmounted.
 fn cat(file: &Path) -> Option<String> {
-    let program = Program::new("cat").arg(file.display().to_string());
+    let program = Program::new("cat").arg(file);
     SystemRunner::default().run_checked(&program).ok().map(|outcome| outcome.stdout)
 }
 
 fn tee(file: &Path, text: &str) {
-    let program = Program::new("tee").arg(file.display().to_string()).stdin(text);
+    let program = Program::new("tee").arg(file).stdin(text);
     SystemRunner::default().run_checked(&program).unwrap();
 }
 
@@ -200,7 +200,7 @@ impl Drop for Below {
     fn drop(&mut self) {
         let mounts = mountinfo::read().unwrap_or_default();
         for entry in mounts.iter().rev().filter(|entry| entry.point.starts_with(&self.0)) {
-            let program = Program::new("umount").arg(entry.point.display().to_string());
+            let program = Program::new("umount").arg(&entry.point);
             let _ = SystemRunner::default().run(&program);
         }
     }

@@ -112,10 +112,8 @@ fn try_out(filesystem: &FileSystem, options: &[&str], device: &TestDevice) -> Se
         run(&tune);
     }
     let superblock = run(&match recipe.kind() {
-        "ext4" => Program::new("dumpe2fs").arg("-h").arg(node.display().to_string()),
-        _ => Program::new("btrfs")
-            .args(["inspect-internal", "dump-super"])
-            .arg(node.display().to_string()),
+        "ext4" => Program::new("dumpe2fs").arg("-h").arg(node),
+        _ => Program::new("btrfs").args(["inspect-internal", "dump-super"]).arg(node),
     });
     let runner = SystemRunner::default();
     let mounted =
@@ -251,7 +249,7 @@ fn a_planned_partition_is_made_where_it_was_planned() {
             panic!("{plan:?}")
         };
         run(&plan.layout.partitioning(&image, 512).unwrap());
-        let table = run(&Program::new("sfdisk").arg("--dump").arg(image.display().to_string()));
+        let table = run(&Program::new("sfdisk").arg("--dump").arg(image));
         let numbers: Vec<u64> = table
             .lines()
             .find(|line| line.contains("start="))

@@ -34,9 +34,7 @@ impl Card {
     fn partitioned(size: u64, script: &str) -> Self {
         let card = Self::new(size);
         // Otherwise sfdisk waits for the writeback of all disks.
-        let sfdisk = Program::new("sfdisk")
-            .args(["-q", "--no-tell-kernel"])
-            .arg(card.path().display().to_string());
+        let sfdisk = Program::new("sfdisk").args(["-q", "--no-tell-kernel"]).arg(card.path());
         SystemRunner::default().run_checked(&sfdisk.stdin(script)).unwrap();
         card
     }
@@ -70,7 +68,7 @@ impl Card {
         if skip(program(name)) {
             return false;
         }
-        let made = Program::new(name).args(args.to_vec()).arg(self.path().display().to_string());
+        let made = Program::new(name).args(args.to_vec()).arg(self.path());
         SystemRunner::default().run_checked(&made).unwrap();
         true
     }

@@ -19,6 +19,7 @@ pub mod loop_renewal;
 pub mod memory_limit;
 pub mod mount;
 pub mod mountinfo;
+pub mod path_text;
 pub mod peer;
 pub mod piped;
 pub mod private_folder;

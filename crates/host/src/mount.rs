@@ -82,9 +82,7 @@ impl Mounted {
             program = program.arg("-o").arg(options.join(","));
         }
         let point = point.canonicalize().map_err(system)?;
-        runner.run_checked(
-            &program.arg(node.display().to_string()).arg(point.display().to_string()),
-        )?;
+        runner.run_checked(&program.arg(node).arg(&point))?;
         let mounted = Self { point, mounted: true };
         if mounted.is_there(node).map_err(system)? {
             Ok(mounted)
@@ -107,7 +105,7 @@ impl Mounted {
         let expected = std::fs::metadata(node)?.rdev();
         let expected = (rustix::fs::major(expected), rustix::fs::minor(expected));
         // btrfs reports an anonymous device number; its source is the node.
-        Ok(entry.device == expected || Path::new(&entry.source) == node)
+        Ok(entry.device == expected || entry.source == node)
     }
 
     /// Leaves the file system mounted after the drop.

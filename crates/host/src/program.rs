@@ -3,7 +3,10 @@
 //!
 //! Limit: output is kept in memory, so this suits programs with little output.
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::program_path;
@@ -15,7 +18,7 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 #[derive(Debug, Clone)]
 pub struct Program {
     pub(crate) name: String,
-    pub(crate) args: Vec<String>,
+    pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) stdin: Option<String>,
     pub(crate) timeout: Duration,
@@ -36,13 +39,13 @@ impl Program {
     }
 
     #[must_use]
-    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
     #[must_use]
-    pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+    pub fn args<S: Into<OsString>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
@@ -79,7 +82,7 @@ impl Program {
         &self.name
     }
 
-    pub fn arguments(&self) -> &[String] {
+    pub fn arguments(&self) -> &[OsString] {
         &self.args
     }
 
@@ -94,9 +97,8 @@ impl Program {
 
     /// The command line, quoted for a POSIX shell.
     pub fn command_line(&self) -> String {
-        std::iter::once(&self.name)
-            .chain(&self.args)
-            .map(|w| quote(w))
+        std::iter::once(quote(&self.name))
+            .chain(self.args.iter().map(|arg| quote_os(arg)))
             .collect::<Vec<_>>()
             .join(" ")
     }
@@ -110,6 +112,32 @@ pub fn quote(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// Quotes a path for a POSIX shell if necessary.
+pub fn quote_path(path: &Path) -> String {
+    quote_os(path.as_os_str())
+}
+
+/// Quotes a word that may have bytes that are not UTF-8: those as octal escapes in `$'...'`
+/// (POSIX.1-2024).
+fn quote_os(word: &OsStr) -> String {
+    if let Some(text) = word.to_str() {
+        return quote(text);
+    }
+    let mut text = String::from("$'");
+    for byte in word.as_bytes() {
+        match byte {
+            b'\'' | b'\\' => {
+                text.push('\\');
+                text.push(char::from(*byte));
+            }
+            b' '..=b'~' => text.push(char::from(*byte)),
+            _ => write!(text, "\\{byte:03o}").expect("a string takes all text"),
+        }
+    }
+    text.push('\'');
+    text
 }
 
 #[derive(Debug, Clone, Default)]

@@ -164,7 +164,10 @@ mod tests {
     fn mount(super_options: &str, log: &[&str]) -> ObservedMount {
         let line = format!("63 43 7:0 / /m rw,relatime - ext4 /dev/loop0 rw{super_options}");
         ObservedMount {
-            trace: MountTrace::new(&mountinfo::parse(&line)[0], "commit=5\ndata=ordered\n"),
+            trace: MountTrace::new(
+                &mountinfo::parse(line.as_bytes())[0],
+                "commit=5\ndata=ordered\n",
+            ),
             log: log.iter().map(|line| (*line).to_owned()).collect(),
             log_readable: true,
         }

@@ -18,7 +18,7 @@ fn shower(kind: &str, node: &Path) -> Option<Program> {
         "nilfs2" => ("nilfs-tune", &["-l"]),
         _ => return None,
     };
-    Some(Program::new(name).args(args.iter().copied()).arg(node.display().to_string()))
+    Some(Program::new(name).args(args.iter().copied()).arg(node))
 }
 
 /// The lines of the superblock; none where there is no program for it, or it does not work.

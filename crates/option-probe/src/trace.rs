@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn trace(line: &str, list: &str) -> MountTrace {
-        MountTrace::new(&flashfit_host::mountinfo::parse(line)[0], list)
+        MountTrace::new(&flashfit_host::mountinfo::parse(line.as_bytes())[0], list)
     }
 
     /// As Linux 6.18 shows them.

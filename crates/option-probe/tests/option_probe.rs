@@ -351,7 +351,7 @@ fn small_folder(bytes: &str) -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().unwrap();
     let mount = Program::new("mount")
         .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"])
-        .arg(folder.path().display().to_string());
+        .arg(folder.path());
     SystemRunner::default().run_checked(&mount).unwrap();
     Some(folder)
 }

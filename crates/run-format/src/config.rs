@@ -65,6 +65,7 @@ pub struct Config {
     /// Where trials are made: `here`, `vm` or `ssh:HOST`.
     pub on: Option<String>,
     /// The kernel of a virtual machine.
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub vm_kernel: Option<PathBuf>,
     /// The speed of a virtual machine's processor, in millions of instructions a second.
     pub vm_speed_mips: Option<u32>,
@@ -73,9 +74,12 @@ pub struct Config {
     /// The device: a device node, an image file or `sim:NAME`.
     pub device: Option<String>,
     /// Where file systems are mounted during a trial.
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub mount_dir: Option<PathBuf>,
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub result_dir: Option<PathBuf>,
     /// A folder with the user's own catalog files.
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub catalog_dir: Option<PathBuf>,
     /// The device's page, the unit written together.
     pub media_page_size: Option<Bytes>,

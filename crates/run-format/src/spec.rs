@@ -69,8 +69,10 @@ pub struct RunSpec {
     pub probed: Geometry,
     /// Where file systems are mounted, where the user said it. Not used again: a run that goes on
     /// mounts in its own directory.
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub mount_dir: Option<PathBuf>,
     /// The user's own catalog. Not read again: see [`RunHeader::catalog`].
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub catalog_dir: Option<PathBuf>,
     /// How much workloads count that do not count once, in thousandths; earlier runs have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -96,7 +96,7 @@ fn rerun_isolated(name: &str) {
     let program = Program::new("unshare")
         .args(["--pid", "--mount", "--net", "--fork", "--mount-proc", "--kill-child", "--"])
         .args(["sh", "-c", INIT_SCRIPT, "sh"])
-        .arg(test_program.to_string_lossy())
+        .arg(test_program)
         .args(["--exact", name, "--include-ignored", "--nocapture"])
         .env("TMPDIR", temporary.path().to_string_lossy())
         .env(ISOLATED_TEST, name)

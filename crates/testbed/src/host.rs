@@ -109,6 +109,7 @@ pub struct OpenRequest {
     /// Memory limit of a workload.
     pub memory_bytes: u64,
     /// Mount point, if the user chose one.
+    #[serde(default, with = "flashfit_host::path_text::optional")]
     pub mount_dir: Option<PathBuf>,
 }
 

@@ -1,6 +1,7 @@
 //! This machine as a host for trials. The agent uses it too.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::{TestBed, TrialError};
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the arguments that serve the card of that name.
-pub type CardCommandLine = Box<dyn Fn(&str) -> Vec<String> + Send>;
+pub type CardCommandLine = Box<dyn Fn(&str) -> Vec<OsString> + Send>;
 
 /// The program that serves simulated cards.
 pub struct CardProgram {
@@ -159,8 +160,8 @@ impl Host for LocalHost<'_> {
             .map(|(name, number)| (name, folder.join(&number.to_string())))
             .collect();
         let args = request.args.iter().map(|arg| match paths.get(arg) {
-            Some(path) => path.display().to_string(),
-            None => arg.clone(),
+            Some(path) => path.clone().into_os_string(),
+            None => arg.into(),
         });
         let program = Program::new(self.cards.program.display().to_string())
             .arg("probe")

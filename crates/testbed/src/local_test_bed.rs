@@ -288,7 +288,7 @@ impl<'a> LocalTestBed<'a> {
         if !self.facts.conditions.discard {
             return Ok(());
         }
-        let program = Program::new("blkdiscard").arg("--force").arg(node.display().to_string());
+        let program = Program::new("blkdiscard").arg("--force").arg(node);
         self.runner.run_checked(&program).map(drop).map_err(Failure::from)
     }
 

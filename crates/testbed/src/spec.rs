@@ -30,7 +30,11 @@ pub enum TestBedSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmChoice {
     /// Kernel image; `None` means the first one found, or the distribution's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "flashfit_host::path_text::optional"
+    )]
     pub kernel: Option<PathBuf>,
     /// Processor speed in millions of counted instructions per second; `None` means real time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

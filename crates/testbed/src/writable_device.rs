@@ -1,6 +1,7 @@
 //! A block device that trials may write to: a real device, a loop device over an image, or a
 //! simulated card. Loop devices and cards are detached on drop.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use flashfit_card::CardModel;
@@ -90,7 +91,7 @@ impl WritableBlockDevice {
         runner: &dyn Runner,
         model: &CardModel,
         program: &Path,
-        args: &[String],
+        args: &[OsString],
     ) -> Result<Self, WritableBlockDeviceError> {
         let process = CardProcess::start(program, args)?;
         let consent =

@@ -64,9 +64,7 @@ fn needs(tree: &mut Tree, file: &Path, runner: &dyn Runner, depth: u32) -> io::R
     }
     let Some(loader) = elf::interpreter(file)? else { return Ok(()) };
     tree.as_on_host(&loader)?;
-    let list = Program::new(loader.to_string_lossy())
-        .args(["--list".to_owned(), file.to_string_lossy().into_owned()])
-        .timeout(LIST_WAIT);
+    let list = Program::new(loader.to_string_lossy()).arg("--list").arg(file).timeout(LIST_WAIT);
     let listed = runner.run_checked(&list).map_err(io::Error::other)?;
     for library in libraries(&listed.stdout) {
         tree.as_on_host(&library)?;

@@ -32,8 +32,10 @@ pub struct InstallTarget {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Installed {
     /// The files that were changed.
+    #[serde(serialize_with = "flashfit_host::path_text::list")]
     pub changed: Vec<PathBuf>,
     /// Copies of what they were before.
+    #[serde(serialize_with = "flashfit_host::path_text::list")]
     pub kept: Vec<PathBuf>,
     /// What the user should know.
     pub notes: Vec<String>,
@@ -149,7 +151,11 @@ fn read(path: &Path) -> Result<String, ApplyError> {
 /// A name beside a file that is not taken: no earlier copy is overwritten.
 fn kept_beside(path: &Path) -> PathBuf {
     let stamp = clock::stamp(clock::unix_seconds());
-    let name = |more: &str| PathBuf::from(format!("{}.flashfit-{stamp}{more}", path.display()));
+    let name = |more: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".flashfit-{stamp}{more}"));
+        PathBuf::from(name)
+    };
     let mut names = std::iter::once(name("")).chain((1..).map(|count| name(&format!("-{count}"))));
     names.find(|name| !name.exists()).expect("the numbers do not end")
 }

@@ -69,7 +69,7 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> ApplyJob {
     let script = format!("label: {label}\nstart={}, size={}\n", start / 512, size / 512);
     let sfdisk = Program::new("sfdisk")
         .args(["--quiet", "--wipe", "always", "--wipe-partitions", "always"])
-        .arg(disk.display().to_string())
+        .arg(disk)
         .stdin(script);
     let node = PathBuf::from(format!("{}p1", disk.display()));
     let partition = NewPartition { sfdisk, node, start: Bytes(start), size: Bytes(size) };
@@ -78,7 +78,7 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> ApplyJob {
     let node = partition.as_ref().map_or_else(|| disk.to_owned(), |found| found.node.clone());
     let mkfs = Program::new("mkfs.ext4")
         .args(["-q", "-F", "-b", "4096", "-E", "stride=2,stripe-width=1024"])
-        .arg(node.display().to_string());
+        .arg(&node);
     let stride = if kind == Kind::Wrong { 4 } else { 2 };
     ApplyJob {
         partition,

@@ -122,7 +122,7 @@ impl Traced {
 
 impl Runner for Traced {
     fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
-        let trace = flashfit_host::program::quote(&self.trace.display().to_string());
+        let trace = flashfit_host::program::quote_path(&self.trace);
         let command =
             format!("exec strace -f -o {trace} {} {}", self.options, program.command_line());
         let mut traced = Program::new("sh").arg("-c").arg(command);

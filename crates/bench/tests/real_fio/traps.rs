@@ -193,7 +193,7 @@ fn vanished_mount() {
     let point = bed.mounted.point();
     let vanish = || {
         // fio finds the directory, but on the disk below.
-        let umount = Program::new("umount").arg(point.display().to_string());
+        let umount = Program::new("umount").arg(point);
         if SystemRunner::default().run_checked(&umount).is_ok() {
             std::fs::create_dir(point.join("flashfit-bench")).unwrap();
         }

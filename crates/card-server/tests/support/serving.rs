@@ -23,9 +23,9 @@ pub struct How {
 /// Starts a card in a process of its own.
 pub fn start(card: &Path, how: &How) -> Result<CardProcess, ProcessError> {
     let path = |path: &Option<PathBuf>| {
-        path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string())
+        path.as_ref().map_or_else(|| "-".into(), |path| path.clone().into_os_string())
     };
-    let args = ["serve".to_owned(), card.display().to_string(), path(&how.nbd), path(&how.state)];
+    let args = ["serve".into(), card.as_os_str().to_owned(), path(&how.nbd), path(&how.state)];
     CardProcess::start(&std::env::current_exe().unwrap(), &args)
 }
 

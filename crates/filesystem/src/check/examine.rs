@@ -97,7 +97,7 @@ struct Table {
 }
 
 fn table(runner: &dyn Runner, path: &Path) -> Table {
-    let program = Program::new("sfdisk").arg("--json").arg(path.display().to_string());
+    let program = Program::new("sfdisk").arg("--json").arg(path);
     let Ok(outcome) = runner.run(&program) else { return Table::default() };
     let is_complaint =
         |line: &&str| WARNING_WORDS.iter().any(|word| line.to_ascii_lowercase().contains(word));
@@ -171,7 +171,7 @@ fn mounts(entries: &[MountEntry], node: &Path) -> Vec<MountedVolume> {
     let name = number.and_then(|number| system.name_of(number));
     let is_of = |entry: &&MountEntry| {
         if entry.device.0 == 0 {
-            name.as_ref().is_some_and(|name| entry.source == format!("/dev/{name}"))
+            name.as_ref().is_some_and(|name| entry.source == Path::new("/dev").join(name))
         } else {
             Some(entry.device) == number
         }

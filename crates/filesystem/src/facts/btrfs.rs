@@ -11,9 +11,7 @@ use super::lines::ToolLines;
 use super::{FactsError, Read};
 
 pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError> {
-    let program = Program::new("btrfs")
-        .args(["inspect-internal", "dump-super"])
-        .arg(node.display().to_string());
+    let program = Program::new("btrfs").args(["inspect-internal", "dump-super"]).arg(node);
     let lines = ToolLines::of(runner, &program)?;
     let sector_bytes = lines.needed("sectorsize")?;
     let mut read = Read { block_bytes: sector_bytes, ..Read::default() };

@@ -11,7 +11,7 @@ use super::lines::ToolLines;
 use super::{FactsError, Read};
 
 pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError> {
-    let program = Program::new("dumpe2fs").arg("-h").arg(node.display().to_string());
+    let program = Program::new("dumpe2fs").arg("-h").arg(node);
     let lines = ToolLines::of(runner, &program)?;
     let block_bytes = lines.needed("Block size")?;
     let mut read = Read { block_bytes, ..Read::default() };

@@ -190,8 +190,7 @@ struct Identity {
 
 /// What blkid(8) sees; exit code 2 is nothing, 8 is several things at once.
 fn identify(runner: &dyn Runner, node: &Path) -> Result<Option<Identity>, FactsError> {
-    let program =
-        Program::new("blkid").args(["-p", "-o", "export"]).arg(node.display().to_string());
+    let program = Program::new("blkid").args(["-p", "-o", "export"]).arg(node);
     let outcome = runner.run(&program)?;
     match outcome.code {
         Some(0) => {}

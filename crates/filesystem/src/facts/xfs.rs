@@ -14,7 +14,7 @@ pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError>
     let program = Program::new("xfs_db")
         .args(["-r", "-c", "sb 0", "-c", "p blocksize sectsize unit width agcount"])
         .args(["-c", "version"])
-        .arg(node.display().to_string());
+        .arg(node);
     let lines = ToolLines::of(runner, &program)?;
     let block_bytes = lines.needed("blocksize")?;
     let mut read = Read { block_bytes, ..Read::default() };

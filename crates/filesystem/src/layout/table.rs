@@ -111,7 +111,7 @@ impl PartitionTable {
 /// Runs sfdisk(8) with a script; what is on the device is lost.
 pub fn run_sfdisk(node: &Path, script: String) -> Program {
     let args = ["--quiet", "--wipe", "always", "--wipe-partitions", "always"];
-    Program::new("sfdisk").args(args).arg(node.display().to_string()).stdin(script)
+    Program::new("sfdisk").args(args).arg(node).stdin(script)
 }
 
 impl fmt::Display for PartitionTable {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::Program;
+use flashfit_host::{Program, path_text};
 
 use crate::layout::{
     EXAMPLE_NODE, EXAMPLE_PARTITION, PartitionContent, PartitionLayout, PartitionTable, run_sfdisk,
@@ -64,7 +64,7 @@ pub(super) fn one(purpose: &str, program: &Program, writes: bool) -> PlannedComm
     PlannedCommand {
         purpose: purpose.to_owned(),
         program: program.name().to_owned(),
-        args: program.arguments().to_vec(),
+        args: program.arguments().iter().map(|arg| path_text::to_text(Path::new(arg))).collect(),
         stdin: program.standard_input().map(str::to_owned),
         writes,
     }
@@ -83,7 +83,9 @@ pub(super) fn written(programs: &Programs) -> Vec<PlannedCommand> {
 impl PlannedCommand {
     /// The command as a user could type it.
     pub fn line(&self) -> String {
-        let line = Program::new(&self.program).args(&self.args).command_line();
+        let line =
+            Program::new(&self.program).args(self.args.iter().map(|arg| path_text::from_text(arg)));
+        let line = line.command_line();
         match &self.stdin {
             None => line,
             Some(text) => {

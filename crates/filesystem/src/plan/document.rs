@@ -26,6 +26,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedDevice {
     /// Its node or image file; `sim:NAME` for a simulated card.
+    #[serde(with = "flashfit_host::path_text::document")]
     pub path: PathBuf,
     /// The kernel's name of the whole disk; empty for an image and a simulated card.
     pub disk: String,

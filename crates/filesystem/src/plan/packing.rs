@@ -60,8 +60,9 @@ pub(super) fn settings(
 ) -> Vec<PlannedSetting> {
     let pack = recipe.pack("".as_ref(), "".as_ref());
     let given = |flag: &str| {
-        let mut arguments = pack.arguments().iter().skip_while(|argument| *argument != flag);
-        arguments.nth(1).cloned()
+        let mut arguments =
+            pack.arguments().iter().skip_while(|argument| argument.as_os_str() != flag);
+        arguments.nth(1)?.to_str().map(str::to_owned)
     };
     let block = given(BLOCK_FLAG).and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_BLOCK);
     let compressor = given(COMPRESSOR_FLAG).unwrap_or_else(|| DEFAULT_COMPRESSOR.to_owned());

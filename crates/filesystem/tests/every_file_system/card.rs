@@ -66,12 +66,12 @@ pub fn run(program: &Program) -> ProgramOutcome {
 /// Writes a file in a process of its own: a file that is open here is open in every child that
 /// another test starts meanwhile, and keeps what it lies on from being unmounted.
 pub fn write(file: &Path, text: &str) {
-    run(&Program::new("tee").arg(file.display().to_string()).stdin(text));
+    run(&Program::new("tee").arg(file).stdin(text));
 }
 
 /// Reads a file in a process of its own.
 pub fn read(file: &Path) -> String {
-    run(&Program::new("cat").arg(file.display().to_string())).stdout
+    run(&Program::new("cat").arg(file)).stdout
 }
 
 /// A partition that starts and ends on erase blocks, as long as the value lives.
@@ -113,7 +113,7 @@ impl Card {
         };
         let node = layout.node(device.node());
         // Not every kernel reads this table by itself.
-        run(&Program::new("partx").arg("--update").arg(device.node().display().to_string()));
+        run(&Program::new("partx").arg("--update").arg(device.node()));
         if !node.exists() {
             let reason = format!("no {} came up", node.display());
             assert!(skip(Some(TestNeed::Loop.missing(reason))));

@@ -51,7 +51,7 @@ impl Drop for Below {
     fn drop(&mut self) {
         let mounts = mountinfo::read().unwrap_or_default();
         for entry in mounts.iter().rev().filter(|entry| entry.point.starts_with(&self.0)) {
-            let program = Program::new("umount").arg(entry.point.display().to_string());
+            let program = Program::new("umount").arg(&entry.point);
             let _ = SystemRunner::default().run(&program);
         }
     }

@@ -43,7 +43,7 @@ fn assert_numbers(facts: &FileSystemFacts, expected: &[(&str, u64)]) {
 /// What another program prints of the same.
 fn printed(program: &str, args: &[&str], card: &Card) -> String {
     let program = Program::new(program).args(args.to_vec());
-    let outcome = SystemRunner::default().run(&program.arg(card.node().display().to_string()));
+    let outcome = SystemRunner::default().run(&program.arg(card.node()));
     outcome.unwrap().stdout
 }
 

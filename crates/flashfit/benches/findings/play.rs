@@ -45,12 +45,12 @@ pub fn play(runner: &SystemRunner, finding: &Finding, case: &Case) -> Fallible<O
     let folder = tempfile::tempdir()?;
     let state = folder.path().join("card");
     used(finding)?.save_to(&state)?;
-    let state = state.display().to_string();
-    let args = ["card-server", &finding.card, "--state", &state].map(str::to_owned);
+    let args = ["card-server", &finding.card, "--state"].map(Into::into);
+    let args = [&args[..], &[state.into_os_string()]].concat();
     let card = CardProcess::start(&program, &args)?;
     let node = partition(runner, card.device(), case.start_sector)?;
     let mkfs = Program::new(&case.mkfs[0]).args(&case.mkfs[1..]);
-    runner.run_checked(&mkfs.arg(node.display().to_string()))?;
+    runner.run_checked(&mkfs.arg(&node))?;
     let point = tempfile::tempdir()?;
     // Which driver mounts ext2 depends on the kernel; the type is the program's ending.
     let kind = case.mkfs[0].trim_start_matches("mkfs.");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::text_path;
+use crate::cli::{confirmed_name, target_name, text_path};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,10 +37,11 @@ pub struct ApplyArgs {
     #[arg(value_name = "PLAN|RUN")]
     pub source: PathBuf,
     /// Device node or image file. All data on it will be lost.
+    #[arg(value_parser = target_name())]
     pub target: String,
     /// Directory for the backup of the partition table and of the first and last 4 MiB [default: a
     /// new directory here].
-    #[arg(long, value_name = "DIR", value_parser = text_path)]
+    #[arg(long, value_name = "DIR")]
     pub backup: Option<PathBuf>,
     /// Also write the fstab line and the udev rule into the system's files.
     #[arg(long)]
@@ -59,7 +60,7 @@ pub struct ApplyArgs {
 #[derive(Debug, Args)]
 pub struct ConsentArgs {
     /// Agree to lose data on the device with this name or serial number.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = confirmed_name())]
     pub confirm: Option<String>,
     /// Show what would be done and change nothing.
     #[arg(short = 'n', long)]
@@ -75,6 +76,7 @@ pub struct RestoreArgs {
     /// Backup directory made by `flashfit apply`.
     pub dir: PathBuf,
     /// Device node or image file. What was written to it since then will be lost.
+    #[arg(value_parser = target_name())]
     pub target: String,
     /// Write to a copy of the image file that the backup was made of.
     #[arg(long)]

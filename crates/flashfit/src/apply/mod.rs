@@ -13,7 +13,7 @@ use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, backup};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::SystemRunner;
 use flashfit_host::mount::Mounted;
-use flashfit_host::program::quote;
+use flashfit_host::program::quote_path;
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
 
@@ -97,7 +97,7 @@ fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
 fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
     path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
         let message = format!("there is no directory {} to mount it on", path.display());
-        let hint = format!("mkdir -p {}", quote(&path.display().to_string()));
+        let hint = format!("mkdir -p {}", quote_path(path));
         CommandError::new(ExitClass::Usage, message, Some(&hint))
     })
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flashfit_apply::{ApplyJournal, ApplyStage, Backup, DeviceFingerprint, clock};
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
-use flashfit_host::SystemRunner;
+use flashfit_host::{SystemRunner, path_text};
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
 use serde::Serialize;
@@ -109,7 +109,7 @@ fn stays(dir: &Path) -> &'static str {
 fn document(backup: &Backup, done: bool) -> Document {
     let manifest = backup.manifest();
     Document {
-        backup: backup.folder().display().to_string(),
+        backup: path_text::to_text(backup.folder()),
         saved_unix_s: manifest.created_unix_s,
         restored_bytes: manifest.pieces.iter().map(|piece| piece.length_bytes).sum(),
         done,

@@ -7,6 +7,7 @@ use flashfit_device::{Device, DeviceKind};
 use flashfit_filesystem::plan::{PlanChoices, PlanInputs, PlannedDevice, StripeWidth};
 use flashfit_filesystem::{FileSystemCatalog, PartitionLayout, PartitionTable};
 use flashfit_geometry::Geometry;
+use flashfit_host::program::quote_path;
 use flashfit_tune::run::Catalogs;
 use flashfit_tune::{RunHeader, Space, StoredRun};
 use flashfit_user_error::ExitClass;
@@ -38,7 +39,7 @@ pub fn of_run(
             "the run recommends nothing: no setup was measured under all workloads",
             Some("continue it: flashfit tune --resume DIR"),
         )
-        .in_dir(&dir.display().to_string()));
+        .in_dir(&quote_path(dir)));
     };
     let setup = found.recommended().clone();
     let inputs = PlanInputs {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flashfit_apply::UnfinishedChange;
 use flashfit_device::{Device, SystemRoots};
-use flashfit_host::program::quote;
+use flashfit_host::program::quote_path;
 use flashfit_report::text::plain;
 
 use super::args::ApplyArgs;
@@ -16,7 +16,7 @@ use crate::state;
 pub fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
     let shown = |path: &Path| {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        quote(&absolute.display().to_string())
+        quote_path(&absolute)
     };
     let mut words = vec![
         "flashfit".to_owned(),
@@ -40,7 +40,7 @@ pub fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
 
 /// The command that takes it back.
 pub fn undo(medium: &Device, folder: &Path) -> String {
-    let words = [folder, &medium.path].map(|path| quote(&path.display().to_string()));
+    let words = [folder, &medium.path].map(|path| quote_path(path));
     format!("flashfit restore {}", words.join(" "))
 }
 

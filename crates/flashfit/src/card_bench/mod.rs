@@ -13,6 +13,7 @@ use flashfit_card::CardModel;
 use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::Comparison;
 
+use crate::cli::target_name;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::card_bench::{markdown, terminal};
@@ -24,7 +25,7 @@ use figures::{Counterpart, Measured, OpenUnits};
                         flashfit card bench --all --markdown > cards.md")]
 pub struct CardBenchArgs {
     /// Name of a card, or path of a card file.
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_parser = target_name())]
     pub name: Option<String>,
     /// Measure every simulated card.
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::CriterionArg;
+use super::{CriterionArg, target_name};
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -19,6 +19,7 @@ pub struct ListArgs {
 )]
 pub struct InspectArgs {
     /// Device node, image file or sim:NAME (a simulated card).
+    #[arg(value_parser = target_name())]
     pub target: String,
     /// Print one JSON document instead of text.
     #[arg(long)]

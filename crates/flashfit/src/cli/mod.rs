@@ -1,6 +1,7 @@
 //! The command line: subcommands, their arguments, and the values of flags.
 
 mod args;
+mod names;
 mod values;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::tune::args::TuneArgs;
 use crate::wear::args::WearArgs;
 
 pub use args::{AnalyzeArgs, CatalogArgs, InspectArgs, ListArgs, OptionsArgs, ReportArgs};
+pub use names::{confirmed_name, target_name};
 pub use values::{CriterionArg, durability, is_folder, layout_start, size, text_path};
 
 const AFTER_HELP: &str = "\

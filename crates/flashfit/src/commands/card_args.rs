@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use flashfit_card::EnabledFault;
 
 use crate::card_bench::CardBenchArgs;
-use crate::cli::text_path;
+use crate::cli::target_name;
 use crate::commands::serving_args::ServingArgs;
 
 #[derive(Debug, Args)]
@@ -30,6 +30,7 @@ pub enum CardCommand {
     /// Show the model of a card.
     Show {
         /// Name of a card, or path of a card file.
+        #[arg(value_parser = target_name())]
         name: String,
         /// Print the card file, as a start for your own: edit it and use it as sim:FILE.
         #[arg(long, conflicts_with = "json")]
@@ -65,6 +66,7 @@ pub enum CardCommand {
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Name of a card, or path of a card file.
+    #[arg(value_parser = target_name())]
     pub name: String,
     /// Attach the card as a loop device; needs root. This is the default.
     #[arg(long = "loop", conflicts_with = "nbd")]
@@ -109,7 +111,7 @@ pub struct CutArgs {
     #[arg(long, conflicts_with = "image")]
     pub power_on: bool,
     /// Write what a host would find on the card to a new, sparse image file.
-    #[arg(long, value_name = "FILE", value_parser = text_path)]
+    #[arg(long, value_name = "FILE")]
     pub image: Option<PathBuf>,
     /// Print one JSON document instead of text.
     #[arg(long)]
@@ -119,6 +121,7 @@ pub struct CutArgs {
 #[derive(Debug, Args)]
 pub struct CardServerArgs {
     /// Name of a card, or path of a card file.
+    #[arg(value_parser = target_name())]
     pub name: String,
     #[command(flatten)]
     pub how: ServingArgs,

@@ -1,7 +1,7 @@
 //! `flashfit card cut` and `flashfit card power-on`: the power of a card that is being served.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_card::CutReport;
 use flashfit_card::cut::DamageUnit;
@@ -26,7 +26,8 @@ struct Cut<'a> {
 
 #[derive(Debug, Serialize)]
 struct Image<'a> {
-    file: &'a PathBuf,
+    #[serde(serialize_with = "flashfit_host::path_text::document::serialize")]
+    file: &'a Path,
     /// Zeros in the image.
     unreadable_bytes: u64,
 }
@@ -49,8 +50,9 @@ pub fn cut(args: &CutArgs) -> Result<(), CommandError> {
     let report = flashfit_card_client::cut(&args.device, &args.faults, args.seed)?;
     let afterwards = afterwards(args);
     let (powered_on, unreadable) = afterwards.as_ref().copied().unwrap_or_default();
-    let file_of =
-        |unreadable_bytes| args.image.as_ref().map(|file| Image { file, unreadable_bytes });
+    let file_of = |unreadable_bytes| {
+        args.image.as_ref().map(|file| Image { file: file.as_path(), unreadable_bytes })
+    };
     let image = unreadable.and_then(file_of);
     let honest = report.is_honest();
     let cut = Cut { report: &report, honest, powered_on, image };

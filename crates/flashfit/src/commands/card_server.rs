@@ -3,6 +3,7 @@
 //! It is a process of its own because one that both serves FUSE and does I/O on it can deadlock
 //! when it is killed.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::command_error::CommandError;
@@ -28,17 +29,17 @@ pub fn program() -> PathBuf {
 }
 
 /// The arguments that make it serve a card as a loop device.
-pub fn args(name: &str, catalog: Option<&Path>) -> Vec<String> {
-    let mut args = vec!["card-server".to_owned()];
+pub fn args(name: &str, catalog: Option<&Path>) -> Vec<OsString> {
+    let mut args = vec![OsString::from("card-server")];
     if let Some(catalog) = catalog {
-        args.extend(["--catalog".to_owned(), catalog.display().to_string()]);
+        args.extend(["--catalog".into(), catalog.into()]);
     }
-    args.push(name.to_owned());
+    args.push(name.into());
     args
 }
 
 /// The arguments that make it serve a card in a given way.
-pub fn args_with(name: &str, how: &ServingArgs, catalog: Option<&Path>) -> Vec<String> {
+pub fn args_with(name: &str, how: &ServingArgs, catalog: Option<&Path>) -> Vec<OsString> {
     let mut args = args(name, catalog);
     args.extend(how.to_args());
     args

@@ -14,7 +14,7 @@ use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
-use crate::cli::size;
+use crate::cli::{size, target_name};
 use crate::command_error::CommandError;
 use crate::output;
 use crate::probe::{saved, signals, watch::ProbeProgress};
@@ -35,6 +35,7 @@ Exit codes: 0 nothing is wrong, or it cannot be determined (--strict: 1); 1 some
 #[command(after_help = EXAMPLES)]
 pub struct CheckArgs {
     /// Device node or image file.
+    #[arg(value_parser = target_name())]
     pub target: String,
     /// Result of `flashfit probe --output`, with the geometry of this device.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["erase_unit", "write_unit"])]

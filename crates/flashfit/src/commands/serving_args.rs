@@ -1,23 +1,22 @@
 //! Arguments for serving a simulated card.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use flashfit_card_server::ServeOptions;
 
-use crate::cli::text_path;
-
 /// How a card is served; the same for the command and for the process that it starts.
 #[derive(Debug, Args)]
 pub struct ServingArgs {
     /// Serve the card over NBD on this Unix socket; works without root.
-    #[arg(long, value_name = "SOCKET", value_parser = text_path)]
+    #[arg(long, value_name = "SOCKET")]
     pub nbd: Option<PathBuf>,
     /// Load the state of the card from this file if it exists, and save it there at the end.
-    #[arg(long, value_name = "FILE", value_parser = text_path)]
+    #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Keep the card's data in an unnamed file in this directory instead of in memory.
-    #[arg(long, value_name = "DIR", value_parser = text_path)]
+    #[arg(long, value_name = "DIR")]
     pub keep_data: Option<PathBuf>,
     /// Keep overwritten data this many milliseconds, for `card cut --fault rollback`.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -37,12 +36,16 @@ impl ServingArgs {
     }
 
     /// As they are typed.
-    pub fn to_args(&self) -> Vec<String> {
-        let mut args = vec!["--history-ms".to_owned(), self.history_ms.to_string()];
+    pub fn to_args(&self) -> Vec<OsString> {
+        let mut args = vec!["--history-ms".into(), self.history_ms.to_string().into()];
         let paths =
             [("--nbd", &self.nbd), ("--state", &self.state), ("--keep-data", &self.keep_data)];
         for (name, path) in paths {
-            args.extend(path.iter().map(|path| format!("{name}={}", path.display())));
+            args.extend(path.iter().map(|path| {
+                let mut arg = OsString::from(format!("{name}="));
+                arg.push(path);
+                arg
+            }));
         }
         args
     }

@@ -1,6 +1,7 @@
 //! Hints for the search and for recorded runs.
 
 use flashfit_host::dir::DirError;
+use flashfit_host::program::quote_path;
 use flashfit_search::{SearchError, SpaceError};
 use flashfit_tune::replay::ReplayError;
 use flashfit_tune::run_dir::RunDirError;
@@ -14,7 +15,7 @@ pub fn run_dir(error: &RunDirError) -> Option<String> {
     match error {
         RunDirError::Exists { path } => Some(format!(
             "continue it with: flashfit tune --resume {}; or name another directory with --dir",
-            path.display()
+            quote_path(path)
         )),
         RunDirError::Occupied { .. } => Some("name another directory with --dir".to_owned()),
         RunDirError::NoRun { .. } => {

@@ -1,7 +1,7 @@
 //! Hints for runs.
 
 use flashfit_filesystem::Scheduler;
-use flashfit_host::program::quote;
+use flashfit_host::program::quote_path;
 use flashfit_tune::run::{RecordedCatalogError, RunError, UnusableReason};
 
 use super::of;
@@ -77,7 +77,7 @@ pub fn recorded_catalog(error: &RecordedCatalogError) -> Option<String> {
             Some("leave --catalog out, or: unset FLASHFIT_CATALOG".to_owned())
         }
         RecordedCatalogError::NeedsCatalog { folder } => {
-            let folder = quote(&folder.display().to_string());
+            let folder = quote_path(folder);
             Some(format!("if you trust it, add: --catalog {folder}"))
         }
         RecordedCatalogError::OtherDefinitions => {

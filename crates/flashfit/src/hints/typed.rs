@@ -1,8 +1,6 @@
 //! The flags and commands that hints of other crates refer to.
 
-use std::path::Path;
-
-use flashfit_host::program::quote;
+use flashfit_host::program::quote_path;
 use flashfit_user_error::{Hint, HintPart, Task, UserSetting};
 
 /// A hint as the user can type it.
@@ -37,7 +35,7 @@ fn flag(setting: UserSetting) -> &'static str {
 }
 
 fn command(task: &Task) -> String {
-    let path = |path: &Path| quote(&path.display().to_string());
+    let path = quote_path;
     match task {
         Task::Any => "flashfit ...".to_owned(),
         Task::ListDevices => "flashfit list".to_owned(),

@@ -7,7 +7,7 @@ use flashfit_device::Bytes;
 use flashfit_probe::{DeviceRegion, ExpectedDevice, ProbeRunOptions};
 use flashfit_testbed::TestBedSpec;
 
-use crate::cli::size;
+use crate::cli::{confirmed_name, size, target_name};
 use crate::command_error::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
 
@@ -32,7 +32,7 @@ refused; 5 the device failed; 6 interrupted.";
 #[command(after_help = EXAMPLES)]
 pub struct ProbeArgs {
     /// Device node, image file or sim:NAME (a simulated card).
-    #[arg(required_unless_present = "import", conflicts_with = "import")]
+    #[arg(required_unless_present = "import", conflicts_with = "import", value_parser = target_name())]
     pub target: Option<String>,
     /// Read tables printed by flashbench (-a, --open-au, --find-fat) instead of probing. Repeat the
     /// option for several tables of one device.
@@ -43,7 +43,7 @@ pub struct ProbeArgs {
     #[arg(long, conflicts_with = "import")]
     pub write: bool,
     /// Agree to lose data on the device with this name or serial number.
-    #[arg(long, value_name = "NAME", requires = "write")]
+    #[arg(long, value_name = "NAME", requires = "write", value_parser = confirmed_name())]
     pub confirm: Option<String>,
     /// Probe only this part of the device, such as 1GiB+512MiB.
     #[arg(long, value_name = "START+LENGTH", value_parser = region, conflicts_with = "import")]

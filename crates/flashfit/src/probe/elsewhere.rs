@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::SystemRunner;
+use flashfit_host::{SystemRunner, path_text};
 use flashfit_probe::ExpectedDevice;
 use flashfit_target::SIMULATED;
 use flashfit_testbed::{Host, ProbeRequest};
@@ -34,7 +34,7 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
     let made = place.probe(&wanted(args, target, named))?;
     output::print_utf8(&made.stdout)?;
     for (path, kind) in args.outputs() {
-        if let Some(text) = made.files.get(&path.display().to_string()) {
+        if let Some(text) = made.files.get(&path_text::to_text(path)) {
             args.write(path, kind, text)?;
         }
     }
@@ -48,7 +48,7 @@ fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> P
     words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned()));
     let region = args.region.map(|region| format!("{}+{}", region.start.0, region.length.0));
     let max_write = args.max_write.map(|most| most.0.to_string());
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let path = |path: &Option<PathBuf>| path.as_deref().map(path_text::to_text);
     let (named, shown) = agreed.unzip();
     let values = [
         ("--confirm", named),
@@ -62,7 +62,7 @@ fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> P
     for (flag, value) in values {
         words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
     }
-    let files = args.outputs().map(|(path, _)| path.display().to_string()).collect();
+    let files = args.outputs().map(|(path, _)| path_text::to_text(path)).collect();
     ProbeRequest { args: words, files }
 }
 

@@ -7,7 +7,8 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_geometry::{Geometry, Sourced};
-use flashfit_host::program::quote;
+use flashfit_host::path_text;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_probe::{FollowUp, NextCommand, ProbeDocument, ProbeMode};
 use flashfit_target::InspectedTarget;
 
@@ -48,7 +49,7 @@ pub fn next(
     }
     next.commands.push(plan_command(&target, &probed, saved));
     if let Some(twin) = &document.twin {
-        let place = twin.file.display().to_string();
+        let place = path_text::to_text(&twin.file);
         let path = if place.contains('/') { place } else { format!("./{place}") };
         next.commands
             .push(format!("flashfit tune {} --profile quick", quote(&format!("sim:{path}"))));
@@ -65,7 +66,7 @@ fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String
     };
     match saved {
         Some(path) if !probed.is_unknown() => {
-            command.push_str(&format!(" --geometry {}", quote(&path.display().to_string())));
+            command.push_str(&format!(" --geometry {}", quote_path(path)));
         }
         _ => {
             flag("erase-block", probed.erase_unit.as_ref());

@@ -8,7 +8,7 @@ use flashfit_apply::{Applied, InstallTarget};
 use flashfit_device::{Bytes, Device};
 use flashfit_filesystem::plan::{Plan, PlannedCommand};
 use flashfit_host::program::quote;
-use flashfit_host::{Program, Runner};
+use flashfit_host::{Program, Runner, path_text};
 use flashfit_report::text::plain;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ fn seen(runner: &dyn Runner, medium: &Device, start: Bytes, size: Bytes) -> Opti
     let blkid = Program::new("blkid")
         .args(["--probe", "--output", "export", "--usages", "filesystem,raid,crypto,other"])
         .args(["--offset", &start.0.to_string(), "--size", &size.0.to_string()])
-        .arg(medium.path.display().to_string());
+        .arg(&medium.path);
     let outcome = runner.run_checked(&blkid).ok()?;
     let value = |name: &str| {
         let line = |line: &str| line.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
@@ -151,12 +151,12 @@ pub fn done(
         return output::json(
             "applied",
             Done {
-                backup: applied.backup.display().to_string(),
+                backup: path_text::to_text(&applied.backup),
                 undo,
                 plan,
                 verified: &applied.verified,
                 installed: applied.installed.as_ref(),
-                mounted_on: point.map(|point| point.display().to_string()),
+                mounted_on: point.map(path_text::to_text),
                 left_to_the_user,
                 notes: &applied.notes,
             },

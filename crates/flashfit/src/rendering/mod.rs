@@ -28,6 +28,7 @@ use std::path::Path;
 
 use flashfit_bench::Workload;
 use flashfit_filesystem::{FileSystemCatalog, Setup};
+use flashfit_host::program::quote_path;
 use flashfit_report::{FailedTrials, Report, SetupDetail, SetupRole};
 use flashfit_testbed::MemoryFacts;
 use flashfit_tune::recommend::percent;
@@ -260,8 +261,8 @@ fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {
 
 /// The command that repeats the run.
 fn reproduce(dir: &Path) -> String {
-    let dir = dir.display().to_string();
-    let (config, again) = (format!("{dir}/config.toml"), format!("{dir}-again"));
-    let words = ["flashfit", "tune", "--config", &config, "--dir", &again];
-    words.map(flashfit_host::program::quote).join(" ")
+    let mut again = dir.as_os_str().to_owned();
+    again.push("-again");
+    let [config, again] = [&dir.join("config.toml"), Path::new(&again)].map(quote_path);
+    format!("flashfit tune --config {config} --dir {again}")
 }

@@ -8,7 +8,8 @@ use flashfit_filesystem::plan::{
     Plan, PlanNote, PlannedCommand, PlannedDevice, PlannedGeometry, SeveralPlans, UnplannedReason,
 };
 use flashfit_geometry::Sourced;
-use flashfit_host::program::quote;
+use flashfit_host::path_text;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_report::text::{plain, plain_command, wrap};
 use serde::Serialize;
 
@@ -272,7 +273,7 @@ fn words(command: &PlannedCommand) -> Vec<String> {
         words.push("|".to_owned());
     }
     words.push(quote(&command.program));
-    words.extend(command.args.iter().map(|word| quote(word)));
+    words.extend(command.args.iter().map(|word| quote_path(&path_text::from_text(word))));
     words
 }
 

@@ -1,6 +1,7 @@
 //! The result of a search on recorded runs, as text and as JSON.
 
 use flashfit_filesystem::Setup;
+use flashfit_host::path_text;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::wrap;
 use flashfit_search::{CandidateIndex, SearchEnd, TrialLength};
@@ -90,7 +91,7 @@ pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
     let found = conclusion.recommendation.as_ref();
     let index = |setup: &Setup| replayed.problem.candidate(setup);
     ReplayDocument {
-        runs: recording.paths.iter().map(|path| path.display().to_string()).collect(),
+        runs: recording.paths.iter().map(|path| path_text::to_text(path)).collect(),
         simulated: recording.simulated,
         strategy: rules.strategy,
         seed: rules.seed,

@@ -131,8 +131,7 @@ fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
         });
         let Some(recipe) = recipe else { continue };
         if choices.conditions.discard {
-            let discard =
-                Program::new("blkdiscard").arg("--force").arg(place.display().to_string());
+            let discard = Program::new("blkdiscard").arg("--force").arg(&place);
             lines.push(format!("  {}", discard.command_line()));
         }
         lines.push(format!("  {}", recipe.mkfs(&place).command_line()));

@@ -5,7 +5,7 @@ use std::path::Path;
 use flashfit_device::describe::DeviceKind;
 use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_filesystem::{PartitionLayout, Recipe, Setup, scheduler};
-use flashfit_host::program::quote;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_report::ReportCommand;
 use flashfit_tune::{FileSystemChoices, RunHeader};
 
@@ -93,7 +93,7 @@ fn real_node(header: &RunHeader) -> Option<&Path> {
 fn fstab_command(recipe: &Recipe, place: &Path) -> String {
     let line = recipe.fstab_line("NODE", Path::new(MOUNT_POINT));
     let mut fields: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    fields[0] = format!("UUID=$(blkid -s UUID -o value {})", quote(&place.display().to_string()));
+    fields[0] = format!("UUID=$(blkid -s UUID -o value {})", quote_path(place));
     fields[3].push_str(",nofail");
     format!("echo \"{}\" >> /etc/fstab", fields.join(" "))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flashfit_host::capability;
-use flashfit_host::program::quote;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_lab::Tags;
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
 use flashfit_tune::{Config, RunSpec, TimeSpan};
@@ -43,7 +43,7 @@ impl TestBedArgs {
     /// The test bed of a run that goes on: the recorded one. What lies outside the run directory,
     /// another machine and a kernel's file, must be named again; nothing else may be.
     pub fn again(&self, recorded: &TestBedSpec, dir: &Path) -> Result<TestBedSpec, CommandError> {
-        let dir = quote(&dir.display().to_string());
+        let dir = quote_path(dir);
         let lacks = |what: &str, flag: String| {
             CommandError::new(
                 ExitClass::Usage,
@@ -123,12 +123,12 @@ pub fn again_words(spec: &RunSpec) -> String {
     let mut words = match &spec.on {
         TestBedSpec::Ssh { host } => format!(" --on {}", quote(&format!("ssh:{host}"))),
         TestBedSpec::Vm(VmChoice { kernel: Some(kernel), .. }) => {
-            format!(" --vm-kernel {}", quote(&kernel.display().to_string()))
+            format!(" --vm-kernel {}", quote_path(kernel))
         }
         TestBedSpec::Here | TestBedSpec::Vm(_) | TestBedSpec::Lab { .. } => String::new(),
     };
     if let Some(catalog) = &spec.catalog_dir {
-        words.push_str(&format!(" --catalog {}", quote(&catalog.display().to_string())));
+        words.push_str(&format!(" --catalog {}", quote_path(catalog)));
     }
     words
 }

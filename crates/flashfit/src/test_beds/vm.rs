@@ -27,7 +27,9 @@ pub fn place<'a>(
         program,
         card_args: Box::new(move |name, socket| {
             let mut args = card_server::args(name, catalog.as_deref());
-            args.push(format!("--nbd={}", socket.display()));
+            let mut nbd = std::ffi::OsString::from("--nbd=");
+            nbd.push(socket);
+            args.push(nbd);
             args
         }),
         version: env!("CARGO_PKG_VERSION").to_owned(),

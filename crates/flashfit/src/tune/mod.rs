@@ -20,6 +20,7 @@ use std::path::Path;
 
 use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::program::quote_path;
 use flashfit_tune::run::{Catalogs, Run, RunRequest, RunResult};
 use flashfit_tune::{RunSpec, StoredRun, TuneError};
 use flashfit_user_error::ExitClass;
@@ -109,7 +110,7 @@ fn resume(
 
 /// An error that ends a run says how to continue it.
 fn resumable(error: TuneError, spec: &RunSpec, dir: &Path) -> CommandError {
-    let dir = format!("{}{}", dir.display(), again_words(spec));
+    let dir = format!("{}{}", quote_path(dir), again_words(spec));
     CommandError::from(error).in_dir(&dir).or_hint(&format!(
         "the recorded trials are kept; continue with: flashfit tune --resume {dir}"
     ))

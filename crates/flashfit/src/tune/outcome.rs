@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flashfit_host::path_text;
 use flashfit_report::text::wrap;
 use flashfit_report::{ReportCommand, html, terminal};
 use flashfit_tune::run_dir::write_report;
@@ -141,7 +142,7 @@ pub fn present(
                 .collect(),
             simulated: report.simulated,
             trials: trials.len(),
-            report: path.display().to_string(),
+            report: path_text::to_text(&path),
         },
     )
 }

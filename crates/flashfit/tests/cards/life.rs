@@ -45,7 +45,7 @@ pub fn of(card: &str, filesystem: &str) -> Result<String, String> {
     // Dirty data is dropped, and the kernel's cache of the device must not survive the power cut,
     // as on a real machine.
     unmount(mounted)?;
-    run(&Program::new("blockdev").arg("--flushbufs").arg(node.display().to_string()))?;
+    run(&Program::new("blockdev").arg("--flushbufs").arg(&node))?;
     flashfit_card_client::power_on(&node).map_err(|error| error.to_string())?;
     repair(filesystem, &node, &point).map_err(|error| format!("repair: {error}"))?;
     check(filesystem, &node).map_err(|error| format!("after the repair: {error}"))?;
@@ -69,7 +69,7 @@ fn serve(card: &str, folder: &Path) -> Result<CardProcess, String> {
     model.layer.log_ns = model.layer.log_ns.map(|time_ns| time_ns / TIMES_AS_FAST);
     let path = folder.join(format!("{card}.toml"));
     std::fs::write(&path, toml::to_string(&model).unwrap()).unwrap();
-    let args = ["card-server".to_owned(), path.display().to_string()];
+    let args = ["card-server".into(), path.into_os_string()];
     CardProcess::start(Path::new(env!("CARGO_BIN_EXE_flashfit")), &args)
         .map_err(|error| error.to_string())
 }

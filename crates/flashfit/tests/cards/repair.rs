@@ -33,9 +33,7 @@ pub fn make(filesystem: &str, node: &Path) -> Result<(), String> {
             let setup = Setup::base(known, Scheduler::new("none"));
             Recipe::new(known, &setup, &Conditions::default()).unwrap().mkfs(node)
         }
-        Err(_) => Program::new(format!("mkfs.{filesystem}"))
-            .args(["-q", "-f"])
-            .arg(node.display().to_string()),
+        Err(_) => Program::new(format!("mkfs.{filesystem}")).args(["-q", "-f"]).arg(node),
     };
     run(&mkfs)
 }
@@ -50,7 +48,7 @@ pub fn unmount(mounted: Mounted) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(10);
     let point = mounted.point().to_owned();
     loop {
-        let umount = Program::new("umount").arg(point.display().to_string());
+        let umount = Program::new("umount").arg(&point);
         match run(&umount) {
             Ok(()) => break,
             Err(error) if Instant::now() > deadline => return Err(error),
@@ -63,7 +61,7 @@ pub fn unmount(mounted: Mounted) -> Result<(), String> {
 /// Repairs a file system after a power cut: e2fsck replays the journal itself, others need a mount.
 pub fn repair(filesystem: &str, node: &Path, point: &Path) -> Result<(), String> {
     if filesystem == "ext4" {
-        let e2fsck = Program::new("e2fsck").args(["-f", "-y"]).arg(node.display().to_string());
+        let e2fsck = Program::new("e2fsck").args(["-f", "-y"]).arg(node);
         let outcome = SystemRunner::default().run(&e2fsck).map_err(|error| error.to_string())?;
         // Exit code 1 means that errors were corrected, including a journal replay.
         return match outcome.code {
@@ -94,7 +92,7 @@ pub fn check(filesystem: &str, node: &Path) -> Result<(), String> {
         "btrfs" => Program::new("btrfs").args(["check", "--readonly", "--check-data-csum"]),
         _ => Program::new("xfs_repair").arg("-n"),
     };
-    run(&program.arg(node.display().to_string()))
+    run(&program.arg(node))
 }
 
 pub fn run(program: &Program) -> Result<(), String> {

@@ -145,7 +145,7 @@ fn a_run_on_a_partition_uses_only_that() {
     let place = Place::new();
     let image = place.image("image", 96);
     let table = "label: dos\nstart=2048, size=65536\nstart=67584, size=65536\nstart=133120\n";
-    let sfdisk = Program::new("sfdisk").arg("-q").arg(image.display().to_string()).stdin(table);
+    let sfdisk = Program::new("sfdisk").arg("-q").arg(&image).stdin(table);
     SystemRunner::default().run_checked(&sfdisk).unwrap();
     let mut bytes = std::fs::read(&image).unwrap();
     let second = (67_584 * 512)..(133_120 * 512);

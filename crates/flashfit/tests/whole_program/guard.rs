@@ -62,7 +62,7 @@ fn mounted_devices_are_never_touched() {
     let place = Place::new();
     let image = place.image("image", 64);
     let runner = SystemRunner::default();
-    let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(image.display().to_string());
+    let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(&image);
     runner.run_checked(&mkfs).unwrap();
     let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
     let point = place.path("point");

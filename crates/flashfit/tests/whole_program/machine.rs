@@ -152,7 +152,7 @@ impl PlainLoop {
             .args(["--find", "--show", "--partscan", "--sector-size"])
             .arg(sector_bytes.to_string())
             .args(more.iter().copied())
-            .arg(file.display().to_string());
+            .arg(file);
         let outcome = SystemRunner::default().run_checked(&losetup).unwrap();
         Self::at(outcome.stdout.trim())
     }
@@ -160,7 +160,7 @@ impl PlainLoop {
     /// Attaches a file to a node that is free.
     pub fn attach_to(node: &str, file: &Path) -> Self {
         let losetup = Program::new("losetup").arg("--partscan").arg(node);
-        let losetup = losetup.arg(file.display().to_string());
+        let losetup = losetup.arg(file);
         SystemRunner::default().run_checked(&losetup).unwrap();
         Self::at(node)
     }

@@ -4,7 +4,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::fixture::{Ended, Place, skip, skip_without_cards, wait_until};
+use crate::fixture::{
+    Ended, Place, skip, skip_without_block_devices, skip_without_cards, wait_until,
+};
 
 /// A command that takes longer waits for a FIFO.
 const AT_ONCE: Duration = Duration::from_secs(20);
@@ -174,12 +176,56 @@ fn an_output_may_have_a_name_that_is_not_utf8() {
             assert_eq!(document["twin"]["file_bytes"].as_array().unwrap().last().unwrap(), 0xff);
         }
     }
-    // Names that are invalid in documents and commands are refused first.
-    for option in ["--mount-point", "--dir"] {
-        let args = if option == "--dir" { ["tune", "image"] } else { ["plan", "image"] };
-        let ended = Ended::new(place.command(&args).arg(option).arg(name).output().unwrap());
-        ended.said(2, &["UTF-8"]);
+    // The name of a mount point stands in commands and in fstab.
+    let args = ["plan", "image", "--mount-point"];
+    Ended::new(place.command(&args).arg(name).output().unwrap()).said(2, &["UTF-8"]);
+}
+
+#[test]
+fn a_target_and_a_directory_may_have_names_that_are_not_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
+    let (image, plan, backup) = (name(b"t\xff.img"), name(b"p\xff"), name(b"b\xff"));
+    std::fs::rename(place.image("image", 64), place.folder().join(image)).unwrap();
+    // An image of which only another byte is different must not be taken for this one.
+    place.image("other", 64);
+    std::fs::rename(place.folder().join("other"), place.folder().join(name(b"t\xfe.img"))).unwrap();
+    let before = std::fs::read(place.folder().join(name(b"t\xfe.img"))).unwrap();
+    let run = |args: &[&OsStr]| Ended::new(place.command(&[]).args(args).output().unwrap());
+    let word = |text: &'static str| OsStr::new(text);
+
+    let inspected = run(&[word("inspect"), image, word("--json")]).document("flashfit.medium");
+    let url = inspected["path"].as_str().unwrap().to_owned();
+    assert!(url.starts_with("file:///") && url.ends_with("t%FF.img"), "{url}");
+    let again = run(&[word("inspect"), OsStr::new(&url), word("--json")]);
+    assert_eq!(again.document("flashfit.medium")["path"], url, "the written name is the name");
+
+    let made = [word("--fs"), word("ext4"), word("--erase-block"), word("1MiB"), word("-o"), plan];
+    run(&[&[word("plan"), image], &made[..]].concat()).said(0, &[]);
+    let refused = run(&[word("apply"), plan, image]);
+    refused.said(3, &["add --confirm t%FF.img"]);
+    let wrong = [word("--confirm"), name(b"t\xfe.img")];
+    run(&[&[word("apply"), plan, image], &wrong[..]].concat()).said(3, &[]);
+    let preview = [word("--dry-run"), word("--dir"), name(b"d\xff")];
+    run(&[&[word("tune"), image], &preview[..]].concat()).said(0, &[]);
+    if skip_without_block_devices() {
+        return;
     }
+    let agreed = [word("--backup"), backup, word("--confirm"), image];
+    run(&[&[word("apply"), plan, image], &agreed[..]].concat()).said(0, &[]);
+    let undone = run(&[word("restore"), backup, image, word("--confirm"), word("t%FF.img")]);
+    undone.said(0, &[]);
+    let dir = name(b"d\xff");
+    let brief = ["--fs", "ext4", "--workload", "sync-files", "--trials", "2", "--dir"].map(word);
+    let tuned = [&[word("tune"), image], &brief[..], &[dir, word("--confirm"), image]].concat();
+    let tuned = run(&tuned);
+    assert!(matches!(tuned.code, Some(0 | 1)), "{tuned:#?}");
+    run(&[word("tune"), word("--resume"), dir, word("--confirm"), image]);
+    run(&[word("report"), dir]).said(0, &[]);
+    assert!(place.folder().join(dir).join("report.html").is_file());
+    assert_eq!(std::fs::read(place.folder().join(name(b"t\xfe.img"))).unwrap(), before);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::program::quote;
+use crate::program::quote_path;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 /// What is wrong with a folder or file.
@@ -89,7 +89,7 @@ impl UserError for DirError {
 
     fn hint(&self) -> Option<Hint> {
         let Self::Invalid { path, obstacle } = self else { return None };
-        let path = quote(&path.display().to_string());
+        let path = quote_path(path);
         match obstacle {
             DirObstacle::Owner(_) => {
                 Some(format!("use your own copy: cp -r {path} my-copy").into())

@@ -182,7 +182,7 @@ fn failed_discards_are_ignored() {
     let of_disk = format!("dev == {}", (major << 20) | minor);
     all.set("events/block/block_rq_error/filter", &of_disk).unwrap();
     let mut trace = ErrorTrace::of_disk(failing.number).unwrap();
-    let discard = Program::new("blkdiscard").arg(failing.device.node().display().to_string());
+    let discard = Program::new("blkdiscard").arg(failing.device.node());
     let outcome = SystemRunner::default().run(&discard).unwrap();
     assert!(!outcome.success(), "{outcome:?}");
     let seen = all.take().unwrap();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use flashfit_host::dir::DirError;
-use flashfit_host::program::quote;
+use flashfit_host::program::quote_path;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::spec::SCHEMA_VERSION;
@@ -72,7 +72,7 @@ impl UserError for RunDirError {
                 Some("restore run.json from a copy, or start a new run".into())
             }
             Self::Damaged { path, line, .. } => {
-                let path = quote(&path.display().to_string());
+                let path = quote_path(path);
                 Some(format!("look at it, then remove it: sed -i {line}d {path}").into())
             }
             Self::NotUnderstood { .. } => Some(

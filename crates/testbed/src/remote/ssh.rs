@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_host::piped::PipedProgram;
-use flashfit_host::program::{ProgramOutcome, quote};
+use flashfit_host::program::{ProgramOutcome, quote, quote_path};
 use flashfit_host::{Program, ProgramError, Runner, SshAddress};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
@@ -121,7 +121,7 @@ impl SshLink {
         );
         let ssh = self.command(&there).command_line();
         let program = Program::new("sh")
-            .args(["-c", &format!("{ssh} < {}", quote(&own.display().to_string()))])
+            .args(["-c", &format!("{ssh} < {}", quote_path(own))])
             .timeout(COPY_TIMEOUT);
         let outcome = runner.run(&program).map_err(|error| self.of_program(&error))?;
         if outcome.success() {

@@ -14,13 +14,14 @@ mod backing_device;
 mod link;
 mod machine_findings;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_device::{Bytes, ConsentMethod, Device};
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
-use flashfit_host::SystemRunner;
 use flashfit_host::program::find;
+use flashfit_host::{SystemRunner, path_text};
 use flashfit_option_probe::OptionFindings;
 use flashfit_user_error::{ExitClass, Hint, UserSetting};
 use flashfit_vm::doctor::{self, DoctorNeeds, Examination};
@@ -64,7 +65,7 @@ const EXTRA_PROGRAMS: [&str; 8] =
     ["umount", "losetup", "blkid", "partx", "tune2fs", "wipefs", "sync", "btrfs"];
 
 /// Returns the arguments that serve the card of that name on that socket.
-pub type NbdCardCommandLine<'a> = Box<dyn Fn(&str, &Path) -> Vec<String> + 'a>;
+pub type NbdCardCommandLine<'a> = Box<dyn Fn(&str, &Path) -> Vec<OsString> + 'a>;
 
 pub struct VmContext<'a> {
     pub runner: &'a SystemRunner,
@@ -395,7 +396,8 @@ impl Host for VmHost<'_> {
         if let (WriteGrant::Card { name, model }, true) = (grant, self.serves_inside()) {
             self.card_mib = self.card_mib_for(model.capacity)?;
             // A card's own file keeps its path in the guest.
-            self.card_file = std::path::absolute(name).ok().filter(|path| path.is_file());
+            self.card_file =
+                std::path::absolute(path_text::from_text(name)).ok().filter(|path| path.is_file());
             return self.running(None).map(drop);
         }
         let attached = Attached::new(&self.context, grant, disk_interface(self.choice.disk))?;
@@ -406,7 +408,7 @@ impl Host for VmHost<'_> {
         let capacity = capacity(&request.grant);
         let grant = match &request.grant {
             WriteGrant::Card { name, model } if self.serves_inside() => {
-                let file = self.card_file.as_ref().map(|file| file.display().to_string());
+                let file = self.card_file.as_deref().map(path_text::to_text);
                 let name = file.unwrap_or_else(|| name.clone());
                 WriteGrant::Card { name, model: model.clone() }
             }

@@ -182,9 +182,7 @@ fn decompress(program: &str, file: &Path, runner: &dyn Runner) -> std::io::Resul
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let work = std::env::temp_dir().join(format!("flashfit-{}-{name}", std::process::id()));
     let script = "\"$1\" -dc -- \"$2\" > \"$3\"";
-    let run = Program::new("sh")
-        .args(["-c", script, "sh", program])
-        .args([file.to_string_lossy().into_owned(), work.to_string_lossy().into_owned()]);
+    let run = Program::new("sh").args(["-c", script, "sh", program]).args([file, &work]);
     let bytes = runner.run_checked(&run).map_err(std::io::Error::other);
     let bytes = bytes.and_then(|_| std::fs::read(&work));
     let _ = std::fs::remove_file(&work);
@@ -246,7 +244,7 @@ mod tests {
         std::fs::write(&index, "kernel/one.ko:\nkernel/two.ko.gz: kernel/one.ko\n").unwrap();
         std::fs::write(inside.join("one.ko"), "one").unwrap();
         std::fs::write(inside.join("two.ko"), "two").unwrap();
-        let gzip = Program::new("gzip").arg(inside.join("two.ko").to_string_lossy());
+        let gzip = Program::new("gzip").arg(inside.join("two.ko"));
         let runner = SystemRunner::default();
         runner.run_checked(&gzip).unwrap();
         let kernel = Kernel {

@@ -111,17 +111,14 @@ fn fetch(
     let unusable = |why: String| KernelError::Package { package: package.to_owned(), why };
     // apt-get always downloads to the working directory.
     let script = "cd -- \"$1\" && exec apt-get download -qq -- \"$2\"";
-    let download = Program::new("sh")
-        .args(["-c", script, "sh"])
-        .arg(work.to_string_lossy())
-        .arg(package)
-        .timeout(DOWNLOAD_WAIT);
+    let download =
+        Program::new("sh").args(["-c", script, "sh"]).arg(work).arg(package).timeout(DOWNLOAD_WAIT);
     runner.run_checked(&download)?;
     let archive = find_archive(work).ok_or_else(|| unusable("it was not downloaded".to_owned()))?;
     let unpacked = work.join("unpacked");
     let unpack = Program::new("dpkg-deb")
         .arg("--extract")
-        .args([archive.to_string_lossy(), unpacked.to_string_lossy()])
+        .args([&archive, &unpacked])
         .timeout(DOWNLOAD_WAIT);
     runner.run_checked(&unpack)?;
     let root = work.join("root");
@@ -150,10 +147,7 @@ fn find_archive(folder: &Path) -> Option<PathBuf> {
 /// Modules in newer packages are compressed with xz.
 fn decompress(modules: &Path, runner: &dyn Runner) -> Result<(), KernelError> {
     let script = "find \"$1\" -name '*.ko.xz' -exec xz -d -- {} +";
-    let all = Program::new("sh")
-        .args(["-c", script, "sh"])
-        .arg(modules.to_string_lossy())
-        .timeout(DOWNLOAD_WAIT);
+    let all = Program::new("sh").args(["-c", script, "sh"]).arg(modules).timeout(DOWNLOAD_WAIT);
     runner.run_checked(&all)?;
     Ok(())
 }

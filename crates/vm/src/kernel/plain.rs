@@ -59,7 +59,7 @@ fn unpack(image: &Path, packed: &Path, new: &Path, runner: &dyn Runner) -> Optio
     let script = "\"$1\" -dc < \"$2\" > \"$3\" 2> /dev/null || true";
     let run = Program::new("sh")
         .args(["-c", script, "sh", program])
-        .args([packed.to_string_lossy(), new.to_string_lossy()])
+        .args([packed, new])
         .timeout(DECOMPRESS_WAIT);
     runner.run_checked(&run).ok()?;
     let length = u32::from_le_bytes(*payload.last_chunk::<4>()?);

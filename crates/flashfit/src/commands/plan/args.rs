@@ -7,7 +7,7 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, LayoutStart, PartitionTable};
 use flashfit_user_error::ExitClass;
 
-use crate::cli::{durability, layout_start, size, text_path};
+use crate::cli::{durability, layout_start, size, target_name, text_path};
 use crate::command_error::CommandError;
 
 const EXAMPLES: &str = "\
@@ -26,6 +26,7 @@ gentoo, linutop, pandora.";
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
     /// Device node, image file or sim:NAME (a simulated card).
+    #[arg(value_parser = target_name())]
     pub target: String,
     /// File systems, separated by commas [default: all that are safe and fit].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::text_path;
+use crate::cli::{confirmed_name, target_name};
 use crate::test_beds::args::TestBedArgs;
 
 pub use goals::{BudgetArgs, GoalArgs};
@@ -38,10 +38,10 @@ each file system with always, exclude and include.";
 #[command(after_help = EXAMPLES)]
 pub struct TuneArgs {
     /// Device node, image file or sim:NAME (a simulated card). All data on it will be lost.
-    #[arg(conflicts_with_all = ["resume", "replay"])]
+    #[arg(conflicts_with_all = ["resume", "replay"], value_parser = target_name())]
     pub target: Option<String>,
     /// Continue the run in this directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = RESUME_EXCLUDES, value_parser = text_path)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = RESUME_EXCLUDES)]
     pub resume: Option<PathBuf>,
     /// Search these recorded runs instead of a device. Measures nothing and writes nothing.
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = REPLAY_EXCLUDES)]
@@ -50,14 +50,14 @@ pub struct TuneArgs {
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Run directory [default: run-NAME].
-    #[arg(long, value_name = "DIR", value_parser = text_path)]
+    #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Show what would be done and change nothing.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Agree to lose all data on the device with this name or serial number. For boards of a lab:
     /// BOARD:NAME, separated by commas.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = confirmed_name())]
     pub confirm: Vec<String>,
     /// Print the recommendation as one JSON document instead of text.
     #[arg(long)]

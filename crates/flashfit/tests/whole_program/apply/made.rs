@@ -85,7 +85,7 @@ fn a_partition_is_recreated_and_others_are_not_touched() {
     let place = Place::in_memory();
     let image = place.image("image", 64);
     let table = "label: dos\nstart=8192, size=65536\nstart=73728, size=40960\n";
-    let sfdisk = Program::new("sfdisk").arg("--quiet").arg(image.display().to_string());
+    let sfdisk = Program::new("sfdisk").arg("--quiet").arg(&image);
     SystemRunner::default().run_checked(&sfdisk.stdin(table)).unwrap();
     let before = std::fs::read(&image).unwrap();
     let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);

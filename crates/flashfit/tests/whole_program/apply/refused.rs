@@ -91,7 +91,7 @@ fn devices_in_use_are_refused() {
     }
     let place = Place::in_memory();
     let image = place.image("image", 64);
-    let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(image.display().to_string());
+    let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(&image);
     SystemRunner::default().run_checked(&mkfs).unwrap();
     plan(&place, "image", &["--fs", "ext4"]);
     let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);

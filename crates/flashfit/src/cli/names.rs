@@ -1,0 +1,30 @@
+//! Names of devices and files as clap takes them, which need not be UTF-8.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use flashfit_host::path_text;
+use flashfit_target::SIMULATED;
+
+/// The value of a device, an image or a simulated card for clap. A path that is not UTF-8 becomes
+/// its `file:` URL, which stands for it in commands and documents.
+pub fn target_name() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|name| {
+        match name.as_bytes().strip_prefix(SIMULATED.as_bytes()) {
+            _ if name.to_str().is_some() => name.into_string().unwrap_or_default(),
+            Some(card) => {
+                format!("{SIMULATED}{}", path_text::to_text(OsStr::from_bytes(card).as_ref()))
+            }
+            None => path_text::to_text(name.as_ref()),
+        }
+    })
+}
+
+/// The value of `--confirm` for clap: a name as the prompt shows it, or a path.
+pub fn confirmed_name() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|name| {
+        let is_path = name.as_bytes().contains(&b'/') && name.to_str().is_none();
+        if is_path { path_text::to_text(name.as_ref()) } else { path_text::name_to_text(&name) }
+    })
+}
