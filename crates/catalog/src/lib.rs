@@ -16,8 +16,8 @@ pub use used::CatalogChecksum;
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// The folders of a catalog.
-pub const FOLDERS: [&str; 7] =
-    ["cards", "filesystems", "findings", "knobs", "published", "recipes", "workloads"];
+pub const FOLDERS: [&str; 8] =
+    ["cards", "counters", "filesystems", "findings", "knobs", "published", "recipes", "workloads"];
 
 /// Where an entry comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

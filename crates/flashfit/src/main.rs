@@ -81,7 +81,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Options(args) => commands::options::run(args, catalog),
         Command::Crash(args) => crash::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
-        Command::Wear(args) => wear::run(args),
+        Command::Wear(args) => wear::run(args, catalog),
         Command::Doctor(args) => commands::doctor::run(args, catalog),
         Command::Stand(args) => {
             let commands::doctor::LegacyStandCommand::Doctor(args) = &args.command;

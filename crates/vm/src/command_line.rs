@@ -233,6 +233,12 @@ fn device(args: &mut Args, disk: &Disk, number: usize) {
             let card = disk.device.qemu_name();
             args.pair("-device", "sdhci-pci").pair("-device", format!("{card},{common}"));
         }
+        DiskInterface::Ata => {
+            let controller = format!("ahci{number}");
+            args.pair("-device", format!("ahci,id={controller}"));
+            let disk = format!("ide-hd,bus={controller}.0,{common},{serial},{blocks},{errors}");
+            args.pair("-device", disk);
+        }
         DiskInterface::Usb => {
             let usb = "usb-storage,bus=usb.0";
             args.pair("-device", format!("{usb},{common},{serial},{blocks},{errors}"));

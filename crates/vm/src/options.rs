@@ -98,6 +98,8 @@ pub enum DiskInterface {
     Emmc,
     /// `/dev/sda` on a USB reader; does not support discards.
     Usb,
+    /// `/dev/sda` on a SATA controller, with SMART attributes.
+    Ata,
 }
 
 impl DiskInterface {
@@ -108,6 +110,7 @@ impl DiskInterface {
             Self::Nvme => "nvme",
             Self::SdCard | Self::Emmc => "mmc",
             Self::Usb => "usb",
+            Self::Ata => "ata",
         }
     }
 
@@ -119,13 +122,14 @@ impl DiskInterface {
             Self::SdCard => "sd-card",
             Self::Emmc => "emmc",
             Self::Usb => "usb-storage",
+            Self::Ata => "ide-hd",
         }
     }
 
     /// The serial number of disk `number` in the guest. All of QEMU's cards have the same one.
     pub fn serial(self, number: usize) -> String {
         match self {
-            Self::Virtio | Self::Nvme | Self::Usb => format!("flashfit{number}"),
+            Self::Virtio | Self::Nvme | Self::Usb | Self::Ata => format!("flashfit{number}"),
             Self::SdCard | Self::Emmc => "0xdeadbeef".to_owned(),
         }
     }
@@ -167,6 +171,7 @@ impl DiskInterface {
             Self::Nvme => &["nvme"],
             Self::SdCard | Self::Emmc => &["sdhci_pci", "mmc_block"],
             Self::Usb => &["xhci_pci", "usb_storage", "sd_mod"],
+            Self::Ata => &["ahci", "sd_mod"],
         }
     }
 }

@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WearQuantity {
-    /// Written by the host to the device.
     HostWritten,
-    /// Read by the host.
     HostRead,
-    /// Discarded by the host.
     HostDiscarded,
-    /// Written by a file system to the device.
+    /// Written by a file system to the device since it was made.
     FileSystemWritten,
-    /// Programmed into the flash.
+    /// Programmed into the flash, for the host and for the controller's own work.
     FlashWritten,
+    /// The part of it that the host asked for.
+    FlashWrittenForHost,
+    /// The part of it that the controller added.
+    FlashWrittenByController,
     /// Erases of all erase blocks together.
     ErasesTotal,
-    /// Erases of the average erase block.
     ErasesMean,
     /// Erases of the most worn erase block.
     ErasesMost,
@@ -26,13 +26,14 @@ pub enum WearQuantity {
     ErasesLeast,
     /// Life that is used up, according to the device.
     LifeUsed,
-    /// Spare erase blocks that are used up.
+    /// The same for the cells with one bit, or the area that is used as such.
+    LifeUsedA,
+    /// The same for the cells with several bits.
+    LifeUsedB,
     SparesUsed,
-    /// Times that the device was powered on.
     PowerCycles,
     /// Power losses without notice.
     PowerLosses,
-    /// Hours with power.
     PowerOnHours,
 }
 
@@ -45,16 +46,36 @@ impl WearQuantity {
             Self::HostDiscarded => "discarded by the host",
             Self::FileSystemWritten => "written by the file system",
             Self::FlashWritten => "written to the flash",
-            Self::ErasesTotal => "erases, all erase blocks",
+            Self::FlashWrittenForHost => "written to the flash for the host",
+            Self::FlashWrittenByController => "written to the flash by the controller",
+            Self::ErasesTotal => "erases, sum",
             Self::ErasesMean => "erases, mean erase block",
-            Self::ErasesMost => "erases, most worn erase block",
-            Self::ErasesLeast => "erases, least worn erase block",
+            Self::ErasesMost => "erases, most worn block",
+            Self::ErasesLeast => "erases, least worn block",
             Self::LifeUsed => "life used",
-            Self::SparesUsed => "spare erase blocks used",
+            Self::LifeUsedA => "life used, type A (SLC)",
+            Self::LifeUsedB => "life used, type B (MLC, TLC)",
+            Self::SparesUsed => "spare blocks used",
             Self::PowerCycles => "power cycles",
-            Self::PowerLosses => "power losses without notice",
+            Self::PowerLosses => "power losses",
             Self::PowerOnHours => "hours with power",
         }
+    }
+
+    /// Whether it grows with the wear of the flash.
+    pub fn is_wear(self) -> bool {
+        matches!(
+            self,
+            Self::FlashWritten
+                | Self::FlashWrittenForHost
+                | Self::FlashWrittenByController
+                | Self::ErasesTotal
+                | Self::ErasesMean
+                | Self::ErasesMost
+                | Self::LifeUsed
+                | Self::LifeUsedA
+                | Self::LifeUsedB
+        )
     }
 }
 
@@ -62,8 +83,9 @@ impl WearQuantity {
 #[serde(rename_all = "snake_case")]
 pub enum CounterUnit {
     Bytes,
+    /// Flash pages of a size that the device does not report.
+    Pages,
     Percent,
-    /// Erases, power cycles and the like.
     Count,
     Hours,
 }
@@ -89,7 +111,7 @@ pub struct WearCounter {
     /// In `unit`. A counter in steps gives the lower end of the current step.
     pub value: u64,
     pub unit: CounterUnit,
-    /// The smallest change that the counter can show, in `unit`.
+    /// The smallest change that the counter can show, in `unit`; at least 1.
     pub step: u64,
     pub since: CountSpan,
     /// Program or file, and field.
@@ -98,13 +120,10 @@ pub struct WearCounter {
     pub is_saturated: bool,
     /// Whether a simulated card counted.
     pub is_simulated: bool,
-    /// The value at which the counter begins again at 0, in `unit`, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wraps_at: Option<u64>,
 }
 
 impl WearCounter {
-    /// A counter of a real device since it was made.
+    /// A counter of a real device since the device was made.
     pub(crate) fn new(
         id: &str,
         measures: WearQuantity,
@@ -116,13 +135,43 @@ impl WearCounter {
             measures,
             value,
             unit,
-            step,
+            step: step.max(1),
             since: CountSpan::Made,
             source: source.to_owned(),
             is_saturated: false,
             is_simulated: false,
-            wraps_at: None,
         }
+    }
+
+    /// A counter of `raw` steps of `step_bytes`; `None` if it cannot be held.
+    pub(crate) fn bytes(
+        id: &str,
+        measures: WearQuantity,
+        raw: u128,
+        step_bytes: u64,
+        source: &str,
+    ) -> Option<Self> {
+        let bytes = raw.checked_mul(u128::from(step_bytes))?;
+        let bytes = u64::try_from(bytes).ok()?;
+        Some(Self::new(id, measures, (bytes, CounterUnit::Bytes, step_bytes), source))
+    }
+
+    /// A counter in steps of one; `None` if it cannot be held.
+    pub(crate) fn count(id: &str, measures: WearQuantity, raw: u128, source: &str) -> Option<Self> {
+        let count = u64::try_from(raw).ok()?;
+        Some(Self::new(id, measures, (count, CounterUnit::Count, 1), source))
+    }
+
+    /// A share of life or spares in steps of `step` percent; `most` is the largest value that the
+    /// counter can show.
+    pub(crate) fn percent(
+        id: &str,
+        measures: WearQuantity,
+        (percent, step, most): (u64, u64, u64),
+        source: &str,
+    ) -> Self {
+        let counter = Self::new(id, measures, (percent, CounterUnit::Percent, step), source);
+        Self { is_saturated: percent >= most, ..counter }
     }
 
     pub(crate) fn since(self, since: CountSpan) -> Self {

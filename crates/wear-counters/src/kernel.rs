@@ -7,41 +7,36 @@
 use flashfit_device::SystemRoots;
 use flashfit_device::units::SECTOR_BYTES;
 
-use crate::counter::{CountSpan, CounterUnit, WearCounter, WearQuantity};
+use crate::counter::{CountSpan, WearCounter, WearQuantity};
+use crate::reading::{Answer, NoAnswer, SourceReport};
 
-const SECTORS_READ: usize = 2;
-const SECTORS_WRITTEN: usize = 6;
-const SECTORS_DISCARDED: usize = 13;
+/// What the host wrote according to the kernel.
+pub const KERNEL_WRITTEN: &str = "kernel.written";
 
-/// The counters of the block device or partition `name`; empty if the kernel does not have it.
-pub(crate) fn read(system: &SystemRoots, name: &str) -> Vec<WearCounter> {
-    let text = system.attribute(&system.block(name).join("stat")).unwrap_or_default();
-    decode(&text)
+/// Place in `stat`, name, quantity and field.
+const FIELDS: [(usize, &str, WearQuantity, &str); 3] = [
+    (6, KERNEL_WRITTEN, WearQuantity::HostWritten, "sectors written"),
+    (2, "kernel.read", WearQuantity::HostRead, "sectors read"),
+    (13, "kernel.discarded", WearQuantity::HostDiscarded, "sectors discarded"),
+];
+
+/// The counters of the block device or partition `name`.
+pub(crate) fn read(system: &SystemRoots, name: &str) -> Answer {
+    let text = system.attribute(&system.block(name).join("stat"));
+    let text = text.ok_or_else(|| NoAnswer::nothing("the kernel has no such device"))?;
+    Ok(SourceReport { counters: decode(&text), ..SourceReport::default() })
 }
 
-fn decode(text: &str) -> Vec<WearCounter> {
+/// Decodes the file `stat` of a block device; fields that it lacks are left out.
+pub fn decode(text: &str) -> Vec<WearCounter> {
     let fields: Vec<&str> = text.split_whitespace().collect();
-    let counter = |index: usize, id, measures, what: &str| {
-        let sectors: u64 = fields.get(index)?.parse().ok()?;
-        let bytes = sectors.checked_mul(SECTOR_BYTES)?;
+    let counter = |(place, id, measures, what): (usize, &str, WearQuantity, &str)| {
+        let sectors: u64 = fields.get(place)?.parse().ok()?;
         let source = format!("kernel, stat, {what}");
-        let counter =
-            WearCounter::new(id, measures, (bytes, CounterUnit::Bytes, SECTOR_BYTES), &source);
+        let counter = WearCounter::bytes(id, measures, u128::from(sectors), SECTOR_BYTES, &source)?;
         Some(counter.since(CountSpan::Attached))
     };
-    [
-        counter(SECTORS_WRITTEN, "kernel.written", WearQuantity::HostWritten, "sectors written"),
-        counter(SECTORS_READ, "kernel.read", WearQuantity::HostRead, "sectors read"),
-        counter(
-            SECTORS_DISCARDED,
-            "kernel.discarded",
-            WearQuantity::HostDiscarded,
-            "sectors discarded",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    FIELDS.into_iter().filter_map(counter).collect()
 }
 
 #[cfg(test)]

@@ -2,11 +2,23 @@
 //! step and its source.
 //!
 //! Reading is read-only. Only documented read commands are sent, and vendor commands only to the
-//! manufacturers that document them.
+//! manufacturers that document them. Knows no simulation, except to ask a served card.
 
+pub mod ata_attributes;
 pub mod counter;
-mod kernel;
+pub mod file_systems;
+mod json_number;
+pub mod kernel;
+pub mod mmc;
+mod mmc_command;
+mod nvme;
 pub mod reading;
+pub mod sd_card;
+mod simulated;
+mod smartctl;
+mod ufs;
 
+pub use ata_attributes::{AtaAttributes, AtaAttributesError};
 pub use counter::{CountSpan, CounterUnit, WearCounter, WearQuantity};
-pub use reading::{SourceAnswer, WearReading};
+pub use kernel::KERNEL_WRITTEN;
+pub use reading::{SourceAnswer, SourceOutcome, WearReading, WearSources};

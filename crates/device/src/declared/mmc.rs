@@ -10,7 +10,7 @@ use super::{DeclaredBytes, DeclaredFacts, RejectedRegister};
 use crate::registers::BadRegister;
 use crate::registers::cid::Cid;
 use crate::registers::csd::{Csd, CsdFamily};
-use crate::registers::ext_csd::{ExtCsd, PreEol, life_text};
+use crate::registers::ext_csd::{ExtCsd, life_text};
 use crate::registers::sd_status::SdStatus;
 use crate::system::SystemRoots;
 use crate::units::{Bytes, SECTOR_BYTES};
@@ -113,6 +113,16 @@ fn guess(capacity: Bytes, erase_size: Option<Bytes>) -> Bytes {
     Bytes(by_capacity.0.next_multiple_of(group))
 }
 
+/// The EXT_CSD register of an eMMC as text, if debugfs is mounted and may be read. There the card is
+/// below its host: `mmc0/mmc0:0001/ext_csd`.
+pub fn ext_csd_text(system: &SystemRoots, disk: &str) -> Option<String> {
+    let device = system.block(disk).join("device").canonicalize().ok()?;
+    let card = device.file_name()?.to_str()?.to_owned();
+    let host = card.split(':').next()?.to_owned();
+    let folder = system.sys.join("kernel/debug").join(host);
+    system.attribute(&folder.join(card).join("ext_csd"))
+}
+
 /// The sysfs attributes of a card.
 struct CardAttributes<'a> {
     system: &'a SystemRoots,
@@ -133,13 +143,8 @@ impl CardAttributes<'_> {
         Bytes(sectors.unwrap_or(0) * SECTOR_BYTES)
     }
 
-    /// In debugfs the card is below its host: `mmc0/mmc0:0001/ext_csd`.
     fn ext_csd(&self) -> Option<String> {
-        let device = self.system.block(self.disk).join("device").canonicalize().ok()?;
-        let card = device.file_name()?.to_str()?.to_owned();
-        let host = card.split(':').next()?.to_owned();
-        let folder = self.system.sys.join("kernel/debug").join(host);
-        self.system.attribute(&folder.join(card).join("ext_csd"))
+        ext_csd_text(self.system, self.disk)
     }
 }
 
@@ -188,12 +193,7 @@ impl DeclaredFacts {
             }
         }
         if let Some(pre_eol) = register.pre_eol {
-            let text = match pre_eol {
-                PreEol::Normal => "less than 80 % used",
-                PreEol::Warning => "80 % used or more",
-                PreEol::Urgent => "90 % used or more",
-            };
-            self.add_fact("spare units", text, &in_ext_csd("PRE_EOL_INFO"));
+            self.add_fact("spare units", pre_eol.text(), &in_ext_csd("PRE_EOL_INFO"));
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod mmc;
 
+pub use mmc::ext_csd_text;
 use serde::{Deserialize, Serialize};
 
 use crate::describe::DeviceKind;

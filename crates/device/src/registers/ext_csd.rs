@@ -17,6 +17,7 @@ const OPTIMAL_READ_SIZE: usize = 266;
 const PRE_EOL_INFO: usize = 267;
 const LIFE_TIME_A: usize = 268;
 const LIFE_TIME_B: usize = 269;
+const VENDOR_HEALTH: std::ops::Range<usize> = 270..302;
 
 /// First revision (eMMC 5.0) that has optimal sizes and life time estimates.
 const REVISION_OF_5_0: u8 = 7;
@@ -55,6 +56,9 @@ pub struct ExtCsd {
     /// DEVICE_LIFE_TIME_EST_TYP_B: tenths of the MLC or TLC area's life used, 1 to 11.
     pub life_used_b: Option<u8>,
     pub pre_eol: Option<PreEol>,
+    /// VENDOR_PROPRIETARY_HEALTH_REPORT: 32 bytes that only the manufacturer can decode; `None` if
+    /// all are 0.
+    pub vendor_health: Option<Vec<u8>>,
 }
 
 impl ExtCsd {
@@ -81,13 +85,30 @@ impl ExtCsd {
             cache_is_on: byte(CACHE_CTRL) & 1 == 1,
             life_used_a: life(LIFE_TIME_A),
             life_used_b: life(LIFE_TIME_B),
-            pre_eol: match since_5_0(PRE_EOL_INFO) {
-                1 => Some(PreEol::Normal),
-                2 => Some(PreEol::Warning),
-                3 => Some(PreEol::Urgent),
-                _ => None,
-            },
+            pre_eol: PreEol::from_code(since_5_0(PRE_EOL_INFO)),
+            vendor_health: Some(VENDOR_HEALTH.map(since_5_0).collect())
+                .filter(|report: &Vec<u8>| report.iter().any(|byte| *byte != 0)),
         })
+    }
+}
+
+impl PreEol {
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Normal => "less than 80 % used",
+            Self::Warning => "80 % used or more",
+            Self::Urgent => "90 % used or more",
+        }
+    }
+
+    /// Decodes PRE_EOL_INFO; `None` for values that the standard reserves.
+    pub fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Normal),
+            2 => Some(Self::Warning),
+            3 => Some(Self::Urgent),
+            _ => None,
+        }
     }
 }
 

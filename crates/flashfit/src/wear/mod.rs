@@ -3,11 +3,13 @@
 pub mod args;
 mod show;
 
+use std::path::Path;
+
 use crate::command_error::CommandError;
 use args::{WearArgs, WearCommand};
 
-pub fn run(args: &WearArgs) -> Result<(), CommandError> {
+pub fn run(args: &WearArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     match &args.command {
-        WearCommand::Show(args) => show::run(args),
+        WearCommand::Show(args) => show::run(args, catalog),
     }
 }

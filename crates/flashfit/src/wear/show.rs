@@ -1,17 +1,21 @@
 //! `flashfit wear show DEVICE`: what a device reports about its wear.
 
-use flashfit_device::{Device, SystemRoots};
-use flashfit_wear_counters::WearReading;
+use std::path::Path;
+
+use flashfit_device::SystemRoots;
+use flashfit_host::SystemRunner;
+use flashfit_wear_counters::AtaAttributes;
 
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::wear_counters;
-use crate::wear::args::WearShowArgs;
+use crate::wear::args::{WearShowArgs, device};
 
-pub fn run(args: &WearShowArgs) -> Result<(), CommandError> {
-    let system = SystemRoots::default();
-    let device = Device::from_sysfs(&system, &args.device)?;
-    let reading = WearReading::of(&system, &device);
+pub fn run(args: &WearShowArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
+    let attributes = AtaAttributes::load(catalog)?;
+    let sources = args.how.sources(&system, &runner, &attributes);
+    let reading = sources.read(&device(&args.device, &system, &runner)?);
     if args.json {
         output::json("wear-show", reading)
     } else {

@@ -83,13 +83,15 @@ serial_of() {
         cat "$at/serial" 2>/dev/null && return
         at=${at%/*}
     done
+    # An ATA disk has its serial number after the four bytes that begin this page.
+    tail -c +5 "/sys/block/$1/device/vpd_pg80" 2>/dev/null
 }
 
 find_disk() {
     case $2 in
     virtio) names='vd*' ;;
     nvme) names='nvme*n*' ;;
-    usb) names='sd*' ;;
+    usb | ata) names='sd*' ;;
     mmc) names='mmcblk[0-9]' ;;
     esac
     for disk in /sys/block/$names; do

@@ -12,3 +12,4 @@ mod vm;
 mod vm_board;
 mod vm_disks;
 mod vm_full;
+mod vm_wear;

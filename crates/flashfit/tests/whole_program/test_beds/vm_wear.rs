@@ -1,0 +1,158 @@
+//! Wear counters of QEMU's drives, read and measured by the command inside a virtual machine. QEMU's
+//! NVMe drive counts what is written to it; its ATA drive has a health log and no wear; Debian 12's
+//! QEMU has no eMMC.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use flashfit_host::SystemRunner;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::program::find;
+use flashfit_test_support::TestNeed;
+use flashfit_vm::{ClockSpeed, Disk, DiskInterface, Kernel, Vm, VmOptions};
+use serde_json::Value;
+
+use super::vm::lacking;
+use crate::fixture::{FLASHFIT, skip};
+
+/// Runs each line and answers with its output on one line.
+const SHELL: &str =
+    "#!/bin/sh\nwhile read -r line; do eval \"$line\" 2>&1 | tr '\\n' '\\t'; echo; done\n";
+const ANSWER_WAIT: Duration = Duration::from_secs(120);
+
+struct Guest {
+    _folder: tempfile::TempDir,
+    vm: Vm,
+    shell: BufReader<UnixStream>,
+}
+
+impl Guest {
+    /// A guest with these disks of 64 MiB; `None` if this machine cannot run it.
+    fn with(disks: &[DiskInterface]) -> Option<Self> {
+        if skip(lacking(&["nvme", "ahci", "sd_mod", "ext4"])) {
+            return None;
+        }
+        let tools = ["nvme", "smartctl"];
+        let missing = tools.into_iter().find(|name| find(name).is_none());
+        let missing = missing.map(|name| TestNeed::Tool.missing(format!("there is no {name}")));
+        if flashfit_test_support::skip(missing) {
+            return None;
+        }
+        let unavailable = disks
+            .iter()
+            .find_map(|disk| disk.check_available(&SystemRunner::default()).err())
+            .map(|error| TestNeed::Qemu.missing(error.to_string()));
+        if flashfit_test_support::skip(unavailable) {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let agent = folder.path().join("shell");
+        std::fs::write(&agent, SHELL).unwrap();
+        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let image = |number: usize| {
+            let path = folder.path().join(format!("disk{number}"));
+            std::fs::File::create(&path).unwrap().set_len(64 << 20).unwrap();
+            path
+        };
+        let modules = vec!["ext4".to_owned()];
+        let options = VmOptions {
+            kernel: Kernel::find(&modules, &SystemRunner::default()).unwrap(),
+            agent,
+            agent_args: Vec::new(),
+            programs: [FLASHFIT, "nvme", "smartctl", "mkfs.ext4", "mount", "umount", "dd"]
+                .map(str::to_owned)
+                .to_vec(),
+            modules,
+            files: Vec::new(),
+            disks: disks
+                .iter()
+                .enumerate()
+                .map(|(number, disk)| Disk::file(image(number), false, *disk))
+                .collect(),
+            ports: Vec::new(),
+            memory_mib: 512,
+            speed: ClockSpeed::RealTime,
+            seed: 1,
+            ready_wait: Duration::from_secs(300),
+        };
+        let vm = Vm::start(&options, &Interrupt::new()).unwrap();
+        let channel = vm.channel().unwrap();
+        channel.set_read_timeout(Some(ANSWER_WAIT)).unwrap();
+        Some(Self { _folder: folder, vm, shell: BufReader::new(channel) })
+    }
+
+    fn run(&mut self, command: &str) -> String {
+        self.shell.get_mut().write_all(format!("{command}\n").as_bytes()).unwrap();
+        let mut line = String::new();
+        self.shell.read_line(&mut line).unwrap();
+        line.trim_end().replace('\t', "\n")
+    }
+
+    /// Runs flashfit there and returns the data of its JSON document.
+    #[track_caller]
+    fn data(&mut self, arguments: &str) -> Value {
+        let said = self.run(&format!("{FLASHFIT} {arguments} --json"));
+        let document: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        document["data"].clone()
+    }
+
+    fn stop(self) {
+        self.vm.stop().unwrap();
+    }
+}
+
+/// The counter of that name.
+#[track_caller]
+fn value(reading: &Value, id: &str) -> u64 {
+    let counters = reading["counters"].as_array().unwrap();
+    let counter = counters.iter().find(|counter| counter["id"] == id);
+    counter.unwrap_or_else(|| panic!("no {id}: {reading:#}"))["value"].as_u64().unwrap()
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn qemus_nvme_drive_counts_what_is_written() {
+    let Some(mut guest) = Guest::with(&[DiskInterface::Nvme]) else { return };
+    let before = guest.data("wear show /dev/nvme0n1");
+    guest.run("dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=50 oflag=direct");
+    let after = guest.data("wear show /dev/nvme0n1");
+    for (id, most) in [("kernel.written", 52_428_800), ("nvme.host_written", 52_428_800 + 512_000)]
+    {
+        let written = value(&after, id) - value(&before, id);
+        assert!((52_428_800 - 512_000..=most).contains(&written), "{id}: {written}");
+    }
+    assert_eq!(value(&after, "nvme.life_used"), 0);
+    println!("NVMELOG {}", guest.run("nvme smart-log /dev/nvme0n1 -o json"));
+    println!("IDCTRL {}", guest.run("nvme id-ctrl /dev/nvme0n1 -o json"));
+    println!("SMARTNVME {}", guest.run("smartctl -j -a /dev/nvme0n1"));
+    println!("TEXT {}", guest.run(&format!("{FLASHFIT} wear show /dev/nvme0n1")));
+    println!("{}", guest.run("nvme endurance-log /dev/nvme0n1 -g 1 -o json; echo $?; nvme ocp smart-add-log /dev/nvme0n1 -o json; echo $?"));
+    guest.stop();
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn qemus_ata_drive_reports_no_wear() {
+    let Some(mut guest) = Guest::with(&[DiskInterface::Ata]) else { return };
+    let reading = guest.data("wear show /dev/sda");
+    let asked = reading["asked"].as_array().unwrap();
+    assert!(asked.iter().any(|asked| asked["source"] == "smartctl"), "{reading:#}");
+    assert!(value(&reading, "ata.power_cycle_count") > 0 || !asked.is_empty(), "{reading:#}");
+    let text = guest.run(&format!("{FLASHFIT} wear show /dev/sda"));
+    assert!(text.contains("reports nothing about the wear of its flash"), "{text}");
+    println!("{}", guest.run("smartctl -j -a -l devstat /dev/sda"));
+    println!("{text}");
+    guest.stop();
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn qemus_emmc_has_a_register_with_life_times() {
+    let Some(mut guest) = Guest::with(&[DiskInterface::Emmc]) else { return };
+    let reading = guest.data("wear show /dev/mmcblk0");
+    let asked = reading["asked"].as_array().unwrap();
+    assert!(asked.iter().any(|asked| asked["source"] == "EXT_CSD"), "{reading:#}");
+    guest.stop();
+}

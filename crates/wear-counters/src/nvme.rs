@@ -1,0 +1,186 @@
+//! The health log of an NVMe drive, its endurance group log and the OCP log, by `nvme -o json`.
+//!
+//! Source: NVM Express Base Specification 2.0, log pages 02h and 09h; OCP Datacenter NVMe SSD
+//! Specification 2.0, log page C0h. Limits: only the first endurance group is read; a log page that
+//! the drive does not list is asked for only on demand, because a drive counts a refused request as
+//! an error.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flashfit_host::{Program, ProgramError};
+use serde_json::Value;
+
+use crate::counter::{WearCounter, WearQuantity};
+use crate::json_number::counter;
+use crate::reading::{Answer, NoAnswer, SourceOutcome, SourceReport, WearSources};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A data unit of the health log: 1000 sectors of 512 bytes.
+const DATA_UNIT_BYTES: u64 = 512_000;
+/// A unit of the endurance group log.
+const GROUP_UNIT_BYTES: u64 = 1_000_000_000;
+/// Bit of CTRATT in the controller's identification: it has endurance groups.
+const HAS_ENDURANCE_GROUPS: u128 = 1 << 4;
+/// First version whose drives list their log pages.
+const VERSION_WITH_LIST: u128 = 0x0002_0000;
+const OCP_LOG: u64 = 0xc0;
+
+/// Node of a whole disk.
+pub(crate) fn node(disk: &str) -> String {
+    PathBuf::from("/dev").join(disk).display().to_string()
+}
+
+/// Why a program gave nothing, in words.
+pub(crate) fn no_program(error: &ProgramError) -> NoAnswer {
+    let outcome = match error {
+        ProgramError::Missing { .. } => SourceOutcome::ProgramMissing,
+        _ => SourceOutcome::Failed,
+    };
+    NoAnswer::new(outcome, error.to_string())
+}
+
+fn ask(sources: &WearSources<'_>, arguments: &[&str]) -> Result<Value, NoAnswer> {
+    let program = Program::new("nvme").args(arguments.iter().copied()).timeout(TIMEOUT);
+    let program = program.args(["-o", "json"]);
+    let outcome = sources.runner.run(&program).map_err(|error| no_program(&error))?;
+    if !outcome.success() {
+        let said = format!("{}\n{}", outcome.stderr, outcome.stdout);
+        let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        return Err(NoAnswer::nothing(format!("nvme says: {}", line.trim())));
+    }
+    serde_json::from_str(&outcome.stdout)
+        .map_err(|error| NoAnswer::failed(format!("nvme prints no JSON: {error}")))
+}
+
+/// The health log, which every drive has.
+pub(crate) fn read_health(sources: &WearSources<'_>, disk: &str) -> Answer {
+    if !sources.is_root {
+        return Err(NoAnswer::needs_root());
+    }
+    let log = ask(sources, &["smart-log", &node(disk)])?;
+    Ok(decode_health(&log, "nvme smart-log"))
+}
+
+/// The other logs, if the drive has them.
+pub(crate) fn read_logs(sources: &WearSources<'_>, disk: &str) -> Vec<(&'static str, Answer)> {
+    if !sources.is_root {
+        return Vec::new();
+    }
+    let node = node(disk);
+    let controller = ask(sources, &["id-ctrl", &node]);
+    let field = |name: &str| controller.as_ref().ok().and_then(|object| counter(object, name));
+    let group = if field("ctratt").unwrap_or(0) & HAS_ENDURANCE_GROUPS == 0 {
+        Err(NoAnswer::nothing("the drive has no endurance groups"))
+    } else {
+        ask(sources, &["endurance-log", &node, "-g", "1"]).map(|log| decode_group(&log))
+    };
+    let lists_logs = field("ver").unwrap_or(0) >= VERSION_WITH_LIST;
+    let listed = lists_logs.then(|| ask(sources, &["supported-log-pages", &node]));
+    let is_listed = listed.and_then(Result::ok).is_some_and(|list| lists(&list, OCP_LOG));
+    let ocp = if is_listed || sources.unlisted_logs {
+        ask(sources, &["ocp", "smart-add-log", &node]).map(|log| decode_ocp(&log))
+    } else {
+        let reason = "the drive does not list log page C0h";
+        Err(NoAnswer::new(SourceOutcome::NotAsked, reason))
+    };
+    vec![("nvme endurance-log", group), ("nvme ocp smart-add-log", ocp)]
+}
+
+/// Whether a list of log pages has that page.
+fn lists(list: &Value, page: u64) -> bool {
+    let entries = list.as_array().into_iter().flatten();
+    let nested = list.as_object().into_iter().flat_map(serde_json::Map::values);
+    let nested = nested.filter_map(Value::as_array).flatten();
+    entries.chain(nested).any(|entry| {
+        ["lid", "Lid", "LID"].iter().any(|key| match entry.get(key) {
+            Some(Value::Number(number)) => number.as_u64() == Some(page),
+            Some(Value::String(text)) => {
+                let digits = text.trim_start_matches("0x");
+                u64::from_str_radix(digits, 16).ok() == Some(page)
+            }
+            _ => false,
+        })
+    })
+}
+
+/// Decodes the health log as nvme-cli or, under other names, smartctl prints it.
+pub(crate) fn decode_health(log: &Value, program: &str) -> SourceReport {
+    let first = |names: &[&str]| names.iter().find_map(|name| counter(log, name));
+    let source = |field: &str| format!("{program}, {field}");
+    let units = |id: &str, measures, field: &str| {
+        WearCounter::bytes(id, measures, counter(log, field)?, DATA_UNIT_BYTES, &source(field))
+    };
+    let percent = |id: &str, measures, value: u128, field: &str| {
+        let value = u64::try_from(value).ok().filter(|value| *value <= 255)?;
+        Some(WearCounter::percent(id, measures, (value, 1, 255), &source(field)))
+    };
+    let count = |id: &str, measures, field: &str| {
+        WearCounter::count(id, measures, counter(log, field)?, &source(field))
+    };
+    let spare =
+        first(&["avail_spare", "available_spare"]).and_then(|left| 100u128.checked_sub(left));
+    let used = first(&["percent_used", "percentage_used"]);
+    let mut report = SourceReport::default();
+    report.counters.extend(
+        [
+            units("nvme.host_written", WearQuantity::HostWritten, "data_units_written"),
+            units("nvme.host_read", WearQuantity::HostRead, "data_units_read"),
+            used.and_then(|used| {
+                percent("nvme.life_used", WearQuantity::LifeUsed, used, "percentage used")
+            }),
+            spare.and_then(|spare| {
+                percent("nvme.spares_used", WearQuantity::SparesUsed, spare, "available spare")
+            }),
+            count("nvme.power_cycles", WearQuantity::PowerCycles, "power_cycles"),
+            count("nvme.power_losses", WearQuantity::PowerLosses, "unsafe_shutdowns"),
+            count("nvme.power_on_hours", WearQuantity::PowerOnHours, "power_on_hours"),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    if let Some(warning) = counter(log, "critical_warning").filter(|bits| *bits != 0) {
+        let text = format!("0x{warning:02x}: {}", warnings(warning));
+        report.add_fact("critical warning", text, &source("critical_warning"));
+    }
+    report
+}
+
+/// The bits of the critical warning, in words.
+fn warnings(bits: u128) -> String {
+    let names = [
+        "the spares are below their threshold",
+        "the temperature is outside its limits",
+        "the reliability is degraded",
+        "the drive is read-only",
+        "the backup of the volatile memory failed",
+        "the persistent memory is read-only",
+    ];
+    let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+    set.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Decodes the endurance group log of nvme-cli.
+pub(crate) fn decode_group(log: &Value) -> SourceReport {
+    let source = |field: &str| format!("nvme endurance-log, {field}");
+    let units = |id: &str, measures, field: &str| {
+        WearCounter::bytes(id, measures, counter(log, field)?, GROUP_UNIT_BYTES, &source(field))
+    };
+    let counters = [
+        units("nvme.group_flash_written", WearQuantity::FlashWritten, "media_units_written"),
+        units("nvme.group_host_written", WearQuantity::HostWritten, "data_units_written"),
+    ];
+    let counters = counters.into_iter().flatten().collect();
+    SourceReport { counters, ..SourceReport::default() }
+}
+
+/// Decodes the OCP log of nvme-cli, whose counter is in bytes.
+pub(crate) fn decode_ocp(log: &Value) -> SourceReport {
+    let names = ["Physical media units written", "physical_media_units_written"];
+    let raw = names.iter().find_map(|name| counter(log, name));
+    let source = "nvme ocp smart-add-log, physical media units written";
+    let written = raw.and_then(|raw| {
+        WearCounter::bytes("nvme.ocp_flash_written", WearQuantity::FlashWritten, raw, 1, source)
+    });
+    SourceReport { counters: written.into_iter().collect(), ..SourceReport::default() }
+}
