@@ -23,6 +23,7 @@ pub struct Program {
     pub(crate) stdin: Option<String>,
     pub(crate) timeout: Duration,
     pub(crate) cgroup_procs: Vec<PathBuf>,
+    pub(crate) shows_output: bool,
 }
 
 impl Program {
@@ -35,6 +36,7 @@ impl Program {
             stdin: None,
             timeout: Duration::from_secs(600),
             cgroup_procs: Vec::new(),
+            shows_output: false,
         }
     }
 
@@ -75,6 +77,14 @@ impl Program {
     #[must_use]
     pub fn inside(mut self, cgroup_procs: &[PathBuf]) -> Self {
         self.cgroup_procs = cgroup_procs.to_vec();
+        self
+    }
+
+    /// Shows the output on standard error instead of capturing it, for a command of the user. The
+    /// language of its messages is not changed.
+    #[must_use]
+    pub fn show_output(mut self) -> Self {
+        self.shows_output = true;
         self
     }
 

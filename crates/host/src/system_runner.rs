@@ -44,11 +44,13 @@ impl Runner for SystemRunner {
             .args(&program.args)
             .envs(for_children().map(|path| ("PATH", path)))
             .envs(program.env.iter().map(|(k, v)| (k, v)))
-            .env("LC_ALL", "C")
             .stdin(if program.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .process_group(0);
+        if program.shows_output {
+            command.stdout(std::io::stderr()).stderr(Stdio::inherit());
+        } else {
+            command.env("LC_ALL", "C").stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
         let cgroups = open_cgroups(&program.cgroup_procs).map_err(start_error)?;
         prepare_child(&mut command, cgroups.iter().map(AsRawFd::as_raw_fd).collect());
         let started = Instant::now();
@@ -111,6 +113,13 @@ mod tests {
         let outcome = SystemRunner::default().run(&program).unwrap();
         assert_eq!((outcome.code, outcome.success()), (Some(7), false));
         assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn shown_output_is_not_captured() {
+        let program = Program::new("sh").args(["-c", "exit 3"]).show_output();
+        let outcome = SystemRunner::default().run(&program).unwrap();
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(3), ""));
     }
 
     #[test]

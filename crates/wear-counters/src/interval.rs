@@ -1,0 +1,114 @@
+//! Intervals of what a counter in steps counted in repeated runs, and of the ratio of two counters.
+//!
+//! A counter shows a sum of all runs that is less than a step away from the truth, so the mean of `n`
+//! runs is off by less than a step divided by `n`. The spread between runs adds Student's t interval
+//! (95 %). For a ratio the spread is that of the residuals (Cochran, Sampling Techniques, 6.3). Equal
+//! runs show counts that differ by a step, with a variance of at most a quarter of its square, which
+//! is not counted as spread. Limits: a spread of less than half a step is not seen; with one run the
+//! spread is unknown, and the interval is that of the step alone.
+
+use serde::Serialize;
+
+/// A mean or ratio with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CountInterval {
+    pub low: f64,
+    pub middle: f64,
+    pub high: f64,
+}
+
+/// Two-sided 97.5 % quantiles of Student's t for 1 to 10 degrees of freedom.
+const STUDENT: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+
+/// The quantile for more degrees of freedom is rounded up.
+fn student(degrees: usize) -> f64 {
+    STUDENT.get(degrees - 1).copied().unwrap_or_else(|| 1.96 + 2.7 / as_f64(degrees as u64))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people have three digits")]
+pub(crate) fn as_f64(count: u64) -> f64 {
+    count as f64
+}
+
+/// The mean of what a counter with this step counted in each run; `None` without runs.
+pub fn mean(counts: &[u64], step: u64) -> Option<CountInterval> {
+    let runs = as_f64(counts.len() as u64);
+    let total = counts.iter().map(|count| as_f64(*count)).sum::<f64>();
+    let middle = (!counts.is_empty()).then(|| total / runs)?;
+    let residuals: Vec<f64> = counts.iter().map(|count| as_f64(*count) - middle).collect();
+    let half = as_f64(step) / runs + half_width(&residuals, as_f64(step));
+    Some(CountInterval { low: (middle - half).max(0.0), middle, high: middle + half })
+}
+
+/// The ratio of two counters; `None` if the second counted nothing beyond its step.
+pub fn ratio(above: (&[u64], u64), below: (&[u64], u64)) -> Option<CountInterval> {
+    let sum = |counts: &[u64]| counts.iter().map(|count| as_f64(*count)).sum::<f64>();
+    let (top, bottom) = (sum(above.0), sum(below.0));
+    let (top_step, bottom_step) = (as_f64(above.1), as_f64(below.1));
+    if bottom <= bottom_step {
+        return None;
+    }
+    let middle = top / bottom;
+    let pairs = above.0.iter().zip(below.0);
+    let residuals: Vec<f64> =
+        pairs.map(|(top, bottom)| as_f64(*top) - middle * as_f64(*bottom)).collect();
+    let rounding = top_step.hypot(middle * bottom_step);
+    let half = half_width(&residuals, rounding) / (bottom / as_f64(below.0.len() as u64));
+    Some(CountInterval {
+        low: ((top - top_step).max(0.0) / (bottom + bottom_step) - half).max(0.0),
+        middle,
+        high: (top + top_step) / (bottom - bottom_step) + half,
+    })
+}
+
+/// Half of Student's interval of the mean of residuals, which were rounded to this step; 0 for fewer
+/// than two.
+fn half_width(residuals: &[f64], step: f64) -> f64 {
+    let degrees = residuals.len().saturating_sub(1);
+    if degrees == 0 {
+        return 0.0;
+    }
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+    let runs = as_f64(residuals.len() as u64);
+    let excess = squares - runs * step * step / 4.0;
+    student(degrees) * (excess.max(0.0) / as_f64(degrees as u64) / runs).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_has_the_interval_of_the_step() {
+        let interval = mean(&[100], 10).unwrap();
+        assert_eq!((interval.low, interval.middle, interval.high), (90.0, 100.0, 110.0));
+        assert_eq!(mean(&[], 10), None);
+    }
+
+    #[test]
+    fn ten_steps_are_ten_percent() {
+        let interval = mean(&[20, 20, 20, 20, 20], 10).unwrap();
+        assert!((interval.high - 22.0).abs() < 1e-9 && (interval.low - 18.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_spread_between_runs_widens_the_interval() {
+        // Mean 20, standard deviation 2, so 4.303 * 2 / sqrt(3) = 4.969.
+        let interval = mean(&[18, 20, 22], 0).unwrap();
+        assert!((interval.high - 24.969).abs() < 1e-3, "{interval:?}");
+    }
+
+    #[test]
+    fn a_ratio_needs_a_denominator_above_its_step() {
+        let two = ratio((&[200, 200, 200], 1), (&[100, 100, 100], 1)).unwrap();
+        assert!((two.middle - 2.0).abs() < 1e-9 && two.low < 2.0 && two.high > 2.0);
+        assert!(two.high - two.low < 0.03, "{two:?}");
+        assert_eq!(ratio((&[5], 1), (&[0], 1)), None);
+        assert_eq!(ratio((&[5], 1), (&[10], 10)), None);
+    }
+
+    #[test]
+    fn quantiles_do_not_increase() {
+        assert!((1..60).all(|degrees| student(degrees) > student(degrees + 1)));
+    }
+}
