@@ -2,10 +2,10 @@
 //!
 //! A counter that is smaller afterwards began again at 0: by its width, which is recognized when it
 //! was in the last quarter of 32, 48 or 64 bits and is in the first quarter now, or for another
-//! reason, which is an error. Limit: a counter that was reset and has passed its old value since then
-//! is not noticed, unless the device counts its power cycles.
+//! reason, which is an error. Limit: a counter that was reset and has passed its old value since
+//! then is not noticed, unless the device counts its power cycles.
 
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::Serialize;
 
 use crate::counter::{CounterUnit, WearCounter, WearQuantity};
@@ -32,13 +32,13 @@ impl UserError for DifferenceError {
         ExitClass::Io
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::PowerCycled { .. } => {
-                Some("check the power supply and the contacts of the device".to_owned())
+                Some("check the power supply and the contacts of the device".into())
             }
             Self::Backwards { .. } | Self::Missing { .. } | Self::OtherUnit { .. } => {
-                Some("measure again; do not rely on that counter if it happens again".to_owned())
+                Some("measure again; do not rely on that counter if it happens again".into())
             }
         }
     }

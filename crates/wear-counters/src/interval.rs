@@ -1,11 +1,11 @@
 //! Intervals of what a counter in steps counted in repeated runs, and of the ratio of two counters.
 //!
-//! A counter shows a sum of all runs that is less than a step away from the truth, so the mean of `n`
-//! runs is off by less than a step divided by `n`. The spread between runs adds Student's t interval
-//! (95 %). For a ratio the spread is that of the residuals (Cochran, Sampling Techniques, 6.3). Equal
-//! runs show counts that differ by a step, with a variance of at most a quarter of its square, which
-//! is not counted as spread. Limits: a spread of less than half a step is not seen; with one run the
-//! spread is unknown, and the interval is that of the step alone.
+//! A counter shows a sum of all runs that is less than a step away from the truth, so the mean of
+//! `n` runs is off by less than a step divided by `n`. The spread between runs adds Student's t
+//! interval (95 %). For a ratio the spread is that of the residuals (Cochran, Sampling Techniques,
+//! 6.3). Equal runs show counts that differ by a step, with a variance of at most a quarter of its
+//! square, which is not counted as spread. Limits: a spread of less than half a step is not seen;
+//! with one run the spread is unknown, and the interval is that of the step alone.
 
 use serde::Serialize;
 
@@ -61,8 +61,8 @@ pub fn ratio(above: (&[u64], u64), below: (&[u64], u64)) -> Option<CountInterval
     })
 }
 
-/// Half of Student's interval of the mean of residuals, which were rounded to this step; 0 for fewer
-/// than two.
+/// Half of Student's interval of the mean of residuals, which were rounded to this step; 0 for
+/// fewer than two.
 fn half_width(residuals: &[f64], step: f64) -> f64 {
     let degrees = residuals.len().saturating_sub(1);
     if degrees == 0 {

@@ -1,7 +1,7 @@
 //! The kernel's own counters of a block device: sectors read, written and discarded.
 //!
-//! Source: Documentation/block/stat.rst of Linux; discards since Linux 4.18. Limits: they begin at 0
-//! when the kernel finds the device, count what reached the device and not what waits in the page
+//! Source: Documentation/block/stat.rst of Linux; discards since Linux 4.18. Limits: they begin at
+//! 0 when the kernel finds the device, count what reached the device and not what waits in the page
 //! cache, and know nothing about the flash. On a 32-bit kernel they are 32 bits wide.
 
 use flashfit_device::SystemRoots;

@@ -1,5 +1,5 @@
-//! What a device and the kernel report about the wear of the device: each counter with its unit, its
-//! step and its source.
+//! What a device and the kernel report about the wear of the device: each counter with its unit,
+//! its step and its source.
 //!
 //! Reading is read-only. Only documented read commands are sent, and vendor commands only to the
 //! manufacturers that document them. Knows no simulation, except to ask a served card.

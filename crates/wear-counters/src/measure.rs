@@ -1,14 +1,15 @@
-//! Measures what a command costs a device: counters before, the command, counters after, again until
-//! the counter of wear is resolved.
+//! Measures what a command costs a device: counters before, the command, counters after, again
+//! until the counter of wear is resolved.
 //!
-//! A counter is resolved when it counted as many steps as the wanted error needs: ten for 10 %. The
-//! measurement is refused before anything runs if that takes more than may be written, and it stops
-//! early when the runs that are left cannot resolve the counter. Limits: whatever else writes to the
-//! device meanwhile is counted too; what the device does later in idle time is not.
+//! A counter is resolved when it counted as many steps as the wanted error needs, ten for 10 %, and
+//! the interval of its mean is as narrow: the runs may differ. The measurement is refused before
+//! anything runs if that takes more than may be written, and it stops early when the runs that are
+//! left cannot resolve the counter. Limits: whatever else writes to the device meanwhile is counted
+//! too; what the device does later in idle time is not.
 
 use flashfit_device::Bytes;
 use flashfit_host::ProgramError;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::counter::{WearCounter, WearQuantity};
 use crate::difference::{CounterDifference, DifferenceError, differences};
@@ -35,6 +36,11 @@ impl MeasureBudget {
     /// Steps that a counter must count.
     pub fn steps(&self) -> u64 {
         u64::from(100u32.div_ceil(self.error_percent.clamp(1, 100)))
+    }
+
+    /// The largest error, as a share, with room for rounding.
+    fn error(&self) -> f64 {
+        f64::from(self.error_percent) / 100.0 + 1e-9
     }
 
     fn fewest_runs(&self) -> u32 {
@@ -103,11 +109,11 @@ impl UserError for MeasureError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
-            Self::UnknownCounter { known, .. } => Some(format!("it has {}", known.join(", "))),
+            Self::UnknownCounter { known, .. } => Some(format!("it has {}", known.join(", ")).into()),
             Self::Vanished { .. } => {
-                Some("check its contacts and the kernel's messages: dmesg".to_owned())
+                Some("check its contacts and the kernel's messages: dmesg".into())
             }
             Self::Command(error) => error.hint(),
             Self::Difference(error) => error.hint(),
@@ -212,20 +218,22 @@ fn verdict(runs: &WearRuns, goal: &WearCounter, budget: &MeasureBudget) -> Optio
     let done = u64::from(runs.count());
     let written = runs.total(KERNEL_WRITTEN);
     let counted = runs.total(&goal.id) / goal.step;
-    let is_resolved = counted >= budget.steps();
-    if is_resolved && runs.count() >= budget.fewest_runs() {
+    let has_steps = counted >= budget.steps();
+    let is_exact = runs.relative_error(goal).is_some_and(|error| error <= budget.error());
+    if has_steps && is_exact && runs.count() >= budget.fewest_runs() {
         return Some(MeasurementEnd::Resolved);
     }
+    let or_spread = |end| if has_steps { MeasurementEnd::Spread } else { end };
     if runs.count() >= budget.max_runs {
-        return Some(if is_resolved { MeasurementEnd::Resolved } else { MeasurementEnd::Runs });
+        return Some(or_spread(MeasurementEnd::Runs));
     }
     let a_run = written / done;
     if written.saturating_add(a_run) > budget.max_written.0 {
-        return Some(if is_resolved { MeasurementEnd::Resolved } else { MeasurementEnd::Volume });
+        return Some(or_spread(MeasurementEnd::Volume));
     }
     // A step more than was seen may be due already.
     let hoped = (counted + 1).saturating_mul(u64::from(budget.max_runs)) / done;
-    (hoped < budget.steps()).then_some(MeasurementEnd::Hopeless)
+    (!has_steps && hoped < budget.steps()).then_some(MeasurementEnd::Hopeless)
 }
 
 /// What the differences of a run are made of, for the sums over runs.
@@ -243,6 +251,8 @@ mod tests {
         step: u64,
         a_run: u64,
         amplification: u64,
+        /// What every other run adds to the amplification.
+        uneven: u64,
         runs: u32,
     }
 
@@ -262,7 +272,8 @@ mod tests {
         fn run(&mut self) -> Result<(), MeasureError> {
             self.runs += 1;
             self.host += self.a_run;
-            self.flash += self.a_run * self.amplification;
+            let more = if self.runs % 2 == 0 { self.uneven } else { 0 };
+            self.flash += self.a_run * (self.amplification + more);
             Ok(())
         }
 
@@ -272,7 +283,7 @@ mod tests {
     }
 
     fn fake(step: u64, a_run: u64) -> Fake {
-        Fake { host: 0, flash: 700, step, a_run, amplification: 3, runs: 0 }
+        Fake { host: 0, flash: 700, step, a_run, amplification: 3, uneven: 0, runs: 0 }
     }
 
     fn budget(max_written: u64, max_runs: u32) -> MeasureBudget {
@@ -326,6 +337,17 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_differ_are_repeated() {
+        let mut device = Fake { uneven: 20, ..fake(512, 512_000) };
+        let found = measure(&mut device, &budget(1 << 40, 1000), None).unwrap();
+        assert_eq!(found.end, MeasurementEnd::Resolved);
+        assert!(device.runs > 20, "{}", device.runs);
+        let mut device = Fake { uneven: 20, ..fake(512, 512_000) };
+        let found = measure(&mut device, &budget(1 << 40, 5), None).unwrap();
+        assert_eq!((device.runs, found.end), (5, MeasurementEnd::Spread));
+    }
+
+    #[test]
     fn a_command_that_writes_nothing_is_an_error() {
         let error = measure(&mut fake(512, 0), &budget(1 << 40, 9), None).unwrap_err();
         assert!(matches!(error, MeasureError::NothingWritten { .. }));
@@ -334,6 +356,6 @@ mod tests {
     #[test]
     fn an_unknown_counter_is_answered_with_the_known_ones() {
         let error = measure(&mut fake(512, 1), &budget(1, 9), Some("x")).unwrap_err();
-        assert_eq!(error.hint().unwrap(), "it has kernel.written, x.flash");
+        assert_eq!(error.hint().unwrap().text(), Some("it has kernel.written, x.flash"));
     }
 }

@@ -1,8 +1,8 @@
 //! The result of a measurement: what each counter counted in a run, and the write amplification.
 //!
-//! The drive's own count of what the host wrote is held against the kernel's. If they differ by more
-//! than a factor of two, the drive's unit is not what its name says, and none of its counters of bytes
-//! is used.
+//! The drive's own count of what the host wrote is held against the kernel's. If they differ by
+//! more than a factor of two, the drive's unit is not what its name says, and none of its counters
+//! of bytes is used.
 
 use std::path::PathBuf;
 
@@ -40,6 +40,13 @@ impl WearRuns {
         self.of(id).map(|one| one.counted).fold(0, u64::saturating_add)
     }
 
+    /// Half the interval of what a counter counts in a run, as a share of it; `None` if it counted
+    /// nothing.
+    pub(crate) fn relative_error(&self, counter: &WearCounter) -> Option<f64> {
+        let interval = mean(&self.counts(&counter.id), counter.step)?;
+        (interval.middle > 0.0).then(|| (interval.high - interval.middle) / interval.middle)
+    }
+
     fn of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a CounterDifference> {
         self.0.iter().flatten().filter(move |one| one.id == id)
     }
@@ -57,6 +64,8 @@ pub enum MeasurementEnd {
     Resolved,
     /// No more runs were allowed.
     Runs,
+    /// The steps are enough, but the runs differ by more than the error, and no more were allowed.
+    Spread,
     /// Another run could write more than allowed.
     Volume,
     /// The runs that were left could not resolve the counter.

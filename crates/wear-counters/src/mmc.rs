@@ -1,9 +1,9 @@
 //! The life time estimates and the health report of an eMMC chip.
 //!
 //! Source: JESD84-B51, EXT_CSD bytes 267 to 301, from debugfs, or without it the attributes
-//! `life_time` and `pre_eol_info` of sysfs (Linux 4.11). Limits: the estimates have steps of 10 %, too
-//! coarse for one workload; chips before eMMC 5.0 have none; the vendor's report is shown and not
-//! decoded.
+//! `life_time` and `pre_eol_info` of sysfs (Linux 4.11). Limits: the estimates have steps of 10 %,
+//! too coarse for one workload; chips before eMMC 5.0 have none; the vendor's report is shown and
+//! not decoded.
 
 use flashfit_device::SystemRoots;
 use flashfit_device::declared::ext_csd_text;

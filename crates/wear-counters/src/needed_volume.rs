@@ -2,9 +2,9 @@
 //!
 //! An error of 10 % needs ten steps of the counter. How many bytes a step is, a device tells for a
 //! counter of bytes only. For erases it is the capacity, because the mean block is erased once for
-//! each time that the flash is filled. For a share of the life it follows from what the device wrote
-//! so far, or else from an assumed endurance. Amplification makes the true volume smaller, never
-//! larger, except for the assumed endurance.
+//! each time that the flash is filled. For a share of the life it follows from what the device
+//! wrote so far, or else from an assumed endurance. Amplification makes the true volume smaller,
+//! never larger, except for the assumed endurance.
 
 use flashfit_device::Bytes;
 use serde::Serialize;

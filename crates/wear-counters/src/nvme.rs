@@ -118,8 +118,11 @@ pub(crate) fn decode_health(log: &Value, program: &str) -> SourceReport {
     let count = |id: &str, measures, field: &str| {
         WearCounter::count(id, measures, counter(log, field)?, &source(field))
     };
-    let spare =
-        first(&["avail_spare", "available_spare"]).and_then(|left| 100u128.checked_sub(left));
+    let threshold = first(&["spare_thresh", "available_spare_threshold"]);
+    // A drive that reports neither has both at 0.
+    let left = first(&["avail_spare", "available_spare"])
+        .filter(|left| *left > 0 || threshold.is_some_and(|threshold| threshold > 0));
+    let spare = left.and_then(|left| 100u128.checked_sub(left));
     let used = first(&["percent_used", "percentage_used"]);
     let mut report = SourceReport::default();
     report.counters.extend(
@@ -183,4 +186,74 @@ pub(crate) fn decode_ocp(log: &Value) -> SourceReport {
         WearCounter::bytes("nvme.ocp_flash_written", WearQuantity::FlashWritten, raw, 1, source)
     });
     SourceReport { counters: written.into_iter().collect(), ..SourceReport::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::counter::CounterUnit;
+
+    fn value(report: &SourceReport, id: &str) -> u64 {
+        report.counters.iter().find(|counter| counter.id == id).unwrap().value
+    }
+
+    fn log(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn nvme_cli_writes_counters_as_strings() {
+        let text = include_str!("../tests/data/recorded-qemu-nvme-smart-log.json");
+        let report = decode_health(&log(text), "nvme");
+        assert_eq!(value(&report, "nvme.host_written"), 103 * 512_000);
+        assert_eq!(value(&report, "nvme.life_used"), 0);
+        let has_spares = report.counters.iter().any(|one| one.id == "nvme.spares_used");
+        assert!(!has_spares, "QEMU reports neither spares nor their threshold");
+    }
+
+    #[test]
+    fn smartctl_uses_other_names_for_the_same_log() {
+        let text = include_str!("../tests/data/recorded-qemu-nvme-smartctl.json");
+        let document = log(text);
+        let report = decode_health(&document["nvme_smart_health_information_log"], "smartctl");
+        assert_eq!(value(&report, "nvme.host_written"), 103 * 512_000);
+        assert_eq!(value(&report, "nvme.life_used"), 0);
+    }
+
+    #[test]
+    fn a_worn_drive_says_so() {
+        let text = include_str!("../tests/data/constructed-nvme-numbers.json");
+        let report = decode_health(&log(text), "nvme");
+        let used = report.counters.iter().find(|one| one.id == "nvme.life_used").unwrap();
+        assert_eq!((used.value, used.unit, used.is_saturated), (255, CounterUnit::Percent, true));
+        assert_eq!(value(&report, "nvme.spares_used"), 2);
+        let warning = &report.facts[0].text;
+        assert!(warning.contains("spares") && warning.contains("reliability"), "{warning}");
+    }
+
+    #[test]
+    fn an_endurance_group_counts_in_thousand_millions() {
+        let text = include_str!("../tests/data/constructed-nvme-endurance.json");
+        let report = decode_group(&log(text));
+        assert_eq!(value(&report, "nvme.group_flash_written"), 910_000_000_000);
+        assert_eq!(report.counters[0].step, 1_000_000_000);
+        assert_eq!(value(&report, "nvme.group_host_written"), 700_000_000_000);
+    }
+
+    #[test]
+    fn the_ocp_log_counts_bytes() {
+        let text = include_str!("../tests/data/constructed-nvme-ocp.json");
+        assert_eq!(value(&decode_ocp(&log(text)), "nvme.ocp_flash_written"), 910_123_456_789);
+        assert!(decode_ocp(&json!({})).counters.is_empty());
+    }
+
+    #[test]
+    fn a_log_page_is_found_in_a_list() {
+        assert!(lists(&json!([{"lid": 2}, {"lid": 192}]), OCP_LOG));
+        assert!(lists(&json!({"supported_logs": [{"lid": "0xc0"}]}), OCP_LOG));
+        assert!(!lists(&json!([{"lid": 2}]), OCP_LOG));
+        assert!(!lists(&json!("0xc0"), OCP_LOG));
+    }
 }

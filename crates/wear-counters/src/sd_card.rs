@@ -2,10 +2,10 @@
 //!
 //! Sources: SD Physical Layer Simplified Specification, 4.7.4 (CMD56 with bit 0 of its argument set
 //! reads one block); product manuals of SanDisk and Western Digital industrial cards and of
-//! Swissbit; sdmon (Tschakalov) for the bytes. The argument and the block are the manufacturer's, so
-//! the command is sent only to a card that names one of them, and is only ever a read. Limits: only
-//! a native slot passes it on; most consumer cards do not answer, or answer without the signature;
-//! Apacer and Kingston cards need a vendor's write command first, which is not sent.
+//! Swissbit; sdmon (Tschakalov) for the bytes. The argument and the block are the manufacturer's,
+//! so the command is sent only to a card that names one of them, and is only ever a read. Limits:
+//! only a native slot passes it on; most consumer cards do not answer, or answer without the
+//! signature; Apacer and Kingston cards need a vendor's write command first, which is not sent.
 
 use std::fs::File;
 

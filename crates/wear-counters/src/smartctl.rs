@@ -18,11 +18,12 @@ use crate::reading::{Answer, NoAnswer, SourceOutcome, SourceReport, WearSources}
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const DEFAULT_SECTOR_BYTES: u64 = 512;
-/// Bits of the exit status after which there is nothing to decode: the command line is wrong, or the
-/// device cannot be opened. The other bits are about the drive's health or about parts that failed.
+/// Bits of the exit status after which there is nothing to decode: the command line is wrong, or
+/// the device cannot be opened. The other bits are about the drive's health or about parts that
+/// failed.
 const FATAL_BITS: i32 = 0b11;
-/// What smartctl is told to end with if the drive sleeps: both of these bits, which do not otherwise
-/// come together.
+/// What smartctl is told to end with if the drive sleeps: both of these bits, which do not
+/// otherwise come together.
 const ASLEEP: i32 = FATAL_BITS;
 
 pub(crate) fn read(sources: &WearSources<'_>, disk: &str) -> Answer {
@@ -166,5 +167,74 @@ fn statistic(page: u64, offset: u64, raw: u128, sector_bytes: u64) -> Option<Wea
         (1, 40) => sectors("devstat.read", WearQuantity::HostRead, "sectors read"),
         (7, 8) => percent_used("devstat.life_used", raw, &source("percentage used")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str, exit_code: i32) -> Answer {
+        decode(text, exit_code, &AtaAttributes::load(None).unwrap())
+    }
+
+    fn value(report: &SourceReport, id: &str) -> u64 {
+        let counter = report.counters.iter().find(|counter| counter.id == id);
+        counter.unwrap_or_else(|| panic!("no {id}: {report:#?}")).value
+    }
+
+    #[test]
+    fn device_statistics_come_first() {
+        let text = include_str!("../tests/data/constructed-sata-7.3.json");
+        let report = answer(text, 4).unwrap();
+        assert_eq!(report.counters[0].id, "devstat.power_cycles");
+        assert_eq!(value(&report, "devstat.written"), 20_000_000_123 * 512);
+        assert_eq!(value(&report, "devstat.life_used"), 3);
+        assert_eq!(value(&report, "ata.total_lbas_written"), 20_000_000_000 * 512);
+        assert_eq!(value(&report, "ata.wear_leveling_count"), 41);
+        let ids: Vec<&str> = report.counters.iter().map(|counter| counter.id.as_str()).collect();
+        assert!(!ids.contains(&"devstat.read"), "it is not valid");
+        assert!(!ids.contains(&"ata.power_cycle_count"), "the statistics have it");
+    }
+
+    #[test]
+    fn newer_versions_derive_the_life_themselves() {
+        let report = answer(include_str!("../tests/data/constructed-sata-7.5.json"), 0).unwrap();
+        assert_eq!(value(&report, "ata.endurance_used"), 12);
+        assert_eq!(value(&report, "ata.host_writes_gib"), 900 << 30);
+    }
+
+    #[test]
+    fn micron_counts_pages() {
+        let report = answer(include_str!("../tests/data/constructed-micron.json"), 0).unwrap();
+        assert_eq!(value(&report, "ata.host_program_page_count"), 50_000);
+        assert_eq!(value(&report, "ata.percent_lifetime_remain"), 2);
+    }
+
+    #[test]
+    fn units_of_an_unknown_drive_are_a_guess() {
+        let text = include_str!("../tests/data/constructed-unknown-drive.json");
+        let report = answer(text, 8).unwrap();
+        let facts: Vec<&str> = report.facts.iter().map(|fact| fact.name.as_str()).collect();
+        assert_eq!(facts, ["self-assessment", "attributes"]);
+    }
+
+    #[test]
+    fn qemus_drive_has_power_counters_only() {
+        let text = include_str!("../tests/data/recorded-qemu-ata-smartctl.json");
+        let report = answer(text, 4).unwrap();
+        let ids: Vec<&str> = report.counters.iter().map(|counter| counter.id.as_str()).collect();
+        assert_eq!(ids, ["ata.power_cycle_count", "ata.power_on_hours"]);
+    }
+
+    #[test]
+    fn the_exit_status_is_a_bit_mask() {
+        let outcome = |text: &str, code| answer(text, code).unwrap_err().outcome;
+        let unknown = r#"{"smartctl": {"messages": [{"string": "/dev/sdb: Unknown USB bridge"}]}}"#;
+        assert_eq!(outcome(unknown, 1), SourceOutcome::ReportsNothing);
+        assert!(answer(unknown, 2).unwrap_err().reason.contains("Unknown USB bridge"));
+        assert_eq!(outcome("{}", ASLEEP), SourceOutcome::Asleep);
+        assert_eq!(outcome("", 0), SourceOutcome::Failed);
+        assert_eq!(outcome("{}", 64), SourceOutcome::ReportsNothing);
     }
 }

@@ -113,8 +113,8 @@ fn guess(capacity: Bytes, erase_size: Option<Bytes>) -> Bytes {
     Bytes(by_capacity.0.next_multiple_of(group))
 }
 
-/// The EXT_CSD register of an eMMC as text, if debugfs is mounted and may be read. There the card is
-/// below its host: `mmc0/mmc0:0001/ext_csd`.
+/// The EXT_CSD register of an eMMC as text, if debugfs is mounted and may be read. There the card
+/// is below its host: `mmc0/mmc0:0001/ext_csd`.
 pub fn ext_csd_text(system: &SystemRoots, disk: &str) -> Option<String> {
     let device = system.block(disk).join("device").canonicalize().ok()?;
     let card = device.file_name()?.to_str()?.to_owned();

@@ -5,6 +5,7 @@ mod plan;
 mod recorded;
 mod run;
 mod typed;
+mod wear;
 
 use std::any::Any;
 
@@ -34,6 +35,7 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
         any.downcast_ref().map(plan::probe_file),
         any.downcast_ref().map(run::run),
         any.downcast_ref().map(run::recorded_catalog),
+        any.downcast_ref().map(wear::measure),
         any.downcast_ref().map(recorded::run_dir),
         any.downcast_ref().map(recorded::tune),
         any.downcast_ref().map(recorded::conclusion),

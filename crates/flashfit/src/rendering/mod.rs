@@ -22,6 +22,7 @@ pub mod run_preview;
 pub mod setup_commands;
 pub mod verdict;
 pub mod wear_counters;
+pub mod wear_measurement;
 
 use std::collections::BTreeSet;
 use std::path::Path;

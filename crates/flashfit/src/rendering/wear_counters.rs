@@ -5,6 +5,7 @@ use std::fmt::Write;
 use flashfit_device::Bytes;
 use flashfit_report::text::{plain, wrap};
 use flashfit_report::{Column, Shorten, TextTable};
+use flashfit_wear_counters::needed_volume::{NeededVolume, VolumeBasis};
 use flashfit_wear_counters::{CounterUnit, SourceOutcome, WearCounter, WearReading};
 
 /// What a device reports, `columns` wide.
@@ -40,7 +41,7 @@ fn table(reading: &WearReading) -> TextTable {
         Column::text("WHAT"),
         Column::number("VALUE"),
         Column::number("STEP"),
-        Column::text("SOURCE").shorten(Shorten::End),
+        Column::text("SOURCE").shorten(Shorten::Middle),
     ]);
     for counter in &reading.counters {
         table.row([
@@ -67,8 +68,19 @@ fn value(counter: &WearCounter) -> String {
     }
 }
 
+/// A volume, with what the estimate rests on.
+pub fn volume(needed: &NeededVolume) -> String {
+    let basis = match needed.basis {
+        VolumeBasis::Measured => "by this measurement",
+        VolumeBasis::AssumedCycles => "if the flash endures 1000 erases",
+        VolumeBasis::History => "by the life used so far",
+        VolumeBasis::Unit | VolumeBasis::Size => "at most",
+    };
+    format!("about {} ({basis})", Bytes(needed.bytes).si())
+}
+
 /// A value with its unit.
-pub fn amount(value: u64, unit: CounterUnit) -> String {
+fn amount(value: u64, unit: CounterUnit) -> String {
     match unit {
         CounterUnit::Bytes => Bytes(value).si(),
         CounterUnit::Pages => format!("{value} pages"),
@@ -86,5 +98,69 @@ fn outcome(outcome: SourceOutcome) -> &'static str {
         SourceOutcome::Asleep => "asleep",
         SourceOutcome::NotAsked => "not asked",
         SourceOutcome::Failed => "failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/wear-show.txt");
+
+    fn reading(value: serde_json::Value) -> WearReading {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn counter(
+        measures: &str,
+        (value, unit, step): (u64, &str, u64),
+        source: &str,
+    ) -> serde_json::Value {
+        json!({
+            "id": "test", "measures": measures, "value": value, "unit": unit, "step": step,
+            "since": "made", "source": source, "is_saturated": value >= 100 && unit == "percent",
+            "is_simulated": false,
+        })
+    }
+
+    fn readings() -> [WearReading; 2] {
+        let emmc = json!({
+            "device": "/dev/mmcblk0", "kind": "emmc",
+            "counters": [
+                counter("host_written", (1_234_567_890, "bytes", 512), "kernel, stat, sectors written"),
+                counter("life_used_a", (0, "percent", 10), "EXT_CSD, DEVICE_LIFE_TIME_EST_TYP_A"),
+                counter("life_used_b", (100, "percent", 10), "EXT_CSD, DEVICE_LIFE_TIME_EST_TYP_B"),
+            ],
+            "facts": [{
+                "name": "spare blocks", "text": "80 % used or more", "source": "EXT_CSD, PRE_EOL_INFO",
+            }],
+            "asked": [
+                {"source": "kernel, stat", "outcome": "answered", "counters": 1},
+                {"source": "EXT_CSD", "outcome": "answered", "counters": 2},
+            ],
+        });
+        let card = json!({
+            "device": "/dev/mmcblk1\u{1b}[2J", "kind": "sd-card",
+            "counters": [counter("host_written", (512, "bytes", 512), "kernel, stat, sectors written")],
+            "facts": [],
+            "asked": [{
+                "source": "CMD56", "outcome": "not_asked", "counters": 0,
+                "reason": "no manufacturer's command is known for this card; SD cards have no \
+                           standard counter of wear",
+            }],
+        });
+        [reading(emmc), reading(card)]
+    }
+
+    #[test]
+    fn counters_look_as_the_golden_file_has_them() {
+        let text = readings().map(|reading| text(&reading, 80)).join("\n");
+        if std::env::var_os("FLASHFIT_BLESS").is_some() {
+            std::fs::write(GOLDEN, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(GOLDEN).unwrap_or_default());
+        assert!(text.lines().all(|line| line.chars().count() <= 80) && !text.contains('\u{1b}'));
     }
 }

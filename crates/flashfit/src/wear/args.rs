@@ -1,17 +1,15 @@
 //! Arguments of `flashfit wear`.
 
 use clap::{Args, Subcommand};
-use flashfit_device::{Device, SystemRoots, Target};
+use flashfit_device::{Bytes, SystemRoots};
 use flashfit_host::Runner;
-use flashfit_user_error::ExitClass;
 use flashfit_wear_counters::{AtaAttributes, WearSources};
 
-use crate::command_error::CommandError;
+use crate::cli::size;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  flashfit wear show /dev/mmcblk0\n  flashfit wear show /dev/sda --smartctl-type sntjmicron"
-)]
+#[command(after_help = "Examples:\n  flashfit wear show /dev/mmcblk0\n  \
+                  flashfit wear measure /dev/nvme0n1 -- cp -r /data /mnt/card")]
 pub struct WearArgs {
     #[command(subcommand)]
     pub command: WearCommand,
@@ -21,12 +19,59 @@ pub struct WearArgs {
 pub enum WearCommand {
     /// Show what a device reports about its wear. Reads only.
     Show(WearShowArgs),
+    /// Measure what a command that writes to a device costs it, by the device's own counters.
+    Measure(WearMeasureArgs),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flashfit wear show /dev/mmcblk0\n  \
+                  flashfit wear show /dev/sda --smartctl-type sntjmicron")]
 pub struct WearShowArgs {
     /// Device node, or loop device of a served card.
     pub device: String,
+    #[command(flatten)]
+    pub how: WearSourceArgs,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const MEASURE_HELP: &str = "\
+The command runs until the counter has counted enough steps, at least three times.
+Its output goes to standard error. flashfit itself writes nothing to the device.
+
+Examples:
+  flashfit wear measure /dev/nvme0n1 -- cp -r /data /mnt/card
+  flashfit wear measure /dev/sda --max-write 500GB --error 20 -- ./my-workload
+  flashfit wear measure /dev/mmcblk0 --counter kernel.written -- ./my-workload";
+
+#[derive(Debug, Args)]
+#[command(after_help = MEASURE_HELP)]
+pub struct WearMeasureArgs {
+    /// Device node, or loop device of a served card.
+    pub device: String,
+    /// Command that writes to the device, after `--`.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Run the command at most this often.
+    #[arg(long, value_name = "N", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeat: u32,
+    /// Stop before more than this is written to the device.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64GiB")]
+    pub max_write: Bytes,
+    /// Largest error of the counter, in percent: 10 % takes ten steps of the counter.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub error: u32,
+    /// Counter to resolve, a name of `wear show --json` [default: the counter of wear that needs
+    /// the least volume].
+    #[arg(long, value_name = "NAME")]
+    pub counter: Option<String>,
+    /// Wait this many seconds after each run, so that what the device does in idle time counts.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub settle: u64,
     #[command(flatten)]
     pub how: WearSourceArgs,
     /// Print one JSON document instead of text.
@@ -62,27 +107,6 @@ impl WearSourceArgs {
             smartctl_type: self.smartctl_type.as_deref(),
             unlisted_logs: self.unlisted_logs,
         }
-    }
-}
-
-/// Describes the device whose counters are read.
-pub fn device(
-    text: &str,
-    system: &SystemRoots,
-    runner: &dyn Runner,
-) -> Result<Device, CommandError> {
-    match Target::parse(text)? {
-        Target::Node(path) => Ok(Device::from_node(system, runner, &path)?),
-        Target::Image(path) => Err(CommandError::new(
-            ExitClass::Usage,
-            format!("{} is an image file, which has no counters", path.display()),
-            Some("flashfit list shows the devices"),
-        )),
-        Target::Simulated(name) => Err(CommandError::new(
-            ExitClass::Usage,
-            format!("sim:{name} is a model; only a card that is being served counts"),
-            Some(&format!("serve it: flashfit card serve {name}")),
-        )),
     }
 }
 

@@ -9,7 +9,8 @@ use flashfit_wear_counters::AtaAttributes;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::wear_counters;
-use crate::wear::args::{WearShowArgs, device};
+use crate::wear::args::WearShowArgs;
+use crate::wear::device::device;
 
 pub fn run(args: &WearShowArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());

@@ -30,3 +30,4 @@ mod swapped;
 mod terminal;
 mod test_beds;
 mod usage;
+mod wear;

@@ -1,0 +1,170 @@
+//! What a command costs a device: each counter for a run, with its interval.
+
+use std::fmt::Write;
+
+use flashfit_device::Bytes;
+use flashfit_report::text::{plain, wrap};
+use flashfit_report::{Column, Shorten, TextTable};
+use flashfit_wear_counters::interval::CountInterval;
+use flashfit_wear_counters::measurement::MeasuredCounter;
+use flashfit_wear_counters::{CounterUnit, MeasurementEnd, WearMeasurement};
+
+/// The measurement, `columns` wide.
+pub fn text(found: &WearMeasurement, columns: usize) -> String {
+    let runs = if found.runs == 1 { "1 run".to_owned() } else { format!("{} runs", found.runs) };
+    let device = plain(&found.device.display().to_string());
+    let mut text = format!("{device} ({}), {runs}\n\n", found.kind);
+    text.push_str(&table(found).render(columns));
+    text.push('\n');
+    let mut line = |line: &str| {
+        for part in wrap(&plain(line), columns) {
+            writeln!(text, "{part}").expect("a string takes any text");
+        }
+    };
+    if let Some(ratio) = &found.write_amplification {
+        line(&format!(
+            "write amplification: {:.2} (95 % interval {:.2} to {:.2})",
+            ratio.middle, ratio.low, ratio.high
+        ));
+    }
+    if !found.reports_wear {
+        line(
+            "The device reports nothing about the wear of its flash: this is what the host wrote.",
+        );
+    }
+    if found.end == MeasurementEnd::Spread {
+        line(
+            "The runs differ by more than the wanted error. More runs make the interval narrower.",
+        );
+    }
+    if found.runs < 3 {
+        line("With fewer than three runs, the spread between runs is not known well.");
+    }
+    if found.is_simulated {
+        line("A simulated card counted: these are figures of its model.");
+    }
+    found.notes.iter().for_each(|note| line(&format!("note: {note}")));
+    text
+}
+
+fn table(found: &WearMeasurement) -> TextTable {
+    let mut table = TextTable::new([
+        Column::text("WHAT"),
+        Column::number("A RUN"),
+        Column::text("95 % INTERVAL"),
+        Column::number("STEPS"),
+        Column::text("COUNTER").shorten(Shorten::End),
+    ]);
+    for counter in found.counters.iter().filter(|counter| counter.total > 0) {
+        table.row([
+            counter.measures.text().to_owned(),
+            amount(counter.per_run.middle, counter.unit),
+            interval(&counter.per_run, counter),
+            steps(counter),
+            counter.id.clone(),
+        ]);
+    }
+    table
+}
+
+fn interval(per_run: &CountInterval, counter: &MeasuredCounter) -> String {
+    if counter.not_believed.is_some() {
+        return "not believed".to_owned();
+    }
+    let shown = |value| amount(value, counter.unit);
+    format!("{} to {}", shown(per_run.low), shown(per_run.high))
+}
+
+fn steps(counter: &MeasuredCounter) -> String {
+    let steps = counter.total / counter.step;
+    if counter.is_resolved { steps.to_string() } else { format!("{steps}, too few") }
+}
+
+fn amount(value: f64, unit: CounterUnit) -> String {
+    match unit {
+        CounterUnit::Bytes => bytes(value),
+        CounterUnit::Pages => format!("{value:.0} pages"),
+        CounterUnit::Percent => format!("{value:.3} %"),
+        CounterUnit::Count | CounterUnit::Hours => format!("{value:.1}"),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of bytes")]
+fn bytes(value: f64) -> String {
+    Bytes(value.max(0.0) as u64).si()
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_device::DeviceKind;
+    use flashfit_wear_counters::WearQuantity;
+    use flashfit_wear_counters::needed_volume::{NeededVolume, VolumeBasis};
+
+    use super::*;
+
+    const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/wear-measure.txt");
+
+    fn counter(id: &str, measures: WearQuantity, mean: f64, step: u64) -> MeasuredCounter {
+        let half = mean / 20.0;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small count"
+        )]
+        let total = (mean * 3.0) as u64;
+        MeasuredCounter {
+            id: id.to_owned(),
+            measures,
+            unit: CounterUnit::Bytes,
+            step,
+            source: "test".to_owned(),
+            is_simulated: false,
+            total,
+            per_run: CountInterval { low: mean - half, middle: mean, high: mean + half },
+            is_resolved: total / step >= 10,
+            not_believed: None,
+        }
+    }
+
+    fn found() -> WearMeasurement {
+        WearMeasurement {
+            device: "/dev/nvme0n1".into(),
+            kind: DeviceKind::Nvme,
+            runs: 3,
+            counters: vec![
+                counter("kernel.written", WearQuantity::HostWritten, 1.2e9, 512),
+                counter("nvme.host_written", WearQuantity::HostWritten, 1.2e9, 512_000),
+                counter("nvme.group_flash_written", WearQuantity::FlashWritten, 3e9, 1_000_000_000),
+            ],
+            write_amplification: Some(CountInterval { low: 2.2, middle: 2.5, high: 2.8 }),
+            goal: "nvme.group_flash_written".to_owned(),
+            steps_wanted: 10,
+            steps_counted: 9,
+            end: MeasurementEnd::Runs,
+            needed: NeededVolume { bytes: 4_000_000_000, basis: VolumeBasis::Measured },
+            is_simulated: false,
+            reports_wear: true,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn measurements_look_as_the_golden_file_has_them() {
+        let mut host_only = WearMeasurement {
+            runs: 1,
+            write_amplification: None,
+            reports_wear: false,
+            end: MeasurementEnd::Spread,
+            notes: vec!["`a` passed the end of its 32 bits and began again at 0".to_owned()],
+            ..found()
+        };
+        host_only.counters.truncate(2);
+        host_only.counters[1].not_believed = Some("reason".to_owned());
+        let text = [found(), host_only].map(|found| text(&found, 80)).join("\n");
+        if std::env::var_os("FLASHFIT_BLESS").is_some() {
+            std::fs::write(GOLDEN, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(GOLDEN).unwrap_or_default());
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+}

@@ -1,0 +1,76 @@
+//! `flashfit wear measure DEVICE -- COMMAND`: what a command costs a device.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_device::units::SECTOR_BYTES;
+use flashfit_device::{Bytes, Device, SystemRoots};
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{Program, SystemRunner};
+use flashfit_user_error::ExitClass;
+use flashfit_wear_counters::{
+    AtaAttributes, CommandOnDevice, MeasureBudget, MeasurementEnd, WearMeasurement, measure,
+};
+
+use crate::command_error::CommandError;
+use crate::output;
+use crate::rendering::{wear_counters, wear_measurement};
+use crate::wear::args::WearMeasureArgs;
+use crate::wear::device::device;
+
+pub fn run(args: &WearMeasureArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let interrupt = Interrupt::on_signals().map_err(|error| {
+        CommandError::new(ExitClass::Environment, format!("cannot handle signals: {error}"), None)
+    })?;
+    let (system, runner) = (SystemRoots::default(), SystemRunner::new(interrupt));
+    let attributes = AtaAttributes::load(catalog)?;
+    let sources = args.how.sources(&system, &runner, &attributes);
+    let device = device(&args.device, &system, &runner)?;
+    let (name, words) = args.command.split_first().expect("clap wants a command");
+    let command = Program::new(name).args(words).timeout(Duration::MAX).show_output();
+    let mut workload = CommandOnDevice {
+        capacity: disk_capacity(&system, &device),
+        sources: &sources,
+        device,
+        command,
+        runner: &runner,
+        settle: Duration::from_secs(args.settle),
+    };
+    let budget = MeasureBudget {
+        max_written: args.max_write,
+        max_runs: args.repeat,
+        error_percent: args.error,
+    };
+    let found = measure(&mut workload, &budget, args.counter.as_deref())?;
+    if args.json {
+        output::json("wear-measure", &found)?;
+    } else {
+        output::print(&wear_measurement::text(&found, output::width()))?;
+    }
+    resolved(&found)
+}
+
+fn disk_capacity(system: &SystemRoots, device: &Device) -> Bytes {
+    let sectors = system.number(&system.block(&device.disk).join("size"));
+    sectors.map_or(device.capacity, |sectors| Bytes(sectors.saturating_mul(SECTOR_BYTES)))
+}
+
+/// An error if the counter was not resolved, after what was measured has been printed.
+fn resolved(found: &WearMeasurement) -> Result<(), CommandError> {
+    let hint = match found.end {
+        MeasurementEnd::Resolved | MeasurementEnd::Spread => return Ok(()),
+        MeasurementEnd::Runs | MeasurementEnd::Hopeless => {
+            "allow more runs with --repeat, or let the command write more"
+        }
+        MeasurementEnd::Volume => "allow more with --max-write, or a larger --error",
+    };
+    let needed = wear_counters::volume(&found.needed);
+    let message = format!(
+        "{}: `{}` is not resolved: it counted {} of {} steps, and all take {needed}",
+        found.device.display(),
+        found.goal,
+        found.steps_counted,
+        found.steps_wanted,
+    );
+    Err(CommandError::new(ExitClass::BadVerdict, message, Some(hint)))
+}
