@@ -111,7 +111,9 @@ impl UserError for MeasureError {
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::UnknownCounter { known, .. } => Some(format!("it has {}", known.join(", ")).into()),
+            Self::UnknownCounter { known, .. } => {
+                Some(format!("it has {}", known.join(", ")).into())
+            }
             Self::Vanished { .. } => {
                 Some("check its contacts and the kernel's messages: dmesg".into())
             }
