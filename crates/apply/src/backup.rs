@@ -33,35 +33,28 @@ const SCHEMA_VERSION: u32 = 2;
 /// What `manifest.json` holds. It is written last: a folder without one is no backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The name of the format.
     pub schema: String,
-    /// Its version.
     pub schema_version: u32,
     /// When it was made, in seconds since 1970.
     pub created_unix_s: u64,
-    /// The device.
-    pub medium: DeviceFingerprint,
+    #[serde(rename = "medium")]
+    pub device: DeviceFingerprint,
     /// Whether the device had a partition table, which is then in `table.sfdisk`.
     pub has_table: bool,
-    /// The kept parts.
     pub pieces: Vec<BackupPart>,
 }
 
 /// A kept part of the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupPart {
-    /// Its file in the folder.
     pub file: String,
     /// Where it was on the device.
     pub offset_bytes: u64,
-    /// How long it is.
     pub length_bytes: u64,
-    /// Its checksum.
     #[serde(flatten)]
     pub checksum: PartChecksum,
 }
 
-/// A complete backup.
 #[derive(Debug, Clone)]
 pub struct Backup {
     dir: Arc<DirHandle>,
@@ -69,7 +62,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Saves what `medium` holds into `folder`, which may be there when it is empty, and reads it
+    /// Saves what `device` holds into `folder`, which may be there when it is empty, and reads it
     /// back.
     ///
     /// # Errors
@@ -78,20 +71,20 @@ impl Backup {
     pub fn make(
         system: &SystemRoots,
         runner: &dyn Runner,
-        medium: &Device,
+        device: &Device,
         folder: &Path,
     ) -> Result<Self, ApplyError> {
-        let dir = claim(system, medium, folder)?;
-        let capacity = medium.capacity.0;
+        let dir = claim(system, device, folder)?;
+        let capacity = device.capacity.0;
         let mut pieces = Vec::new();
         for (file, offset_bytes, length_bytes) in ends(capacity) {
             let length = usize::try_from(length_bytes).expect("at most 8 MiB");
-            let bytes = region::read(medium, offset_bytes, length)?;
+            let bytes = region::read(device, offset_bytes, length)?;
             keep(&dir, file, &bytes)?;
             let checksum = PartChecksum::of(&bytes);
             pieces.push(BackupPart { file: file.to_owned(), offset_bytes, length_bytes, checksum });
         }
-        let dump = Program::new("sfdisk").arg("--dump").arg(&medium.path);
+        let dump = Program::new("sfdisk").arg("--dump").arg(&device.path);
         // It fails where there is no table; and what it would say is in the first piece too.
         let table = runner.run(&dump).ok().filter(flashfit_host::ProgramOutcome::success);
         if let Some(table) = &table {
@@ -101,7 +94,7 @@ impl Backup {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
             created_unix_s: crate::clock::unix_seconds(),
-            medium: DeviceFingerprint::of(system, medium),
+            device: DeviceFingerprint::of(system, device),
             has_table: table.is_some(),
             pieces,
         };
@@ -145,7 +138,7 @@ impl Backup {
         let named = manifest.pieces.iter();
         let named: Vec<_> =
             named.map(|it| (it.file.as_str(), it.offset_bytes, it.length_bytes)).collect();
-        if named != ends(manifest.medium.capacity.0) {
+        if named != ends(manifest.device.capacity.0) {
             return Err(damaged("its parts are not the two ends of the device".to_owned()));
         }
         let backup = Self { dir: Arc::new(dir), manifest };
@@ -153,12 +146,10 @@ impl Backup {
         Ok(backup)
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         self.dir.path()
     }
 
-    /// What it says of itself.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -192,9 +183,9 @@ fn missing(path: &Path) -> ApplyError {
 }
 
 /// Where a backup goes unless the user says it: a new folder here, named after device and time.
-pub fn default_folder(medium: &Device, unix_s: u64) -> PathBuf {
+pub fn default_folder(device: &Device, unix_s: u64) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let name: String = medium.short_name().chars().map(plain).collect();
+    let name: String = device.short_name().chars().map(plain).collect();
     PathBuf::from(format!("flashfit-backup-{name}-{}", crate::clock::stamp(unix_s)))
 }
 
@@ -209,16 +200,16 @@ fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
 /// Makes the folder, unless it is on the device or holds anything but a backup that was cut short.
 pub(crate) fn claim(
     system: &SystemRoots,
-    medium: &Device,
+    device: &Device,
     folder: &Path,
 ) -> Result<DirHandle, ApplyError> {
     // What a device holds is nobody else's business.
     let dir = DirHandle::create(folder, 0o700)?;
-    if is_on(system, medium, &dir)? {
+    if is_on(system, device, &dir)? {
         // What was just made for nothing.
         let _ = std::fs::remove_dir(folder);
-        let (folder, medium) = (folder.to_owned(), medium.path.clone());
-        return Err(ApplyError::BackupOnMedium { folder, medium });
+        let (folder, device) = (folder.to_owned(), device.path.clone());
+        return Err(ApplyError::BackupOnDevice { folder, device });
     }
     let ours = [TABLE, FIRST, LAST, crate::journal::FILE];
     for name in dir.names()? {
@@ -233,7 +224,7 @@ pub(crate) fn claim(
 }
 
 /// Whether a folder lies on a file system that lies on the device.
-fn is_on(system: &SystemRoots, medium: &Device, dir: &DirHandle) -> Result<bool, ApplyError> {
+fn is_on(system: &SystemRoots, device: &Device, dir: &DirHandle) -> Result<bool, ApplyError> {
     let folder = dir.real_path()?;
     let mounts = mountinfo::read().map_err(ApplyError::file(&folder))?;
     let holds = |entry: &&mountinfo::MountEntry| folder.starts_with(&entry.point);
@@ -244,9 +235,9 @@ fn is_on(system: &SystemRoots, medium: &Device, dir: &DirHandle) -> Result<bool,
         _ => Some(mount.device),
     };
     let Some(name) = number.and_then(|number| system.name_of(number)) else { return Ok(false) };
-    Ok(match medium.partition_start {
-        Some(_) => name == medium.short_name(),
-        None => system.whole_disk(&name) == medium.disk,
+    Ok(match device.partition_start {
+        Some(_) => name == device.short_name(),
+        None => system.whole_disk(&name) == device.disk,
     })
 }
 
@@ -282,12 +273,12 @@ mod tests {
         let path = folder.path().join("image");
         let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
         std::fs::write(&path, bytes).unwrap();
-        let medium = Device::from_image(&ScriptedRunner::new(), &path).unwrap();
-        (folder, medium)
+        let device = Device::from_image(&ScriptedRunner::new(), &path).unwrap();
+        (folder, device)
     }
 
-    fn make(medium: &Device, folder: &Path) -> Result<Backup, ApplyError> {
-        Backup::make(&SystemRoots::default(), &ScriptedRunner::new(), medium, folder)
+    fn make(device: &Device, folder: &Path) -> Result<Backup, ApplyError> {
+        Backup::make(&SystemRoots::default(), &ScriptedRunner::new(), device, folder)
     }
 
     #[test]
@@ -299,9 +290,9 @@ mod tests {
 
     #[test]
     fn a_damaged_piece_is_noticed() {
-        let (folder, medium) = image(100_000);
+        let (folder, device) = image(100_000);
         let at = folder.path().join("saved/here");
-        let made = make(&medium, &at).unwrap();
+        let made = make(&device, &at).unwrap();
         assert_eq!(made.contents().unwrap()[0].1.len(), 100_000);
         assert_eq!(Backup::read(&at).unwrap().manifest(), made.manifest());
         std::fs::write(at.join(FIRST), b"another").unwrap();
@@ -325,23 +316,23 @@ mod tests {
 
     #[test]
     fn a_folder_with_anything_else_in_it_is_left_alone() {
-        let (folder, medium) = image(4096);
-        let error = make(&medium, folder.path()).unwrap_err();
+        let (folder, device) = image(4096);
+        let error = make(&device, folder.path()).unwrap_err();
         assert!(matches!(error, ApplyError::Occupied { .. }), "{error}");
         let at = folder.path().join("cut short");
         std::fs::create_dir(&at).unwrap();
         std::fs::write(at.join(FIRST), b"half").unwrap();
         std::fs::write(at.join("manifest.json.part"), b"half").unwrap();
-        make(&medium, &at).unwrap();
-        let again = make(&medium, &at).unwrap_err();
+        make(&device, &at).unwrap();
+        let again = make(&device, &at).unwrap_err();
         assert!(matches!(again, ApplyError::Occupied { .. }), "a backup is never overwritten");
     }
 
     #[test]
     fn a_manifest_that_names_other_files_or_places_is_refused() {
-        let (folder, medium) = image(4096);
+        let (folder, device) = image(4096);
         let at = folder.path().join("saved");
-        make(&medium, &at).unwrap();
+        make(&device, &at).unwrap();
         let text = std::fs::read_to_string(at.join(MANIFEST)).unwrap();
         for (from, to) in [
             (FIRST, "../image"),
@@ -356,7 +347,7 @@ mod tests {
 
     #[test]
     fn links_in_the_folder_are_not_followed() {
-        let (folder, medium) = image(4096);
+        let (folder, device) = image(4096);
         let theirs = folder.path().join("theirs");
         std::fs::write(&theirs, "theirs").unwrap();
         let at = folder.path().join("saved");
@@ -364,7 +355,7 @@ mod tests {
         for name in [FIRST, TABLE, "first.img.part"] {
             symlink(&theirs, at.join(name)).unwrap();
         }
-        make(&medium, &at).unwrap();
+        make(&device, &at).unwrap();
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
         for name in [FIRST, MANIFEST] {
             let (real, moved) = (at.join(name), folder.path().join(name));
@@ -379,11 +370,11 @@ mod tests {
 
     #[test]
     fn a_link_to_a_folder_is_not_followed() {
-        let (folder, medium) = image(4096);
+        let (folder, device) = image(4096);
         let (theirs, link) = (folder.path().join("theirs"), folder.path().join("link"));
         std::fs::create_dir(&theirs).unwrap();
         symlink(&theirs, &link).unwrap();
-        let error = make(&medium, &link).unwrap_err();
+        let error = make(&device, &link).unwrap_err();
         assert!(matches!(error, ApplyError::Dir(DirError::Invalid { .. })), "{error}");
         assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
     }

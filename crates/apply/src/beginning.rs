@@ -15,9 +15,9 @@ impl<'a> ApplySteps<'a> {
         tools: &'a ApplyTools<'a>,
         request: &'a ApplyRequest<'a>,
     ) -> Result<Self, ApplyError> {
-        let medium = request.consent.device();
-        let who = DeviceFingerprint::of(tools.system, medium);
-        let found = unfinished(tools.system, medium, tools.records)?;
+        let device = request.consent.device();
+        let who = DeviceFingerprint::of(tools.system, device);
+        let found = unfinished(tools.system, device, tools.records)?;
         let lines = request.work.lines(request.consent.path());
         let earlier = found.map(|found| earlier(&found, request, &who)).transpose()?;
         let Some(folder) = earlier.flatten() else { return save(tools, request, who, lines) };
@@ -26,15 +26,15 @@ impl<'a> ApplySteps<'a> {
             reason: "it is missing".to_owned(),
         })?;
         Backup::read(&folder)?;
-        (tools.tell)(&ApplyEvent::GoesOn { backup: folder.clone() });
+        (tools.on_event)(&ApplyEvent::Resumed { backup: folder.clone() });
         if journal.work != lines {
             // Another plan begins again, with the backup of what was there in the first place.
             journal.uuid = None;
             journal.work = lines;
         }
-        journal.set_medium(who);
-        journal.again = (request.again)(&folder);
-        journal.undo = (request.undo)(&folder);
+        journal.set_device(who);
+        journal.resume_command = (request.resume_command)(&folder);
+        journal.restore_command = (request.restore_command)(&folder);
         Ok(Self { tools, request, folder, journal, notes: Vec::new() })
     }
 }
@@ -52,7 +52,7 @@ fn earlier(
             Some(given) if absolute(given)? != *folder => Ok(None),
             _ => Err(ApplyError::PerhapsAnother {
                 backup: folder.clone(),
-                undo: found.undo.clone().unwrap_or_default(),
+                restore_command: found.restore_command.clone().unwrap_or_default(),
             }),
         };
     }
@@ -62,7 +62,7 @@ fn earlier(
         {
             Err(ApplyError::UnfinishedThere {
                 backup: folder.clone(),
-                again: found.again.clone().unwrap_or_default(),
+                resume_command: found.resume_command.clone().unwrap_or_default(),
             })
         }
         (Some(folder), Some(_), _) if Backup::is_in(folder) => Ok(Some(folder.clone())),
@@ -78,8 +78,8 @@ fn earlier(
 /// was finished long ago.
 fn brought(given: &Path, who: &DeviceFingerprint) -> Result<PathBuf, ApplyError> {
     let backup = Backup::read(given)?;
-    if let Some(what) = backup.manifest().medium.difference(who) {
-        return Err(ApplyError::OtherMedium { folder: given.to_owned(), what });
+    if let Some(what) = backup.manifest().device.difference(who) {
+        return Err(ApplyError::OtherDevice { folder: given.to_owned(), what });
     }
     let unfinished = |journal: ApplyJournal| journal.stage().is_unfinished();
     if ApplyJournal::read(given)?.is_some_and(unfinished) {
@@ -102,10 +102,11 @@ fn save<'a>(
         // Nothing was written to the device since, so that what it holds now is what to save.
         Backup::forget(&folder)?;
     }
-    (tools.tell)(&ApplyEvent::Begins(ApplyStage::Saving));
+    (tools.on_event)(&ApplyEvent::StageStarted(ApplyStage::Saving));
     backup::claim(tools.system, request.consent.device(), &folder)?;
-    let (again, undo) = ((request.again)(&folder), (request.undo)(&folder));
-    let mut journal = ApplyJournal::new(who, lines, &again, &undo);
+    let (resume_command, restore_command) =
+        ((request.resume_command)(&folder), (request.restore_command)(&folder));
+    let mut journal = ApplyJournal::new(who, lines, &resume_command, &restore_command);
     let saved = journal.begin(&folder, ApplyStage::Saving).and_then(|()| {
         Backup::make(tools.system, tools.runner, request.consent.device(), &folder).map(drop)
     });

@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 /// The checksum of a kept part, in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PartChecksum {
-    /// CRC-32.
     #[serde(rename = "crc32")]
     Crc32(String),
-    /// FNV-1a of 64 bits.
     #[serde(rename = "fnv1a64")]
     Fnv1a64(String),
 }

@@ -13,22 +13,17 @@ use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
 /// Why a device was not changed, or not as it should have been.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The device cannot be looked at.
     #[error(transparent)]
-    Medium(#[from] DeviceError),
-    /// It cannot be taken.
+    Device(#[from] DeviceError),
     #[error(transparent)]
-    Held(#[from] DeviceLockError),
-    /// A program failed.
+    Locked(#[from] DeviceLockError),
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The file system's tools cannot be asked.
     #[error(transparent)]
     Facts(#[from] FactsError),
-    /// It cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
     /// The backup, the journal or the records are not a folder of ours.
@@ -36,76 +31,41 @@ pub enum ApplyError {
     Dir(#[from] DirError),
     /// What is on the device cannot be read or written.
     #[error("{}: {length_bytes} bytes at {offset_bytes}: {source}", path.display())]
-    Access {
-        /// The device.
-        path: PathBuf,
-        /// Where.
-        offset_bytes: u64,
-        /// How much.
-        length_bytes: u64,
-        /// Why.
-        source: std::io::Error,
-    },
+    Access { path: PathBuf, offset_bytes: u64, length_bytes: u64, source: std::io::Error },
     /// A file of ours, or of the system, cannot be read or written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// The folder for the backup holds something else.
     #[error("{} is not empty, and a backup would overwrite what is in it", path.display())]
-    Occupied {
-        /// The folder.
-        path: PathBuf,
-    },
+    Occupied { path: PathBuf },
     /// The backup would be on the device that is about to be erased.
-    #[error("{} is on {}, which would be erased", folder.display(), medium.display())]
-    BackupOnMedium {
-        /// The folder.
-        folder: PathBuf,
-        /// The device.
-        medium: PathBuf,
-    },
+    #[error("{} is on {}, which would be erased", folder.display(), device.display())]
+    BackupOnDevice { folder: PathBuf, device: PathBuf },
     /// The backup is not what was read from the device.
     #[error("{}: {reason}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
     /// The backup or the unfinished work is another device's.
     #[error("{} was made of another device: {what}", folder.display())]
-    OtherMedium {
-        /// The folder of the backup.
-        folder: PathBuf,
-        /// What differs.
-        what: String,
-    },
+    OtherDevice { folder: PathBuf, what: String },
     /// The device was left unfinished, and the backup of what it was before is not here.
     #[error(
         "the device was left unfinished, and its backup {} is not here",
         folder.display()
     )]
-    BackupElsewhere {
-        /// Where it was made.
-        folder: PathBuf,
-    },
+    BackupElsewhere { folder: PathBuf },
     /// The device is not as planned although every step succeeded.
     #[error("the device is not as planned: {}", what.join("; "))]
-    NotAsPlanned {
-        /// Each difference.
-        what: Vec<String>,
-    },
+    NotAsPlanned { what: Vec<String> },
     /// The work was left unfinished with another folder.
     #[error("an interrupted apply has its backup in {}", backup.display())]
     UnfinishedThere {
-        /// The folder.
         backup: PathBuf,
         /// The command that goes on.
-        again: String,
+        resume_command: String,
     },
     /// What was left unfinished is tied with another device in the same place.
     #[error(
@@ -114,30 +74,19 @@ pub enum ApplyError {
         backup.display()
     )]
     PerhapsAnother {
-        /// The folder of the other backup.
         backup: PathBuf,
         /// The command that takes the unfinished one back.
-        undo: String,
+        restore_command: String,
     },
     /// The queue cannot be given the planned scheduler.
     #[error("the I/O scheduler cannot be {wanted}: {reason}")]
-    Scheduler {
-        /// The planned one.
-        wanted: String,
-        /// Why not.
-        reason: String,
-    },
+    Scheduler { wanted: String, reason: String },
     /// The user interrupted between two steps.
     #[error("interrupted")]
     Interrupted,
     /// A file of the system is not such that a part of it can be replaced.
     #[error("{}: {reason}", path.display())]
-    Marked {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    SystemFile { path: PathBuf, reason: String },
 }
 
 impl ApplyError {
@@ -172,8 +121,8 @@ impl UserError for ApplyError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Refused(error) => error.class(),
-            Self::Medium(error) => error.class(),
-            Self::Held(error) => error.class(),
+            Self::Device(error) => error.class(),
+            Self::Locked(error) => error.class(),
             Self::Program(error) => error.class(),
             Self::Facts(error) => error.class(),
             Self::Mount(error) => error.class(),
@@ -182,9 +131,11 @@ impl UserError for ApplyError {
             Self::Access { .. } => ExitClass::Io,
             Self::NotAsPlanned { .. } => ExitClass::BadVerdict,
             Self::File { .. } | Self::Scheduler { .. } => ExitClass::Environment,
-            Self::Occupied { .. } | Self::Damaged { .. } | Self::Marked { .. } => ExitClass::Usage,
-            Self::BackupOnMedium { .. }
-            | Self::OtherMedium { .. }
+            Self::Occupied { .. } | Self::Damaged { .. } | Self::SystemFile { .. } => {
+                ExitClass::Usage
+            }
+            Self::BackupOnDevice { .. }
+            | Self::OtherDevice { .. }
             | Self::UnfinishedThere { .. }
             | Self::PerhapsAnother { .. }
             | Self::BackupElsewhere { .. } => ExitClass::Refused,
@@ -196,8 +147,8 @@ impl UserError for ApplyError {
         let shown = |path: &Path| quote_path(path);
         match self {
             Self::Refused(error) => error.hint(),
-            Self::Medium(error) => error.hint(),
-            Self::Held(error) => error.hint(),
+            Self::Device(error) => error.hint(),
+            Self::Locked(error) => error.hint(),
             Self::Program(error) => error.hint(),
             Self::Facts(error) => error.hint(),
             Self::Mount(error) => error.hint(),
@@ -211,11 +162,11 @@ impl UserError for ApplyError {
             Self::Occupied { .. } => {
                 Some(Hint::from("name a new directory with ").and(UserSetting::Backup))
             }
-            Self::BackupOnMedium { .. } => {
+            Self::BackupOnDevice { .. } => {
                 Some(Hint::from("name a directory elsewhere with ").and(UserSetting::Backup))
             }
             Self::Damaged { .. } => Some("restore the directory from a copy".into()),
-            Self::OtherMedium { .. } => {
+            Self::OtherDevice { .. } => {
                 Some(Hint::from("run ").and(Task::ListDevices).and(" to see the devices"))
             }
             Self::BackupElsewhere { folder } => Some(
@@ -224,16 +175,18 @@ impl UserError for ApplyError {
                     .and(", or name a new one to give up the old contents; it was made as ")
                     .and(shown(folder)),
             ),
-            Self::Marked { path, .. } => {
+            Self::SystemFile { path, .. } => {
                 Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path)).into())
             }
-            Self::PerhapsAnother { undo, .. } => Some(
+            Self::PerhapsAnother { restore_command, .. } => Some(
                 Hint::from("name a new directory with ")
                     .and(UserSetting::Backup)
                     .and(" to back up this device; or, if it is the unfinished one: ")
-                    .and(undo.as_str()),
+                    .and(restore_command.as_str()),
             ),
-            Self::UnfinishedThere { again, .. } => Some(format!("continue with: {again}").into()),
+            Self::UnfinishedThere { resume_command, .. } => {
+                Some(format!("continue with: {resume_command}").into())
+            }
             Self::Scheduler { .. } => {
                 Some(Hint::from("make a plan with another one: ").and(UserSetting::Scheduler))
             }

@@ -20,7 +20,6 @@ pub struct DeviceFingerprint {
     pub capacity: Bytes,
     /// Where it starts, where it is a partition.
     pub partition_start: Option<Bytes>,
-    /// What it says of itself.
     pub identity: DeviceIdentity,
     /// Device and inode number of an image file, and when it was made, in nanoseconds since 1970
     /// (0 where its file system does not tell): the number of a removed file is soon another's.
@@ -29,23 +28,23 @@ pub struct DeviceFingerprint {
 
 impl DeviceFingerprint {
     /// Who a device is. A loop device is the file behind it.
-    pub fn of(system: &SystemRoots, medium: &Device) -> Self {
-        let behind = match medium.kind {
-            DeviceKind::Loop if medium.partition_start.is_none() => {
-                let attribute = system.block(&medium.disk).join("loop/backing_file");
+    pub fn of(system: &SystemRoots, device: &Device) -> Self {
+        let behind = match device.kind {
+            DeviceKind::Loop if device.partition_start.is_none() => {
+                let attribute = system.block(&device.disk).join("loop/backing_file");
                 system.path_attribute(&attribute).filter(|path| path.exists())
             }
-            DeviceKind::Image => Some(medium.path.clone()),
+            DeviceKind::Image => Some(device.path.clone()),
             _ => None,
         };
         let file = behind.as_deref().and_then(file_number);
         let is_file = file.is_some();
         Self {
-            path: behind.unwrap_or_else(|| medium.path.clone()),
-            kind: if is_file { DeviceKind::Image } else { medium.kind },
-            capacity: medium.capacity,
-            partition_start: medium.partition_start,
-            identity: if is_file { DeviceIdentity::default() } else { medium.identity.clone() },
+            path: behind.unwrap_or_else(|| device.path.clone()),
+            kind: if is_file { DeviceKind::Image } else { device.kind },
+            capacity: device.capacity,
+            partition_start: device.partition_start,
+            identity: if is_file { DeviceIdentity::default() } else { device.identity.clone() },
             file,
         }
     }

@@ -15,7 +15,7 @@ pub struct ApplyJob {
     /// The partition to make; `None` where the file system takes the whole device.
     pub partition: Option<NewPartition>,
     /// Makes the file system on [`ApplyJob::node`], in this order.
-    pub making: Vec<Program>,
+    pub format_commands: Vec<Program>,
     /// Where the file system lies.
     pub node: PathBuf,
     /// What mount(8) calls it.
@@ -42,7 +42,7 @@ impl ApplyJob {
             let NewPartition { start, size, .. } = partition;
             format!("{} at {} of {}", partition.sfdisk.command_line(), start.0, size.0)
         });
-        let making = self.making.iter().map(Program::command_line);
+        let making = self.format_commands.iter().map(Program::command_line);
         let mount = format!("mount -t {} -o {}", self.kind, self.mount_options.join(","));
         sfdisk.into_iter().chain(making).chain([mount]).map(general).collect()
     }

@@ -35,7 +35,6 @@ pub enum ApplyStage {
     Installing,
     /// Removing the marker: the device is as planned.
     Finishing,
-    /// All is done.
     Done,
     /// Writing back what was saved.
     Restoring,
@@ -70,7 +69,6 @@ impl std::fmt::Display for ApplyStage {
 /// A stage and when it was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedStage {
-    /// The stage.
     pub stage: ApplyStage,
     /// When, in seconds since 1970.
     pub unix_s: u64,
@@ -79,20 +77,20 @@ pub struct StartedStage {
 /// What `apply.json` holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplyJournal {
-    /// The name of the format.
     pub schema: String,
-    /// Its version.
     pub schema_version: u32,
-    /// The device.
-    pub medium: DeviceFingerprint,
-    /// The start of the machine in which `medium` was seen, by the kernel's `boot_id`.
+    #[serde(rename = "medium")]
+    pub device: DeviceFingerprint,
+    /// The start of the machine in which `device` was seen, by the kernel's `boot_id`.
     pub boot: Option<String>,
     /// What is made of it, so that another plan is not taken for this one.
     pub work: Vec<String>,
     /// The command that goes on.
-    pub again: String,
+    #[serde(rename = "again")]
+    pub resume_command: String,
     /// The command that takes it back.
-    pub undo: String,
+    #[serde(rename = "undo")]
+    pub restore_command: String,
     /// The file system's UUID or serial number, once it is made.
     pub uuid: Option<String>,
     /// The scheduler that the queue had before.
@@ -103,30 +101,35 @@ pub struct ApplyJournal {
 
 impl ApplyJournal {
     /// A journal that is not written yet.
-    pub fn new(medium: DeviceFingerprint, work: Vec<String>, again: &str, undo: &str) -> Self {
+    pub fn new(
+        device: DeviceFingerprint,
+        work: Vec<String>,
+        resume_command: &str,
+        restore_command: &str,
+    ) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
-            medium,
+            device,
             boot: boot(),
             work,
-            again: again.to_owned(),
-            undo: undo.to_owned(),
+            resume_command: resume_command.to_owned(),
+            restore_command: restore_command.to_owned(),
             uuid: None,
             scheduler_before: None,
             stages: Vec::new(),
         }
     }
 
-    /// Takes `medium` for the one that this is about: it may be called otherwise here and today.
-    pub(crate) fn set_medium(&mut self, medium: DeviceFingerprint) {
-        self.medium = medium;
+    /// Takes `device` for the one that this is about: it may be called otherwise here and today.
+    pub(crate) fn set_device(&mut self, device: DeviceFingerprint) {
+        self.device = device;
         self.boot = boot();
     }
 
     /// Whether `now` is surely the device that this is about.
     pub(crate) fn is_surely_of(&self, now: &DeviceFingerprint) -> bool {
-        self.medium.is_surely(now, self.boot.is_some() && self.boot == boot())
+        self.device.is_surely(now, self.boot.is_some() && self.boot == boot())
     }
 
     /// The stage that was begun last.
@@ -176,7 +179,8 @@ pub struct UnfinishedRecords {
 /// Leads from a device to its backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BackupPointer {
-    pub(crate) medium: DeviceFingerprint,
+    #[serde(rename = "medium")]
+    pub(crate) device: DeviceFingerprint,
     #[serde(with = "flashfit_host::path_text::document")]
     pub(crate) backup: PathBuf,
 }
@@ -189,26 +193,26 @@ impl UnfinishedRecords {
 
     pub(crate) fn find(
         &self,
-        medium: &DeviceFingerprint,
+        device: &DeviceFingerprint,
     ) -> Result<Option<BackupPointer>, ApplyError> {
         let Some(dir) = opened(&self.folder)? else { return Ok(None) };
-        let record: Option<BackupPointer> = read_json(&dir, &file_name(medium))?;
-        Ok(record.filter(|record| record.medium.is(medium)))
+        let record: Option<BackupPointer> = read_json(&dir, &file_name(device))?;
+        Ok(record.filter(|record| record.device.is(device)))
     }
 
     pub(crate) fn put(&self, record: &BackupPointer) -> Result<(), ApplyError> {
-        write_json(&DirHandle::create(&self.folder, 0o755)?, &file_name(&record.medium), record)
+        write_json(&DirHandle::create(&self.folder, 0o755)?, &file_name(&record.device), record)
     }
 
-    pub(crate) fn remove(&self, medium: &DeviceFingerprint) -> Result<(), ApplyError> {
+    pub(crate) fn remove(&self, device: &DeviceFingerprint) -> Result<(), ApplyError> {
         let Some(dir) = opened(&self.folder)? else { return Ok(()) };
-        Ok(dir.remove(&file_name(medium))?)
+        Ok(dir.remove(&file_name(device))?)
     }
 }
 
 /// The file about a device.
-fn file_name(medium: &DeviceFingerprint) -> String {
-    format!("{}.json", medium.key())
+fn file_name(device: &DeviceFingerprint) -> String {
+    format!("{}.json", device.key())
 }
 
 /// Which start of the machine this is (random(4)).
@@ -247,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    fn medium() -> DeviceFingerprint {
+    fn device() -> DeviceFingerprint {
         DeviceFingerprint {
             path: "/dev/sdx".into(),
             kind: flashfit_device::DeviceKind::Usb,
@@ -273,7 +277,7 @@ mod tests {
             symlink(&theirs, at.join(name)).unwrap();
         }
         is_refused(ApplyJournal::read(&at));
-        let mut journal = ApplyJournal::new(medium(), Vec::new(), "again", "undo");
+        let mut journal = ApplyJournal::new(device(), Vec::new(), "again", "undo");
         journal.begin(&at, ApplyStage::Saving).unwrap();
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
         assert_eq!(ApplyJournal::read(&at).unwrap(), Some(journal.clone()));
@@ -290,16 +294,16 @@ mod tests {
             std::fs::create_dir(path).unwrap();
         }
         let records = UnfinishedRecords::in_folder(&state);
-        let record = BackupPointer { medium: medium(), backup: "/saved".into() };
+        let record = BackupPointer { device: device(), backup: "/saved".into() };
         symlink(&theirs, state.join("unfinished")).unwrap();
         is_refused(records.put(&record));
-        is_refused(records.find(&medium()));
+        is_refused(records.find(&device()));
         assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
         std::fs::remove_file(state.join("unfinished")).unwrap();
-        assert_eq!(records.find(&medium()).unwrap(), None);
+        assert_eq!(records.find(&device()).unwrap(), None);
         records.put(&record).unwrap();
-        assert_eq!(records.find(&medium()).unwrap(), Some(record));
-        records.remove(&medium()).unwrap();
-        assert_eq!(records.find(&medium()).unwrap(), None);
+        assert_eq!(records.find(&device()).unwrap(), Some(record));
+        records.remove(&device()).unwrap();
+        assert_eq!(records.find(&device()).unwrap(), None);
     }
 }

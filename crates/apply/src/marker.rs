@@ -60,9 +60,9 @@ fn fits(offset: u64, capacity: u64) -> bool {
 }
 
 /// The marker on a device, if there is one.
-pub(crate) fn find(medium: &Device) -> Result<Option<ApplyMarker>, ApplyError> {
-    for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, medium.capacity.0)) {
-        if let Some(marker) = parse(&region::read(medium, offset, LENGTH)?) {
+pub(crate) fn find(device: &Device) -> Result<Option<ApplyMarker>, ApplyError> {
+    for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, device.capacity.0)) {
+        if let Some(marker) = parse(&region::read(device, offset, LENGTH)?) {
             return Ok(Some(marker));
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn remove(
 ) -> Result<(), ApplyError> {
     let capacity = consent.device().capacity.0;
     for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, capacity)) {
-        let mut block = region::read_held(consent, offset, LENGTH)?;
+        let mut block = region::read_consented(consent, offset, LENGTH)?;
         if !block.starts_with(MAGIC.as_bytes()) {
             continue;
         }

@@ -15,7 +15,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A partition to be made.
 #[derive(Debug, Clone)]
 pub struct NewPartition {
-    /// Writes the table.
     pub sfdisk: Program,
     /// The node that it will have.
     pub node: std::path::PathBuf,

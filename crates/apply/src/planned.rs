@@ -50,15 +50,15 @@ impl ApplyJob {
     /// As [`InfeasiblePlan`] tells.
     pub fn of(
         plan: &Plan,
-        catalogue: &FileSystemCatalog,
+        catalog: &FileSystemCatalog,
         disk: &Path,
     ) -> Result<Self, InfeasiblePlan> {
         if let Some(image) = &plan.choices.image {
             let reason = format!("{} is packed from one of your directories", image.filesystem);
             return Err(InfeasiblePlan::Kind(reason));
         }
-        let programs = plan.programs(catalogue, disk)?;
-        let recipe: Recipe = plan.recipe(catalogue)?;
+        let programs = plan.programs(catalog, disk)?;
+        let recipe: Recipe = plan.recipe(catalog)?;
         let partition = match (programs.partitioning, plan.partitions.as_slice()) {
             (None, []) => None,
             (Some(sfdisk), [partition]) => Some(NewPartition {
@@ -71,7 +71,7 @@ impl ApplyJob {
         };
         Ok(Self {
             partition,
-            making: std::iter::once(programs.mkfs)
+            format_commands: std::iter::once(programs.mkfs)
                 .chain(programs.tune)
                 .map(|program| program.timeout(MAKING_TIMEOUT))
                 .collect(),

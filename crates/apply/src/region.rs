@@ -10,13 +10,13 @@ use flashfit_host::Runner;
 use crate::error::ApplyError;
 
 /// Reads `length` bytes at `offset` of what was looked at.
-pub(crate) fn read(medium: &Device, offset: u64, length: usize) -> Result<Vec<u8>, ApplyError> {
-    let failed = |source| access(&medium.path, offset, length, source);
-    read_at(&medium.open_for_reading().map_err(failed)?, &medium.path, offset, length)
+pub(crate) fn read(device: &Device, offset: u64, length: usize) -> Result<Vec<u8>, ApplyError> {
+    let failed = |source| access(&device.path, offset, length, source);
+    read_at(&device.open_for_reading().map_err(failed)?, &device.path, offset, length)
 }
 
 /// Reads `length` bytes at `offset` of what the consent holds.
-pub(crate) fn read_held(
+pub(crate) fn read_consented(
     consent: &WriteConsent,
     offset: u64,
     length: usize,

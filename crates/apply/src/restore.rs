@@ -17,7 +17,7 @@ use crate::steps::{ApplyEvent, ApplyTools};
 use crate::sysfs_queue::SysfsQueue;
 
 /// Writes a backup back to the device that it was made of, and reads it back. The marker's place
-/// comes last, so that a device that is written back only in part is named as unfinished. `undo` is
+/// comes last, so that a device that is written back only in part is named as unfinished. `restore_command` is
 /// the command that does this again.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ pub fn restore(
     consent: &WriteConsent,
     backup: &Backup,
     has_queue: bool,
-    undo: &str,
+    restore_command: &str,
 ) -> Result<(), ApplyError> {
     fits(tools, consent, backup)?;
     let pieces = backup.contents()?;
@@ -35,16 +35,16 @@ pub fn restore(
     let mut journal = match ApplyJournal::read(&folder)? {
         Some(journal) => journal,
         None => {
-            let medium = DeviceFingerprint::of(tools.system, consent.device());
-            ApplyJournal::new(medium, Vec::new(), undo, undo)
+            let device = DeviceFingerprint::of(tools.system, consent.device());
+            ApplyJournal::new(device, Vec::new(), restore_command, restore_command)
         }
     };
-    journal.set_medium(DeviceFingerprint::of(tools.system, consent.device()));
-    undo.clone_into(&mut journal.undo);
-    tools.records.put(&BackupPointer { medium: journal.medium.clone(), backup: folder.clone() })?;
+    journal.set_device(DeviceFingerprint::of(tools.system, consent.device()));
+    restore_command.clone_into(&mut journal.restore_command);
+    tools.records.put(&BackupPointer { device: journal.device.clone(), backup: folder.clone() })?;
     let mut step = |stage| -> Result<(), ApplyError> {
         journal.begin(&folder, stage)?;
-        (tools.tell)(&ApplyEvent::Begins(stage));
+        (tools.on_event)(&ApplyEvent::StageStarted(stage));
         Ok(())
     };
     step(ApplyStage::Restoring)?;
@@ -53,7 +53,7 @@ pub fn restore(
         if tools.interrupt.is_raised() {
             return Err(ApplyError::Interrupted);
         }
-        (tools.tell)(&ApplyEvent::Writes("what was saved"));
+        (tools.on_event)(&ApplyEvent::Writing("what was saved"));
         region::write(tools.runner, consent, offset, bytes)?;
     }
     compare(consent, &pieces)?;
@@ -64,7 +64,7 @@ pub fn restore(
             SysfsQueue::of(tools.system, consent.device()).set(before)?;
         }
     }
-    tools.records.remove(&journal.medium)
+    tools.records.remove(&journal.device)
 }
 
 /// Whether a backup is of the consented device.
@@ -77,8 +77,8 @@ pub fn fits(
     backup: &Backup,
 ) -> Result<(), ApplyError> {
     let now = DeviceFingerprint::of(tools.system, consent.device());
-    match backup.manifest().medium.difference(&now) {
-        Some(what) => Err(ApplyError::OtherMedium { folder: backup.folder().to_owned(), what }),
+    match backup.manifest().device.difference(&now) {
+        Some(what) => Err(ApplyError::OtherDevice { folder: backup.folder().to_owned(), what }),
         None => Ok(()),
     }
 }
@@ -92,7 +92,7 @@ fn mark(tools: &ApplyTools<'_>, consent: &WriteConsent, folder: &Path) -> Result
         backup: Some(folder.to_owned()),
         unix_s: clock::unix_seconds(),
     };
-    (tools.tell)(&ApplyEvent::Writes("the marker"));
+    (tools.on_event)(&ApplyEvent::Writing("the marker"));
     marker::put(tools.runner, consent, GAP, &marker)
 }
 
@@ -115,7 +115,7 @@ fn order(pieces: &[(u64, Vec<u8>)]) -> Vec<(u64, &[u8])> {
 
 fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), ApplyError> {
     for (offset, bytes) in pieces {
-        if region::read_held(consent, *offset, bytes.len())? != *bytes {
+        if region::read_consented(consent, *offset, bytes.len())? != *bytes {
             let what = vec![format!("at {offset} it does not read back as written")];
             return Err(ApplyError::NotAsPlanned { what });
         }

@@ -23,37 +23,33 @@ use crate::verify::{ToolReport, Verified, ask, verify};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplyEvent {
     /// A stage begins; it is written down already.
-    Begins(ApplyStage),
+    StageStarted(ApplyStage),
     /// Work that was left unfinished is taken up.
-    GoesOn {
+    Resumed {
         /// Where what the device held before is kept.
         backup: PathBuf,
     },
     /// A program is about to be run.
-    Runs(String),
+    Running(String),
     /// Something is about to be written to the device.
-    Writes(&'static str),
+    Writing(&'static str),
 }
 
 /// What the work is done with.
 pub struct ApplyTools<'a> {
     /// Where the kernel's view is read.
     pub system: &'a SystemRoots,
-    /// Runs programs.
     pub runner: &'a dyn Runner,
     /// Where this machine remembers unfinished devices.
     pub records: &'a UnfinishedRecords,
     /// Looked at between steps.
     pub interrupt: &'a Interrupt,
-    /// Is told everything.
-    pub tell: &'a dyn Fn(&ApplyEvent),
+    pub on_event: &'a dyn Fn(&ApplyEvent),
 }
 
-/// What is to be done.
 pub struct ApplyRequest<'a> {
     /// Leave to write to the block device.
     pub consent: &'a WriteConsent,
-    /// The work.
     pub work: &'a ApplyJob,
     /// Where to keep what the device holds; a default is in [`crate::backup::default_folder`].
     pub backup: PathBuf,
@@ -64,19 +60,17 @@ pub struct ApplyRequest<'a> {
     /// Where to install, if at all.
     pub install: Option<&'a InstallTarget>,
     /// The command that goes on after an interruption, given the folder of the backup.
-    pub again: &'a dyn Fn(&Path) -> String,
+    pub resume_command: &'a dyn Fn(&Path) -> String,
     /// The command that takes it back, given the folder of the backup.
-    pub undo: &'a dyn Fn(&Path) -> String,
+    pub restore_command: &'a dyn Fn(&Path) -> String,
 }
 
-/// What was done.
 #[derive(Debug, Clone)]
 pub struct Applied {
     /// Where what the device held before is kept.
     pub backup: PathBuf,
     /// What was compared with the plan.
     pub verified: Verified,
-    /// What was installed.
     pub installed: Option<Installed>,
     /// What the user should know.
     pub notes: Vec<String>,
@@ -135,14 +129,14 @@ impl ApplySteps<'_> {
             return Err(ApplyError::Interrupted);
         }
         self.journal.begin(&self.folder, stage)?;
-        (self.tools.tell)(&ApplyEvent::Begins(stage));
+        (self.tools.on_event)(&ApplyEvent::StageStarted(stage));
         Ok(())
     }
 
     /// Runs a program that writes, after one more look at where it writes.
     fn run(&self, program: &Program, place: &WriteConsent) -> Result<(), ApplyError> {
         place.check(self.tools.runner)?;
-        (self.tools.tell)(&ApplyEvent::Runs(program.command_line()));
+        (self.tools.on_event)(&ApplyEvent::Running(program.command_line()));
         self.tools.runner.run_checked(program)?;
         Ok(())
     }
@@ -173,7 +167,7 @@ impl ApplySteps<'_> {
 
     fn mark(&mut self) -> Result<(), ApplyError> {
         let record =
-            BackupPointer { medium: self.journal.medium.clone(), backup: self.folder.clone() };
+            BackupPointer { device: self.journal.device.clone(), backup: self.folder.clone() };
         self.tools.records.put(&record)?;
         self.step(ApplyStage::Marking)?;
         let marker = ApplyMarker {
@@ -184,7 +178,7 @@ impl ApplySteps<'_> {
         let start = self.work().partition.as_ref().map(|partition| partition.start.0);
         let mut places = marker::places(start, self.consent().device().capacity.0).into_iter();
         let put = |offset| {
-            (self.tools.tell)(&ApplyEvent::Writes("the marker"));
+            (self.tools.on_event)(&ApplyEvent::Writing("the marker"));
             marker::put(self.tools.runner, self.consent(), offset, &marker)
         };
         if let Some(first) = places.next() {
@@ -202,19 +196,19 @@ impl ApplySteps<'_> {
     fn partition(&mut self) -> Result<WriteConsent, ApplyError> {
         let Some(wanted) = self.work().partition.clone() else { return Ok(self.consent().clone()) };
         self.step(ApplyStage::Partitioning)?;
-        (self.tools.tell)(&ApplyEvent::Runs(wanted.sfdisk.command_line()));
+        (self.tools.on_event)(&ApplyEvent::Running(wanted.sfdisk.command_line()));
         partition::make(self.tools.runner, self.consent(), &wanted)
     }
 
     fn make(&mut self, place: &WriteConsent) -> Result<(), ApplyError> {
         self.journal.uuid = None;
         self.step(ApplyStage::Making)?;
-        for program in &self.work().making {
+        for program in &self.work().format_commands {
             self.run(program, place)?;
         }
         let made = place.open_for_reading()?;
         made.sync_all().map_err(ApplyError::file(place.path()))?;
-        if let ToolReport::Told(facts) = ask(self.tools.runner, place.path())? {
+        if let ToolReport::Facts(facts) = ask(self.tools.runner, place.path())? {
             self.journal.uuid = facts.uuid;
         }
         Ok(())
@@ -255,10 +249,10 @@ impl ApplySteps<'_> {
         let (from, to) = marker::gap();
         let first = pieces.first().and_then(|(_, bytes)| bytes.get(from..to));
         let gap = first.filter(|_| self.work().partition.is_some());
-        (self.tools.tell)(&ApplyEvent::Writes("what was at the marker's place"));
+        (self.tools.on_event)(&ApplyEvent::Writing("what was at the marker's place"));
         marker::remove(self.tools.runner, self.consent(), gap)?;
         self.journal.begin(&self.folder, ApplyStage::Done)?;
-        (self.tools.tell)(&ApplyEvent::Begins(ApplyStage::Done));
-        self.tools.records.remove(&self.journal.medium)
+        (self.tools.on_event)(&ApplyEvent::StageStarted(ApplyStage::Done));
+        self.tools.records.remove(&self.journal.device)
     }
 }

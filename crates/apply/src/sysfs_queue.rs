@@ -11,8 +11,8 @@ use crate::error::ApplyError;
 pub(crate) struct SysfsQueue(PathBuf);
 
 impl SysfsQueue {
-    pub(crate) fn of(system: &SystemRoots, medium: &Device) -> Self {
-        Self(system.block(&medium.disk).join("queue"))
+    pub(crate) fn of(system: &SystemRoots, device: &Device) -> Self {
+        Self(system.block(&device.disk).join("queue"))
     }
 
     /// Whether it could be given this scheduler.
@@ -27,7 +27,6 @@ impl SysfsQueue {
         Err(self.refused(wanted, &std::io::Error::other(reason)))
     }
 
-    /// The scheduler that it has.
     pub(crate) fn current(&self) -> Result<String, ApplyError> {
         let current = scheduler::current(&self.0).map_err(ApplyError::file(&self.0))?;
         Ok(current.name().to_owned())

@@ -23,9 +23,9 @@ pub struct UnfinishedChange {
     /// one that is tied with the unfinished one, such as another card in the same reader.
     pub is_sure: bool,
     /// The command that goes on, where the journal is here.
-    pub again: Option<String>,
+    pub resume_command: Option<String>,
     /// The command that takes it back, where the journal is here.
-    pub undo: Option<String>,
+    pub restore_command: Option<String>,
 }
 
 impl std::fmt::Display for UnfinishedChange {
@@ -48,18 +48,18 @@ impl std::fmt::Display for UnfinishedChange {
     }
 }
 
-/// Looks whether `medium` was left unfinished: by the marker on it, and by what this machine
+/// Looks whether `device` was left unfinished: by the marker on it, and by what this machine
 /// remembers.
 ///
 /// # Errors
 /// When the device or a file of ours cannot be read.
 pub fn unfinished(
     system: &SystemRoots,
-    medium: &Device,
+    device: &Device,
     records: &UnfinishedRecords,
 ) -> Result<Option<UnfinishedChange>, ApplyError> {
-    let who = DeviceFingerprint::of(system, medium);
-    let marker = marker::find(medium)?;
+    let who = DeviceFingerprint::of(system, device);
+    let marker = marker::find(device)?;
     let remembered = records.find(&who)?.map(|record| record.backup);
     let marked = marker.as_ref().and_then(|marker| marker.backup.clone());
     // What this machine remembers goes first, unless the mark on the device names another folder
@@ -69,7 +69,7 @@ pub fn unfinished(
         let journal = match ApplyJournal::read(folder) {
             // A marker may name any folder: a link, or one that others may change, is not ours.
             Err(ApplyError::Dir(DirError::Invalid { .. })) => None,
-            read => read?.filter(|journal| journal.medium.is(&who)),
+            read => read?.filter(|journal| journal.device.is(&who)),
         };
         let Some(journal) = journal else { continue };
         let is_marked = match &marker {
@@ -92,7 +92,14 @@ pub fn unfinished(
     let is_sure = marker.is_some();
     let host = marker.map(|marker| marker.host).filter(|host| !host.is_empty());
     let backup = marked.or(remembered);
-    Ok(Some(UnfinishedChange { backup, host, stage: None, is_sure, again: None, undo: None }))
+    Ok(Some(UnfinishedChange {
+        backup,
+        host,
+        stage: None,
+        is_sure,
+        resume_command: None,
+        restore_command: None,
+    }))
 }
 
 /// Work that was taken back half is gone on with by taking it back.
@@ -103,13 +110,17 @@ fn named(
     marker: Option<ApplyMarker>,
 ) -> UnfinishedChange {
     let stage = journal.stage();
-    let again = if stage == ApplyStage::Restoring { &journal.undo } else { &journal.again };
+    let resume_command = if stage == ApplyStage::Restoring {
+        &journal.restore_command
+    } else {
+        &journal.resume_command
+    };
     UnfinishedChange {
         backup: Some(folder),
         host: marker.map(|marker| marker.host),
         stage: Some(stage),
         is_sure,
-        again: Some(again.clone()),
-        undo: Some(journal.undo),
+        resume_command: Some(resume_command.clone()),
+        restore_command: Some(journal.restore_command),
     }
 }

@@ -18,13 +18,13 @@ use crate::job::ApplyJob;
 const ALWAYS_SHOWN: [&str; 9] =
     ["ro", "noatime", "nodiratime", "relatime", "lazytime", "sync", "dirsync", "nosuid", "noexec"];
 
-/// What was compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
     /// What is as planned, a fact a line.
     pub as_planned: Vec<String>,
     /// What could not be compared, and why.
-    pub not_told: Vec<String>,
+    #[serde(rename = "not_told")]
+    pub not_reported: Vec<String>,
     /// The file system's UUID or volume number.
     pub uuid: Option<String>,
 }
@@ -49,14 +49,14 @@ fn by_tools(
     wrong: &mut Vec<String>,
 ) -> Result<(), ApplyError> {
     let facts = match ask(runner, &work.node)? {
-        ToolReport::Told(facts) => facts,
-        ToolReport::Nothing => {
+        ToolReport::Facts(facts) => facts,
+        ToolReport::NoFileSystem => {
             wrong.push(format!("no file system is found on {}", work.node.display()));
             return Ok(());
         }
-        ToolReport::NoTool(name) => {
+        ToolReport::MissingTool(name) => {
             let names = work.numbers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
-            found.not_told.push(format!("{}: not checked, because {name} is not installed", names.join(", \
+            found.not_reported.push(format!("{}: not checked, because {name} is not installed", names.join(", \
                                                                                                         ")));
             return Ok(());
         }
@@ -69,7 +69,7 @@ fn by_tools(
         match told(&facts, name) {
             Some(value) if value == *planned => found.as_planned.push(format!("{name} {value}")),
             Some(value) => wrong.push(format!("{name} is {value}, not {planned}")),
-            None => found.not_told.push(format!("{name}: not reported by its tools")),
+            None => found.not_reported.push(format!("{name}: not reported by its tools")),
         }
     }
     Ok(())
@@ -77,18 +77,20 @@ fn by_tools(
 
 /// What a file system's own tools say.
 pub(crate) enum ToolReport {
-    Told(Box<FileSystemFacts>),
-    Nothing,
+    Facts(Box<FileSystemFacts>),
+    NoFileSystem,
     /// The tool that is missing: the file system is none the worse for it.
-    NoTool(String),
+    MissingTool(String),
 }
 
 /// Asks the tools of the file system on `node`.
 pub(crate) fn ask(runner: &dyn Runner, node: &Path) -> Result<ToolReport, ApplyError> {
     match facts::read(runner, node) {
-        Ok(Some(facts)) => Ok(ToolReport::Told(Box::new(facts))),
-        Ok(None) => Ok(ToolReport::Nothing),
-        Err(FactsError::Program(ProgramError::Missing { name })) => Ok(ToolReport::NoTool(name)),
+        Ok(Some(facts)) => Ok(ToolReport::Facts(Box::new(facts))),
+        Ok(None) => Ok(ToolReport::NoFileSystem),
+        Err(FactsError::Program(ProgramError::Missing { name })) => {
+            Ok(ToolReport::MissingTool(name))
+        }
         Err(other) => Err(other.into()),
     }
 }
@@ -119,7 +121,7 @@ fn by_mount(
         Err(ApplyError::Mount(_)) if is_unknown_here(&work.kind) => {
             let options = work.mount_options.join(",");
             found
-                .not_told
+                .not_reported
                 .push(format!("mount options {options}: no {} in this kernel", work.kind));
         }
         Err(other) => return Err(other),
@@ -168,7 +170,7 @@ fn compare_options(
         } else if let Some(other) = otherwise(planned, shown) {
             wrong.push(format!("the mount option {planned} is in effect as {other}"));
         } else {
-            found.not_told.push(format!(
+            found.not_reported.push(format!(
                 "mount option {planned}: accepted, but not shown by the \
                                          kernel"
             ));

@@ -32,12 +32,7 @@ const GRACE: Duration = Duration::from_secs(10);
 pub enum ProcessError {
     /// Its program cannot be run.
     #[error("cannot start the process of the simulated card, {}: {source}", program.display())]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Start { program: PathBuf, source: std::io::Error },
     /// The card's process says why it cannot serve.
     #[error(transparent)]
     Failed(#[from] CardFailure),

@@ -23,7 +23,6 @@ pub const VERSION: u32 = 1;
 pub struct CardQuery {
     /// [`VERSION`].
     pub version: u32,
-    /// What is asked.
     pub request: RequestKind,
 }
 
@@ -38,7 +37,6 @@ impl CardQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RequestKind {
-    /// Its counters.
     Counters,
     /// Its counters, which begin at 0 again afterwards.
     ResetCounters,
@@ -68,7 +66,6 @@ pub enum RequestKind {
         #[serde(with = "flashfit_host::path_text::document")]
         file: PathBuf,
     },
-    /// To end.
     Stop,
 }
 
@@ -87,7 +84,6 @@ pub enum CardReply {
     /// What was asked failed. The first line: there is no device. The last one: the card ended
     /// otherwise than it should.
     Failed(CardFailure),
-    /// The counters.
     Counters(Counters),
     /// What the loss of power did.
     Cut(CutReport),
@@ -101,11 +97,9 @@ pub enum CardReply {
         /// In nanoseconds since the card was made.
         now_ns: u64,
     },
-    /// It ends.
     Stopping {},
     /// The line was not understood.
     Refused {
-        /// Why.
         message: String,
     },
 }
@@ -114,9 +108,7 @@ pub enum CardReply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CardFailure {
-    /// What and where.
     pub message: String,
-    /// What to do.
     pub hint: Option<Hint>,
     /// The exit code of its class.
     pub class: u8,

@@ -39,7 +39,6 @@ pub enum AskError {
     NoAnswer {
         /// The device as given.
         device: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// It says why it cannot.

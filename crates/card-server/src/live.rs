@@ -55,7 +55,6 @@ struct Shared {
 /// The card and the relation of its time to the machine's.
 #[derive(Debug)]
 pub struct TimedCard {
-    /// The card itself.
     pub card: Card,
     epoch: Instant,
     /// The card's time at `epoch`.
@@ -132,7 +131,6 @@ impl LiveCard {
         timed.epoch_ns = timed.card.done_ns();
     }
 
-    /// Its fixed facts.
     pub fn description(&self) -> &BlockDevInfo {
         &self.0.description
     }

@@ -21,7 +21,6 @@ use crate::socket::{self, ControlSocket};
 use crate::state::{self, StateError};
 use crate::state_lock::StateLock;
 
-/// How to serve.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// The socket on which to serve it over NBD; without one it becomes a loop device.
@@ -45,23 +44,16 @@ impl Default for ServeOptions {
 /// Why a card is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// No private mounts.
     #[error(transparent)]
     Namespace(#[from] MountError),
     /// No FUSE file system.
     #[error("cannot mount a FUSE file system: {0}")]
     Fuse(std::io::Error),
-    /// No loop device.
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// The loop device cannot be made to look like the card.
     #[error("cannot set up the queue of {}: {source}", device.display())]
-    Queue {
-        /// The device.
-        device: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Queue { device: PathBuf, source: std::io::Error },
     /// The socket for NBD cannot be had.
     #[error(transparent)]
     Nbd(#[from] SocketError),
@@ -73,10 +65,7 @@ pub enum ServeError {
     Output(std::io::Error),
     /// The card ended while somebody still used its device.
     #[error("{} was still in use when its card was stopped", device.display())]
-    InUse {
-        /// The device.
-        device: PathBuf,
-    },
+    InUse { device: PathBuf },
 }
 
 impl UserError for ServeError {

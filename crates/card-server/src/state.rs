@@ -20,16 +20,10 @@ pub enum StateError {
     Save(SnapshotError),
     /// It could not be written at the end, when it would be too late.
     #[error("cannot save a card in {}: {source}", file.display())]
-    NoPlace {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    NoPlace { file: PathBuf, source: std::io::Error },
     /// Another process serves the card of this file.
     #[error("{} is in use: a card is served from it{}", file.display(), by(*process))]
     Locked {
-        /// The file.
         file: PathBuf,
         /// The number of the process, where it is known.
         process: Option<u32>,
@@ -40,7 +34,6 @@ pub enum StateError {
     /// It is that of another card.
     #[error("{} is the state of a card `{found}`, not of this `{wanted}`", file.display())]
     Other {
-        /// The file.
         file: PathBuf,
         /// The card in the file.
         found: String,
@@ -49,20 +42,10 @@ pub enum StateError {
     },
     /// There is no place for the card's bytes.
     #[error("cannot keep the bytes of the card in {}: {source}", folder.display())]
-    Data {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Data { folder: PathBuf, source: std::io::Error },
     /// The image cannot be written.
     #[error("cannot write the image {}: {source}", file.display())]
-    Image {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Image { file: PathBuf, source: std::io::Error },
 }
 
 impl UserError for StateError {

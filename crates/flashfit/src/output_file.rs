@@ -13,15 +13,12 @@ use crate::command_error::CommandError;
 /// What is written; a file of one kind does not replace one of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
-    /// The report of a run.
     Report,
-    /// The evidence of a probe.
     Drawing,
     /// A card model that was fitted.
     CardModel,
     /// The document of a probe.
     Geometry,
-    /// A plan.
     Plan,
 }
 

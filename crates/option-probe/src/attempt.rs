@@ -17,7 +17,6 @@ use crate::{OptionProbeError, kernel_words, superblock};
 /// Making or mounting an empty file system takes far less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How it went.
 #[derive(Debug)]
 pub(super) enum AttemptResult {
     /// It was made, and mounted where that can be.

@@ -16,7 +16,6 @@ pub enum OptionProbeError {
     Scratch {
         /// The folder or file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// No room for it.
@@ -31,7 +30,6 @@ pub enum OptionProbeError {
         /// The kernel's line.
         line: String,
     },
-    /// No loop device.
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// A mount failed in a way that no option explains.

@@ -118,9 +118,7 @@ impl OptionEvidence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionFinding {
-    /// The option's name.
     pub option: String,
-    /// The verdict.
     pub verdict: OptionVerdict,
     /// What it rests on, the most telling first.
     pub evidence: Vec<OptionEvidence>,

@@ -18,7 +18,6 @@ pub(super) struct ObservedFileSystem {
 /// What was seen of a mount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ObservedMount {
-    /// Its options.
     pub(super) trace: MountTrace,
     /// The kernel's messages about it.
     pub(super) log: Vec<String>,

@@ -4,7 +4,6 @@
 
 use std::path::Path;
 
-/// The kernel's release.
 pub fn release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }

@@ -50,7 +50,6 @@ const SECTOR_BYTES: u64 = 512;
 /// Findings and how they were come by.
 #[derive(Debug, Clone)]
 pub struct ProbedOptions {
-    /// What was found.
     pub findings: OptionFindings,
     /// Whether it was found by an earlier run.
     pub cached: bool,

@@ -76,7 +76,6 @@ impl ScratchImages {
     }
 }
 
-/// A scratch image.
 #[derive(Debug)]
 pub(super) struct Image {
     path: PathBuf,

@@ -12,7 +12,6 @@ const AS_ROOT: &str = "run it as root";
 pub struct OptionProbeTools {
     /// Why images cannot be mounted here; `None` where they can.
     pub(super) cannot_mount: Option<String>,
-    /// What would help.
     pub(super) hint: Option<String>,
     /// Where scratch images are made.
     pub(super) folder: PathBuf,

@@ -76,7 +76,6 @@ pub struct NextCommand {
 /// A card model that was fitted to what was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FittedTwin {
-    /// Its card file.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
     /// The bytes of that name where it is not UTF-8: `file` then has U+FFFD in it.
@@ -94,10 +93,8 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeDocument {
-    /// `SCHEMA`.
     pub schema: String,
     /// Counted up when a key changes its meaning.
     pub schema_version: u32,
@@ -122,9 +119,7 @@ pub struct ProbeDocument {
     pub findings: GeometryFindings,
     /// What the device, the kernel or a card model says.
     pub declared: DeclaredFacts,
-    /// What it cost.
     pub cost: ProbeCost,
-    /// Requests that failed.
     pub errors: Vec<FailedRequest>,
     /// How it was measured, where that matters. A sentence each.
     pub notes: Vec<String>,
@@ -132,7 +127,6 @@ pub struct ProbeDocument {
     pub next: NextCommand,
     /// The twin, where one was asked for.
     pub twin: Option<FittedTwin>,
-    /// What was measured.
     pub evidence: ProbeEvidence,
 }
 
@@ -141,15 +135,12 @@ pub struct ProbeDocument {
 pub struct ProbeSettings {
     /// The device or the files, as named.
     pub target: String,
-    /// How.
     pub mode: ProbeMode,
     /// Whether it is a simulated card.
     pub simulated: bool,
-    /// The seed.
     pub seed: u64,
     /// Start and length, in bytes.
     pub region: Option<[u64; 2]>,
-    /// The device.
     pub medium: Option<ProbedMedium>,
     /// What is declared of it.
     pub declared: DeclaredFacts,
@@ -185,7 +176,6 @@ impl ProbeDocument {
         }
     }
 
-    /// Its text.
     pub fn text(&self) -> String {
         serde_json::to_string_pretty(self).expect("documents are plain data") + "\n"
     }

@@ -33,7 +33,6 @@ impl ExpectedDevice {
         Self { object: *object, identity: identity.clone(), capacity: *capacity }
     }
 
-    /// As an argument.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("plain data")
     }

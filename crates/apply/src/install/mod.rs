@@ -19,7 +19,6 @@ const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
 /// There when udev runs.
 const UDEV_SOCKET: &str = "/run/udev/control";
 
-/// Where to install.
 #[derive(Debug, Clone)]
 pub struct InstallTarget {
     /// The root of the system: `/`, or the folder of an image.
@@ -28,7 +27,6 @@ pub struct InstallTarget {
     pub with_rule: bool,
 }
 
-/// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Installed {
     /// The files that were changed.
@@ -49,7 +47,7 @@ impl InstallTarget {
     pub fn check(&self, work: &ApplyJob) -> Result<(), ApplyError> {
         let path = self.path(FSTAB)?;
         let text = read(&path)?;
-        let marked = |reason| ApplyError::Marked { path: path.clone(), reason };
+        let marked = |reason| ApplyError::SystemFile { path: path.clone(), reason };
         let point = mount_point(&work.fstab_line);
         let others = block::others(&text).map_err(marked)?;
         if others.iter().any(|line| mount_point(line).is_some() && mount_point(line) == point) {
@@ -57,7 +55,7 @@ impl InstallTarget {
             return Err(marked(format!("it already has a line for {point}")));
         }
         let rules = self.path(RULES)?;
-        let marked = |reason| ApplyError::Marked { path: rules.clone(), reason };
+        let marked = |reason| ApplyError::SystemFile { path: rules.clone(), reason };
         block::others(&read(&rules)?).map_err(marked).map(drop)
     }
 
@@ -102,13 +100,13 @@ impl InstallTarget {
     ) -> Result<(), ApplyError> {
         let path = self.path(name)?;
         let before = read(&path)?;
-        let marked = |reason| ApplyError::Marked { path: path.clone(), reason };
+        let marked = |reason| ApplyError::SystemFile { path: path.clone(), reason };
         let after = block::put(&before, key, body, replaces).map_err(marked)?;
         if after == before {
             return Ok(());
         }
         if path.exists() {
-            let kept = kept_beside(&path);
+            let kept = copy_path(&path);
             let copied = std::fs::copy(&path, &kept).and_then(|_| File::open(&kept)?.sync_all());
             copied.map_err(ApplyError::file(&kept))?;
             durable::replace(&path, after.as_bytes()).map_err(ApplyError::file(&path))?;
@@ -133,7 +131,7 @@ impl InstallTarget {
         if !resolved.starts_with(&root) {
             let (there, to) = (there.display(), resolved.display());
             let reason = format!("{there} is a link to {to}, outside of {}", root.display());
-            return Err(ApplyError::Marked { path, reason });
+            return Err(ApplyError::SystemFile { path, reason });
         }
         let rest = path.strip_prefix(there).expect("it is an ancestor");
         Ok(if rest.as_os_str().is_empty() { resolved } else { resolved.join(rest) })
@@ -149,7 +147,7 @@ fn read(path: &Path) -> Result<String, ApplyError> {
 }
 
 /// A name beside a file that is not taken: no earlier copy is overwritten.
-fn kept_beside(path: &Path) -> PathBuf {
+fn copy_path(path: &Path) -> PathBuf {
     let stamp = clock::stamp(clock::unix_seconds());
     let name = |more: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -216,8 +214,8 @@ mod tests {
     fn no_copy_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fstab");
-        let first = kept_beside(&path);
+        let first = copy_path(&path);
         std::fs::write(&first, "x").unwrap();
-        assert_ne!(kept_beside(&path), first);
+        assert_ne!(copy_path(&path), first);
     }
 }

@@ -82,7 +82,7 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> ApplyJob {
     let stride = if kind == Kind::Wrong { 4 } else { 2 };
     ApplyJob {
         partition,
-        making: vec![mkfs],
+        format_commands: vec![mkfs],
         node,
         kind: "ext4".to_owned(),
         mount_options: vec!["noatime".to_owned(), "commit=30".to_owned()],
@@ -200,9 +200,9 @@ impl Bed {
 
     /// What is said of it on a machine that remembers this.
     pub fn unfinished_as(&self, state: &str) -> Option<UnfinishedChange> {
-        let medium = Device::from_image(&SystemRunner::default(), &self.image()).unwrap();
+        let device = Device::from_image(&SystemRunner::default(), &self.image()).unwrap();
         let records = UnfinishedRecords::in_folder(&self.path(state));
-        unfinished(&SystemRoots::default(), &medium, &records).unwrap()
+        unfinished(&SystemRoots::default(), &device, &records).unwrap()
     }
 
     /// Waits until nobody has the image any more: the kernel detaches a dead process's loop device

@@ -65,8 +65,9 @@ fn goes_on(bed: &Bed, kind: Kind, event: u32) {
     if is_as_planned(bed) {
         return;
     }
-    let again = bed.order(Some(kind), 0).here();
-    let done = again.unwrap_or_else(|error| panic!("after event {event}: {error}")).unwrap();
+    let resume_command = bed.order(Some(kind), 0).here();
+    let done =
+        resume_command.unwrap_or_else(|error| panic!("after event {event}: {error}")).unwrap();
     assert!(done.verified.as_planned.contains(&"stride_blocks 2".to_owned()), "{done:?}");
     assert_eq!(bed.unfinished(), None, "after event {event}");
     bed.assert_backup();
@@ -89,7 +90,11 @@ fn taking_it_back() {
             match bed.unfinished() {
                 Some(found) => {
                     assert_eq!(found.stage, Some(ApplyStage::Restoring));
-                    assert_eq!(found.again.as_deref(), Some("undo"), "it would be made again");
+                    assert_eq!(
+                        found.resume_command.as_deref(),
+                        Some("undo"),
+                        "it would be made again"
+                    );
                 }
                 None => bed.assert_ends(),
             }

@@ -71,7 +71,7 @@ fn another_medium() {
     bed.order(Some(Kind::Gpt), 0).here().unwrap();
     std::fs::write(bed.image(), vec![7; 12 << 20]).unwrap();
     let error = bed.order(None, 0).here().unwrap_err();
-    assert!(matches!(error, ApplyError::OtherMedium { .. }), "{error}");
+    assert!(matches!(error, ApplyError::OtherDevice { .. }), "{error}");
     assert_eq!(error.class(), ExitClass::Refused);
     assert!(std::fs::read(bed.image()).unwrap().iter().all(|byte| *byte == 7));
 }

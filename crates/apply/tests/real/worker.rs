@@ -76,9 +76,9 @@ pub fn main(args: &[String]) -> ExitCode {
 /// A consent as a user who names the image gives it.
 pub fn consent(image: &Path) -> Result<WriteConsent, ApplyError> {
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
-    let medium = Device::from_image(&runner, image)?;
-    let agreement = ConsentMethod::Named(medium.short_name());
-    Ok(WriteConsent::ask(&system, &runner, &medium, &agreement)?)
+    let device = Device::from_image(&runner, image)?;
+    let agreement = ConsentMethod::Named(device.short_name());
+    Ok(WriteConsent::ask(&system, &runner, &device, &agreement)?)
 }
 
 fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
@@ -99,7 +99,7 @@ fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
         runner: &runner,
         records: &records,
         interrupt: &interrupt,
-        tell: &tell,
+        on_event: &tell,
     };
     let Some(kind) = order.kind else {
         let backup = Backup::read(&order.backup)?;
@@ -113,8 +113,8 @@ fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
         backup_is_given: order.named,
         has_queue: false,
         install: None,
-        again: &|_| "again".to_owned(),
-        undo: &|_| "undo".to_owned(),
+        resume_command: &|_| "again".to_owned(),
+        restore_command: &|_| "undo".to_owned(),
     };
     apply(&tools, &request).map(Some)
 }

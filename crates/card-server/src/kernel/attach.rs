@@ -49,7 +49,6 @@ impl KernelCard {
         Ok(Self { device, notes, ended })
     }
 
-    /// Its node, `/dev/loopN`.
     pub fn node(&self) -> &Path {
         &self.device.node
     }

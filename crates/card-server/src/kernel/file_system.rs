@@ -40,7 +40,6 @@ const LEAST_BACKGROUND: u16 = 12;
 const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
 
-/// The file system.
 #[derive(Debug)]
 pub struct CardFile {
     card: LiveCard,

@@ -16,7 +16,6 @@ pub struct Export {
 }
 
 impl Export {
-    /// Of that card.
     pub fn new(card: &LiveCard) -> Self {
         let timed = card.lock();
         let model = timed.card.model();
@@ -30,12 +29,10 @@ impl Export {
         }
     }
 
-    /// The card.
     pub fn card(&self) -> &LiveCard {
         &self.card
     }
 
-    /// The export's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -50,7 +47,6 @@ impl Export {
         name.is_empty() || name == self.name.as_bytes()
     }
 
-    /// The card's size.
     pub fn size_bytes(&self) -> u64 {
         self.card.description().capacity_bytes
     }

@@ -30,7 +30,6 @@ pub struct Incoming<R> {
 }
 
 impl<R: Read> Incoming<R> {
-    /// From a reader.
     pub fn new(reader: R) -> Self {
         const BUFFER_BYTES: usize = 64 << 10;
         Self { reader: BufReader::with_capacity(BUFFER_BYTES, reader) }

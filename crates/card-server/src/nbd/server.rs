@@ -42,24 +42,13 @@ const RETRY_WAIT: Duration = Duration::from_millis(50);
 pub enum SocketError {
     /// Something else is there.
     #[error("{} is there and is no socket; it is left alone", path.display())]
-    NoSocket {
-        /// The path.
-        path: PathBuf,
-    },
+    NoSocket { path: PathBuf },
     /// Another process listens there.
     #[error("another process listens on {}", path.display())]
-    InUse {
-        /// The path.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// It cannot be made.
     #[error("cannot listen on {}: {source}", path.display())]
-    Listen {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Listen { path: PathBuf, source: std::io::Error },
 }
 
 impl UserError for SocketError {

@@ -26,7 +26,6 @@ pub mod handshake {
 pub mod option {
     /// Choose an export, and begin.
     pub const EXPORT_NAME: u32 = 1;
-    /// End.
     pub const ABORT: u32 = 2;
     /// Name the exports.
     pub const LIST: u32 = 3;
@@ -38,7 +37,6 @@ pub mod option {
 
 /// Replies to options.
 pub mod option_reply {
-    /// Done.
     pub const ACK: u32 = 1;
     /// An export's name.
     pub const SERVER: u32 = 2;
@@ -82,17 +80,11 @@ pub mod transmission {
 
 /// Commands.
 pub mod command {
-    /// Read.
     pub const READ: u16 = 0;
-    /// Write.
     pub const WRITE: u16 = 1;
-    /// End.
     pub const DISC: u16 = 2;
-    /// Flush.
     pub const FLUSH: u16 = 3;
-    /// Discard.
     pub const TRIM: u16 = 4;
-    /// Write zeros.
     pub const WRITE_ZEROES: u16 = 6;
 }
 
@@ -106,7 +98,6 @@ pub mod command_flag {
 
 /// Errors of replies, with the numbers of Linux.
 pub mod error {
-    /// None.
     pub const NONE: u32 = 0;
     /// The card failed or has no power.
     pub const EIO: u32 = 5;
@@ -151,7 +142,6 @@ impl NbdRequest {
         (u32::from_be_bytes(part(bytes, 0)) == REQUEST_MAGIC).then_some(request)
     }
 
-    /// Its bytes.
     pub fn to_bytes(self) -> [u8; REQUEST_BYTES] {
         let mut bytes = [0; REQUEST_BYTES];
         bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());

@@ -55,11 +55,9 @@ impl Severity {
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFinding {
-    /// The name of the check.
     pub check: &'static str,
     /// What was looked at: the device, a partition, a mount point.
     pub subject: String,
-    /// How bad it is.
     pub severity: Severity,
     /// What was seen, as a sentence.
     pub evidence: String,
@@ -114,7 +112,6 @@ pub struct Volume {
     /// From the start of the device, in bytes.
     pub start_bytes: u64,
     pub size_bytes: u64,
-    /// Whether it is a partition.
     pub is_partition: bool,
     /// The file system on it, where there is one that is known.
     pub facts: Option<FileSystemFacts>,
@@ -141,7 +138,6 @@ pub struct ExaminedDevice {
     pub target: String,
     /// The kernel's name of the whole disk; empty for an image.
     pub disk: String,
-    /// Its size, in bytes.
     pub capacity_bytes: u64,
     /// What is known of how it is built.
     pub geometry: Geometry,

@@ -26,9 +26,9 @@ pub struct ApplyContext {
 impl ApplyContext {
     /// Asks for the data of a device whose loss was shown, and takes the device. Signals are caught
     /// from then on.
-    pub fn take(medium: &Device, agreed: &ConsentArgs) -> Result<Self, CommandError> {
+    pub fn take(device: &Device, agreed: &ConsentArgs) -> Result<Self, CommandError> {
         let runner = SystemRunner::default();
-        let consent = consent::for_shown(medium, agreed.confirm.as_deref(), &runner)?;
+        let consent = consent::for_shown(device, agreed.confirm.as_deref(), &runner)?;
         let interrupt = Interrupt::on_signals().map_err(|error| {
             CommandError::new(
                 ExitClass::Environment,
@@ -54,7 +54,7 @@ impl ApplyContext {
             runner: &self.runner,
             records: &self.records,
             interrupt: &self.interrupt,
-            tell: &tell,
+            on_event: &tell,
         }
     }
 }
@@ -76,10 +76,11 @@ pub fn environment<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<()
 
 fn tell(event: &ApplyEvent) {
     match event {
-        ApplyEvent::Begins(ApplyStage::Done | ApplyStage::Restored) | ApplyEvent::Writes(_) => {}
-        ApplyEvent::Begins(stage) => note(&stage.to_string()),
-        ApplyEvent::Runs(line) => note_with_commands(&format!("  {line}")),
-        ApplyEvent::GoesOn { backup } => {
+        ApplyEvent::StageStarted(ApplyStage::Done | ApplyStage::Restored)
+        | ApplyEvent::Writing(_) => {}
+        ApplyEvent::StageStarted(stage) => note(&stage.to_string()),
+        ApplyEvent::Running(line) => note_with_commands(&format!("  {line}")),
+        ApplyEvent::Resumed { backup } => {
             note(&format!("continuing an interrupted apply; its backup is in {}", backup.display()))
         }
     }

@@ -24,61 +24,63 @@ use crate::rendering::apply as show;
 use args::ApplyArgs;
 use context::{ApplyContext, environment};
 use source::PlanSource;
-use unfinished::{again, left, undo, unfinished};
+use unfinished::{left, restore_command, resume_command, unfinished};
 
 pub use restore::run as restore;
 
 pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let runner = SystemRunner::default();
-    let medium = look(&args.target, &runner)?;
+    let device = look(&args.target, &runner)?;
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
-    let source = PlanSource::read(&args.source, &medium, point.as_deref(), catalog)?;
+    let source = PlanSource::read(&args.source, &device, point.as_deref(), catalog)?;
     // Also a plan that cannot be carried out is found now.
     ApplyJob::of(&source.plan, &source.catalogue, &source.plan.example_node())?;
-    let install = install(args, &medium);
+    let install = install(args, &device);
     let backup = args
         .backup
         .clone()
-        .unwrap_or_else(|| backup::default_folder(&medium, flashfit_apply::clock::unix_seconds()));
-    let lost = show::lost(&runner, &medium);
+        .unwrap_or_else(|| backup::default_folder(&device, flashfit_apply::clock::unix_seconds()));
+    let lost = show::lost(&runner, &device);
     let doing = show::doing(&source.plan, &backup, install.as_ref(), point.as_deref());
     if args.agreed.dry_run {
-        let lost = with_objection(lost, &medium);
+        let lost = with_objection(lost, &device);
         return show::dry_run(args.agreed.json, &source.plan, &lost, &doing);
     }
     let programs = source.plan.commands.iter().map(|command| command.program.as_str());
     environment(programs.chain(["blkid", "partx", "wipefs"]))?;
     note_with_commands(&lost);
-    if let Ok(Some(found)) = unfinished(&medium) {
+    if let Ok(Some(found)) = unfinished(&device) {
         note(&plain(&format!("{found}.")));
     }
     note_with_commands(&doing);
-    let means = ApplyContext::take(&medium, &args.agreed)?;
+    let means = ApplyContext::take(&device, &args.agreed)?;
     let consent = means.held.consent();
     let work = ApplyJob::of(&source.plan, &source.catalogue, consent.path())?;
-    let (again, undo) =
-        (|folder: &Path| again(args, &medium, folder), |folder: &Path| undo(&medium, folder));
+    let (resume_command, restore_command) = (
+        |folder: &Path| resume_command(args, &device, folder),
+        |folder: &Path| restore_command(&device, folder),
+    );
     let request = ApplyRequest {
         consent,
         work: &work,
         backup,
         backup_is_given: args.backup.is_some(),
-        has_queue: medium.kind != DeviceKind::Image,
+        has_queue: device.kind != DeviceKind::Image,
         install: install.as_ref(),
-        again: &again,
-        undo: &undo,
+        resume_command: &resume_command,
+        restore_command: &restore_command,
     };
     let applied = flashfit_apply::apply(&means.tools(), &request)
         .map_err(|error| left(error.into(), consent.device()))?;
     if let Some(point) = &point {
         mount(&means.runner, &work, point)?;
     }
-    present(args, &source, &applied, &medium, point.as_deref())
+    present(args, &source, &applied, &device, point.as_deref())
 }
 
 /// What a dry run shows: also that the guard would refuse.
-fn with_objection(mut lost: String, medium: &Device) -> String {
-    lost.extend(consent::would_be_refused(medium).map(|text| format!("\n{text}")));
+fn with_objection(mut lost: String, device: &Device) -> String {
+    lost.extend(consent::would_be_refused(device).map(|text| format!("\n{text}")));
     lost
 }
 
@@ -102,8 +104,8 @@ fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
     })
 }
 
-fn install(args: &ApplyArgs, medium: &Device) -> Option<InstallTarget> {
-    let with_rule = medium.kind != DeviceKind::Image;
+fn install(args: &ApplyArgs, device: &Device) -> Option<InstallTarget> {
+    let with_rule = device.kind != DeviceKind::Image;
     args.install.then(|| InstallTarget { root: args.root.clone(), with_rule })
 }
 
@@ -117,9 +119,9 @@ fn present(
     args: &ApplyArgs,
     source: &PlanSource,
     applied: &Applied,
-    medium: &Device,
+    device: &Device,
     point: Option<&Path>,
 ) -> Result<(), CommandError> {
-    let undo = undo(medium, &applied.backup);
-    show::done(args.agreed.json, source, applied, point, &undo)
+    let restore_command = restore_command(device, &applied.backup);
+    show::done(args.agreed.json, source, applied, point, &restore_command)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::args::RestoreArgs;
 use super::context::{ApplyContext, environment};
-use super::{left, look, show, undo, with_objection};
+use super::{left, look, restore_command, show, with_objection};
 use crate::command_error::CommandError;
 use crate::output::{self, note_with_commands};
 
@@ -31,23 +31,23 @@ struct Document {
 
 pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     let runner = SystemRunner::default();
-    let medium = look(&args.target, &runner)?;
+    let device = look(&args.target, &runner)?;
     let backup = Backup::read(&args.dir)?;
     let system = SystemRoots::default();
     if let Some(what) =
-        backup.manifest().medium.difference(&DeviceFingerprint::of(&system, &medium))
+        backup.manifest().device.difference(&DeviceFingerprint::of(&system, &device))
     {
         let folder = args.dir.clone();
-        return Err(flashfit_apply::ApplyError::OtherMedium { folder, what }.into());
+        return Err(flashfit_apply::ApplyError::OtherDevice { folder, what }.into());
     }
-    let mut lost = show::lost(&runner, &medium);
-    let now = DeviceFingerprint::of(&system, &medium);
-    let is_copy = backup.manifest().medium.is_other_file(&now);
+    let mut lost = show::lost(&runner, &device);
+    let now = DeviceFingerprint::of(&system, &device);
+    let is_copy = backup.manifest().device.is_other_file(&now);
     if is_copy {
         lost = format!("{lost}\n{}", ANOTHER_FILE);
     }
     if args.agreed.dry_run {
-        lost = with_objection(lost, &medium);
+        lost = with_objection(lost, &device);
     }
     let shown = shown(&lost, &backup, &args.dir);
     if args.agreed.dry_run {
@@ -61,18 +61,18 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     if is_copy && !args.to_copy && args.agreed.confirm.is_some() {
         return Err(CommandError::new(
             ExitClass::Refused,
-            format!("{} is not the file that the backup was made from", medium.path.display()),
+            format!("{} is not the file that the backup was made from", device.path.display()),
             Some("if it is a copy of that file: add --to-copy"),
         ));
     }
-    let means = ApplyContext::take(&medium, &args.agreed)?;
+    let means = ApplyContext::take(&device, &args.agreed)?;
     let consent = means.held.consent();
-    let has_queue = medium.kind != DeviceKind::Image;
+    let has_queue = device.kind != DeviceKind::Image;
     let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
-    let again = undo(&medium, &dir);
-    flashfit_apply::restore(&means.tools(), consent, &backup, has_queue, &again)
+    let resume_command = restore_command(&device, &dir);
+    flashfit_apply::restore(&means.tools(), consent, &backup, has_queue, &resume_command)
         .map_err(|error| left(error.into(), consent.device()))?;
-    present(args, &backup, &medium)
+    present(args, &backup, &device)
 }
 
 fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
@@ -85,7 +85,7 @@ fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
     format!(
         "{lost}\nWhat will be written, from {} (saved of {} at {} UTC):\n{}\n{WHAT_RETURNS}{}",
         dir.display(),
-        plain(&manifest.medium.path.display().to_string()),
+        plain(&manifest.device.path.display().to_string()),
         clock::stamp(manifest.created_unix_s),
         lines.join("\n"),
         stays(dir)
@@ -116,11 +116,11 @@ fn document(backup: &Backup, done: bool) -> Document {
     }
 }
 
-fn present(args: &RestoreArgs, backup: &Backup, medium: &Device) -> Result<(), CommandError> {
+fn present(args: &RestoreArgs, backup: &Backup, device: &Device) -> Result<(), CommandError> {
     if args.agreed.json {
         return output::json("restored", document(backup, true));
     }
-    let path = medium.path.display();
+    let path = device.path.display();
     let stays = stays(&args.dir);
     output::print_with_commands(&format!(
         "The backup is restored to {path}.\n{WHAT_RETURNS}{stays}"

@@ -19,7 +19,7 @@ use crate::rendering::RunView;
 /// The recommended setup of a run, where it was measured.
 pub fn of_run(
     dir: &Path,
-    medium: &Device,
+    device: &Device,
     catalog: Option<&Path>,
 ) -> Result<(FileSystemCatalog, PlanInputs), CommandError> {
     let run = StoredRun::read(dir)?;
@@ -43,7 +43,7 @@ pub fn of_run(
     };
     let setup = found.recommended().clone();
     let inputs = PlanInputs {
-        device: measured(&run.header, medium),
+        device: measured(&run.header, device),
         given: run.header.facts.geometry.clone(),
         declared: Geometry::default(),
         choices: choices(&run.header, setup),
@@ -53,14 +53,14 @@ pub fn of_run(
 
 /// The device of the run. An image was measured as the loop device over it.
 fn measured(header: &RunHeader, now: &Device) -> PlannedDevice {
-    let mut medium = PlannedDevice::of(&header.facts.device);
+    let mut device = PlannedDevice::of(&header.facts.device);
     let is_named = Path::new(&header.spec.target) == header.facts.device.path;
-    if medium.kind == DeviceKind::Loop && !is_named && now.kind == DeviceKind::Image {
-        medium.kind = DeviceKind::Image;
-        medium.identity = DeviceIdentity::default();
-        medium.sector_bytes = PlannedDevice::of(now).sector_bytes;
+    if device.kind == DeviceKind::Loop && !is_named && now.kind == DeviceKind::Image {
+        device.kind = DeviceKind::Image;
+        device.identity = DeviceIdentity::default();
+        device.sector_bytes = PlannedDevice::of(now).sector_bytes;
     }
-    medium
+    device
 }
 
 fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices {

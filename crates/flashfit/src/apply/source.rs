@@ -25,32 +25,32 @@ pub struct PlanSource {
 }
 
 impl PlanSource {
-    /// Reads the plan or the run at `path` for `medium`, to be mounted at `mount_point` where that
+    /// Reads the plan or the run at `path` for `device`, to be mounted at `mount_point` where that
     /// is given.
     pub fn read(
         path: &Path,
-        medium: &Device,
+        device: &Device,
         mount_point: Option<&Path>,
         catalog: Option<&Path>,
     ) -> Result<Self, CommandError> {
         let (catalogue, inputs, earlier) = if path.is_dir() {
-            let (catalogue, inputs) = of_run(path, medium, catalog)?;
+            let (catalogue, inputs) = of_run(path, device, catalog)?;
             (catalogue, inputs, None)
         } else {
             let catalogue = FileSystemCatalog::load(catalog)?;
             let plan = of_file(path, &catalogue)?;
             (catalogue, plan.inputs(), Some(plan))
         };
-        let now = PlannedDevice::of(medium);
+        let now = PlannedDevice::of(device);
         same_medium(&inputs.device, &now)?;
         let mut inputs = PlanInputs { device: now, ..inputs };
-        let again = Plan::of(&catalogue, &inputs)?;
+        let resume_command = Plan::of(&catalogue, &inputs)?;
         if let Some(earlier) = earlier {
-            let differs = differences(&earlier, &again);
+            let differs = differences(&earlier, &resume_command);
             refuse(differs.into_iter().filter(|part| !BY_NODE.contains(part)).collect(), path)?;
         }
         let plan = match mount_point {
-            None => again,
+            None => resume_command,
             Some(point) => {
                 point.clone_into(&mut inputs.choices.mount_point);
                 Plan::of(&catalogue, &inputs)?

@@ -13,7 +13,7 @@ use crate::output::{note_with_commands, warn};
 use crate::state;
 
 /// The command that goes on with the same, to be typed anywhere.
-pub fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
+pub fn resume_command(args: &ApplyArgs, device: &Device, folder: &Path) -> String {
     let shown = |path: &Path| {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         quote_path(&absolute)
@@ -22,7 +22,7 @@ pub fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
         "flashfit".to_owned(),
         "apply".to_owned(),
         shown(&args.source),
-        shown(&medium.path),
+        shown(&device.path),
         "--backup".to_owned(),
         shown(folder),
     ];
@@ -39,28 +39,32 @@ pub fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
 }
 
 /// The command that takes it back.
-pub fn undo(medium: &Device, folder: &Path) -> String {
-    let words = [folder, &medium.path].map(|path| quote_path(path));
+pub fn restore_command(device: &Device, folder: &Path) -> String {
+    let words = [folder, &device.path].map(|path| quote_path(path));
     format!("flashfit restore {}", words.join(" "))
 }
 
-pub fn unfinished(medium: &Device) -> Result<Option<UnfinishedChange>, flashfit_apply::ApplyError> {
-    flashfit_apply::unfinished(&SystemRoots::default(), medium, &state::records())
+pub fn unfinished(device: &Device) -> Result<Option<UnfinishedChange>, flashfit_apply::ApplyError> {
+    flashfit_apply::unfinished(&SystemRoots::default(), device, &state::records())
 }
 
 /// An error that ends the work tells what state the device is in.
-pub fn left(failure: CommandError, medium: &Device) -> CommandError {
-    let Ok(Some(UnfinishedChange { stage, again: Some(again), undo: Some(undo), .. })) =
-        unfinished(medium)
+pub fn left(failure: CommandError, device: &Device) -> CommandError {
+    let Ok(Some(UnfinishedChange {
+        stage,
+        resume_command: Some(resume_command),
+        restore_command: Some(restore_command),
+        ..
+    })) = unfinished(device)
     else {
         return failure;
     };
     let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));
     warn(&format!("the device is unfinished{doing}; flashfit check reports it"));
-    let mut ways = format!("continue with:\n  {}", plain(&again));
-    if again != undo {
-        ways.push_str(&format!("\nor restore it with:\n  {}", plain(&undo)));
+    let mut ways = format!("continue with:\n  {}", plain(&resume_command));
+    if resume_command != restore_command {
+        ways.push_str(&format!("\nor restore it with:\n  {}", plain(&restore_command)));
     }
     note_with_commands(&ways);
-    failure.or_hint(&format!("continue with: {again}"))
+    failure.or_hint(&format!("continue with: {resume_command}"))
 }

@@ -136,7 +136,7 @@ fn unfinished(
     let found = flashfit_apply::unfinished(system, device, &crate::state::records())?;
     let shown = |left: &flashfit_apply::UnfinishedChange| UnfinishedApply {
         what: left.to_string(),
-        repair: left.again.clone().or_else(|| left.undo.clone()),
+        repair: left.resume_command.clone().or_else(|| left.restore_command.clone()),
     };
     Ok(found.as_ref().map(shown))
 }

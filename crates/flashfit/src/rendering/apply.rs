@@ -165,7 +165,8 @@ pub fn done(
     let mut lines =
         vec![format!("{} matches the plan: {}.", plan.device.path.display(), plan.setup)];
     lines.extend(applied.verified.as_planned.iter().map(|fact| format!("  as planned: {fact}")));
-    lines.extend(applied.verified.not_told.iter().map(|fact| format!("  not compared: {fact}")));
+    lines
+        .extend(applied.verified.not_reported.iter().map(|fact| format!("  not compared: {fact}")));
     if let Some(installed) = &applied.installed {
         let list = |what: &str, paths: &[std::path::PathBuf]| {
             paths.iter().map(|path| format!("{what} {}", path.display())).collect::<Vec<_>>()

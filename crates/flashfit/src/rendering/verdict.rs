@@ -68,8 +68,8 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
             better_than(&winner, &baseline, found, by)
         }
         recommend::GainVerdict::Better => format!(
-            "{}; {recommended} is tied with it and is safer, causes less wear or is closer to the \
-             defaults",
+            "{}. Recommended: {recommended}, which is tied with it and is safer, causes less wear \
+             or is closer to the defaults",
             better_than(&winner, &baseline, found, by),
         ),
         recommend::GainVerdict::CannotTell => format!(
@@ -151,7 +151,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
     let probability = format!(
         "The estimated probability that {} is within {within} of the best setup: {}.",
-        found.winner.label(),
+        in_words(&found.winner, &found.untuned),
         flashfit_report::probability(found.within)
     );
     let mut detail = vec![probability];
@@ -184,7 +184,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
             .unwrap_or_default();
         detail.push(format!(
             "{} scored higher in the search, but is not recommended: {}",
-            setup.label(),
+            in_words(setup, &found.untuned),
             risks.join(" ")
         ));
     }

@@ -163,7 +163,7 @@ impl DeviceCampaign {
             runner: &runner,
             records: &self.records(),
             interrupt: &interrupt,
-            tell: &|_| {},
+            on_event: &|_| {},
         };
         self.bed.changed(IMAGE, None);
         restore(&tools, &consent, backup, false, "undo").map_err(|error| error.to_string())?;
