@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_block_without_an_end_is_not_guessed() {
         for text in ["# flashfit begin A\nx\n", "# flashfit begin A\n# flashfit begin B\n"] {
-            assert!(put(text, "A", "a", |_| false).unwrap_err().contains("line 1 does not end"));
+            assert!(put(text, "A", "a", |_| false).unwrap_err().contains("line 1 has no end"));
         }
     }
 }
