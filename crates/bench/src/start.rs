@@ -14,9 +14,10 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use flashfit_device::random::Random;
-use flashfit_host::{Program, Runner};
+use flashfit_host::Runner;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
@@ -121,11 +122,7 @@ impl StartVariation {
     /// # Errors
     /// When the user interrupts.
     pub fn idle(&self, runner: &dyn Runner) -> Result<(), BenchError> {
-        if self.idle_ms > 0 {
-            let seconds = format!("{}.{:03}", self.idle_ms / 1000, self.idle_ms % 1000);
-            runner.run_checked(&Program::new("sleep").arg(seconds))?;
-        }
-        Ok(())
+        Ok(runner.wait(Duration::from_millis(self.idle_ms))?)
     }
 }
 

@@ -253,6 +253,15 @@ pub trait Runner: Send + Sync {
         let outcome = self.run(program)?;
         if outcome.success() { Ok(outcome) } else { Err(failed(&outcome)) }
     }
+
+    /// Waits, without a program: small systems lack `sleep`, and their users interrupt as well.
+    ///
+    /// # Errors
+    /// [`ProgramError::Interrupted`].
+    fn wait(&self, time: Duration) -> Result<(), ProgramError> {
+        std::thread::sleep(time);
+        Ok(())
+    }
 }
 
 /// The error for an unsuccessful outcome.

@@ -1,6 +1,7 @@
 //! A [`Runner`] for tests that returns scripted outcomes.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use crate::program::{Program, ProgramError, ProgramOutcome, Runner};
 
@@ -41,5 +42,9 @@ impl Runner for ScriptedRunner {
             .find(|(prefix, _)| command_line.starts_with(prefix))
             .map(|(_, outcome)| ProgramOutcome { command_line, ..outcome.clone() })
             .ok_or_else(|| ProgramError::Missing { name: program.name.clone() })
+    }
+
+    fn wait(&self, _time: Duration) -> Result<(), ProgramError> {
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::exchange::{Stopped, exchange};
 use crate::interrupt::Interrupt;
@@ -75,6 +75,13 @@ impl Runner for SystemRunner {
             command_line,
         })
     }
+
+    fn wait(&self, time: Duration) -> Result<(), ProgramError> {
+        if self.interrupt.sleep(time) {
+            return Err(ProgramError::Interrupted { command_line: "an idle time".to_owned() });
+        }
+        Ok(())
+    }
 }
 
 fn open_cgroups(paths: &[PathBuf]) -> std::io::Result<Vec<std::fs::File>> {
@@ -102,8 +109,6 @@ pub(crate) fn prepare_child(command: &mut Command, cgroup_fds: Vec<i32>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use flashfit_user_error::{ExitClass, UserError};
 
@@ -146,7 +151,10 @@ mod tests {
     fn an_interrupt_ends_the_program() {
         let interrupt = Interrupt::new();
         interrupt.raise();
-        let error = SystemRunner::new(interrupt).run(&Program::new("sleep").arg("60")).unwrap_err();
+        let runner = SystemRunner::new(interrupt);
+        let error = runner.run(&Program::new("sleep").arg("60")).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Interrupted);
+        let error = runner.wait(Duration::from_secs(60)).unwrap_err();
         assert_eq!(error.class(), ExitClass::Interrupted);
     }
 

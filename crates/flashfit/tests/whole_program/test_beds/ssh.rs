@@ -94,7 +94,7 @@ fn lose_connection_to_machine() {
     let more = ["--on", BOARD, "--confirm", MEDIUM_NAME, "--repeats", "1"];
     let mut tune = place.command_of(&VmBoard::flashfit(), &place.tune_args(MEDIUM, &more));
     let run = tune.env("FLASHFIT_SSH_CONFIG", config).spawn().unwrap();
-    super::vm::wait_for_trials(&place, 1);
+    let run = super::vm::with_trials(run, &place, 1);
     cut_connection(&run);
     let ended = Ended::of(run);
     ended.said(0, &[]);

@@ -27,6 +27,9 @@ pub fn lacking(modules: &[&str]) -> Option<String> {
     })
 }
 
+/// A machine boots in less, next to other tests.
+const LONGEST_WAIT: Duration = Duration::from_secs(240);
+
 /// Runs a test isolated in its own directory; skips it without virtual machines.
 pub fn with_machine<F: FnOnce(Place)>(test: F) {
     let name = name_of(&test);
@@ -65,12 +68,27 @@ fn machine(run: &Child) -> u32 {
 }
 
 #[track_caller]
-pub fn wait_for_trials(place: &Place, count: usize) {
+fn wait_for_trials(place: &Place, count: usize) {
     let begun = std::time::Instant::now();
     while place.recorded().len() < count {
-        assert!(begun.elapsed() < Duration::from_secs(240), "no {count} trials");
+        assert!(begun.elapsed() < LONGEST_WAIT, "no {count} trials");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The same for a run that is given back; one that ends before, or makes none, is shown.
+#[track_caller]
+pub fn with_trials(mut run: Child, place: &Place, count: usize) -> Child {
+    let begun = std::time::Instant::now();
+    while place.recorded().len() < count {
+        let is_late = begun.elapsed() >= LONGEST_WAIT;
+        if is_late || run.try_wait().unwrap().is_some() {
+            let _ = run.kill();
+            panic!("no {count} trials: {:#?}", Ended::of(run));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    run
 }
 
 #[track_caller]

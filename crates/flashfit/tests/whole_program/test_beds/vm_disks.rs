@@ -71,7 +71,7 @@ fn impossible_disk_types_are_refused_before_the_start() {
         let ended = place.tune(&card, &["--on", "vm", "--vm-disk", "sd"]);
         ended.said(2, &["power of two", "hint: "]);
         let counted = ["--on", "vm", "--vm-disk", "nvme", "--vm-speed-mips", "500"];
-        place.tune(&card, &counted).said(2, &["leave out --vm-disk or --vm-speed-mips"]);
+        place.tune(&card, &counted).said(2, &["omit --vm-disk or --vm-speed-mips"]);
         assert!(!place.path("run").exists());
         wait_for_nothing_left(&place);
     });
