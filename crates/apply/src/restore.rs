@@ -16,9 +16,9 @@ use crate::region;
 use crate::steps::{ApplyEvent, ApplyTools};
 use crate::sysfs_queue::SysfsQueue;
 
-/// Writes a backup back to the device that it was made of, and reads it back. The marker's place
-/// comes last, so that a device that is written back only in part is named as unfinished. `restore_command` is
-/// the command that does this again.
+/// Writes a backup to the device that it was made from, and reads it back. The marker's place comes
+/// last, so that a device that is restored only in part is reported as unfinished.
+/// `restore_command` is the command that does this again.
 ///
 /// # Errors
 /// As [`ApplyError`] tells; the same call again begins again.

@@ -142,7 +142,7 @@ pub fn of_image(
 }
 
 fn mount_table(system: &SystemRoots) -> Vec<mountinfo::MountEntry> {
-    // Process 1 sees mounts that our own private mount namespace may not have, and a thread can have
+    // Process 1 sees mounts that our private mount namespace may lack, and a thread can have
     // entered one alone.
     let texts = ["1/mountinfo", "self/mountinfo", "thread-self/mountinfo"]
         .into_iter()

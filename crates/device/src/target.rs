@@ -88,9 +88,8 @@ impl UserError for TargetError {
 }
 
 impl Target {
-    /// Parses `sim:NAME`, a device node or an image file, or the `file:` URL of one whose name is not
-    /// UTF-8 ([`path_text`]). Does not check whether a simulated card
-    /// exists.
+    /// Parses `sim:NAME`, a device node or an image file, or the `file:` URL of one whose name is
+    /// not UTF-8 ([`path_text`]). Does not check whether a simulated card exists.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if let Some(name) = text.strip_prefix("sim:") {
             return Ok(Self::Simulated(name.to_owned()));

@@ -1,5 +1,5 @@
-//! Parses `/proc/PID/mountinfo`, the list of mounts (proc(5)). Names in it are bytes: one that is not
-//! UTF-8 must not hide the other mounts.
+//! Parses `/proc/PID/mountinfo`, the list of mounts (proc(5)). Names in it are bytes: one that is
+//! not UTF-8 must not hide the other mounts.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

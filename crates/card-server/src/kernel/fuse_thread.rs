@@ -12,9 +12,9 @@ use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use rustix::mount::UnmountFlags;
 use rustix::thread::UnshareFlags;
 
-/// Mounts a file system at `point`, an existing folder, passes it to `open`, and takes the mount off
-/// the tree; what `open` has opened stays usable. The returned channel closes when the kernel has let
-/// go of the file system. For a process in a private mount namespace.
+/// Mounts a file system at `point`, an existing folder, passes it to `open`, and removes the mount
+/// from the tree; what `open` has opened stays usable. The returned channel closes when the kernel
+/// has let go of the file system. For a process in a private mount namespace.
 ///
 /// # Errors
 /// When the file system cannot be made, mounted or taken off the tree.
