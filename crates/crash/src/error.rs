@@ -45,8 +45,15 @@ pub enum CrashError {
     NoRoom { needed: String, free: String },
     #[error("the workload acknowledged nothing: no power cut could break a promise")]
     NothingAcknowledged,
+    #[error("the workload failed: {reason}")]
+    WorkloadFailed { reason: String },
     #[error("there is no state {id}")]
     NoState { id: String },
+    /// Rounds without a violation are not kept.
+    #[error("the log of {id} was not kept")]
+    LogRemoved { id: String },
+    #[error("{id} does not show the violation when its workload is recorded again")]
+    NotShown { id: String },
     #[error("{} has another campaign", path.display())]
     OtherCampaign { path: PathBuf },
     #[error("{} is in use by another flashfit", path.display())]
@@ -73,7 +80,10 @@ impl UserError for CrashError {
             | Self::NotMounted { .. } => ExitClass::Environment,
             Self::Invalid { .. }
             | Self::NothingAcknowledged
+            | Self::WorkloadFailed { .. }
             | Self::NotWritable { .. }
+            | Self::LogRemoved { .. }
+            | Self::NotShown { .. }
             | Self::NoState { .. } => ExitClass::Usage,
             Self::OtherCampaign { .. } | Self::InUse { .. } => ExitClass::Refused,
             Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,

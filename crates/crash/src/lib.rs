@@ -17,12 +17,16 @@ pub mod content;
 pub mod device;
 pub mod equivalence;
 mod error;
+pub mod examination;
 pub mod log;
 pub mod model;
 pub mod observe;
 pub mod record;
+pub mod replay;
 pub mod setup;
+pub mod shrink;
 pub mod state;
+pub mod timeline;
 pub mod verdict;
 pub mod workload;
 

@@ -1,15 +1,18 @@
 //! Records a workload on a new file system.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use flashfit_filesystem::Recipe;
 use flashfit_host::Runner;
 
 use crate::CrashError;
-use crate::device::{CrashDevice, Disk};
+use crate::blocks::BlockId;
+use crate::device::{CrashDevice, Disk, DiskContents};
 use crate::log::CrashLog;
 use crate::observe::{mount_with, unmount_at};
-use crate::workload::{Execution, LogPosition, Operation};
+use crate::workload::{Execution, LogPosition, LoggedOperation, Operation, Workload, run_program};
 
 /// Making a small file system takes a moment.
 const MKFS_LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
@@ -32,15 +35,58 @@ pub struct Recording<'a> {
     pub point: &'a Path,
 }
 
-/// Makes the file system on `device`, which may show anything, mounts it and carries out
-/// `operations`, each with its number.
+/// Makes the file system on `device`, which may show anything, mounts it and does the work.
 ///
 /// # Errors
 /// When the file system cannot be made or mounted, or nothing was acknowledged.
 pub fn record(
     device: &CrashDevice,
     how: &Recording<'_>,
+    workload: &Workload,
+) -> Result<CrashLog, CrashError> {
+    record_with(device, how, |root| match workload {
+        Workload::Files | Workload::Metadata => {
+            Ok(execute(root, &workload.operations(how.seed), device))
+        }
+        Workload::Sqlite(mode) => {
+            let (program, input) = mode.program(root, how.seed);
+            run_program(&program, &input, device)
+        }
+        Workload::Program(program) => {
+            let seed = how.seed.to_string();
+            run_program(&program.program(root).env("FLASHFIT_SEED", seed), "", device)
+        }
+    })
+}
+
+/// The same with these operations, each with its number.
+///
+/// # Errors
+/// See [`record`].
+pub fn record_operations(
+    device: &CrashDevice,
+    how: &Recording<'_>,
     operations: &[(u32, Operation)],
+) -> Result<CrashLog, CrashError> {
+    record_with(device, how, |root| Ok(execute(root, operations, device)))
+}
+
+fn execute(
+    root: &Path,
+    operations: &[(u32, Operation)],
+    device: &CrashDevice,
+) -> Vec<LoggedOperation> {
+    let mut execution = Execution::new(root);
+    for (number, operation) in operations {
+        execution.run(*number, operation, device);
+    }
+    execution.finish()
+}
+
+fn record_with(
+    device: &CrashDevice,
+    how: &Recording<'_>,
+    work: impl FnOnce(&Path) -> Result<Vec<LoggedOperation>, CrashError>,
 ) -> Result<CrashLog, CrashError> {
     let size = device.disk().device_bytes();
     device.drop_pages()?;
@@ -60,23 +106,17 @@ pub fn record(
     mount_with(node, how.recipe.kind(), how.point, options).map_err(|error| {
         CrashError::NotMounted { setup: how.setup.to_owned(), reason: error.to_string() }
     })?;
-    let mut execution = Execution::new(how.point);
-    for (number, operation) in operations {
-        execution.run(*number, operation, device);
-    }
+    let operations = work(how.point);
     let (entries, pool) = {
         let mut disk = device.disk();
         (disk.take_recorded(), std::mem::take(&mut disk.pool))
     };
-    // The blocks that the file system still shows are of no use to anyone.
-    let shown = crate::device::DiskContents {
-        base: std::sync::Arc::new(vec![crate::blocks::BlockId::ZERO; base.len()]),
-        changed: std::collections::HashMap::new(),
-    };
     unmount_at(how.point).map_err(CrashError::Unmount)?;
     device.drop_pages()?;
-    device.disk().load(shown);
-    let operations = execution.finish();
+    // What was written is in the log, so the device need not keep it.
+    let zeros = Arc::new(vec![BlockId::ZERO; base.len()]);
+    device.disk().load(DiskContents { base: zeros, changed: HashMap::new() });
+    let operations = operations?;
     if !operations.iter().any(|done| done.error.is_none() && done.operation.is_sync()) {
         return Err(CrashError::NothingAcknowledged);
     }

@@ -57,7 +57,7 @@ impl CrashSetup {
             return Err(CrashError::NotWritable { filesystem: filesystem.name.clone() });
         }
         let setup = Setup::new(filesystem, options, Scheduler::new("none"), conditions)?;
-        let recipe = Recipe::for_trial(filesystem, &setup, conditions)?;
+        let recipe = Recipe::for_crash(filesystem, &setup, conditions)?;
         let label = match setup.options.is_empty() {
             true => filesystem.name.clone(),
             false => format!("{}:{}", filesystem.name, setup.options.join("+")),

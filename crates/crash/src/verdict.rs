@@ -1,48 +1,97 @@
 //! Turns what was seen of a state into violations.
 
+use crate::log::CrashLog;
 use crate::model::{History, Oracle, Violation};
-use crate::observe::{CrashObservation, MountedView};
+use crate::observe::{CrashObservation, MountedView, ProgramView};
+use crate::workload::{LoggedOperation, Operation, Workload, grade};
 
-/// What is wrong with a state after a power cut at `position`. A file system that needs a repair is
-/// judged after it; another one before it, and after it too where one was needed.
-pub fn violations(
-    seen: &CrashObservation,
-    history: &History,
-    position: u32,
+/// Judges the states of one log.
+#[derive(Debug)]
+pub struct Judge {
+    workload: Workload,
+    history: History,
+    operations: Vec<LoggedOperation>,
     needs_fsck: bool,
-) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    if !needs_fsck {
-        violations.extend(of_view(&seen.recovered, history, position));
-        if let Some(damage) = &seen.damage {
-            violations.push(Violation::new(Oracle::Fsck, damage.clone()));
-        }
-    }
-    if let Some(repaired) = &seen.repaired {
-        let failed = repaired.not_repaired.iter().map(|why| Violation::new(Oracle::Fsck, why));
-        let later = failed.chain(of_view(&repaired.view, history, position));
-        violations.extend(later.map(|mut violation| {
-            violation.detail = format!("after the repair: {}", violation.detail);
-            violation
-        }));
-    } else if needs_fsck {
-        // Without a repairing program, what the kernel makes of it counts.
-        violations.extend(of_view(&seen.recovered, history, position));
-    }
-    violations
 }
 
-fn of_view(view: &MountedView, history: &History, position: u32) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut add = |oracle, detail: &Option<String>| {
-        violations.extend(detail.iter().map(|detail| Violation::new(oracle, detail.clone())));
-    };
-    add(Oracle::Mount, &view.not_mounted);
-    add(Oracle::Read, &view.unreadable);
-    add(Oracle::Writable, &view.not_writable);
-    add(Oracle::KernelLog, &view.kernel_errors.first().cloned());
-    if let Some(tree) = &view.tree {
-        violations.extend(history.judge(position, tree));
+impl Judge {
+    /// `needs_fsck`: whether the file system is to be repaired before it is mounted.
+    pub fn new(workload: &Workload, log: &CrashLog, needs_fsck: bool) -> Self {
+        Self {
+            workload: workload.clone(),
+            history: History::new(&log.operations),
+            operations: log.operations.clone(),
+            needs_fsck,
+        }
     }
-    violations
+
+    /// The lines that a program had printed at a position, one on each line.
+    pub fn acknowledged(&self, position: u32) -> String {
+        if !matches!(self.workload, Workload::Program(_)) {
+            return String::new();
+        }
+        let before = self.operations.iter().filter(|done| done.end <= position);
+        let line = |done: &LoggedOperation| match &done.operation {
+            Operation::Acknowledge { line } => Some(format!("{line}\n")),
+            _ => None,
+        };
+        before.filter_map(line).collect()
+    }
+
+    /// What is wrong with a state after a power cut at `position`. A file system that needs a repair
+    /// is judged after it; another one before it, and after it too where one was needed.
+    pub fn violations(&self, seen: &CrashObservation, position: u32) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        if !self.needs_fsck {
+            violations.extend(self.of_view(&seen.recovered, position));
+            if let Some(damage) = &seen.damage {
+                violations.push(Violation::new(Oracle::Fsck, damage.clone()));
+            }
+        }
+        if let Some(repaired) = &seen.repaired {
+            let failed = repaired.not_repaired.iter().map(|why| Violation::new(Oracle::Fsck, why));
+            let later = failed.chain(self.of_view(&repaired.view, position));
+            violations.extend(later.map(|mut violation| {
+                violation.detail = format!("after the repair: {}", violation.detail);
+                violation
+            }));
+        } else if self.needs_fsck {
+            // Without a repairing program, what the kernel makes of it counts.
+            violations.extend(self.of_view(&seen.recovered, position));
+        }
+        violations
+    }
+
+    fn of_view(&self, view: &MountedView, position: u32) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        let mut add = |oracle, detail: &Option<String>| {
+            violations.extend(detail.iter().map(|detail| Violation::new(oracle, detail.clone())));
+        };
+        add(Oracle::Mount, &view.not_mounted);
+        add(Oracle::Read, &view.unreadable);
+        add(Oracle::Writable, &view.not_writable);
+        add(Oracle::KernelLog, &view.kernel_errors.first().cloned());
+        if let Some(tree) = &view.tree {
+            violations.extend(self.history.judge(position, tree));
+        }
+        if let Some(program) = &view.program {
+            violations.extend(self.of_program(program, position));
+        }
+        violations
+    }
+
+    fn of_program(&self, seen: &ProgramView, position: u32) -> Vec<Violation> {
+        if let Workload::Sqlite(mode) = &self.workload {
+            return grade(*mode, seen, &self.operations, position);
+        }
+        match seen.code {
+            Some(0) => Vec::new(),
+            code => {
+                let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
+                let last = seen.output.lines().last().unwrap_or_default();
+                let detail = format!("the check ended with {code}: {last} {}", seen.error);
+                vec![Violation::new(Oracle::Check, detail.trim_end())]
+            }
+        }
+    }
 }

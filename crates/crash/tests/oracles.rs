@@ -5,13 +5,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+
+use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{
-    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
+    Batch, BrokenState, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints,
+    SetupResult,
 };
 use flashfit_crash::model::Oracle;
+use flashfit_crash::replay::{FoundState, replay};
 use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::shrink::shrink;
 use flashfit_crash::state::FlushFault;
-use flashfit_crash::workload::WorkloadKind;
+use flashfit_crash::workload::Workload;
 use flashfit_filesystem::{Conditions, FileSystemCatalog, Promise};
 use flashfit_host::SystemRunner;
 use flashfit_test_support::{isolated, programs, simulated_cards, skip};
@@ -31,7 +39,7 @@ fn is_missing(label: &str) -> bool {
 fn plan(label: &str, states: u64) -> CampaignPlan {
     CampaignPlan {
         setups: vec![label.to_owned()],
-        workload: WorkloadKind::Files,
+        workload: Workload::Files,
         seed: 20_000,
         states: Some(states),
         unit_sectors: 8,
@@ -39,10 +47,14 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
     }
 }
 
-fn run(plan: &CampaignPlan) -> SetupResult {
+fn setup(label: &str) -> CrashSetup {
     let catalog = FileSystemCatalog::load(None).unwrap();
     let conditions = Conditions { discard: true, volatile_cache: true, ..Conditions::default() };
-    let setup = CrashSetup::parse(&plan.setups[0], &catalog, &conditions).unwrap();
+    CrashSetup::parse(label, &catalog, &conditions).unwrap()
+}
+
+fn run(plan: &CampaignPlan) -> SetupResult {
+    let setup = setup(&plan.setups[0]);
     let dir = tempfile::tempdir().unwrap();
     let points = MountPoints::take(&[dir.path()]).unwrap();
     let folder = CampaignFolder::open(dir.path(), plan).unwrap();
@@ -86,9 +98,13 @@ fn honest_file_systems_raise_no_alarm() {
         return;
     }
     isolated(|| {
-        for workload in WorkloadKind::ALL {
+        for workload in ["files", "metadata", "sqlite:wal-full", "sqlite:delete-full"] {
+            let workload = Workload::parse(workload).unwrap();
             for label in ["ext4", "xfs", "ext4:fast_commit", "ext4:journal-data", "ext3"] {
-                assert_honest(&run(&CampaignPlan { workload, ..plan(label, 1000) }));
+                assert_honest(&run(&CampaignPlan {
+                    workload: workload.clone(),
+                    ..plan(label, 500)
+                }));
             }
         }
     });
@@ -105,8 +121,8 @@ fn options_that_give_up_promises_are_noticed() {
             ("ext4:nobarrier", Promise::Synced),
             ("btrfs:nobarrier", Promise::Synced),
             ("ext4:nojournal", Promise::Consistent),
-            ("ext4:writeback", Promise::ReplaceWithoutFsync),
-            ("ext4:noauto_da_alloc", Promise::ReplaceWithoutFsync),
+            ("ext4:writeback+nodelalloc", Promise::OwnData),
+            ("ext4:noauto_da_alloc", Promise::ReplaceNotEmpty),
         ] {
             assert_caught(&plan(label, STATES), promise);
         }
@@ -129,14 +145,104 @@ fn ignored_flushes_are_noticed() {
     });
 }
 
+/// `write f; fsync f; write t; rename t f; fsync other`: after a power cut, f is neither.
 #[test]
-#[ignore = "full: thousands of states"]
-fn a_file_that_btrfs_loses_is_noticed() {
+#[ignore = "full: thousands of states, and minutes of shrinking"]
+fn a_file_that_btrfs_loses_is_found_and_shrunk() {
     if is_missing("btrfs") {
         return;
     }
     isolated(|| {
-        let result = run(&plan("btrfs", 2000));
-        assert!(result.counts.by_oracle.contains_key(&Oracle::Replace), "{:?}", result.counts);
+        let plan = plan("btrfs", 5000);
+        let dir = tempfile::tempdir().unwrap();
+        let points = MountPoints::take(&[dir.path()]).unwrap();
+        let folder = CampaignFolder::open(dir.path(), &plan).unwrap();
+        let runner = SystemRunner::default();
+        let setups = [setup("btrfs")];
+        let campaign = Campaign {
+            plan: &plan,
+            setups: &setups,
+            folder: &folder,
+            points: &points,
+            runner: &runner,
+        };
+        let limits = CampaignLimits { time: None, workers: 2, keeps_logs: false };
+        let results = campaign.run(&limits, &|_| {}).unwrap();
+        let is_lost = |broken: &&BrokenState| {
+            broken.violations.iter().any(|found| found.oracle == Oracle::Replace)
+        };
+        let lost = results[0].examples.iter().find(is_lost).expect("the file is lost");
+        let found = FoundState::find(&folder, &plan, &lost.id).unwrap();
+        let seen = replay(&found, &setups[0], &plan, &runner, &points, None).unwrap();
+        assert_eq!(seen.violations, lost.violations);
+        let shrunk = shrink(&found, &setups[0], &plan, &runner, &points, &|_| {}).unwrap();
+        assert!(shrunk.operations.len() <= 6, "{:#?}", shrunk.operations);
+        assert!(shrunk.state.dropped.is_empty(), "{:?}", shrunk.state);
+    });
+}
+
+/// A campaign that ends at any batch continues with the same log, and counts no state twice.
+#[test]
+fn an_interrupted_campaign_continues() {
+    if is_missing("ext4") {
+        return;
+    }
+    isolated(|| {
+        let plan = CampaignPlan { flushes: FlushFault::All, ..plan("ext4", 320) };
+        let dir = tempfile::tempdir().unwrap();
+        let points = MountPoints::take(&[dir.path()]).unwrap();
+        let setups = [setup("ext4")];
+        for attempt in 1.. {
+            let folder = CampaignFolder::open(dir.path(), &plan).unwrap();
+            let runner = SystemRunner::default();
+            let campaign = Campaign {
+                plan: &plan,
+                setups: &setups,
+                folder: &folder,
+                points: &points,
+                runner: &runner,
+            };
+            let limits = CampaignLimits { time: None, workers: 1, keeps_logs: true };
+            // As a kill in the middle of the next record leaves it.
+            let watch = |_: &Batch| runner.interrupt().raise();
+            match campaign.run(&limits, &watch) {
+                Err(CrashError::Interrupted) => {
+                    let records = dir.path().join("records.jsonl");
+                    let mut file = File::options().append(true).open(records).unwrap();
+                    file.write_all(b"{\"setup\": \"ext4\", \"rou").unwrap();
+                    assert!(attempt < 10, "it does not end");
+                }
+                ended => {
+                    let results = ended.unwrap();
+                    let first: u32 = 320;
+                    let expected = u64::from(first) + results[0].counts.recovery_cuts;
+                    assert_eq!(results[0].counts.states, expected, "{:?}", results[0].counts);
+                    assert!(attempt > 2, "it was never interrupted");
+                    break;
+                }
+            }
+        }
+        let folder = CampaignFolder::open(dir.path(), &plan).unwrap();
+        let mut next = BTreeMap::new();
+        for batch in folder.batches().unwrap() {
+            let at = next.entry(batch.round).or_insert(0);
+            assert_eq!(*at, batch.from, "a state is missing or counted twice");
+            *at = batch.to;
+        }
+    });
+}
+
+#[test]
+#[ignore = "full: hundreds of states"]
+fn a_device_that_ignores_flushes_damages_databases() {
+    if is_missing("ext4") || skip(programs(&["sqlite3"])) {
+        return;
+    }
+    isolated(|| {
+        for mode in ["sqlite:wal-full", "sqlite:delete-extra"] {
+            let workload = Workload::parse(mode).unwrap();
+            let plan = CampaignPlan { workload, flushes: FlushFault::All, ..plan("ext4", STATES) };
+            assert_caught(&plan, Promise::Synced);
+        }
     });
 }

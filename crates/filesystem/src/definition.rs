@@ -43,6 +43,8 @@ struct FileSystemToml {
     promises: Promises,
     #[serde(default)]
     trial: TrialToml,
+    #[serde(default)]
+    crash: TrialToml,
     layered: Option<LayeredToml>,
     #[serde(default)]
     option: Vec<OptionToml>,
@@ -206,8 +208,10 @@ fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
         let fixed = |(flag, values): (&String, &Vec<_>)| Ok((flag.clone(), fixed_all(values)?));
         flags.iter().map(fixed).collect::<Result<_, At>>()
     };
-    let trial =
-        TrialOptions { flags: fixed_flags(&raw.trial.flags)?, mount: fixed_all(&raw.trial.mount)? };
+    let additions = |toml: &TrialToml| -> Result<TrialOptions, At> {
+        Ok(TrialOptions { flags: fixed_flags(&toml.flags)?, mount: fixed_all(&toml.mount)? })
+    };
+    let (trial, crash) = (additions(&raw.trial)?, additions(&raw.crash)?);
     let mkfs = Mkfs {
         tool: Tool { program: raw.mkfs.program.into_inner(), args: fixed_all(&raw.mkfs.args)? },
         version_args: plain(raw.mkfs.version_args),
@@ -227,6 +231,7 @@ fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
         risk: raw.risk,
         mkfs,
         trial,
+        crash,
         layered: raw.layered.map(|layered| Layered {
             image: layered.image,
             hosts: layered.hosts.into_iter().map(Spanned::into_inner).collect(),

@@ -217,6 +217,9 @@ pub struct FileSystem {
     pub mkfs: Mkfs,
     /// What is different in trials.
     pub trial: TrialOptions,
+    /// What is different where power cuts are tested: the work that goes on after mkfs is done
+    /// first.
+    pub crash: TrialOptions,
     /// Changes it after it is made, where there is such a program.
     pub tune: Option<Tool>,
     pub fsck: Fsck,

@@ -24,17 +24,20 @@ pub enum Promise {
     AtomicRename,
     /// So does a rename over a file if the new file was not synced, and its content is complete.
     ReplaceWithoutFsync,
+    /// In that case, at the least, the file has its old or its new length; its content may be zeros.
+    ReplaceNotEmpty,
     /// All names are those of one moment.
     OrderedNames,
 }
 
 impl Promise {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Consistent,
         Self::Synced,
         Self::OwnData,
         Self::AtomicRename,
         Self::ReplaceWithoutFsync,
+        Self::ReplaceNotEmpty,
         Self::OrderedNames,
     ];
 
@@ -46,6 +49,7 @@ impl Promise {
             Self::OwnData => "own-data",
             Self::AtomicRename => "atomic-rename",
             Self::ReplaceWithoutFsync => "replace-without-fsync",
+            Self::ReplaceNotEmpty => "replace-not-empty",
             Self::OrderedNames => "ordered-names",
         }
     }
@@ -58,6 +62,7 @@ impl Promise {
             Self::OwnData => "no data of other files",
             Self::AtomicRename => "a renamed file is old or new",
             Self::ReplaceWithoutFsync => "also without a sync",
+            Self::ReplaceNotEmpty => "and then at least not empty",
             Self::OrderedNames => "names are of one moment",
         }
     }
@@ -85,10 +90,9 @@ impl FsOption {
         match self.durability {
             Durability::MayCorrupt => BTreeSet::from(Promise::ALL),
             Durability::BreaksPromise => {
-                BTreeSet::from([Promise::Synced, Promise::ReplaceWithoutFsync])
-                    .union(&self.withdraws)
-                    .copied()
-                    .collect()
+                let mut withdrawn = self.withdraws.clone();
+                withdrawn.extend([Promise::Synced, Promise::ReplaceWithoutFsync]);
+                withdrawn
             }
             Durability::Safe | Durability::LosesRecent => self.withdraws.clone(),
         }

@@ -50,6 +50,18 @@ impl Recipe {
         Self::with(filesystem, setup, conditions, &filesystem.trial)
     }
 
+    /// The same commands with the additional settings of tests of power cuts.
+    ///
+    /// # Errors
+    /// As [`Recipe::new`].
+    pub fn for_crash(
+        filesystem: &FileSystem,
+        setup: &Setup,
+        conditions: &Conditions,
+    ) -> Result<Self, SetupError> {
+        Self::with(filesystem, setup, conditions, &filesystem.crash)
+    }
+
     fn with(
         filesystem: &FileSystem,
         setup: &Setup,

@@ -21,17 +21,18 @@ use serde::{Deserialize, Serialize};
 use crate::CrashError;
 use crate::setup::CrashSetup;
 use crate::state::FlushFault;
-use crate::workload::WorkloadKind;
+use crate::workload::Workload;
 
 pub use folder::{Batch, BrokenState, CampaignFolder};
 pub use points::MountPoints;
+pub use round::round_seed;
 pub use summary::SetupResult;
 
 /// What decides the states of a campaign, and must be the same when it continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CampaignPlan {
     pub setups: Vec<String>,
-    pub workload: WorkloadKind,
+    pub workload: Workload,
     pub seed: u64,
     /// States for each setup; without it, as many as there is time for.
     pub states: Option<u64>,
@@ -170,7 +171,8 @@ impl Campaign<'_> {
         for (setup, label) in self.plan.setups.iter().enumerate() {
             let mut rounds = std::collections::BTreeMap::new();
             for batch in batches.iter().filter(|batch| batch.setup == *label) {
-                queue.left[setup] = queue.left[setup].saturating_sub(batch.counts.states);
+                let recorded = u64::from(batch.to - batch.from);
+                queue.left[setup] = queue.left[setup].saturating_sub(recorded);
                 rounds.insert(batch.round, (batch.to, batch.most, batch.ends_round));
             }
             queue.next_round[setup] = rounds.keys().next_back().map_or(0, |last| last + 1);

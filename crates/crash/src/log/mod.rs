@@ -3,7 +3,10 @@
 //!
 //! A position is a number of entries: at position `p` the entries before it have arrived.
 
+mod dm;
 mod file;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
@@ -86,17 +89,4 @@ pub fn blocks_of(sector: u64, sectors: u32) -> impl Iterator<Item = (u32, std::o
         let small = |number| u32::try_from(number).expect("devices have fewer than 2^31 blocks");
         (small(block), small(first)..small(last))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_blocks_of_a_range() {
-        let blocks: Vec<_> = blocks_of(6, 12).collect();
-        assert_eq!(blocks, [(0, 6..8), (1, 0..8), (2, 0..2)]);
-        assert_eq!(blocks_of(8, 8).collect::<Vec<_>>(), [(1, 0..8)]);
-        assert_eq!(blocks_of(8, 0).count(), 0);
-    }
 }

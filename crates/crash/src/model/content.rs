@@ -11,6 +11,8 @@ use crate::observe::ObservedNode;
 pub(super) enum ContentFault {
     /// Synced data is missing, or an older version of it is there.
     Lost(String),
+    /// The length is none that the file had.
+    Length(String),
     /// Data of another file or of the device before, or what nobody wrote.
     Foreign(String),
 }
@@ -86,7 +88,7 @@ impl History {
             } else {
                 format!("{least} to {most} bytes")
             };
-            return Some(ContentFault::Lost(format!("{size} bytes long, not {expected}")));
+            return Some(ContentFault::Length(format!("{size} bytes long, not {expected}")));
         }
         seen.content
             .iter()

@@ -34,6 +34,8 @@ pub enum Oracle {
     Replace,
     /// A file replaced without a sync is neither the old nor the new one.
     ReplaceUnsynced,
+    /// A file replaced without a sync has neither the old nor the new length.
+    ReplaceEmpty,
     /// The names are not those of any one moment.
     NameOrder,
     /// A database is damaged.
@@ -57,6 +59,7 @@ impl Oracle {
             Self::ForeignData => Promise::OwnData,
             Self::Replace => Promise::AtomicRename,
             Self::ReplaceUnsynced => Promise::ReplaceWithoutFsync,
+            Self::ReplaceEmpty => Promise::ReplaceNotEmpty,
             Self::NameOrder => Promise::OrderedNames,
         }
     }
@@ -73,6 +76,7 @@ impl Oracle {
             Self::ForeignData => "foreign-data",
             Self::Replace => "replace",
             Self::ReplaceUnsynced => "replace-unsynced",
+            Self::ReplaceEmpty => "replace-empty",
             Self::NameOrder => "name-order",
             Self::Database => "database",
             Self::Commit => "commit",
@@ -222,7 +226,7 @@ impl History {
         let sync = self.data_sync(node, acknowledged);
         if let Some(fault) = self.content_fault(node, seen, sync, acknowledged, begun) {
             let (oracle, what) = match fault {
-                ContentFault::Lost(what) => (Oracle::SyncedData, what),
+                ContentFault::Lost(what) | ContentFault::Length(what) => (Oracle::SyncedData, what),
                 ContentFault::Foreign(what) => (Oracle::ForeignData, what),
             };
             return vec![Violation::new(oracle, format!("{path}: {what}"))];
@@ -230,13 +234,18 @@ impl History {
         if !binding.replaces || sync.is_some_and(|sync| sync >= binding.at) {
             return Vec::new();
         }
-        match self.content_fault(node, seen, Some(binding.at), acknowledged, begun) {
-            None => Vec::new(),
-            Some(ContentFault::Lost(what) | ContentFault::Foreign(what)) => {
-                let detail = format!("{path}, neither the old nor the new file: {what}");
-                vec![Violation::new(Oracle::ReplaceUnsynced, detail)]
+        let fault = self.content_fault(node, seen, Some(binding.at), acknowledged, begun);
+        let (oracles, what): (&[Oracle], _) = match fault {
+            None => return Vec::new(),
+            Some(ContentFault::Length(what)) => {
+                (&[Oracle::ReplaceUnsynced, Oracle::ReplaceEmpty], what)
             }
-        }
+            Some(ContentFault::Lost(what) | ContentFault::Foreign(what)) => {
+                (&[Oracle::ReplaceUnsynced], what)
+            }
+        };
+        let detail = format!("{path}, neither the old nor the new file: {what}");
+        oracles.iter().map(|oracle| Violation::new(*oracle, detail.clone())).collect()
     }
 
     /// The names must be those after one of the operations since the last sync of everything.

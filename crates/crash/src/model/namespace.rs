@@ -133,7 +133,7 @@ impl Namespace {
             Operation::Allocate { path, sector, sectors } => {
                 vec![data(self.node_at(path)?, DataChange::Extend(sector + sectors))]
             }
-            Operation::StartWriteback { .. } => Vec::new(),
+            Operation::StartWriteback { .. } | Operation::Acknowledge { .. } => Vec::new(),
             Operation::Fsync { path } => vec![Change::Sync(SyncScope::File(self.node_at(path)?))],
             Operation::Fdatasync { path } => {
                 vec![Change::Sync(SyncScope::Data(self.node_at(path)?))]

@@ -22,6 +22,8 @@ pub use tree::{ObservedNode, ObservedTree};
 
 /// Checking a device of some hundred megabytes takes milliseconds.
 const FSCK_LIMIT: Duration = Duration::from_secs(120);
+/// A check that takes longer hangs.
+const CHECK_LIMIT: Duration = Duration::from_secs(60);
 const PROBE_NAME: &str = "written-after-the-power-cut";
 
 /// How states of one setup are mounted and checked.
@@ -32,6 +34,17 @@ pub struct Observer<'a> {
     pub needs_fsck: bool,
     /// Where to mount.
     pub point: PathBuf,
+    /// Looks at what is mounted instead of reading the workload's own files.
+    pub check: Option<Program>,
+}
+
+/// What a checking program said about what is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramView {
+    pub code: Option<i32>,
+    pub output: String,
+    /// The last line of its error output.
+    pub error: String,
 }
 
 /// What was seen of one state.
@@ -53,6 +66,7 @@ pub struct MountedView {
     /// Why it could not be read as a whole.
     pub unreadable: Option<String>,
     pub tree: Option<ObservedTree>,
+    pub program: Option<ProgramView>,
     /// Why a new file could not be written and synced.
     pub not_writable: Option<String>,
     /// Errors in the kernel log.
@@ -80,7 +94,8 @@ pub struct ObservedState {
 }
 
 impl Observer<'_> {
-    /// Looks at one state. With `record_recovery`, the requests of the first mount are kept.
+    /// Looks at one state. `input` is for the checking program. With `record_recovery`, the requests
+    /// of the first mount are kept.
     ///
     /// # Errors
     /// When something other than the file system fails.
@@ -88,6 +103,7 @@ impl Observer<'_> {
         &self,
         device: &CrashDevice,
         contents: DiskContents,
+        input: &str,
         record_recovery: bool,
     ) -> Result<ObservedState, CrashError> {
         let mut log = KernelLog::from_now();
@@ -103,7 +119,7 @@ impl Observer<'_> {
                 ..Default::default()
             }
         } else {
-            self.mounted(device, &mut log, |time| {
+            self.mounted(device, &mut log, input, |time| {
                 recovery = time;
                 recovery_log = device.disk().take_recorded();
             })?
@@ -117,7 +133,7 @@ impl Observer<'_> {
         let mut repaired = None;
         if let Some(repair) = self.recipe.repair(device.node()).filter(|_| wants_repair) {
             self.load(device, contents)?;
-            repaired = Some(self.repaired(device, &repair, &mut log)?);
+            repaired = Some(self.repaired(device, &repair, input, &mut log)?);
             // What both depend on, each block once.
             let known: std::collections::HashSet<u32> = reads.iter().map(|read| read.0).collect();
             let disk = device.disk();
@@ -137,6 +153,7 @@ impl Observer<'_> {
         &self,
         device: &CrashDevice,
         log: &mut KernelLog,
+        input: &str,
         on_mount: impl FnOnce(Duration),
     ) -> Result<MountedView, CrashError> {
         let mut view = MountedView::default();
@@ -147,9 +164,12 @@ impl Observer<'_> {
         match mounted {
             Err(error) => view.not_mounted = Some(error.to_string()),
             Ok(()) => {
-                match ObservedTree::read(&self.point) {
-                    Ok(tree) => view.tree = Some(tree),
-                    Err(error) => view.unreadable = Some(error.to_string()),
+                match &self.check {
+                    Some(check) => view.program = Some(self.program_view(check, input)?),
+                    None => match ObservedTree::read(&self.point) {
+                        Ok(tree) => view.tree = Some(tree),
+                        Err(error) => view.unreadable = Some(error.to_string()),
+                    },
                 }
                 view.not_writable = probe(&self.point).err().map(|error| error.to_string());
                 unmount_at(&self.point).map_err(CrashError::Unmount)?;
@@ -157,6 +177,21 @@ impl Observer<'_> {
         }
         view.kernel_errors = errors(&log.take(), device.node());
         Ok(view)
+    }
+
+    fn program_view(&self, check: &Program, input: &str) -> Result<ProgramView, CrashError> {
+        let program = check.clone().stdin(input).timeout(CHECK_LIMIT);
+        match self.runner.run(&program) {
+            Ok(outcome) => Ok(ProgramView {
+                code: outcome.code,
+                output: outcome.stdout,
+                error: outcome.stderr.lines().last().unwrap_or_default().to_owned(),
+            }),
+            Err(error @ ProgramError::TimedOut { .. }) => {
+                Ok(ProgramView { code: None, output: String::new(), error: error.to_string() })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn damage(&self, device: &CrashDevice) -> Result<Option<String>, CrashError> {
@@ -170,6 +205,7 @@ impl Observer<'_> {
         &self,
         device: &CrashDevice,
         repair: &Program,
+        input: &str,
         log: &mut KernelLog,
     ) -> Result<RepairedView, CrashError> {
         let outcome = self.runner.run(&repair.clone().timeout(FSCK_LIMIT));
@@ -179,7 +215,7 @@ impl Observer<'_> {
             other => said(other)?,
         };
         device.drop_pages()?;
-        let mut view = self.mounted(device, log, |_| {})?;
+        let mut view = self.mounted(device, log, input, |_| {})?;
         if view.not_mounted.is_none() {
             if let Some(damage) = self.damage(device)? {
                 view.unreadable = Some(format!("damaged even after the repair: {damage}"));

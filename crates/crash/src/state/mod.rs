@@ -7,6 +7,8 @@
 
 mod build;
 mod enumerate;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

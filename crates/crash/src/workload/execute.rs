@@ -88,6 +88,7 @@ impl<'a> Execution<'a> {
             Operation::Rename { from, to } => fs::rename(at(from), at(to))?,
             Operation::Link { from, to } => fs::hard_link(at(from), at(to))?,
             Operation::Unlink { path } => fs::remove_file(at(path))?,
+            Operation::Acknowledge { .. } => {}
             Operation::SyncAll => rustix::fs::syncfs(File::open(self.root)?)?,
         }
         Ok(None)

@@ -88,12 +88,12 @@ fn replace(generator: &mut Generator, path: &str) {
         0..=2 => generator
             .operations
             .push(Operation::FsyncDir { path: dir.trim_end_matches('/').to_owned() }),
-        3..=4 => {
+        3..=6 => {
             if let Some(other) = generator.any_file() {
                 generator.fsync(&other);
             }
         }
-        5 => generator.fsync(path),
+        7 => generator.fsync(path),
         _ => {}
     }
 }

@@ -6,15 +6,21 @@
 mod execute;
 mod files;
 mod generator;
+mod kind;
 mod metadata;
+mod program;
+mod sqlite;
 
 use serde::{Deserialize, Serialize};
 
 pub use execute::{Execution, LogPosition};
+pub use kind::{Workload, WorkloadError};
+pub use program::{ProgramWorkload, run_program};
+pub use sqlite::{SqliteJournal, SqliteMode, SqliteSync, grade};
 
 /// One operation. Paths are relative to the mount point.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "op", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Operation {
     MakeDir {
         path: String,
@@ -70,6 +76,10 @@ pub enum Operation {
     },
     /// Syncs the whole file system.
     SyncAll,
+    /// A program reports that something is durable: a transaction, or whatever the line says.
+    Acknowledge {
+        line: String,
+    },
 }
 
 impl Operation {
@@ -79,9 +89,38 @@ impl Operation {
             Self::Fsync { .. } | Self::Fdatasync { .. } | Self::FsyncDir { .. } | Self::SyncAll => {
                 true
             }
+            Self::Acknowledge { .. } => true,
             Self::Write { synchronous, .. } => *synchronous,
             _ => false,
         }
+    }
+}
+
+impl Operation {
+    /// The same in the root: directories become a part of the names.
+    #[must_use]
+    pub fn flattened(&self) -> Self {
+        let flat = |path: &String| path.replace('/', "-");
+        let mut operation = self.clone();
+        match &mut operation {
+            Self::Create { path }
+            | Self::Write { path, .. }
+            | Self::Truncate { path, .. }
+            | Self::Allocate { path, .. }
+            | Self::StartWriteback { path }
+            | Self::Fsync { path }
+            | Self::Fdatasync { path }
+            | Self::Unlink { path } => *path = flat(path),
+            Self::FsyncDir { path } => path.clear(),
+            Self::Rename { from, to } | Self::Link { from, to } => {
+                (*from, *to) = (flat(from), flat(to));
+            }
+            Self::MakeDir { .. }
+            | Self::RemoveDir { .. }
+            | Self::SyncAll
+            | Self::Acknowledge { .. } => {}
+        }
+        operation
     }
 }
 
@@ -109,6 +148,7 @@ impl std::fmt::Display for Operation {
             Self::Link { from, to } => write!(f, "link {from} to {to}"),
             Self::Unlink { path } => write!(f, "unlink {path}"),
             Self::SyncAll => f.write_str("sync"),
+            Self::Acknowledge { line } => write!(f, "acknowledged: {line}"),
         }
     }
 }
@@ -127,33 +167,4 @@ pub struct LoggedOperation {
     pub inode: Option<u64>,
     /// The error number that it returned; it then had no effect.
     pub error: Option<i32>,
-}
-
-/// The built-in workloads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkloadKind {
-    /// Create, write, append, replace, sync.
-    Files,
-    /// Rename, link, unlink, mkdir, truncate, fallocate.
-    Metadata,
-}
-
-impl WorkloadKind {
-    pub const ALL: [Self; 2] = [Self::Files, Self::Metadata];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Files => "files",
-            Self::Metadata => "metadata",
-        }
-    }
-
-    /// Its operations for a seed.
-    pub fn operations(self, seed: u64) -> Vec<Operation> {
-        match self {
-            Self::Files => files::operations(seed),
-            Self::Metadata => metadata::operations(seed),
-        }
-    }
 }

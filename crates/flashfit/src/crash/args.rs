@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use flashfit_crash::state::FlushFault;
-use flashfit_crash::workload::WorkloadKind;
 use flashfit_tune::TimeSpan;
 
 const EXAMPLES: &str = "\
@@ -30,6 +29,39 @@ pub struct CrashArgs {
 pub enum CrashCommand {
     /// Record a workload and check what power cuts could have left of it, on this kernel.
     States(StatesArgs),
+    /// Look at one state again, and show what happened around its power cut.
+    Replay(ReplayArgs),
+    /// Find the shortest workload with the same violation, then the fewest lost writes.
+    Shrink(ShrinkArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  flashfit crash replay crash-run ext4:nobarrier/1/3 --keep-image"
+)]
+pub struct ReplayArgs {
+    /// Directory of `crash states`.
+    pub dir: PathBuf,
+    /// A state, as the directory's records and the examples call it.
+    pub id: String,
+    /// Write the device as it was after the power cut to an image file in the directory.
+    #[arg(long)]
+    pub keep_image: bool,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flashfit crash shrink crash-run btrfs/1/200")]
+pub struct ShrinkArgs {
+    /// Directory of `crash states`.
+    pub dir: PathBuf,
+    /// A state with a violation.
+    pub id: String,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -43,9 +75,10 @@ pub struct StatesArgs {
     /// Another setup, such as ext4:nobarrier or ext4:writeback+noatime. Repeat for several.
     #[arg(long, value_name = "FS:OPTIONS")]
     pub with: Vec<String>,
-    /// What is done before the power cut: files, metadata.
-    #[arg(long, value_name = "NAME", default_value = "files", value_parser = workload)]
-    pub workload: WorkloadKind,
+    /// What is done before the power cut: files, metadata, sqlite, sqlite:JOURNAL-SYNC such as
+    /// sqlite:delete-extra, or a file with your own commands (docs/power-loss.md).
+    #[arg(long, value_name = "NAME|FILE", default_value = "files")]
+    pub workload: String,
     /// Seed of workloads and states.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -86,9 +119,4 @@ impl From<IgnoreFlushArg> for FlushFault {
             IgnoreFlushArg::All => Self::All,
         }
     }
-}
-
-fn workload(text: &str) -> Result<WorkloadKind, String> {
-    let named = WorkloadKind::ALL.into_iter().find(|kind| kind.name() == text);
-    named.ok_or_else(|| format!("one of {}", WorkloadKind::ALL.map(WorkloadKind::name).join(", ")))
 }

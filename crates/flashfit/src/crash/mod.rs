@@ -2,9 +2,13 @@
 
 pub mod args;
 mod folder;
+mod replay;
+mod shrink;
 mod states;
 mod states_document;
 mod states_text;
+mod timeline_text;
+mod tools;
 
 use std::path::Path;
 
@@ -14,5 +18,7 @@ use args::{CrashArgs, CrashCommand};
 pub fn run(args: &CrashArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     match &args.command {
         CrashCommand::States(args) => states::run(args, catalog),
+        CrashCommand::Replay(args) => replay::run(args, catalog),
+        CrashCommand::Shrink(args) => shrink::run(args, catalog),
     }
 }

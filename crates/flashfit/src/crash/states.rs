@@ -3,40 +3,28 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{
     Batch, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
 };
 use flashfit_crash::setup::CrashSetup;
-use flashfit_device::Bytes;
+use flashfit_crash::workload::Workload;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
-use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_host::SystemRunner;
-use flashfit_host::capability::missing_for_simulated_cards;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_user_error::ExitClass;
 
 use super::args::StatesArgs;
-use super::{folder, states_document, states_text};
+use super::{folder, states_document, states_text, tools};
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 
 const DEFAULT_STATES: u64 = 1000;
-/// Without a card: what any flash device writes at once.
-const WRITE_UNIT: Bytes = Bytes::kib(4);
-/// For options that need an erase block, where no card has one.
-const ERASE_BLOCK: Bytes = Bytes::mib(4);
-
 pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let (conditions, write_unit) = device(args.card.as_deref(), catalog)?;
+    let workload = Workload::parse(&args.workload)?;
+    let (conditions, write_unit) = tools::device(args.card.as_deref(), catalog)?;
     let setups = setups(args, catalog, &conditions)?;
-    if let Some(reason) = missing_for_simulated_cards() {
-        let message = format!("crash states cannot be mounted: {reason}");
-        return Err(CommandError::from(CrashError::Unprivileged(message)));
-    }
+    tools::check_rights()?;
     let plan = CampaignPlan {
         setups: setups.iter().map(|setup| setup.label.clone()).collect(),
-        workload: args.workload,
+        workload,
         seed: args.seed,
         states: args.states.or(args.time.is_none().then_some(DEFAULT_STATES)),
         unit_sectors: u32::try_from(write_unit.0 / 512).expect("a write unit is small").max(1),
@@ -45,10 +33,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     let dir = folder::choose(args.dir.as_deref());
     // Before any thread: the namespace is one thread's.
     let points = MountPoints::take(&[&dir, Path::new(".")])?;
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
-    let runner = SystemRunner::new(interrupt);
+    let runner = tools::runner()?;
     for setup in &setups {
         setup.check_kernel(&runner)?;
     }
@@ -73,23 +58,6 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         output::print(&states_text::text(&setups, &results, &dir, output::width()))?;
     }
     verdict(&results)
-}
-
-/// The conditions for options, and the write unit.
-fn device(card: Option<&str>, catalog: Option<&Path>) -> Result<(Conditions, Bytes), CommandError> {
-    let (write_unit, erase_block) = match card {
-        None => (WRITE_UNIT, ERASE_BLOCK),
-        Some(name) => {
-            let name = name.strip_prefix(flashfit_target::SIMULATED).unwrap_or(name);
-            let model = flashfit_card::catalog::load(name, catalog)?;
-            (Bytes(model.write_unit_bytes()), Bytes(model.erase_unit_bytes()))
-        }
-    };
-    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-    let geometry = Geometry { erase_unit: known(erase_block), write_unit: known(write_unit) };
-    let conditions =
-        Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
-    Ok((conditions, write_unit))
 }
 
 fn setups(

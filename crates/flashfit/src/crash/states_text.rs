@@ -10,12 +10,13 @@ use flashfit_report::text::wrap;
 use flashfit_report::{Align, Column, Shorten, TextTable};
 
 /// Headings of the promises, in their order.
-const HEADINGS: [(Promise, &str); 6] = [
+const HEADINGS: [(Promise, &str); 7] = [
     (Promise::Consistent, "SOUND"),
     (Promise::Synced, "SYNCED"),
-    (Promise::OwnData, "OWN DATA"),
+    (Promise::OwnData, "OWN"),
     (Promise::AtomicRename, "RENAME"),
     (Promise::ReplaceWithoutFsync, "REPLACE"),
+    (Promise::ReplaceNotEmpty, "EMPTY"),
     (Promise::OrderedNames, "ORDER"),
 ];
 

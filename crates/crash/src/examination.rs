@@ -1,0 +1,152 @@
+//! One log under examination: builds its states, looks at them or finds an equivalent one, and
+//! judges.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flashfit_host::Runner;
+
+use crate::CrashError;
+use crate::blocks::BlockPool;
+use crate::device::CrashDevice;
+use crate::equivalence::{Equivalence, ObservationCache};
+use crate::log::{CrashLog, LogEntry};
+use crate::model::Violation;
+use crate::observe::Observer;
+use crate::setup::CrashSetup;
+use crate::state::{BuiltState, CrashState, RecoveryCut, StateBuilder};
+use crate::verdict::Judge;
+use crate::workload::{SqliteMode, Workload};
+
+/// Examines the states of one log on one device.
+pub struct Examination<'a> {
+    observer: Observer<'a>,
+    device: &'a CrashDevice,
+    log: &'a CrashLog,
+    judge: Judge,
+    /// For each input of the checking program.
+    caches: HashMap<String, ObservationCache>,
+    builder: StateBuilder,
+    workload: Workload,
+}
+
+/// What was found of a state.
+pub struct Examined {
+    pub violations: Vec<Violation>,
+    /// Why it was not looked at itself.
+    pub equivalence: Option<Equivalence>,
+    pub recovery: Duration,
+    /// The requests of its recovery, where they were asked for.
+    pub recovery_log: Vec<LogEntry>,
+}
+
+impl<'a> Examination<'a> {
+    /// `point` is an empty folder to mount on.
+    pub fn new(
+        runner: &'a dyn Runner,
+        setup: &'a CrashSetup,
+        workload: &Workload,
+        device: &'a CrashDevice,
+        log: &'a CrashLog,
+        point: PathBuf,
+    ) -> Self {
+        device.disk().pool = log.pool.clone();
+        let check = match workload {
+            Workload::Files | Workload::Metadata => None,
+            Workload::Sqlite(_) => Some(SqliteMode::check(&point).0),
+            Workload::Program(program) => Some(program.check(&point)),
+        };
+        let needs_fsck = setup.promises.needs_fsck;
+        Self {
+            observer: Observer { runner, recipe: &setup.recipe, needs_fsck, point, check },
+            device,
+            log,
+            judge: Judge::new(workload, log, needs_fsck),
+            caches: HashMap::new(),
+            builder: StateBuilder::new(log),
+            workload: workload.clone(),
+        }
+    }
+
+    /// The contents of a state, without a second power cut.
+    pub fn build(&mut self, state: &CrashState) -> BuiltState {
+        let mut disk = self.device.disk();
+        self.builder.build(self.log, &mut disk.pool, state)
+    }
+
+    /// The contents after a second power cut during the recovery that `log` recorded.
+    pub fn build_recovery(
+        &self,
+        built: &BuiltState,
+        log: &[LogEntry],
+        cut: &RecoveryCut,
+    ) -> BuiltState {
+        apply_recovery(built, log, cut, &mut self.device.disk().pool)
+    }
+
+    /// Judges a state, by an equivalent one where there is one.
+    ///
+    /// # Errors
+    /// When something other than the file system fails.
+    pub fn examine(
+        &mut self,
+        state: &CrashState,
+        built: &BuiltState,
+        record_recovery: bool,
+    ) -> Result<Examined, CrashError> {
+        let input = self.input(state);
+        let known = self.caches.entry(input).or_default().find(built);
+        if let Some((why, seen)) = known {
+            return Ok(Examined {
+                violations: self.judge.violations(&seen, state.position),
+                equivalence: Some(why),
+                recovery: Duration::ZERO,
+                recovery_log: Vec::new(),
+            });
+        }
+        self.look(state, built, record_recovery)
+    }
+
+    /// Looks at a state, whatever is known of equivalent ones.
+    ///
+    /// # Errors
+    /// See [`Self::examine`].
+    pub fn look(
+        &mut self,
+        state: &CrashState,
+        built: &BuiltState,
+        record_recovery: bool,
+    ) -> Result<Examined, CrashError> {
+        let input = self.input(state);
+        let contents = built.contents.clone();
+        let seen = self.observer.observe(self.device, contents, &input, record_recovery)?;
+        let violations = self.judge.violations(&seen.observation, state.position);
+        self.caches.entry(input).or_default().add(built, &seen.reads, seen.observation);
+        let (recovery, recovery_log) = (seen.recovery, seen.recovery_log);
+        Ok(Examined { violations, equivalence: None, recovery, recovery_log })
+    }
+
+    fn input(&self, state: &CrashState) -> String {
+        match &self.workload {
+            Workload::Sqlite(_) => SqliteMode::check(&self.observer.point).1,
+            _ => self.judge.acknowledged(state.position),
+        }
+    }
+}
+
+fn apply_recovery(
+    built: &BuiltState,
+    log: &[LogEntry],
+    cut: &RecoveryCut,
+    pool: &mut BlockPool,
+) -> BuiltState {
+    let arrived = &log[..(cut.position as usize).min(log.len())];
+    let flushed = arrived.iter().rposition(LogEntry::is_flush).unwrap_or(0);
+    let kept = if cut.drops_unflushed { &arrived[..flushed] } else { arrived };
+    let mut second = built.clone();
+    for entry in kept {
+        second.apply(pool, entry, None);
+    }
+    second
+}

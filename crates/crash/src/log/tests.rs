@@ -1,0 +1,135 @@
+//! Tests of both file formats of a log.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::blocks::BLOCK_BYTES;
+use crate::workload::Operation;
+
+const BLOCKS: u32 = 16;
+
+/// A log with these writes: first sector, sectors, content.
+fn log(requests: &[(u8, u8, u8)]) -> CrashLog {
+    let mut log = CrashLog {
+        setup: "ext4".to_owned(),
+        seed: 7,
+        base: (0..BLOCKS).map(BlockId::unwritten).collect(),
+        pool: BlockPool::default(),
+        entries: Vec::new(),
+        operations: Vec::new(),
+    };
+    log.base[3] = log.pool.intern(&[0xee; BLOCK_BYTES]);
+    log.base[4] = BlockId::ZERO;
+    for (sector, sectors, content) in requests {
+        let sector = u64::from(*sector) % 100;
+        let sectors = 1 + u32::from(*sectors) % 28;
+        log.entries.push(match content {
+            0 => LogEntry::Flush,
+            1 => LogEntry::Discard { sector, sectors },
+            content => {
+                let blocks = blocks_of(sector, sectors)
+                    .map(|(_, within)| {
+                        let mut block = [0; BLOCK_BYTES];
+                        block[within.start as usize * 512..within.end as usize * 512]
+                            .fill(*content);
+                        log.pool.intern(&block)
+                    })
+                    .collect();
+                let is_durable = content % 7 == 0;
+                LogEntry::Write(LoggedWrite { sector, sectors, blocks, is_durable })
+            }
+        });
+    }
+    let end = log.end();
+    log.operations.push(LoggedOperation {
+        operation: Operation::SyncAll,
+        number: 0,
+        begin: 0,
+        end: end / 2,
+        inode: None,
+        error: None,
+    });
+    log
+}
+
+/// Everything that decides the states of a log.
+fn facts(log: &CrashLog) -> (Vec<Vec<u8>>, Vec<LogEntry>, Vec<LoggedOperation>) {
+    let content = |id: &BlockId| {
+        let mut content = [0; BLOCK_BYTES];
+        log.pool.read(*id, &mut content);
+        content.to_vec()
+    };
+    (log.base.iter().map(content).collect(), log.entries.clone(), log.operations.clone())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_saved_log_is_loaded(requests: Vec<(u8, u8, u8)>) {
+        let log = log(&requests);
+        let loaded = CrashLog::from_bytes(&log.to_bytes()).unwrap();
+        prop_assert_eq!(facts(&loaded), facts(&log));
+        prop_assert_eq!((loaded.setup, loaded.seed), (log.setup, log.seed));
+    }
+
+    #[test]
+    fn a_damaged_log_is_refused(requests: Vec<(u8, u8, u8)>, at: prop::sample::Index, bit in 0_u32..8) {
+        let mut bytes = log(&requests).to_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1_u8 << bit;
+        prop_assert!(CrashLog::from_bytes(&bytes).is_err());
+        prop_assert!(CrashLog::from_bytes(&bytes[..at]).is_err());
+    }
+
+    #[test]
+    fn requests_survive_the_format_of_dm_log_writes(requests: Vec<(u8, u8, u8)>) {
+        let log = log(&requests);
+        let loaded = CrashLog::from_dm_log(&log.to_dm_log()).unwrap();
+        prop_assert_eq!(loaded.entries.len(), log.entries.len());
+        for (found, expected) in loaded.entries.iter().zip(&log.entries) {
+            prop_assert_eq!(found.range(), expected.range());
+            if let (LogEntry::Write(found), LogEntry::Write(expected)) = (found, expected) {
+                prop_assert_eq!(loaded.data(found), log.data(expected));
+                prop_assert_eq!(found.is_durable, expected.is_durable);
+            }
+        }
+        prop_assert_eq!(loaded.operations[0].end, log.operations[0].end);
+        let mut content = [0; BLOCK_BYTES];
+        loaded.pool.read(loaded.base[3], &mut content);
+        prop_assert_eq!(content[0], 0xee);
+    }
+
+    #[test]
+    fn any_bytes_are_a_log_or_are_not(bytes: Vec<u8>) {
+        prop_assert!(CrashLog::from_bytes(&bytes).is_err());
+        let _ = CrashLog::from_dm_log(&bytes);
+    }
+}
+
+/// As QEMU's `blklogwrites` and the kernel write it: a flush that comes with a write.
+#[test]
+fn a_flush_of_an_entry_comes_before_its_write() {
+    let mut bytes = vec![0_u8; 4096 * 3];
+    let numbers = |at: usize, numbers: &[u64], bytes: &mut Vec<u8>| {
+        for (index, number) in numbers.iter().enumerate() {
+            bytes[at + index * 8..at + index * 8 + 8].copy_from_slice(&number.to_le_bytes());
+        }
+    };
+    numbers(0, &[0x006a_7366_7773_6872, 1, 1, 4096], &mut bytes);
+    numbers(4096, &[2, 1, 3, 0], &mut bytes);
+    bytes[8192..].fill(9);
+    let log = CrashLog::from_dm_log(&bytes).unwrap();
+    assert_eq!(log.entries[0], LogEntry::Flush);
+    assert_eq!(log.entries[1].range(), Some((16, 8)));
+    assert!(matches!(&log.entries[1], LogEntry::Write(write) if write.is_durable));
+    assert_eq!(log.base.len(), 3);
+}
+
+#[test]
+fn the_blocks_of_a_range() {
+    let blocks: Vec<_> = blocks_of(6, 12).collect();
+    assert_eq!(blocks, [(0, 6..8), (1, 0..8), (2, 0..2)]);
+    assert_eq!(blocks_of(8, 8).collect::<Vec<_>>(), [(1, 0..8)]);
+    assert_eq!(blocks_of(8, 0).count(), 0);
+}

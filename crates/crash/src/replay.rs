@@ -1,0 +1,185 @@
+//! One state of a campaign, looked at again.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use flashfit_host::Runner;
+
+use crate::CrashError;
+use crate::blocks::{BLOCK_BYTES, BlockId};
+use crate::campaign::{CampaignFolder, CampaignPlan, MountPoints, round_seed};
+use crate::device::{CrashDevice, Disk};
+use crate::examination::Examination;
+use crate::log::CrashLog;
+use crate::model::Violation;
+use crate::setup::CrashSetup;
+use crate::state::{BuiltState, CrashState, Enumeration, enumerate};
+use crate::timeline::{TimelineEvent, timeline};
+
+/// The place of a state in a campaign: `ext4/3/17`, or `ext4/3/17r` with a second power cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateId {
+    pub setup: String,
+    pub round: u32,
+    pub index: u32,
+    pub in_recovery: bool,
+}
+
+impl StateId {
+    /// # Errors
+    /// [`CrashError::NoState`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, CrashError> {
+        let unknown = || CrashError::NoState { id: text.to_owned() };
+        let mut parts = text.rsplitn(3, '/');
+        let (index, round, setup) = (parts.next(), parts.next(), parts.next());
+        let (Some(index), Some(round), Some(setup)) = (index, round, setup) else {
+            return Err(unknown());
+        };
+        let number = index.strip_suffix('r').unwrap_or(index);
+        Ok(Self {
+            setup: setup.to_owned(),
+            round: round.parse().map_err(|_| unknown())?,
+            index: number.parse().map_err(|_| unknown())?,
+            in_recovery: number != index,
+        })
+    }
+}
+
+/// A state with its log.
+#[derive(Debug)]
+pub struct FoundState {
+    pub id: String,
+    pub setup: String,
+    pub log: CrashLog,
+    pub state: CrashState,
+    /// What the campaign found; `None` if it recorded nothing of this state.
+    pub recorded: Option<Vec<Violation>>,
+}
+
+impl FoundState {
+    /// Finds a state of a campaign.
+    ///
+    /// # Errors
+    /// [`CrashError::NoState`], or when the log was not kept.
+    pub fn find(
+        folder: &CampaignFolder,
+        plan: &CampaignPlan,
+        text: &str,
+    ) -> Result<Self, CrashError> {
+        let id = StateId::parse(text)?;
+        let unknown = || CrashError::NoState { id: text.to_owned() };
+        let batches = folder.batches()?;
+        let batch = batches
+            .iter()
+            .find(|batch| {
+                let holds = (batch.from..batch.to).contains(&id.index);
+                batch.setup == id.setup && batch.round == id.round && holds
+            })
+            .ok_or_else(unknown)?;
+        if !folder.has_log(&id.setup, id.round) {
+            return Err(CrashError::LogRemoved { id: text.to_owned() });
+        }
+        let log = folder.load_log(&id.setup, id.round)?;
+        let broken = batch.broken.iter().find(|broken| broken.id == text);
+        let state = match broken {
+            Some(broken) => broken.state.clone(),
+            None if id.in_recovery => return Err(unknown()),
+            None => {
+                let how = Enumeration {
+                    seed: round_seed(plan.seed, id.round),
+                    most: batch.most as usize,
+                    unit_sectors: plan.unit_sectors,
+                    flushes: plan.flushes,
+                };
+                let mut states = enumerate(&log, &how);
+                let index = id.index as usize;
+                if index >= states.len() {
+                    return Err(unknown());
+                }
+                states.swap_remove(index)
+            }
+        };
+        if let Some(reason) = state.fault(&log) {
+            return Err(CrashError::Invalid { path: folder.path().to_owned(), reason });
+        }
+        let recorded = broken.map(|broken| broken.violations.clone());
+        Ok(Self { id: text.to_owned(), setup: id.setup, log, state, recorded })
+    }
+}
+
+/// What a replay found.
+#[derive(Debug)]
+pub struct ReplayedState {
+    pub violations: Vec<Violation>,
+    pub timeline: Vec<TimelineEvent>,
+    pub image: Option<PathBuf>,
+}
+
+/// Looks at a state again. With `image`, the device after the power cut is written to that file.
+///
+/// # Errors
+/// When something other than the file system fails.
+pub fn replay(
+    found: &FoundState,
+    setup: &CrashSetup,
+    plan: &CampaignPlan,
+    runner: &dyn Runner,
+    points: &MountPoints,
+    image: Option<&Path>,
+) -> Result<ReplayedState, CrashError> {
+    let disk = Disk::unwritten(found.log.device_bytes());
+    let device = CrashDevice::attach(disk, &points.folder("device")?, setup.discards)?;
+    let point = points.folder("mounted")?;
+    let mut examination =
+        Examination::new(runner, setup, &plan.workload, &device, &found.log, point);
+    let first = CrashState { recovery: None, ..found.state.clone() };
+    let mut built = examination.build(&first);
+    if let Some(cut) = &found.state.recovery {
+        let seen = examination.look(&first, &built, true)?;
+        built = examination.build_recovery(&built, &seen.recovery_log, cut);
+    }
+    if let Some(image) = image {
+        write_image(image, &built, &device)?;
+    }
+    let seen = examination.look(&found.state, &built, false)?;
+    Ok(ReplayedState {
+        violations: seen.violations,
+        timeline: timeline(&found.log, &found.state),
+        image: image.map(Path::to_owned),
+    })
+}
+
+/// Writes the contents of a device as a sparse file.
+fn write_image(path: &Path, built: &BuiltState, device: &CrashDevice) -> Result<(), CrashError> {
+    let failed = |source| CrashError::File { path: path.to_owned(), source };
+    let file = File::create_new(path).map_err(failed)?;
+    let disk = device.disk();
+    file.set_len(disk.device_bytes()).map_err(failed)?;
+    let mut content = [0; BLOCK_BYTES];
+    let blocks = u32::try_from(built.contents.base.len()).expect("a small device");
+    for block in 0..blocks {
+        let id = built.contents.block(block);
+        if id != BlockId::ZERO {
+            disk.pool.read(id, &mut content);
+            let offset = u64::from(block) * BLOCK_BYTES as u64;
+            file.write_all_at(&content, offset).map_err(failed)?;
+        }
+    }
+    file.sync_all().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_three_parts() {
+        let id = StateId::parse("ext4:nobarrier/2/17r").unwrap();
+        assert_eq!((id.setup.as_str(), id.round, id.index), ("ext4:nobarrier", 2, 17));
+        assert!(id.in_recovery);
+        for bad in ["", "17", "2/17", "ext4/x/17", "ext4/2/", "ext4/2/17x"] {
+            assert!(StateId::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The shortest workload with the same violation, then the fewest lost requests.
+//!
+//! Operations are removed by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating
+//! failure-inducing input", 2002); after each removal the rest is recorded again, as a log depends on
+//! time. Limit: only the built-in workloads have operations that can be removed.
+
+use flashfit_host::SystemRunner;
+
+use crate::CrashError;
+use crate::campaign::{CampaignPlan, MountPoints};
+use crate::device::{CrashDevice, Disk};
+use crate::examination::Examination;
+use crate::log::CrashLog;
+use crate::model::{Oracle, Violation};
+use crate::record::{Recording, record_operations};
+use crate::replay::FoundState;
+use crate::setup::CrashSetup;
+use crate::state::{CrashState, Enumeration, enumerate};
+use crate::timeline::{TimelineEvent, timeline};
+use crate::workload::Operation;
+
+/// States of one attempt.
+const MOST_STATES: usize = 300;
+
+/// A violation with as little as possible around it.
+#[derive(Debug)]
+pub struct ShrunkState {
+    pub operations: Vec<(u32, Operation)>,
+    pub log: CrashLog,
+    pub state: CrashState,
+    pub violations: Vec<Violation>,
+    pub timeline: Vec<TimelineEvent>,
+    /// How many shorter workloads were recorded.
+    pub attempts: u32,
+}
+
+/// A workload that shows the violation.
+struct Shown {
+    log: CrashLog,
+    state: CrashState,
+    violations: Vec<Violation>,
+}
+
+struct Shrinking<'a> {
+    setup: &'a CrashSetup,
+    plan: &'a CampaignPlan,
+    runner: &'a SystemRunner,
+    points: &'a MountPoints,
+    device: CrashDevice,
+    oracle: Oracle,
+    seed: u64,
+    attempts: u32,
+}
+
+/// Shrinks the workload of a state that shows a violation; `watch` is called with the number of
+/// operations left.
+///
+/// # Errors
+/// [`CrashError::NotShown`] if the violation does not show again.
+pub fn shrink(
+    found: &FoundState,
+    setup: &CrashSetup,
+    plan: &CampaignPlan,
+    runner: &SystemRunner,
+    points: &MountPoints,
+    watch: &dyn Fn(usize),
+) -> Result<ShrunkState, CrashError> {
+    let not_shown = || CrashError::NotShown { id: found.id.clone() };
+    let recorded = found.recorded.as_deref().unwrap_or_default();
+    let promised =
+        |violation: &&Violation| setup.promises.keeps.contains(&violation.oracle.promise());
+    let wanted = recorded.iter().find(promised).or(recorded.first()).ok_or_else(not_shown)?;
+    let disk = Disk::unwritten(found.log.device_bytes());
+    let device = CrashDevice::attach(disk, &points.folder("device")?, setup.discards)?;
+    let (oracle, seed) = (wanted.oracle, found.log.seed);
+    let mut shrinking =
+        Shrinking { setup, plan, runner, points, device, oracle, seed, attempts: 0 };
+    // What had not begun has no part in it.
+    let begun = found.log.operations.iter().filter(|done| done.begin < found.state.position);
+    let mut operations: Vec<(u32, Operation)> =
+        begun.map(|done| (done.number, done.operation.clone())).collect();
+    let mut shown = shrinking.show(&operations)?.ok_or_else(not_shown)?;
+    let in_root: Vec<(u32, Operation)> = operations
+        .iter()
+        .filter(|(_, operation)| {
+            !matches!(operation, Operation::MakeDir { .. } | Operation::RemoveDir { .. })
+        })
+        .map(|(number, operation)| (*number, operation.flattened()))
+        .collect();
+    if let Some(simpler) = shrinking.show(&in_root)? {
+        (operations, shown) = (in_root, simpler);
+    }
+    let mut pieces = 2;
+    while operations.len() > 1 && pieces <= operations.len() {
+        if runner.interrupt().is_raised() {
+            return Err(CrashError::Interrupted);
+        }
+        match shrinking.without_a_piece(&operations, pieces)? {
+            Some((fewer, smaller)) => {
+                (operations, shown) = (fewer, smaller);
+                watch(operations.len());
+                pieces = (pieces - 1).max(2);
+            }
+            None if pieces == operations.len() => break,
+            None => pieces = (pieces * 2).min(operations.len()),
+        }
+    }
+    shrinking.fewer_lost(&mut shown)?;
+    Ok(ShrunkState {
+        timeline: timeline(&shown.log, &shown.state),
+        operations,
+        log: shown.log,
+        state: shown.state,
+        violations: shown.violations,
+        attempts: shrinking.attempts,
+    })
+}
+
+/// Operations with a log that shows the violation.
+type Fewer = (Vec<(u32, Operation)>, Shown);
+
+impl Shrinking<'_> {
+    /// Tries to leave out each of so many pieces.
+    fn without_a_piece(
+        &mut self,
+        operations: &[(u32, Operation)],
+        pieces: usize,
+    ) -> Result<Option<Fewer>, CrashError> {
+        let size = operations.len().div_ceil(pieces);
+        // From the end: later operations are removed without an effect on earlier ones.
+        for start in (0..operations.len()).step_by(size).rev() {
+            let end = (start + size).min(operations.len());
+            let fewer = [&operations[..start], &operations[end..]].concat();
+            if let Some(shown) = self.show(&fewer)? {
+                return Ok(Some((fewer, shown)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Records operations and looks for the violation.
+    fn show(&mut self, operations: &[(u32, Operation)]) -> Result<Option<Shown>, CrashError> {
+        self.attempts += 1;
+        let point = self.points.folder("mounted")?;
+        let how = Recording {
+            runner: self.runner,
+            recipe: &self.setup.recipe,
+            setup: &self.setup.label,
+            seed: self.seed,
+            point: &point,
+        };
+        let log = match record_operations(&self.device, &how, operations) {
+            Ok(log) => log,
+            Err(CrashError::NothingAcknowledged) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let how = Enumeration {
+            seed: self.seed,
+            most: MOST_STATES,
+            unit_sectors: self.plan.unit_sectors,
+            flushes: self.plan.flushes,
+        };
+        let mut states = enumerate(&log, &how);
+        // The simplest ones first, and the latest: they have the most acknowledged.
+        states.sort_by_key(|state| {
+            (state.dropped.len() + usize::from(state.torn.is_some()), u32::MAX - state.position)
+        });
+        let mut examination = Examination::new(
+            self.runner,
+            self.setup,
+            &self.plan.workload,
+            &self.device,
+            &log,
+            point,
+        );
+        let mut shown = None;
+        for state in states {
+            let built = examination.build(&state);
+            let violations = examination.examine(&state, &built, false)?.violations;
+            if violations.iter().any(|violation| violation.oracle == self.oracle) {
+                shown = Some((state, violations));
+                break;
+            }
+        }
+        drop(examination);
+        Ok(shown.map(|(state, violations)| Shown { log, state, violations }))
+    }
+
+    /// Restores lost requests one by one where the violation stays.
+    fn fewer_lost(&self, shown: &mut Shown) -> Result<(), CrashError> {
+        let Shown { log, state, violations } = shown;
+        let point = self.points.folder("mounted")?;
+        let mut examination = Examination::new(
+            self.runner,
+            self.setup,
+            &self.plan.workload,
+            &self.device,
+            log,
+            point,
+        );
+        let mut at = 0;
+        while at < state.dropped.len() {
+            let mut fewer = state.clone();
+            fewer.dropped.remove(at);
+            let built = examination.build(&fewer);
+            let found = examination.examine(&fewer, &built, false)?.violations;
+            if found.iter().any(|violation| violation.oracle == self.oracle) {
+                (*state, *violations) = (fewer, found);
+            } else {
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+}

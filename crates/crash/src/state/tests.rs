@@ -1,0 +1,124 @@
+//! Tests of states: what may be lost, and that building agrees with applying one by one.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, BlockId, BlockPool};
+use crate::log::{LogEntry, LoggedWrite, blocks_of};
+
+const BLOCKS: u32 = 8;
+
+fn log(requests: &[(u8, u8, u8)]) -> CrashLog {
+    let mut pool = BlockPool::default();
+    let mut entries = Vec::new();
+    for (sector, sectors, content) in requests {
+        let sector = u64::from(*sector) % 40;
+        let sectors = 1 + u32::from(*sectors) % 20;
+        if content % 4 == 0 {
+            entries.push(LogEntry::Flush);
+            continue;
+        }
+        let blocks = blocks_of(sector, sectors).map(|_| pool.intern(&[*content; BLOCK_BYTES]));
+        let blocks = blocks.collect();
+        entries.push(LogEntry::Write(LoggedWrite { sector, sectors, blocks, is_durable: false }));
+    }
+    CrashLog {
+        setup: String::new(),
+        seed: 0,
+        base: (0..BLOCKS).map(BlockId::unwritten).collect(),
+        pool,
+        entries,
+        operations: Vec::new(),
+    }
+}
+
+/// The bytes of a state, by applying every request to an array.
+fn applied(log: &CrashLog, state: &CrashState) -> Vec<u8> {
+    let mut bytes = vec![0; BLOCKS as usize * BLOCK_BYTES];
+    let mut content = [0; BLOCK_BYTES];
+    for (block, target) in (0..).zip(bytes.chunks_exact_mut(BLOCK_BYTES)) {
+        log.pool.read(BlockId::unwritten(block), &mut content);
+        target.copy_from_slice(&content);
+    }
+    for entry in (0..state.position).filter(|entry| !state.dropped.contains(entry)) {
+        let LogEntry::Write(write) = &log.entries[entry as usize] else { continue };
+        for ((block, within), id) in blocks_of(write.sector, write.sectors).zip(&write.blocks) {
+            log.pool.read(*id, &mut content);
+            for sector in within {
+                let place = u64::from(block * BLOCK_SECTORS + sector);
+                let torn = state.torn.as_ref().filter(|torn| torn.entry == entry);
+                let unit = |torn: &TornWrite| {
+                    u32::try_from(place - write.sector).unwrap() / torn.unit_sectors
+                };
+                if torn.is_some_and(|torn| !torn.kept_units.contains(&unit(torn))) {
+                    continue;
+                }
+                let (at, from) = (place as usize * 512, sector as usize * 512);
+                bytes[at..at + 512].copy_from_slice(&content[from..from + 512]);
+            }
+        }
+    }
+    bytes
+}
+
+fn built(log: &CrashLog, state: &CrashState) -> Vec<u8> {
+    let mut pool = log.pool.clone();
+    let built = StateBuilder::new(log).build(log, &mut pool, state);
+    let mut bytes = Vec::new();
+    let mut content = [0; BLOCK_BYTES];
+    for block in 0..BLOCKS {
+        pool.read(built.contents.block(block), &mut content);
+        bytes.extend_from_slice(&content);
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn built_states_are_those_of_applied_requests(
+        requests in prop::collection::vec(any::<(u8, u8, u8)>(), 1..24),
+        seed: u64,
+    ) {
+        let log = log(&requests);
+        let how = Enumeration { seed, most: 80, unit_sectors: 3, flushes: FlushFault::None };
+        let mut builder = StateBuilder::new(&log);
+        let mut pool = log.pool.clone();
+        let mut seen: Vec<(Vec<u8>, u128)> = Vec::new();
+        for state in enumerate(&log, &how) {
+            prop_assert_eq!(state.fault(&log), None);
+            let bytes = built(&log, &state);
+            prop_assert_eq!(&bytes, &applied(&log, &state));
+            let fingerprint = builder.build(&log, &mut pool, &state).fingerprint;
+            for (other, mark) in &seen {
+                prop_assert_eq!(*mark == fingerprint, other == &bytes);
+            }
+            seen.push((bytes, fingerprint));
+        }
+    }
+
+    #[test]
+    fn what_was_flushed_is_never_lost(
+        requests in prop::collection::vec(any::<(u8, u8, u8)>(), 1..40),
+        seed: u64,
+    ) {
+        let log = log(&requests);
+        let how = Enumeration { seed, most: 400, unit_sectors: 8, flushes: FlushFault::None };
+        for state in enumerate(&log, &how) {
+            let flush = (0..state.position).rev().find(|e| log.entries[*e as usize].is_flush());
+            let first = state.dropped.iter().copied().chain(state.torn.iter().map(|t| t.entry)).min();
+            prop_assert!(first.is_none_or(|first| flush.is_none_or(|flush| first > flush)));
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_states(
+        requests in prop::collection::vec(any::<(u8, u8, u8)>(), 1..20),
+        seed: u64,
+    ) {
+        let log = log(&requests);
+        let how = Enumeration { seed, most: 50, unit_sectors: 8, flushes: FlushFault::One };
+        prop_assert_eq!(enumerate(&log, &how), enumerate(&log, &how));
+    }
+}

@@ -1,0 +1,128 @@
+//! The workloads and their names.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use flashfit_user_error::{ExitClass, Hint, UserError};
+use serde::{Deserialize, Serialize};
+
+use super::{Operation, ProgramWorkload, SqliteMode, files, metadata};
+
+/// What is done before the power cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// Create, write, append, replace, sync.
+    Files,
+    /// Rename, link, unlink, mkdir, truncate, fallocate.
+    Metadata,
+    /// Transactions.
+    Sqlite(SqliteMode),
+    /// The user's own program.
+    Program(ProgramWorkload),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    #[error("unknown workload `{0}`")]
+    Unknown(String),
+    #[error("{}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{}: {reason}", path.display())]
+    Invalid { path: PathBuf, reason: String },
+}
+
+impl UserError for WorkloadError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::Unknown(_) => Hint::from(
+                "files, metadata, sqlite, sqlite:wal-full (or delete, truncate, persist with off, \
+                 normal, full or extra), or a file with `run` and `check`",
+            ),
+            Self::Read { .. } | Self::Invalid { .. } => Hint::from(
+                "a workload file has two lines: run = \"a shell command whose lines acknowledge\" \
+                 and check = \"a shell command that reads those lines\"",
+            ),
+        })
+    }
+}
+
+impl Workload {
+    /// The workload of this name, or in this file.
+    ///
+    /// # Errors
+    /// For a name that is neither, or a file that is not a workload.
+    pub fn parse(text: &str) -> Result<Self, WorkloadError> {
+        Ok(match text {
+            "files" => Self::Files,
+            "metadata" => Self::Metadata,
+            "sqlite" => Self::Sqlite(SqliteMode::default()),
+            _ => match text.strip_prefix("sqlite:") {
+                Some(mode) => Self::Sqlite(
+                    SqliteMode::from_str(mode)
+                        .map_err(|()| WorkloadError::Unknown(text.to_owned()))?,
+                ),
+                None if !Path::new(text).exists() => {
+                    return Err(WorkloadError::Unknown(text.to_owned()));
+                }
+                None => Self::Program(ProgramWorkload::load(Path::new(text))?),
+            },
+        })
+    }
+
+    /// In words.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Files => "files".to_owned(),
+            Self::Metadata => "metadata".to_owned(),
+            Self::Sqlite(mode) => format!("sqlite:{mode}"),
+            Self::Program(_) => "program".to_owned(),
+        }
+    }
+
+    /// The operations of a built-in workload for a seed; empty for a program.
+    pub fn operations(&self, seed: u64) -> Vec<(u32, Operation)> {
+        let operations = match self {
+            Self::Files => files::operations(seed),
+            Self::Metadata => metadata::operations(seed),
+            Self::Sqlite(_) | Self::Program(_) => Vec::new(),
+        };
+        (0..).zip(operations).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_has_a_name_or_is_a_file() {
+        for name in ["files", "metadata", "sqlite:wal-full", "sqlite:delete-extra"] {
+            assert_eq!(Workload::parse(name).unwrap().name(), name);
+        }
+        assert_eq!(Workload::parse("sqlite").unwrap().name(), "sqlite:wal-full");
+        for bad in ["file", "sqlite:wal", "sqlite:wal-most", "/nonexistent"] {
+            assert!(matches!(Workload::parse(bad), Err(WorkloadError::Unknown(_))), "{bad}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "run = 'x'\ncheck = 'y'").unwrap();
+        let path = file.path().to_str().unwrap();
+        assert!(matches!(Workload::parse(path), Ok(Workload::Program(_))));
+        std::fs::write(file.path(), "run = 'x'").unwrap();
+        assert!(matches!(Workload::parse(path), Err(WorkloadError::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_operations() {
+        for workload in [Workload::Files, Workload::Metadata] {
+            assert_eq!(workload.operations(7), workload.operations(7));
+            assert_ne!(workload.operations(7), workload.operations(8));
+            let syncs = workload.operations(7);
+            assert!(syncs.iter().filter(|(_, operation)| operation.is_sync()).count() > 5);
+        }
+    }
+}

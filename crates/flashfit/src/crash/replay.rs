@@ -1,0 +1,72 @@
+//! `flashfit crash replay`: one state of a campaign, looked at again.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_crash::campaign::{CampaignFolder, MountPoints};
+use flashfit_crash::model::Violation;
+use flashfit_crash::replay::{FoundState, ReplayedState, replay};
+use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::state::CrashState;
+use flashfit_crash::timeline::TimelineEvent;
+use flashfit_filesystem::FileSystemCatalog;
+use serde::Serialize;
+
+use super::args::ReplayArgs;
+use super::{timeline_text, tools};
+use crate::command_error::CommandError;
+use crate::output;
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    id: &'a str,
+    state: &'a CrashState,
+    violations: &'a [Violation],
+    /// Whether the campaign found the same; null if it recorded nothing of this state.
+    as_recorded: Option<bool>,
+    timeline: &'a [TimelineEvent],
+    image: Option<&'a Path>,
+}
+
+pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    tools::check_rights()?;
+    let points = MountPoints::take(&[&args.dir, Path::new(".")])?;
+    let runner = tools::runner()?;
+    let (folder, plan) = CampaignFolder::existing(&args.dir)?;
+    let found = FoundState::find(&folder, &plan, &args.id)?;
+    let (conditions, _) = tools::device(None, catalog)?;
+    let known = FileSystemCatalog::load(catalog)?;
+    let setup = CrashSetup::parse(&found.setup, &known, &conditions)?;
+    setup.check_kernel(&runner)?;
+    let image = args.keep_image.then(|| image_path(&args.dir, &args.id));
+    let seen = replay(&found, &setup, &plan, &runner, &points, image.as_deref())?;
+    let as_recorded = found.recorded.as_ref().map(|recorded| *recorded == seen.violations);
+    if args.json {
+        let document = Document {
+            id: &found.id,
+            state: &found.state,
+            violations: &seen.violations,
+            as_recorded,
+            timeline: &seen.timeline,
+            image: seen.image.as_deref(),
+        };
+        return output::json("crash-replay", document);
+    }
+    output::print(&text(&seen, as_recorded))
+}
+
+fn text(seen: &ReplayedState, as_recorded: Option<bool>) -> String {
+    let mut text = timeline_text::events(&seen.timeline);
+    text.push('\n');
+    text.push_str(&timeline_text::violations(&seen.violations, output::width()));
+    if as_recorded == Some(false) {
+        text.push_str("The campaign found something else.\n");
+    }
+    if let Some(image) = &seen.image {
+        text.push_str(&format!("image after the power cut: {}\n", image.display()));
+    }
+    text
+}
+
+fn image_path(dir: &Path, id: &str) -> PathBuf {
+    dir.join(format!("{}.img", id.replace(['/', ':', '+'], "-")))
+}
