@@ -46,6 +46,8 @@ nbdcopy libnbd-bin
 qemu-img qemu-utils
 qemu-io qemu-utils
 mkfs.xfs xfsprogs
+nvme nvme-cli
+smartctl smartmontools
 LIST
 }
 

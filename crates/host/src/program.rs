@@ -227,6 +227,8 @@ fn package_of(program: &str) -> Option<&'static str> {
         "mkfs.xfs" | "xfs_db" | "xfs_repair" => "xfsprogs",
         "mkfs.nilfs2" | "nilfs-tune" => "nilfs-tools",
         "mksquashfs" | "unsquashfs" => "squashfs-tools",
+        "nvme" => "nvme-cli",
+        "smartctl" => "smartmontools",
         "sfdisk" => "fdisk",
         "mount" | "umount" => "mount",
         "busybox" => "busybox-static",

@@ -8,6 +8,7 @@ use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use flashfit_host::processor::ProcessorTime;
 use flashfit_testbed::{BytesWritten, DeviceErrors, TrialPhases};
+use flashfit_wear_counters::CounterDifference;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::TrialCost;
@@ -105,6 +106,9 @@ pub struct TrialRecord {
     /// The simulated card's counters over the trial, where the device is one.
     #[serde(default)]
     pub counters: Option<Counters>,
+    /// What the device's own counters counted in the same time, without those that stood still.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wear: Vec<CounterDifference>,
     /// What the processors did while the workload was measured, where the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorTime>,

@@ -6,6 +6,7 @@
 
 pub mod agent;
 mod device_errors;
+mod device_wear;
 mod error;
 mod facts;
 pub mod host;
@@ -26,6 +27,7 @@ use flashfit_bench::{MeasurementLength, PointResult, StartingState, StateReached
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use flashfit_host::processor::ProcessorTime;
+use flashfit_wear_counters::CounterDifference;
 use serde::{Deserialize, Serialize};
 
 pub use device_errors::{DeviceErrors, ErrorSource};
@@ -125,6 +127,9 @@ pub struct TrialReport {
     pub written: Option<BytesWritten>,
     /// Counters of the simulated card, from the initial state to the end of the unmount.
     pub counters: Option<Counters>,
+    /// What the device's own counters counted in the same time, without those that stood still.
+    #[serde(default)]
+    pub wear: Vec<CounterDifference>,
     /// Processor time during the workload, if the kernel reports it.
     #[serde(default)]
     pub processor: Option<ProcessorTime>,

@@ -31,7 +31,7 @@ use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
 use crate::scheduler_modules;
 use crate::writable_device::WritableBlockDevice;
-use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, written};
+use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, device_wear, written};
 
 /// Upper limit for a result of fio with its job file.
 const RESULT_BYTES: usize = 64 << 10;
@@ -194,6 +194,7 @@ impl<'a> LocalTestBed<'a> {
         if let Some(call) = self.on_initial_state {
             call();
         }
+        let wear_before = device_wear::read(&self.facts.device, self.runner);
         let (before, written_initially) = (self.counters(), self.written());
         let measured =
             on_initial_state.and_then(|()| self.measure(request, &mounted, &node, report));
@@ -202,6 +203,8 @@ impl<'a> LocalTestBed<'a> {
         if let (Some(before), Some(after)) = (before, self.counters()) {
             report.counters = Some(after.since(&before));
         }
+        let wear_after = device_wear::read(&self.facts.device, self.runner);
+        device_wear::record(wear_before, wear_after, report);
         if let (Some(first), Some(second), Some(last)) =
             (written_before, written_initially, self.written())
         {

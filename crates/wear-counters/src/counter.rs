@@ -62,6 +62,11 @@ impl WearQuantity {
         }
     }
 
+    /// Whether it counts power cycles and the like, whatever is written.
+    pub fn is_of_power(self) -> bool {
+        matches!(self, Self::PowerCycles | Self::PowerLosses | Self::PowerOnHours)
+    }
+
     /// Whether it grows with the wear of the flash.
     pub fn is_wear(self) -> bool {
         matches!(

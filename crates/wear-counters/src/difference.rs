@@ -6,7 +6,7 @@
 //! then is not noticed, unless the device counts its power cycles.
 
 use flashfit_user_error::{ExitClass, Hint, UserError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::counter::{CounterUnit, WearCounter, WearQuantity};
 use crate::reading::WearReading;
@@ -45,7 +45,7 @@ impl UserError for DifferenceError {
 }
 
 /// What a counter counted between two readings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterDifference {
     pub id: String,
     pub measures: WearQuantity,
@@ -56,10 +56,17 @@ pub struct CounterDifference {
     pub source: String,
     pub is_simulated: bool,
     /// Whether the counter passed its largest value in between, and its width in bits.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrapped_bits: Option<u32>,
     /// Whether the counter was at its largest value, so that it counted no more.
     pub is_saturated: bool,
+}
+
+impl CounterDifference {
+    /// Whether it counted something that a workload causes.
+    pub fn is_moving(&self) -> bool {
+        self.counted > 0 && !self.measures.is_of_power()
+    }
 }
 
 /// What all counters counted between two readings of one device.

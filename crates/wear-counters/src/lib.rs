@@ -26,6 +26,7 @@ pub mod workload;
 
 pub use ata_attributes::{AtaAttributes, AtaAttributesError};
 pub use counter::{CountSpan, CounterUnit, WearCounter, WearQuantity};
+pub use difference::{CounterDifference, DifferenceError};
 pub use kernel::KERNEL_WRITTEN;
 pub use measure::{MeasureBudget, MeasureError, MeasuredWorkload, measure};
 pub use measurement::{MeasurementEnd, WearMeasurement};

@@ -174,14 +174,11 @@ fn measured(
     steps: u64,
     disbelief: Option<&(String, String)>,
 ) -> Option<MeasuredCounter> {
-    let is_moving = !matches!(
-        counter.measures,
-        WearQuantity::PowerCycles | WearQuantity::PowerOnHours | WearQuantity::PowerLosses
-    );
     let counts = runs.counts(&counter.id);
     // A file system that was unmounted in between has lost its counter.
     let is_complete = counts.len() == runs.0.len();
-    let per_run = mean(&counts, counter.step).filter(|_| is_moving && is_complete)?;
+    let per_run =
+        mean(&counts, counter.step).filter(|_| is_complete && !counter.measures.is_of_power())?;
     let total = runs.total(&counter.id);
     let is_saturated = runs.of(&counter.id).any(|one| one.is_saturated);
     let reason = disbelief

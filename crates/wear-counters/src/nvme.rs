@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flashfit_host::{Program, ProgramError};
+use flashfit_user_error::UserError;
 use serde_json::Value;
 
 use crate::counter::{WearCounter, WearQuantity};
@@ -37,7 +38,8 @@ pub(crate) fn no_program(error: &ProgramError) -> NoAnswer {
         ProgramError::Missing { .. } => SourceOutcome::ProgramMissing,
         _ => SourceOutcome::Failed,
     };
-    NoAnswer::new(outcome, error.to_string())
+    let hint = error.hint().and_then(|hint| Some(format!(" ({})", hint.text()?)));
+    NoAnswer::new(outcome, format!("{error}{}", hint.unwrap_or_default()))
 }
 
 fn ask(sources: &WearSources<'_>, arguments: &[&str]) -> Result<Value, NoAnswer> {

@@ -147,7 +147,12 @@ impl WearSources<'_> {
                 }
             }
             DeviceKind::Loop => reading.add("simulated card", simulated::read(&device.path)),
-            DeviceKind::Image | DeviceKind::Simulated | DeviceKind::Other => {}
+            DeviceKind::Other => {
+                let reason = "no command is known for this kind of block device; name the disk \
+                              that is below it, if there is one";
+                reading.add("device", Err(NoAnswer::new(SourceOutcome::NotAsked, reason)));
+            }
+            DeviceKind::Image | DeviceKind::Simulated => {}
         }
         reading
     }

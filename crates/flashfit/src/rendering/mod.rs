@@ -184,11 +184,11 @@ fn own_time(view: &RunView<'_>) -> String {
     )
 }
 
-/// The wear of a simulated card by all trials.
+/// The wear of a simulated card, or of a device that counts, by all trials.
 fn wear(view: &RunView<'_>) -> Option<String> {
     let counters: Vec<_> = view.trials.iter().filter_map(|trial| trial.counters.as_ref()).collect();
     if counters.is_empty() {
-        return None;
+        return wear_measurement::of_trials(view.trials.iter().map(|trial| &trial.wear[..]));
     }
     let host: u64 = counters.iter().map(|found| found.host_written_bytes).sum();
     let nand: u64 = counters.iter().map(|found| found.nand_programmed_bytes).sum();

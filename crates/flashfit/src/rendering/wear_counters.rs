@@ -6,7 +6,7 @@ use flashfit_device::Bytes;
 use flashfit_report::text::{plain, wrap};
 use flashfit_report::{Column, Shorten, TextTable};
 use flashfit_wear_counters::needed_volume::{NeededVolume, VolumeBasis};
-use flashfit_wear_counters::{CounterUnit, SourceOutcome, WearCounter, WearReading};
+use flashfit_wear_counters::{CounterUnit, SourceAnswer, SourceOutcome, WearCounter, WearReading};
 
 /// What a device reports, `columns` wide.
 pub fn text(reading: &WearReading, columns: usize) -> String {
@@ -30,7 +30,8 @@ pub fn text(reading: &WearReading, columns: usize) -> String {
         let reason = asked.reason.as_deref().unwrap_or_default();
         line(&format!("{}: {}: {reason}", asked.source, outcome(asked.outcome)));
     }
-    if !reading.reports_wear() {
+    let is_asked = |asked: &SourceAnswer| asked.outcome != SourceOutcome::NeedsRoot;
+    if !reading.reports_wear() && reading.asked.iter().all(is_asked) {
         line("The device reports nothing about the wear of its flash.");
     }
     text
@@ -80,7 +81,7 @@ pub fn volume(needed: &NeededVolume) -> String {
 }
 
 /// A value with its unit.
-fn amount(value: u64, unit: CounterUnit) -> String {
+pub fn amount(value: u64, unit: CounterUnit) -> String {
     match unit {
         CounterUnit::Bytes => Bytes(value).si(),
         CounterUnit::Pages => format!("{value} pages"),

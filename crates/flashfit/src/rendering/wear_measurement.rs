@@ -7,7 +7,9 @@ use flashfit_report::text::{plain, wrap};
 use flashfit_report::{Column, Shorten, TextTable};
 use flashfit_wear_counters::interval::CountInterval;
 use flashfit_wear_counters::measurement::MeasuredCounter;
-use flashfit_wear_counters::{CounterUnit, MeasurementEnd, WearMeasurement};
+use flashfit_wear_counters::{
+    CounterDifference, CounterUnit, MeasurementEnd, WearMeasurement, WearQuantity,
+};
 
 /// The measurement, `columns` wide.
 pub fn text(found: &WearMeasurement, columns: usize) -> String {
@@ -45,6 +47,32 @@ pub fn text(found: &WearMeasurement, columns: usize) -> String {
     }
     found.notes.iter().for_each(|note| line(&format!("note: {note}")));
     text
+}
+
+/// What the device's own counters counted in trials, as far as ten times more than their steps: each
+/// trial can be a step off.
+pub fn of_trials<'a>(trials: impl Iterator<Item = &'a [CounterDifference]>) -> Option<String> {
+    let mut sums: Vec<(&CounterDifference, u64, u64)> = Vec::new();
+    for one in trials.flatten() {
+        match sums.iter_mut().find(|(first, ..)| first.id == one.id) {
+            Some((_, counted, trials)) => {
+                *counted = counted.saturating_add(one.counted);
+                *trials += 1;
+            }
+            None => sums.push((one, one.counted, 1)),
+        }
+    }
+    let resolved = sums.iter().filter(|(first, counted, trials)| {
+        let is_shown = first.measures.is_wear() || first.measures == WearQuantity::HostWritten;
+        is_shown && !first.is_saturated && *counted / first.step / 10 >= *trials
+    });
+    let texts: Vec<String> = resolved
+        .map(|(first, counted, _)| {
+            let amount = super::wear_counters::amount(*counted, first.unit);
+            format!("{amount} {} ({})", first.measures.text(), first.id)
+        })
+        .collect();
+    (!texts.is_empty()).then(|| format!("by the device's counters: {}", texts.join(", ")))
 }
 
 fn table(found: &WearMeasurement) -> TextTable {
@@ -97,7 +125,6 @@ fn bytes(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use flashfit_device::DeviceKind;
-    use flashfit_wear_counters::WearQuantity;
     use flashfit_wear_counters::needed_volume::{NeededVolume, VolumeBasis};
 
     use super::*;
@@ -146,6 +173,28 @@ mod tests {
             reports_wear: true,
             notes: Vec::new(),
         }
+    }
+
+    #[test]
+    fn trials_are_summed_where_the_steps_suffice() {
+        let difference = |id: &str, step: u64, counted: u64| CounterDifference {
+            id: id.to_owned(),
+            measures: WearQuantity::FlashWritten,
+            unit: CounterUnit::Bytes,
+            step,
+            counted,
+            source: "test".to_owned(),
+            is_simulated: false,
+            wrapped_bits: None,
+            is_saturated: false,
+        };
+        let trials = [
+            vec![difference("fine", 1000, 10_000), difference("coarse", 1000, 9000)],
+            vec![difference("fine", 1000, 10_000), difference("coarse", 1000, 10_000)],
+        ];
+        let text = of_trials(trials.iter().map(|trial| &trial[..])).unwrap();
+        assert_eq!(text, "by the device's counters: 20 kB written to the flash (fine)");
+        assert_eq!(of_trials(std::iter::empty()), None);
     }
 
     #[test]

@@ -22,6 +22,20 @@ const SHELL: &str =
     "#!/bin/sh\nwhile read -r line; do eval \"$line\" 2>&1 | tr '\\n' '\\t'; echo; done\n";
 const ANSWER_WAIT: Duration = Duration::from_secs(120);
 
+const PROGRAMS: [&str; 11] = [
+    FLASHFIT,
+    "nvme",
+    "smartctl",
+    "mkfs.ext4",
+    "tune2fs",
+    "e2fsck",
+    "mount",
+    "umount",
+    "blkid",
+    "fio",
+    "dd",
+];
+
 struct Guest {
     _folder: tempfile::TempDir,
     vm: Vm,
@@ -61,9 +75,7 @@ impl Guest {
             kernel: Kernel::find(&modules, &SystemRunner::default()).unwrap(),
             agent,
             agent_args: Vec::new(),
-            programs: [FLASHFIT, "nvme", "smartctl", "mkfs.ext4", "mount", "umount", "dd"]
-                .map(str::to_owned)
-                .to_vec(),
+            programs: PROGRAMS.map(str::to_owned).to_vec(),
             modules,
             files: Vec::new(),
             disks: disks
@@ -142,6 +154,29 @@ fn qemus_nvme_drive_counts_what_is_written() {
     assert!(drive.abs_diff(kernel) < 2 * 512_000, "{drive} {kernel}");
     assert!(kernel >= data["runs"].as_u64().unwrap() * 160 * 65_536, "{data:#}");
     println!("{}", guest.run("nvme endurance-log /dev/nvme0n1 -g 1 -o json; echo $?; nvme ocp smart-add-log /dev/nvme0n1 -o json; echo $?"));
+    guest.stop();
+}
+
+/// One trial of the file system of this test's drive.
+const CONFIG: &str = "filesystems = ['ext4']\\nworkloads = ['sync-files']\\nschedulers = ['none']\\n\
+    strategy = 'random'\\nrepeats = 1\\nconfirm_rounds = 0\\ndata_size = '2MiB'\\nruntime_ms = 200\\n";
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn trials_record_the_counters_of_qemus_nvme_drive() {
+    let Some(mut guest) = Guest::with(&[DiskInterface::Nvme]) else { return };
+    guest.run(&format!("printf \"{CONFIG}\" >/tmp/short.toml"));
+    let tune =
+        "tune /dev/nvme0n1 --confirm nvme0n1 --config /tmp/short.toml --dir /tmp/run --trials 1";
+    let said = guest.run(&format!("{FLASHFIT} {tune} --progress never"));
+    let trials = guest.run("cat /tmp/run/trials.jsonl");
+    let first = trials.lines().next().unwrap_or_else(|| panic!("no trials: {said}"));
+    let trial: Value = serde_json::from_str(first).unwrap_or_else(|_| panic!("{trials}\n{said}"));
+    let mut counted = trial["wear"].as_array().unwrap_or_else(|| panic!("{trial:#}")).iter();
+    let written = counted.find(|one| one["id"] == "nvme.host_written").unwrap();
+    let kernel = trial["written"]["workload_bytes"].as_u64().unwrap();
+    let drive = written["counted"].as_u64().unwrap();
+    assert!(drive.abs_diff(kernel) < 2 * 512_000, "{trial:#}");
     guest.stop();
 }
 

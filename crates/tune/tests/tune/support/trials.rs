@@ -88,6 +88,7 @@ fn record(
         fill_bytes: 0,
         written: None,
         counters: None,
+        wear: Vec::new(),
         processor: None,
         kernel_messages: 0,
         device_errors: None,
