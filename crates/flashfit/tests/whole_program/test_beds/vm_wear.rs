@@ -22,16 +22,23 @@ const SHELL: &str =
     "#!/bin/sh\nwhile read -r line; do eval \"$line\" 2>&1 | tr '\\n' '\\t'; echo; done\n";
 const ANSWER_WAIT: Duration = Duration::from_secs(120);
 
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 18] = [
     FLASHFIT,
     "nvme",
     "smartctl",
     "mkfs.ext4",
     "tune2fs",
     "e2fsck",
+    "dumpe2fs",
     "mount",
     "umount",
     "blkid",
+    "blkdiscard",
+    "sfdisk",
+    "partx",
+    "wipefs",
+    "losetup",
+    "sync",
     "fio",
     "dd",
 ];
@@ -70,7 +77,7 @@ impl Guest {
             std::fs::File::create(&path).unwrap().set_len(64 << 20).unwrap();
             path
         };
-        let modules = vec!["ext4".to_owned()];
+        let modules = ["ext4", "loop"].map(str::to_owned).to_vec();
         let options = VmOptions {
             kernel: Kernel::find(&modules, &SystemRunner::default()).unwrap(),
             agent,
@@ -159,15 +166,14 @@ fn qemus_nvme_drive_counts_what_is_written() {
 
 /// One trial of the file system of this test's drive.
 const CONFIG: &str = "filesystems = ['ext4']\\nworkloads = ['sync-files']\\nschedulers = ['none']\\n\
-    strategy = 'random'\\nrepeats = 1\\nconfirm_rounds = 0\\ndata_size = '2MiB'\\nruntime_ms = 200\\n";
+    strategy = 'random'\\nrepeats = 1\\nconfirm_rounds = 0\\ndata_size = '4MiB'\\nruntime_ms = 200\\n";
 
 #[test]
 #[ignore = "full: boots virtual machines"]
 fn trials_record_the_counters_of_qemus_nvme_drive() {
     let Some(mut guest) = Guest::with(&[DiskInterface::Nvme]) else { return };
     guest.run(&format!("printf \"{CONFIG}\" >/tmp/short.toml"));
-    let tune =
-        "tune /dev/nvme0n1 --confirm nvme0n1 --config /tmp/short.toml --dir /tmp/run --trials 1";
+    let tune = "tune /dev/nvme0n1 --confirm nvme0n1 --config /tmp/short.toml --dir /tmp/run --trials 1 --on here";
     let said = guest.run(&format!("{FLASHFIT} {tune} --progress never"));
     let trials = guest.run("cat /tmp/run/trials.jsonl");
     let first = trials.lines().next().unwrap_or_else(|| panic!("no trials: {said}"));
