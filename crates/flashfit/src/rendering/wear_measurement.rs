@@ -49,8 +49,8 @@ pub fn text(found: &WearMeasurement, columns: usize) -> String {
     text
 }
 
-/// What the device's own counters counted in trials, as far as ten times more than their steps: each
-/// trial can be a step off.
+/// What the device's own counters counted in trials, as far as ten times more than their steps:
+/// each trial can be a step off.
 pub fn of_trials<'a>(trials: impl Iterator<Item = &'a [CounterDifference]>) -> Option<String> {
     let mut sums: Vec<(&CounterDifference, u64, u64)> = Vec::new();
     for one in trials.flatten() {
