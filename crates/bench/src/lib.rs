@@ -6,6 +6,7 @@
 
 pub mod catalog;
 pub mod error;
+pub mod exercise;
 pub mod figures;
 pub mod fio;
 pub mod job_keys;
@@ -21,6 +22,7 @@ pub mod workload;
 
 pub use catalog::Workloads;
 pub use error::BenchError;
+pub use exercise::{Exercise, ExerciseKind, PreparedExercise};
 pub use figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
 pub use plan::{MeasurementLength, RunPlan, estimate_ns};
 pub use run::run_workload;

@@ -60,7 +60,11 @@ impl ControlServer {
 
     fn grant(&self, request: &RequestKind) -> CardReply {
         match request {
-            RequestKind::Counters => CardReply::Counters(self.card.lock().card.counters()),
+            RequestKind::Counters => {
+                let mut timed = self.card.lock();
+                timed.mark();
+                CardReply::Counters(timed.card.counters())
+            }
             RequestKind::ResetCounters => {
                 let card = &mut self.card.lock().card;
                 let counters = card.counters();

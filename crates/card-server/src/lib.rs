@@ -20,6 +20,7 @@ mod delay;
 mod kernel;
 pub mod live;
 pub mod nbd;
+mod recording;
 mod replies;
 mod serve;
 mod socket;

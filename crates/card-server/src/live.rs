@@ -13,6 +13,8 @@ use flashfit_card::cut::{CutMoment, CutOptions, CutReport, EnabledFault};
 use flashfit_card::{Card, CardRequest};
 use flashfit_device::{BlockDevError, BlockDevInfo};
 
+use crate::recording::TraceRecorder;
+
 /// How a card that cannot write zeros by itself is sent them.
 const ZEROS: &[u8] = &[0; 512 << 10];
 
@@ -62,6 +64,7 @@ pub struct TimedCard {
     /// While it is being attached, the kernel looks for partitions; it is shown what the card
     /// holds, and the card learns nothing of it.
     attaching: bool,
+    recorder: Option<TraceRecorder>,
 }
 
 impl TimedCard {
@@ -87,8 +90,31 @@ impl TimedCard {
             }
             .map(|()| arrival);
         }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(&request);
+        }
         let done_ns = self.card.submit(self.now_ns(arrival), request)?;
         Ok(self.moment(done_ns))
+    }
+
+    /// Records all further requests.
+    pub fn record_with(&mut self, recorder: TraceRecorder) {
+        self.recorder = Some(recorder);
+    }
+
+    /// Marks this moment in the recording, if there is one.
+    pub fn mark(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.mark();
+        }
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// As [`TraceRecorder::finish`].
+    pub fn end_recording(&mut self) -> std::io::Result<()> {
+        self.recorder.take().map_or(Ok(()), TraceRecorder::finish)
     }
 
     /// Lets the card's time be the present, and `more_ns` later, though at the latest in the middle
@@ -112,6 +138,7 @@ impl LiveCard {
                 epoch_ns: card.done_ns(),
                 card,
                 attaching: true,
+                recorder: None,
             }),
             in_flight: Mutex::new(0),
             place_free: Condvar::new(),

@@ -17,6 +17,7 @@ use crate::control::ControlServer;
 use crate::kernel::KernelCard;
 use crate::live::LiveCard;
 use crate::nbd::{NbdServer, SocketError};
+use crate::recording::TraceRecorder;
 use crate::socket::{self, ControlSocket};
 use crate::state::{self, StateError};
 use crate::state_lock::StateLock;
@@ -31,13 +32,22 @@ pub struct ServeOptions {
     pub data_folder: Option<PathBuf>,
     /// For how long what is written over can be brought back by a cut, in milliseconds.
     pub history_ms: u64,
+    /// A new file for a trace of all requests that change the card.
+    pub trace: Option<PathBuf>,
     /// How long to wait, when told to stop, for the last user of the device to go.
     pub stop_wait: Duration,
 }
 
 impl Default for ServeOptions {
     fn default() -> Self {
-        Self { nbd: None, state: None, data_folder: None, history_ms: 0, stop_wait: STOP_WAIT }
+        Self {
+            nbd: None,
+            state: None,
+            data_folder: None,
+            history_ms: 0,
+            trace: None,
+            stop_wait: STOP_WAIT,
+        }
     }
 }
 
@@ -60,6 +70,14 @@ pub enum ServeError {
     /// The state of the card cannot be read or written.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The trace cannot be written.
+    #[error("cannot record a trace in {}: {source}", file.display())]
+    Trace {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Whoever started the card does not read what it says.
     #[error("cannot say that the card is ready: {0}")]
     Output(std::io::Error),
@@ -75,7 +93,7 @@ impl UserError for ServeError {
             Self::Loop(error) => error.class(),
             Self::Nbd(error) => error.class(),
             Self::State(error) => error.class(),
-            Self::InUse { .. } => ExitClass::Io,
+            Self::InUse { .. } | Self::Trace { .. } => ExitClass::Io,
             Self::Fuse(_) | Self::Queue { .. } | Self::Output(_) => ExitClass::Environment,
         }
     }
@@ -88,6 +106,9 @@ impl UserError for ServeError {
             Self::State(error) => error.hint(),
             Self::Fuse(source) if source.kind() == std::io::ErrorKind::NotFound => {
                 Some("modprobe fuse".into())
+            }
+            Self::Trace { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
+                Some("name a file that does not exist yet".into())
             }
             Self::InUse { device } => Some(format!("umount {}", device.display()).into()),
             _ => None,
@@ -129,6 +150,11 @@ fn serve(
     let mut card = state::card(model, state, options.data_folder.as_deref())?;
     card.record_history(options.history_ms);
     let card = LiveCard::new(card);
+    let trace_error =
+        |source| ServeError::Trace { file: options.trace.clone().unwrap_or_default(), source };
+    if let Some(file) = &options.trace {
+        card.lock().record_with(TraceRecorder::create(file).map_err(trace_error)?);
+    }
     let front = Front::open(&card, options)?;
     let place = front.place().to_owned();
     let mut notes = front.notes().to_vec();
@@ -149,7 +175,9 @@ fn serve(
     let closed = front.close(options.stop_wait);
     // Also what a device that is still in use was written so far.
     let saved = state.map_or(Ok(()), |file| state::save(&card, file));
+    let recorded = card.lock().end_recording().map_err(trace_error);
     saved?;
+    recorded?;
     closed
 }
 

@@ -23,6 +23,7 @@ pub mod noise;
 pub mod patterns;
 mod request_parts;
 pub mod snapshot;
+pub mod trace;
 pub mod zeroed;
 
 pub use card::{Card, CardRequest};
@@ -31,4 +32,5 @@ pub use counters::{Counters, ErasesPerBlock, Merges};
 pub use cut::{CutMoment, CutOptions, CutReport, EnabledFault, FaultClass};
 pub use in_process::InProcessCard;
 pub use model::{CardModel, ModelError};
+pub use nand::BlockWear;
 pub use snapshot::SnapshotError;

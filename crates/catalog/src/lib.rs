@@ -16,8 +16,18 @@ pub use used::CatalogChecksum;
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// The folders of a catalog.
-pub const FOLDERS: [&str; 8] =
-    ["cards", "counters", "filesystems", "findings", "knobs", "published", "recipes", "workloads"];
+pub const FOLDERS: [&str; 10] = [
+    "cards",
+    "counters",
+    "filesystems",
+    "findings",
+    "knobs",
+    "published",
+    "recipes",
+    "traces",
+    "usage",
+    "workloads",
+];
 
 /// Where an entry comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,6 +20,8 @@ pub enum OutputKind {
     /// The document of a probe.
     Geometry,
     Plan,
+    /// A recorded trace.
+    Trace,
 }
 
 impl OutputKind {
@@ -30,6 +32,7 @@ impl OutputKind {
             Self::CardModel => "card model",
             Self::Geometry => "probe document",
             Self::Plan => "plan",
+            Self::Trace => "trace",
         }
     }
 
@@ -51,6 +54,7 @@ impl OutputKind {
             Self::CardModel => head.starts_with("# ") && head.contains("fitted by flashfit."),
             Self::Geometry => json("probe"),
             Self::Plan => json("plan"),
+            Self::Trace => head.starts_with("command = \"flashfit wear record"),
         }
     }
 }

@@ -15,6 +15,7 @@ mod local;
 mod local_test_bed;
 mod partition;
 pub mod protocol;
+pub mod recording;
 pub mod remote;
 mod scheduler_guard;
 mod scheduler_modules;
@@ -23,7 +24,9 @@ pub mod vm;
 pub mod writable_device;
 mod written;
 
-use flashfit_bench::{MeasurementLength, PointResult, StartingState, StateReached, Workload};
+use flashfit_bench::{
+    Exercise, MeasurementLength, PointResult, StartingState, StateReached, Workload,
+};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use flashfit_host::processor::ProcessorTime;
@@ -58,6 +61,8 @@ pub struct TrialRequest<'a> {
     /// Time limit of a stage.
     pub runtime_ns: u64,
     pub seed: u64,
+    /// Runs this instead of the workload, which is then only a name.
+    pub exercise: Option<Exercise>,
 }
 
 /// Durations of the phases of a trial; 0 if missing in a run from elsewhere.
@@ -121,6 +126,9 @@ pub struct TrialReport {
     pub points: Vec<PointResult>,
     /// Bytes of files created for the workload, which are not part of any measurement.
     pub fill_bytes: u64,
+    /// Bytes that an exercise passed to write(2), if one was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exercised_bytes: Option<u64>,
     /// The initial state, if it was not an empty file system.
     pub state: Option<StateReached>,
     /// `None` if the kernel does not count it.

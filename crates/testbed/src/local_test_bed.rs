@@ -8,7 +8,8 @@ use std::time::Instant;
 use flashfit_bench::plan::Points;
 use flashfit_bench::state::{self, StateTools};
 use flashfit_bench::{
-    BenchError, RunPlan, StartVariation, StateReached, WorkloadTarget, run_workload,
+    BenchError, PreparedExercise, RunPlan, StartVariation, StateReached, WorkloadTarget,
+    run_workload,
 };
 use flashfit_device::{Refusal, SystemRoots, WriteConsent};
 use flashfit_filesystem::plan::fitted_conditions;
@@ -189,6 +190,16 @@ impl<'a> LocalTestBed<'a> {
             }
             _ => mounted,
         };
+        let mut exercise = None;
+        let prepared = prepared.and_then(|()| {
+            exercise = match request.exercise {
+                Some(wanted) => Some(timed(&mut report.phases.fill_ns, || {
+                    PreparedExercise::new(wanted, mounted.point())
+                })?),
+                None => None,
+            };
+            Ok(())
+        });
         let on_initial_state = prepared.and_then(|()| self.idle(report));
         let on_initial_state = on_initial_state.and_then(|()| self.still_same());
         if let Some(call) = self.on_initial_state {
@@ -196,8 +207,10 @@ impl<'a> LocalTestBed<'a> {
         }
         let wear_before = device_wear::read(&self.facts.device, self.runner);
         let (before, written_initially) = (self.counters(), self.written());
-        let measured =
-            on_initial_state.and_then(|()| self.measure(request, &mounted, &node, report));
+        let measured = on_initial_state.and_then(|()| match exercise {
+            Some(exercise) => run_exercise(exercise, report),
+            None => self.measure(request, &mounted, &node, report),
+        });
         let unmounted =
             timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from));
         if let (Some(before), Some(after)) = (before, self.counters()) {
@@ -423,6 +436,13 @@ impl TestBed for LocalTestBed<'_> {
             Failure::Setup(message) => TrialError::Setup { message, report: Box::new(report) },
         })
     }
+}
+
+/// Runs the exercise and closes its files.
+fn run_exercise(mut exercise: PreparedExercise, report: &mut TrialReport) -> Result<(), Failure> {
+    let written = timed(&mut report.phases.fio_ns, || exercise.run())?;
+    report.exercised_bytes = Some(written);
+    Ok(())
 }
 
 /// Whether a failure ends the run or only this setup.

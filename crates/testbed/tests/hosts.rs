@@ -178,6 +178,7 @@ fn contract(host: &mut dyn Host, image: &Path) {
         memory_bytes: 64 << 20,
         runtime_ns: 100_000_000,
         seed: 1,
+        exercise: None,
     };
     let report = test_bed.run_trial(&request(&setup)).expect("it is measured");
     assert!(!report.points.is_empty() && !report.points[0].raw_json.is_empty(), "{report:?}");

@@ -357,6 +357,7 @@ impl<'a> TuneSession<'a> {
             phases,
             mut points,
             fill_bytes,
+            exercised_bytes: _,
             state,
             written,
             counters,
@@ -433,6 +434,7 @@ pub(crate) fn request<'a>(
         memory_bytes: spec.memory.0,
         runtime_ns: spec.runtime_ns(),
         seed: order::trial_seed(spec.seed, key),
+        exercise: None,
     }
 }
 

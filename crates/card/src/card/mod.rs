@@ -21,8 +21,8 @@ use crate::counters::Counters;
 use crate::cut::journal::RecentWrites;
 use crate::layer::{Layer, TranslationLayer};
 use crate::model::CardModel;
-use crate::nand::Nand;
 use crate::nand::contents::RetentionPolicy;
+use crate::nand::{BlockWear, Nand};
 use crate::noise::CardNoise;
 use crate::zeroed::ZeroedSectors;
 use streams::Streams;
@@ -289,6 +289,11 @@ impl Card {
     /// Counters since creation or the last reset.
     pub fn counters(&self) -> Counters {
         self.totals().since(&self.base)
+    }
+
+    /// The wear of each good erase block, in ascending order of blocks.
+    pub fn wear_by_block(&self) -> Vec<BlockWear> {
+        self.nand.wear().collect()
     }
 
     /// Resets all counters except wear.

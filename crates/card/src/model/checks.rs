@@ -225,20 +225,26 @@ fn spare_units(model: &CardModel) -> Checked {
             "is more than a minute".to_owned()
         })?;
     }
-    let zone = zone.map_or(0, |zone| u64::from(zone.spare_units));
-    let log = layer.log_units.map_or(0, |log| u64::from(log) + u64::from(LOG_SPARE_UNITS));
     require(layer.log_units != Some(0), "layer.log_units", || "is zero".to_owned())?;
+    let needed = needed_spare_units(model);
+    require(needed <= spare, "nand.spare_units", || {
+        format!("this card needs at least {needed} spare erase blocks")
+    })
+}
+
+/// Spare erase blocks without which the translation layer cannot work.
+pub fn needed_spare_units(model: &CardModel) -> u64 {
+    let layer = &model.layer;
+    let zone = model.zone.as_ref().map_or(0, |zone| u64::from(zone.spare_units));
+    let log = layer.log_units.map_or(0, |log| u64::from(log) + u64::from(LOG_SPARE_UNITS));
     let own = match layer.kind {
         LayerKind::UpdateLog => UPDATE_LOG_SPARE_UNITS,
         _ => 1 + u32::from(layer.scratch),
     };
-    let needed = match layer.open_units {
+    zone + match layer.open_units {
         Some(open) => u64::from(open) + u64::from(own) + log,
         None => u64::from(MIN_SPARE_PAGE_MAPPED) + u64::from(model.map_units()),
-    };
-    require(needed + zone <= spare, "nand.spare_units", || {
-        format!("this card needs at least {} spare erase blocks", needed + zone)
-    })
+    }
 }
 
 fn optional_parts(model: &CardModel) -> Checked {

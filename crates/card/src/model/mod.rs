@@ -146,6 +146,11 @@ impl CardModel {
             + self.nand.factory_bad_units
     }
 
+    /// Spare erase blocks without which the card cannot be written.
+    pub fn needed_spare_units(&self) -> u32 {
+        count(checks::needed_spare_units(self))
+    }
+
     /// Mapped units per erase block.
     pub fn pages_per_unit(&self) -> u32 {
         count(self.nand.erase_unit.0 / self.map_unit_bytes())

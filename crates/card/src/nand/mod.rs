@@ -59,6 +59,14 @@ pub struct NandCounters {
     pub erases: u64,
 }
 
+/// The wear of an erase block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockWear {
+    pub erases: u32,
+    /// Rated erase cycles of its current use.
+    pub rated_cycles: u64,
+}
+
 /// Operation times in nanoseconds, and endurance.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Ratings {
@@ -385,6 +393,17 @@ impl Nand {
             _ => self.multi_bit.endurance_cycles,
         };
         self.good().filter(|unit| u64::from(unit.erases) > rating(unit)).count() as u64
+    }
+
+    /// Erase count and rated endurance of each good block, in ascending order of blocks.
+    pub fn wear(&self) -> impl Iterator<Item = BlockWear> {
+        self.good().map(|unit| BlockWear {
+            erases: unit.erases,
+            rated_cycles: match unit.cells {
+                Cells::OneBit => self.one_bit.endurance_cycles,
+                _ => self.multi_bit.endurance_cycles,
+            },
+        })
     }
 
     fn good(&self) -> impl Iterator<Item = &Unit> {

@@ -21,6 +21,9 @@ pub struct ServingArgs {
     /// Keep overwritten data this many milliseconds, for `card cut --fault rollback`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub history_ms: u64,
+    /// Record all writes, discards and flushes in this new file.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 }
 
 impl ServingArgs {
@@ -31,6 +34,7 @@ impl ServingArgs {
             state: self.state.clone(),
             data_folder: self.keep_data.clone(),
             history_ms: self.history_ms,
+            trace: self.trace.clone(),
             ..ServeOptions::default()
         }
     }
@@ -38,8 +42,12 @@ impl ServingArgs {
     /// As they are typed.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = vec!["--history-ms".into(), self.history_ms.to_string().into()];
-        let paths =
-            [("--nbd", &self.nbd), ("--state", &self.state), ("--keep-data", &self.keep_data)];
+        let paths = [
+            ("--nbd", &self.nbd),
+            ("--state", &self.state),
+            ("--keep-data", &self.keep_data),
+            ("--trace", &self.trace),
+        ];
         for (name, path) in paths {
             args.extend(path.iter().map(|path| {
                 let mut arg = OsString::from(format!("{name}="));

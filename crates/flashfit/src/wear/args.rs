@@ -6,6 +6,7 @@ use flashfit_host::Runner;
 use flashfit_wear_counters::{AtaAttributes, WearSources};
 
 use crate::cli::size;
+use crate::wear::life_args::{WearEstimateArgs, WearRecordArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flashfit wear show /dev/mmcblk0\n  \
@@ -21,6 +22,10 @@ pub enum WearCommand {
     Show(WearShowArgs),
     /// Measure what a command that writes to a device costs it, by the device's own counters.
     Measure(WearMeasureArgs),
+    /// Estimate how many years setups last under a usage model. Simulated; reads only.
+    Estimate(WearEstimateArgs),
+    /// Record what a workload makes a file system write, for `wear estimate`.
+    Record(WearRecordArgs),
 }
 
 #[derive(Debug, Args)]

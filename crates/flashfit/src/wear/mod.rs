@@ -2,8 +2,14 @@
 
 pub mod args;
 mod device;
+pub mod estimate;
+pub mod life_args;
 mod measure;
+pub mod record;
+pub mod setup_name;
 mod show;
+pub mod target;
+mod trace_bed;
 
 use std::path::Path;
 
@@ -14,5 +20,7 @@ pub fn run(args: &WearArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     match &args.command {
         WearCommand::Show(args) => show::run(args, catalog),
         WearCommand::Measure(args) => measure::run(args, catalog),
+        WearCommand::Estimate(args) => estimate::run(args, catalog),
+        WearCommand::Record(args) => record::run(args, catalog),
     }
 }

@@ -221,6 +221,7 @@ fn of_wanted<'a>(wanted: &'a WireTrial, workload: &'a Workload) -> TrialRequest<
         memory_bytes: wanted.memory_bytes,
         runtime_ns: wanted.runtime_ns,
         seed: wanted.seed,
+        exercise: wanted.exercise,
     }
 }
 

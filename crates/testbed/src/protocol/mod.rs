@@ -22,7 +22,7 @@ mod line;
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::{MeasurementLength, PointProfile, StartingState};
+use flashfit_bench::{Exercise, MeasurementLength, PointProfile, StartingState};
 use flashfit_device::{Bytes, Device};
 use flashfit_filesystem::{Conditions, Setup};
 use flashfit_option_probe::OptionFindings;
@@ -151,6 +151,8 @@ pub struct WireTrial {
     /// Whether to wait for [`ToAgent::Continue`] before the workload.
     #[serde(rename = "wait_in_state")]
     pub wait_before_workload: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exercise: Option<Exercise>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

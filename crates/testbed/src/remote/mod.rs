@@ -33,6 +33,9 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(600);
 /// A trial includes programs whose time is not limited by the request.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(3600);
 
+/// The folder of recorded traces, which trials do not need and which are large.
+const TRACES: &str = "traces";
+
 /// Monitors the backing device on this machine while a remote trial uses it.
 pub trait HostMonitor: Send {
     fn on_initial_state(&mut self);
@@ -271,6 +274,7 @@ fn wire_trial(request: &TrialRequest<'_>, wait_before_workload: bool) -> WireTri
         runtime_ns: request.runtime_ns,
         seed: request.seed,
         wait_before_workload,
+        exercise: request.exercise,
     }
 }
 
@@ -291,7 +295,7 @@ fn files(catalog: Option<&Path>) -> Result<BTreeMap<String, String>, TrialError>
         class: ExitClass::Usage,
         hint: None,
     };
-    for folder in FOLDERS {
+    for folder in FOLDERS.into_iter().filter(|folder| *folder != TRACES) {
         let folder = catalog.join(folder);
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {

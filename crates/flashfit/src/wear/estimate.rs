@@ -1,0 +1,109 @@
+//! `flashfit wear estimate`: how many years setups last under a usage model.
+
+use std::path::Path;
+
+use flashfit_user_error::ExitClass;
+use flashfit_wear::estimate::{EstimateRequest, SetupEstimate, SetupTraces, estimate};
+use flashfit_wear::extrapolation::Interval;
+use flashfit_wear::{UsageModel, trace_file, usage};
+use serde::Serialize;
+
+use crate::command_error::CommandError;
+use crate::output;
+use crate::rendering::wear::estimate_text;
+use crate::wear::life_args::WearEstimateArgs;
+use crate::wear::setup_name::SetupName;
+use crate::wear::target;
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+pub struct EstimateDocument {
+    pub target: String,
+    pub usage: String,
+    pub gib_a_day: f64,
+    pub capacity_bytes: u64,
+    pub rated_cycles: u64,
+    /// The years asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted_years: Option<f64>,
+    pub setups: Vec<EstimatedSetup>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct EstimatedSetup {
+    #[serde(flatten)]
+    pub estimate: SetupEstimate,
+    /// In which it lasts the years asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent_beyond: Option<f64>,
+    /// How many times as long as the first setup it lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_to_first: Option<Interval>,
+}
+
+pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let usage = usage::load(&args.usage, catalog)?;
+    let target = target::modeled(args, &usage, catalog)?;
+    let setups: Vec<SetupTraces> = args
+        .filesystems
+        .iter()
+        .map(|name| traces(name, &usage, catalog))
+        .collect::<Result<_, _>>()?;
+    let request = EstimateRequest {
+        model: &target.model,
+        usage: &usage,
+        uncertainty: target.uncertainty,
+        seed: args.seed,
+    };
+    let mut found: Vec<EstimatedSetup> = Vec::new();
+    for setup in &setups {
+        let estimate = estimate(&request, setup)?;
+        let first = found.first().filter(|_| args.compare);
+        found.push(EstimatedSetup {
+            percent_beyond: args.years.map(|years| estimate.percent_beyond(years)),
+            ratio_to_first: first.map(|first| estimate.ratio_to(&first.estimate)),
+            estimate,
+        });
+    }
+    let document = EstimateDocument {
+        target: target.explanation,
+        usage: usage.name.clone(),
+        gib_a_day: usage.gib_a_day(),
+        capacity_bytes: target.model.capacity.0,
+        rated_cycles: target.model.nand.endurance_cycles,
+        wanted_years: args.years,
+        setups: found,
+    };
+    if args.json {
+        output::json("wear-estimate", document)
+    } else {
+        output::print(&estimate_text(&document, &usage, output::width()))
+    }
+}
+
+/// The recorded traces of a setup, one for each workload of the usage model.
+fn traces(
+    name: &str,
+    usage: &UsageModel,
+    catalog: Option<&Path>,
+) -> Result<SetupTraces, CommandError> {
+    let setup: SetupName = name.parse()?;
+    let mut traces = Vec::new();
+    for (workload, _) in &usage.writes {
+        let file = trace_file::name_of(&setup.filesystem, &setup.options, workload);
+        traces.push(trace_file::find(&file, catalog)?.ok_or_else(|| {
+            CommandError::new(
+                ExitClass::Usage,
+                format!(
+                    "no recorded trace of {workload} on {name}: `{file}` is not in the catalog"
+                ),
+                Some(&format!(
+                    "record it into your own catalog: flashfit wear record sim:usd-a1-pagemap \
+                     --fs {name} --workload {workload} --output CATALOG/traces/{file}.toml; then \
+                     add --catalog CATALOG"
+                )),
+            )
+        })?);
+    }
+    Ok(SetupTraces { name: name.to_owned(), traces })
+}

@@ -1,0 +1,110 @@
+//! The target of an estimate: which card model it stands for.
+
+use std::path::Path;
+
+use flashfit_card::{CardModel, catalog};
+use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
+use flashfit_user_error::ExitClass;
+use flashfit_wear::extrapolation::Uncertainty;
+use flashfit_wear::{UsageModel, replica};
+
+use crate::command_error::CommandError;
+use crate::wear::life_args::WearEstimateArgs;
+
+/// Factor of the error of the simulation, with 90 %: replay against runs through the kernel
+/// (docs/wear.md), and in addition for a class what cards of one class differ by (assumption).
+const MODEL_FACTOR: f64 = 1.2;
+const CLASS_FACTOR: f64 = 1.6;
+
+/// The model of a target.
+#[derive(Debug)]
+pub struct ModeledTarget {
+    pub model: CardModel,
+    /// How the model stands for the target, for people.
+    pub explanation: String,
+    pub uncertainty: Uncertainty,
+}
+
+/// The model of a simulated card, `sim:NAME`.
+pub fn simulated(target: &str, catalog: Option<&Path>) -> Result<CardModel, CommandError> {
+    match Target::parse(target)? {
+        Target::Simulated(name) => Ok(catalog::load(&name, catalog)?),
+        _ => Err(CommandError::new(
+            ExitClass::Usage,
+            format!("`{target}` is not a simulated card: expected sim:NAME"),
+            Some("flashfit card list"),
+        )),
+    }
+}
+
+/// The model of any target, with its true capacity.
+pub fn modeled(
+    args: &WearEstimateArgs,
+    usage: &UsageModel,
+    catalog: Option<&Path>,
+) -> Result<ModeledTarget, CommandError> {
+    let target = args.target.as_str();
+    let is_file = target.ends_with(".toml");
+    let is_class = catalog::load(target, catalog).is_ok() && !is_file;
+    let (model, own, model_factor, what) = if is_class || is_file {
+        let model = catalog::load(target, catalog)?;
+        let own = is_file.then_some(model.capacity);
+        let factor = if is_class { CLASS_FACTOR } else { MODEL_FACTOR };
+        let what = if is_class { "the class" } else { "the card model" };
+        (model, own, factor, format!("{what} {target}"))
+    } else if target.starts_with("sim:") {
+        let model = simulated(target, catalog)?;
+        let own = target.ends_with(".toml").then_some(model.capacity);
+        let what = format!("the simulated card {}", model.name);
+        (model, own, MODEL_FACTOR, what)
+    } else {
+        let device = Device::from_sysfs(&SystemRoots::default(), Path::new(target))?;
+        let class = class_of(args, &device)?;
+        let model = catalog::load(class, catalog)?;
+        let what = format!("{target} ({}), modeled as {class}", device.kind);
+        (model, Some(device.capacity), CLASS_FACTOR, what)
+    };
+    let of_usage = Bytes((usage.capacity_gib.value * (1_u64 << 30) as f64) as u64);
+    let capacity = args.capacity.or(own).unwrap_or(of_usage);
+    let spare = (usage.spare_percent.value * 100.0) as u64;
+    let mut scaled = replica::scaled(&model, capacity)?;
+    if spare > 0 {
+        // What is never written serves as spare blocks.
+        let units = u64::from(scaled.capacity_units()) * spare / 10_000;
+        scaled.capacity.0 -= units * scaled.erase_unit_bytes();
+        scaled.nand.spare_units += u32::try_from(units).unwrap_or(0);
+    }
+    if let Some(cycles) = args.endurance {
+        scaled.nand.endurance_cycles = cycles;
+    }
+    let from = match (args.capacity, own) {
+        (None, None) => format!(" ({}, the capacity of the usage model)", scaled.capacity),
+        _ => format!(" ({})", scaled.capacity),
+    };
+    let uncertainty = Uncertainty {
+        volume_factor: usage.volume_factor.value,
+        model_factor,
+        ..Uncertainty::default()
+    };
+    Ok(ModeledTarget { model: scaled, explanation: what + &from, uncertainty })
+}
+
+/// The class that a device is modeled as.
+fn class_of<'a>(args: &'a WearEstimateArgs, device: &Device) -> Result<&'a str, CommandError> {
+    if let Some(class) = &args.class {
+        return Ok(class);
+    }
+    Ok(match device.kind {
+        DeviceKind::SdCard => "usd-a1-pagemap",
+        DeviceKind::Emmc => "emmc-5.1",
+        DeviceKind::Usb => "usb-cheap",
+        DeviceKind::Ssd | DeviceKind::Nvme => "ssd-sata",
+        other => {
+            return Err(CommandError::new(
+                ExitClass::Usage,
+                format!("cannot tell what kind of flash {} is: it is a {other}", args.target),
+                Some("name a card to model it as: --class CARD (flashfit card list)"),
+            ));
+        }
+    })
+}

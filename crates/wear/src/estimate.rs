@@ -1,0 +1,341 @@
+//! Estimates how many years a setup lasts under a usage model.
+//!
+//! The recorded traces of the setup's workloads are replayed on a replica of the device, a few
+//! gibibytes large with the same proportions, until it has been written several times over; the
+//! erases of its blocks in the second half give the rates that [`crate::extrapolation`] extrapolates.
+//! Limits: see [`crate::replay`]; a life is not simulated to its end.
+
+use flashfit_card::{CardModel, ModelError};
+use flashfit_device::{BlockDevError, Bytes};
+use flashfit_numbers::fnv1a;
+use flashfit_user_error::{ExitClass, Hint, UserError};
+use serde::Serialize;
+
+use crate::aging;
+use crate::extrapolation::{
+    Assumption, EraseRates, Interval, LifeEnd, LifeLimit, LifeModel, Uncertainty, usual_limit,
+};
+use crate::replay::{Replay, ReplayOptions, Share};
+use crate::replica;
+use crate::trace_file::RecordedTrace;
+use crate::usage::{Trim, UsageModel};
+
+const GIB: f64 = (1_u64 << 30) as f64;
+const HOUR_NS: f64 = 3.6e12;
+/// Courses of the workload that are simulated.
+const COURSES: u64 = 3;
+const DRAWS: usize = 1000;
+/// The replica is written over so many times, half of it before anything is counted.
+const TURNOVERS: u64 = 6;
+/// A replica is not larger, in tiles.
+const TILES_MAX: u32 = 16;
+/// Months in a year.
+const MONTHS: f64 = 12.0;
+
+#[derive(Debug, Clone, Copy)]
+pub struct EstimateRequest<'a> {
+    /// The device, with its true capacity.
+    pub model: &'a CardModel,
+    pub usage: &'a UsageModel,
+    pub uncertainty: Uncertainty,
+    pub seed: u64,
+}
+
+/// The traces of one setup.
+#[derive(Debug, Clone)]
+pub struct SetupTraces {
+    /// The setup as the user named it.
+    pub name: String,
+    /// One for each workload of the usage model, in its order.
+    pub traces: Vec<RecordedTrace>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EstimateError {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The usage model asks for more than the device can write.
+    #[error(
+        "{setup}: {gib_a_day:.1} GiB a day need {needed_hours:.1} hours of writing, but the usage \
+         model `{usage}` has {active_hours} active hours a day: the simulated device can write \
+         {most_gib_a_day:.1} GiB in them"
+    )]
+    TooMuch {
+        setup: String,
+        usage: String,
+        gib_a_day: f64,
+        needed_hours: f64,
+        active_hours: f64,
+        most_gib_a_day: f64,
+    },
+    #[error("the model `{model}` has an endurance of 0 cycles: it cannot be written at all")]
+    NoEndurance { model: String },
+    #[error("the traces of {setup} are of devices of different sizes")]
+    Sizes { setup: String },
+    #[error("the simulated device failed: {0}")]
+    Device(#[from] BlockDevError),
+}
+
+impl UserError for EstimateError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Model(error) => error.class(),
+            Self::TooMuch { .. } | Self::NoEndurance { .. } | Self::Sizes { .. } => {
+                ExitClass::Usage
+            }
+            Self::Device(_) => ExitClass::Io,
+        }
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Model(error) => error.hint(),
+            Self::TooMuch { .. } => Some(
+                "check the unit of the volume in the usage model, or choose a faster device".into(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// The influence of one assumption: years at its 5 % and 95 % quantile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AssumptionEffect {
+    pub assumption: Assumption,
+    pub years_low: f64,
+    pub years_high: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LimitYears {
+    pub limit: LifeLimit,
+    /// With everything unknown at its median.
+    pub years: f64,
+}
+
+/// Erase counts of a block after one year.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct YearlyErases {
+    pub most: f64,
+    pub mean: f64,
+}
+
+/// The scores of the CELF methodology, section 4.1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CelfScore {
+    /// Growth of the total erase counter in one cycle of the benchmark, the recorded workloads, as
+    /// a share of the device's rated total, in millionths. Lower is better.
+    pub score_millionths: f64,
+    /// Months of this usage that one cycle corresponds to.
+    pub cycle_months: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SetupEstimate {
+    pub setup: String,
+    /// From now until the first limit, with 90 %.
+    pub years: Interval,
+    /// What ends the life most often.
+    pub limit: LifeLimit,
+    pub limits: Vec<LimitYears>,
+    /// Bytes that the device programs per byte that it is sent.
+    pub write_amplification: f64,
+    /// Bytes sent to the device per byte that programs write.
+    pub filesystem_amplification: f64,
+    pub erases: YearlyErases,
+    pub celf: CelfScore,
+    /// The most influential first.
+    pub assumptions: Vec<AssumptionEffect>,
+    /// Always true: no figure is measured on a device.
+    pub simulated: bool,
+    #[serde(skip)]
+    ends: Vec<LifeEnd>,
+}
+
+impl SetupEstimate {
+    /// The share of draws in which it lasts longer than `years`, in percent.
+    pub fn percent_beyond(&self, years: f64) -> f64 {
+        let beyond = self.ends.iter().filter(|end| end.years > years).count();
+        beyond as f64 * 100.0 / self.ends.len() as f64
+    }
+
+    /// How many times as long as `other` it lasts, by draws in pairs.
+    pub fn ratio_to(&self, other: &Self) -> Interval {
+        let pairs = self.ends.iter().zip(&other.ends);
+        Interval::of(pairs.map(|(own, other)| own.years / other.years).collect())
+    }
+}
+
+/// One course of a workload on a replica.
+struct Course {
+    rates: EraseRates,
+    erases: EraseRates,
+    amplification: f64,
+    filesystem_amplification: f64,
+    /// Time that the device needs for one GiB of programs, in hours.
+    hours_per_gib: f64,
+}
+
+/// Estimates one setup.
+///
+/// # Errors
+/// [`EstimateError`].
+pub fn estimate(
+    request: &EstimateRequest<'_>,
+    setup: &SetupTraces,
+) -> Result<SetupEstimate, EstimateError> {
+    let usage = request.usage;
+    let nand = &request.model.nand;
+    let pslc_cycles = nand.pslc.as_ref().map_or(u64::MAX, |pslc| pslc.endurance_cycles);
+    if nand.endurance_cycles.min(pslc_cycles) == 0 {
+        return Err(EstimateError::NoEndurance { model: request.model.name.clone() });
+    }
+    let courses = (0..COURSES)
+        .map(|course| run_course(request, setup, request.seed + course))
+        .collect::<Result<Vec<_>, _>>()?;
+    let gib_a_day = usage.gib_a_day();
+    let mean_of = |of: fn(&Course) -> f64| courses.iter().map(of).sum::<f64>() / COURSES as f64;
+    let hours_per_gib = mean_of(|course| course.hours_per_gib);
+    let needed_hours = hours_per_gib * gib_a_day;
+    let active_hours = usage.active_hours_a_day.value;
+    if needed_hours > active_hours {
+        return Err(EstimateError::TooMuch {
+            setup: setup.name.clone(),
+            usage: usage.name.clone(),
+            gib_a_day,
+            needed_hours,
+            active_hours,
+            most_gib_a_day: active_hours / hours_per_gib,
+        });
+    }
+    let (write_amplification, filesystem_amplification) =
+        (mean_of(|course| course.amplification), mean_of(|course| course.filesystem_amplification));
+    let gib_a_year = gib_a_day * crate::extrapolation::YEAR_DAYS;
+    // The replica is smaller, so that its blocks wear faster.
+    let erases = YearlyErases {
+        most: mean_of(|course| course.erases.most()) * gib_a_year,
+        mean: mean_of(|course| course.erases.mean()) * gib_a_year,
+    };
+    let cycle_gib = cycle_gib(usage, setup);
+    let celf = CelfScore {
+        score_millionths: mean_of(|course| course.rates.mean()) * cycle_gib * 1e6,
+        cycle_months: cycle_gib / gib_a_year * MONTHS,
+    };
+    let model = request.model;
+    let spare = f64::from(model.nand.spare_units.saturating_sub(model.needed_spare_units()));
+    let life = LifeModel {
+        courses: courses.into_iter().map(|course| course.rates).collect(),
+        gib_a_day,
+        spare_share: spare / f64::from(model.total_units()),
+        uncertainty: request.uncertainty,
+        used_share: 0.0,
+    };
+    let ends = life.ends(DRAWS, request.seed, request.seed ^ fnv1a(setup.name.as_bytes()));
+    let sensitivity = life.sensitivity().into_iter();
+    Ok(SetupEstimate {
+        setup: setup.name.clone(),
+        years: Interval::of(ends.iter().map(|end| end.years).collect()),
+        limit: usual_limit(&ends),
+        limits: (life.median_years().into_iter())
+            .map(|(limit, years)| LimitYears { limit, years })
+            .collect(),
+        write_amplification,
+        filesystem_amplification,
+        erases,
+        celf,
+        assumptions: sensitivity
+            .map(|(assumption, [years_low, years_high])| AssumptionEffect {
+                assumption,
+                years_low,
+                years_high,
+            })
+            .collect(),
+        simulated: true,
+        ends,
+    })
+}
+
+/// What programs write while all recorded workloads run once, in the proportion of the usage.
+fn cycle_gib(usage: &UsageModel, setup: &SetupTraces) -> f64 {
+    let total = usage.gib_a_day();
+    (usage.writes.iter().zip(&setup.traces))
+        .map(|((_, gib), trace)| trace.header.written_by_programs.0 as f64 / GIB * gib.value)
+        .sum::<f64>()
+        / total
+}
+
+fn run_course(
+    request: &EstimateRequest<'_>,
+    setup: &SetupTraces,
+    seed: u64,
+) -> Result<Course, EstimateError> {
+    let usage = request.usage;
+    let tile = setup.traces[0].header.capacity;
+    if setup.traces.iter().any(|trace| trace.header.capacity != tile) {
+        return Err(EstimateError::Sizes { setup: setup.name.clone() });
+    }
+    let shares = shares(usage, setup);
+    let tiles = tiles(usage, &setup.traces);
+    let model = replica::scaled(request.model, Bytes(tile.0 * u64::from(tiles)))?;
+    // Erase blocks need not divide a tile.
+    let tiles = u32::try_from(model.capacity.0 / tile.0).unwrap_or(tiles).max(1);
+    let mut replay = Replay::new(
+        &shares,
+        ReplayOptions {
+            tiles,
+            fill_percent: usage.fill_percent.value as u32,
+            trim: usage.trim.value != Trim::Never,
+            seed,
+        },
+    );
+    let mut card = aging::filled(&model, &mut replay)?;
+    let half = model.capacity.0 * TURNOVERS / 2;
+    aging::replay_bytes(&mut card, &mut replay, half)?;
+    let before = card.wear_by_block();
+    let counters = aging::replay_bytes(&mut card, &mut replay, half)?;
+    let device_gib = counters.host_written_bytes as f64 / GIB;
+    let filesystem_amplification = filesystem_amplification(usage, setup);
+    let program_gib = device_gib / filesystem_amplification;
+    // On the device, the same erases are spread over as many more blocks.
+    let scale = model.capacity.0 as f64 / request.model.capacity.0 as f64 / program_gib;
+    let after = card.wear_by_block();
+    let grown = || before.iter().zip(&after).map(|(b, a)| (f64::from(a.erases - b.erases), a));
+    let rates = grown().map(|(erases, block)| erases / block.rated_cycles as f64 * scale);
+    Ok(Course {
+        rates: EraseRates::new(rates.collect()),
+        erases: EraseRates::new(grown().map(|(erases, _)| erases * scale).collect()),
+        amplification: counters.write_amplification_thousandths.unwrap_or(0) as f64 / 1000.0,
+        filesystem_amplification,
+        hours_per_gib: counters.busy_ns as f64 / HOUR_NS / program_gib,
+    })
+}
+
+/// Bytes sent to the device per byte of programs, over all workloads.
+fn filesystem_amplification(usage: &UsageModel, setup: &SetupTraces) -> f64 {
+    let sent =
+        usage.writes.iter().zip(&setup.traces).map(|((_, gib), trace)| gib.value * of(trace));
+    sent.sum::<f64>() / usage.gib_a_day()
+}
+
+fn of(trace: &RecordedTrace) -> f64 {
+    trace.device_bytes() as f64 / trace.header.written_by_programs.0 as f64
+}
+
+fn shares<'a>(usage: &UsageModel, setup: &'a SetupTraces) -> Vec<Share<'a>> {
+    (usage.writes.iter().zip(&setup.traces))
+        .map(|((_, gib), trace)| {
+            let weight = (gib.value * of(trace) * 1e6) as u64;
+            Share { trace, weight: weight.max(1), tiles: 1 }
+        })
+        .collect()
+}
+
+/// As many tiles as make the changed share of the device that of the usage.
+fn tiles(usage: &UsageModel, traces: &[RecordedTrace]) -> u32 {
+    let used = traces.len() as u32;
+    let changed: f64 = (traces.iter())
+        .map(|trace| trace.header.data_size.0 as f64 / trace.header.capacity.0 as f64)
+        .sum();
+    let wanted = (changed * 100.0 / usage.changed_percent.value + 0.5) as u32;
+    wanted.clamp(used, TILES_MAX.max(used))
+}

@@ -1,0 +1,386 @@
+//! From erase rates to years: when blocks fail, when the spare ones are used up, and with which
+//! uncertainty.
+//!
+//! Three ends are computed: the mean of all erase blocks past its rating, the most worn block past
+//! its rating, and the spare blocks used up by blocks that fail. The life ends with the first. What
+//! is not known is drawn: the endurance of the device, the spread of its blocks, blocks that fail
+//! early, the volume that is written, and the error of the simulation.
+
+use flashfit_device::random::Random;
+
+use crate::draws::{Q95, exp, normal, quantile, uniform};
+
+/// Days in a year.
+pub const YEAR_DAYS: f64 = 365.25;
+
+/// How fast a device wears: erases of each block per GiB that programs write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EraseRates {
+    /// As shares of the block's rated cycles, one for each block, in descending order.
+    by_block: Vec<f64>,
+    mean: f64,
+}
+
+impl EraseRates {
+    /// From shares of the rating that each block used while programs wrote one GiB.
+    ///
+    /// # Panics
+    /// Without a block.
+    pub fn new(mut by_block: Vec<f64>) -> Self {
+        assert!(!by_block.is_empty(), "a card has blocks");
+        by_block.sort_by(|a, b| b.total_cmp(a));
+        let mean = by_block.iter().sum::<f64>() / by_block.len() as f64;
+        Self { by_block, mean }
+    }
+
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    pub fn most(&self) -> f64 {
+        self.by_block[0]
+    }
+
+    /// The most worn block's rate as a multiple of the mean.
+    pub fn skew(&self) -> f64 {
+        if self.mean > 0.0 { self.most() / self.mean } else { 1.0 }
+    }
+}
+
+/// What ends the life of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LifeLimit {
+    MeanPastRating,
+    MostWornPastRating,
+    SparesUsedUp,
+}
+
+impl LifeLimit {
+    pub const ALL: [Self; 3] = [Self::MeanPastRating, Self::MostWornPastRating, Self::SparesUsedUp];
+
+    /// As a cell of a table.
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::MeanPastRating => "mean",
+            Self::MostWornPastRating => "worst block",
+            Self::SparesUsedUp => "no spares",
+        }
+    }
+
+    /// As part of a sentence.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::MeanPastRating => "mean past its rating",
+            Self::MostWornPastRating => "most worn block past its rating",
+            Self::SparesUsedUp => "spare blocks used up",
+        }
+    }
+}
+
+/// What is not known exactly. A factor f means: within 1/f and f of the value with 90 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Uncertainty {
+    /// Endurance of the device relative to its rating.
+    pub endurance_factor: f64,
+    /// Standard deviation of the blocks' endurance, as a share of the device's.
+    pub block_spread: f64,
+    /// Share of the blocks that fail early, at most.
+    pub early_failures: f64,
+    pub volume_factor: f64,
+    /// Of the model of the device; the same for all setups.
+    pub model_factor: f64,
+    /// Of the recording and its replay; independent for each setup.
+    pub replay_factor: f64,
+}
+
+impl Default for Uncertainty {
+    fn default() -> Self {
+        Self {
+            endurance_factor: 1.5,
+            block_spread: 0.1,
+            early_failures: 0.01,
+            volume_factor: 1.0,
+            model_factor: 1.2,
+            replay_factor: 1.15,
+        }
+    }
+}
+
+/// The assumptions whose influence is computed one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assumption {
+    Volume,
+    Endurance,
+    BlockSpread,
+    EarlyFailures,
+    Simulation,
+    WorkloadSeed,
+}
+
+impl Assumption {
+    pub const ALL: [Self; 6] = [
+        Self::Volume,
+        Self::Endurance,
+        Self::BlockSpread,
+        Self::EarlyFailures,
+        Self::Simulation,
+        Self::WorkloadSeed,
+    ];
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Volume => "volume written a day",
+            Self::Endurance => "endurance of the device",
+            Self::BlockSpread => "spread of the blocks' endurance",
+            Self::EarlyFailures => "blocks that fail early",
+            Self::Simulation => "error of the simulation",
+            Self::WorkloadSeed => "course of the workload",
+        }
+    }
+}
+
+/// One draw of everything unknown, in standard units.
+#[derive(Debug, Clone, Copy, Default)]
+struct Draw {
+    volume: f64,
+    endurance: f64,
+    spread: f64,
+    early: f64,
+    simulation: f64,
+    /// Of the replay: independent of other setups.
+    replay: f64,
+    /// Within 0 to 1.
+    seed: f64,
+    blocks: u64,
+}
+
+const MEDIAN: Draw = Draw {
+    volume: 0.0,
+    endurance: 0.0,
+    spread: 0.0,
+    early: 0.5,
+    simulation: 0.0,
+    replay: 0.0,
+    seed: 0.5,
+    blocks: 0,
+};
+
+impl Draw {
+    fn new(random: &mut Random, own: &mut Random) -> Self {
+        Self {
+            replay: normal(own),
+            volume: normal(random),
+            endurance: normal(random),
+            spread: normal(random),
+            early: uniform(random),
+            simulation: normal(random),
+            seed: uniform(random),
+            blocks: random.next_u64(),
+        }
+    }
+
+    /// All at the median, except one at its 5 % or 95 % quantile.
+    fn only(assumption: Assumption, upper: bool) -> Self {
+        let (z, share) = if upper { (Q95, 0.95) } else { (-Q95, 0.05) };
+        match assumption {
+            Assumption::Volume => Self { volume: z, ..MEDIAN },
+            Assumption::Endurance => Self { endurance: z, ..MEDIAN },
+            Assumption::BlockSpread => Self { spread: z, ..MEDIAN },
+            Assumption::EarlyFailures => Self { early: share, ..MEDIAN },
+            Assumption::Simulation => Self { simulation: z, replay: z, ..MEDIAN },
+            Assumption::WorkloadSeed => Self { seed: if upper { 1.0 } else { 0.0 }, ..MEDIAN },
+        }
+    }
+}
+
+/// A life to extrapolate.
+#[derive(Debug, Clone)]
+pub struct LifeModel {
+    /// Rates by different courses of the same workload.
+    pub courses: Vec<EraseRates>,
+    pub gib_a_day: f64,
+    /// Share of the blocks that may fail before the device can no longer be written.
+    pub spare_share: f64,
+    pub uncertainty: Uncertainty,
+    /// The share of its rating that the device has used already.
+    pub used_share: f64,
+}
+
+/// The end of a life, in years from now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LifeEnd {
+    pub years: f64,
+    pub limit: LifeLimit,
+}
+
+fn factor(of: f64, z: f64) -> f64 {
+    // For factors up to 10 the exponent is at most 3 times ln(10) / 1.64.
+    exp(ln(of) / Q95 * z.clamp(-3.0, 3.0) / 3.0).powi(3)
+}
+
+/// The natural logarithm, by Newton's method on [`exp`]; for 0.1 to 10.
+fn ln(x: f64) -> f64 {
+    let mut guess = 0.0;
+    for _ in 0..30 {
+        guess += x / exp(guess) - 1.0;
+    }
+    guess
+}
+
+impl LifeModel {
+    /// The end for one draw, and when each limit is reached, in days.
+    fn days(&self, draw: &Draw) -> [f64; 3] {
+        let unknown = &self.uncertainty;
+        let last = self.courses.len() - 1;
+        let course = &self.courses[((draw.seed * (last + 1) as f64) as usize).min(last)];
+        let endurance = factor(unknown.endurance_factor, draw.endurance);
+        let pace = self.gib_a_day
+            * factor(unknown.volume_factor, draw.volume)
+            * factor(unknown.model_factor, draw.simulation)
+            * factor(unknown.replay_factor, draw.replay);
+        let spread = unknown.block_spread * factor(1.5, draw.spread);
+        let early = unknown.early_failures * draw.early;
+        let mut random = Random::new(draw.blocks);
+        let blocks = course.by_block.len();
+        let mut ends: Vec<f64> = course
+            .by_block
+            .iter()
+            .map(|rate| {
+                let own = (endurance * (1.0 + spread * normal(&mut random))).max(0.02);
+                (own - self.used_share).max(0.0) / (rate * pace)
+            })
+            .collect();
+        ends.sort_by(f64::total_cmp);
+        let allowed = (self.spare_share - early).max(0.0) * blocks as f64;
+        let spares = ends[(allowed as usize).min(blocks - 1)];
+        let rated = (endurance - self.used_share).max(0.0);
+        [rated / (course.mean() * pace), rated / (course.most() * pace), spares]
+    }
+
+    fn end(&self, draw: &Draw) -> LifeEnd {
+        let days = self.days(draw);
+        let (limit, days) = LifeLimit::ALL
+            .into_iter()
+            .zip(days)
+            .min_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+            .expect("there are three");
+        LifeEnd { years: days / YEAR_DAYS, limit }
+    }
+
+    /// Draws that are the same for all models with this seed, except what is `own` to each, so that
+    /// they can be compared in pairs.
+    pub fn ends(&self, draws: usize, seed: u64, own: u64) -> Vec<LifeEnd> {
+        let (mut random, mut own) = (Random::new(seed), Random::new(own));
+        (0..draws).map(|_| self.end(&Draw::new(&mut random, &mut own))).collect()
+    }
+
+    /// Years until each limit, with everything unknown at its median.
+    pub fn median_years(&self) -> [(LifeLimit, f64); 3] {
+        let days = self.days(&MEDIAN);
+        let mut years = LifeLimit::ALL.map(|limit| (limit, 0.0));
+        for (end, days) in years.iter_mut().zip(days) {
+            end.1 = days / YEAR_DAYS;
+        }
+        years
+    }
+
+    /// For each assumption, the years at its 5 % and 95 % quantile with the others at their median;
+    /// the most influential first.
+    pub fn sensitivity(&self) -> Vec<(Assumption, [f64; 2])> {
+        let mut found: Vec<(Assumption, [f64; 2])> = Assumption::ALL
+            .into_iter()
+            .map(|assumption| {
+                let mut years =
+                    [false, true].map(|upper| self.end(&Draw::only(assumption, upper)).years);
+                years.sort_by(f64::total_cmp);
+                (assumption, years)
+            })
+            .collect();
+        let span = |years: &[f64; 2]| years[1] / years[0].max(f64::MIN_POSITIVE);
+        found.sort_by(|a, b| span(&b.1).total_cmp(&span(&a.1)));
+        found
+    }
+}
+
+/// A median with its 90 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Interval {
+    pub low: f64,
+    pub median: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    /// # Panics
+    /// Without values.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |share| quantile(&values, share);
+        Self { low: at(0.05), median: at(0.5), high: at(0.95) }
+    }
+}
+
+/// The limit that is reached first most often.
+pub fn usual_limit(ends: &[LifeEnd]) -> LifeLimit {
+    let count = |limit| ends.iter().filter(|end| end.limit == limit).count();
+    LifeLimit::ALL.into_iter().max_by_key(|&limit| count(limit)).expect("there are three")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(by_block: Vec<f64>) -> LifeModel {
+        LifeModel {
+            courses: vec![EraseRates::new(by_block)],
+            gib_a_day: 2.0,
+            spare_share: 0.05,
+            uncertainty: Uncertainty::default(),
+            used_share: 0.0,
+        }
+    }
+
+    #[test]
+    fn an_even_card_lives_as_long_as_its_formula_says() {
+        // 1000 GiB wear it out, 2 GiB a day: 500 days.
+        let even = model(vec![0.001; 200]);
+        let [(_, mean), (_, most), (_, spares)] = even.median_years();
+        assert!((mean - 500.0 / YEAR_DAYS).abs() < 1e-9 && (mean - most).abs() < 1e-9);
+        assert!(spares < mean && spares > 0.7 * mean, "{spares} {mean}");
+    }
+
+    #[test]
+    fn the_most_worn_block_ends_an_uneven_card() {
+        let mut rates = vec![0.001; 200];
+        rates[17] = 0.004;
+        let uneven = model(rates);
+        assert_eq!(usual_limit(&uneven.ends(200, 1, 2)), LifeLimit::MostWornPastRating);
+        let [(_, mean), (_, most), _] = uneven.median_years();
+        assert!((most / mean - 1.015 / 4.0).abs() < 1e-3, "{most} {mean}");
+    }
+
+    #[test]
+    fn draws_are_paired_and_more_uncertainty_widens_the_interval() {
+        let even = model(vec![0.001; 50]);
+        assert_eq!(even.ends(20, 5, 6), even.ends(20, 5, 6));
+        let years = |model: &LifeModel| {
+            Interval::of(model.ends(500, 5, 6).iter().map(|end| end.years).collect())
+        };
+        let narrow = years(&even);
+        let mut vague = even.clone();
+        vague.uncertainty.volume_factor = 3.0;
+        let wide = years(&vague);
+        assert!(wide.high / wide.low > 1.5 * narrow.high / narrow.low, "{wide:?} {narrow:?}");
+        assert_eq!(vague.sensitivity()[0].0, Assumption::Volume);
+    }
+
+    #[test]
+    fn the_logarithm_matches_the_library() {
+        for x in [1.0_f64, 1.2, 1.5, 2.0, 5.0, 10.0] {
+            assert!((ln(x) - x.ln()).abs() < 1e-9, "{x}");
+        }
+        assert!((factor(1.5, Q95) - 1.5).abs() < 1e-9);
+    }
+}

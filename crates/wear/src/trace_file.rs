@@ -1,0 +1,319 @@
+//! A recorded trace: the requests of one workload on one file system, with the state before them.
+//!
+//! The file is TOML. `data` is a trace in the format of [`flashfit_card::trace`], compressed with
+//! zlib and encoded in Base64: first a write for each extent that contained data when the workload
+//! began, in the order in which they were last written, then a mark, then the requests of the workload in their order.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flashfit_card::trace::{self, TraceError, TraceWriter, TracedRequest};
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin, entries, read};
+use flashfit_device::Bytes;
+use flashfit_user_error::{ExitClass, Hint, UserError};
+use serde::{Deserialize, Serialize};
+
+/// The granularity of the state before the workload.
+pub const BLOCK_BYTES: u64 = 4096;
+/// A decompressed trace must not be larger.
+const DATA_BYTES_MAX: usize = 256 << 20;
+const COMPRESSION_LEVEL: u8 = 9;
+const LINE_CHARACTERS: usize = 100;
+
+/// Where a trace comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceHeader {
+    pub filesystem: String,
+    /// Options of the setup, by their names in the catalog.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    pub workload: String,
+    /// The card whose geometry was used.
+    pub card: String,
+    pub capacity: Bytes,
+    /// Share of the file system that was used before the workload.
+    pub fill_percent: u32,
+    pub age_rounds: u32,
+    /// Approximate size of the workload's files.
+    pub data_size: Bytes,
+    /// What the programs of the workload passed to write(2).
+    pub written_by_programs: Bytes,
+    pub kernel: String,
+    pub mkfs: String,
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceFile {
+    /// The command that records it again.
+    command: String,
+    #[serde(flatten)]
+    header: TraceHeader,
+    data: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedTrace {
+    pub header: TraceHeader,
+    /// The command that records it again.
+    pub command: String,
+    /// Extents with data before the workload, as offset and length in bytes, in the order in which
+    /// they were last written.
+    pub initial: Vec<(u64, u64)>,
+    /// Writes, discards and flushes of the workload.
+    pub requests: Vec<TracedRequest>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TraceFileError {
+    #[error(transparent)]
+    Entry(#[from] CatalogEntryError),
+    #[error("{origin}: {reason}")]
+    Invalid { origin: Origin, reason: String },
+    #[error("the recording is not complete: {0}")]
+    Incomplete(&'static str),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+impl UserError for TraceFileError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Entry(error) => error.class(),
+            Self::Trace(error) => error.class(),
+            Self::Invalid { .. } => ExitClass::Usage,
+            Self::Incomplete(_) => ExitClass::Io,
+        }
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Entry(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+impl RecordedTrace {
+    /// From all requests since the card was new, with marks at the beginning and end of the workload.
+    ///
+    /// # Errors
+    /// [`TraceFileError::Incomplete`] without two marks, or without a write between them.
+    pub fn from_recording(
+        header: TraceHeader,
+        command: String,
+        all: &[TracedRequest],
+    ) -> Result<Self, TraceFileError> {
+        let marks: Vec<usize> =
+            (0..all.len()).filter(|&index| all[index] == TracedRequest::Mark).collect();
+        let (&[first, ..], &[.., last]) = (&marks[..], &marks[..]) else {
+            return Err(TraceFileError::Incomplete("the workload is not marked"));
+        };
+        let during = all[first..last].iter().copied();
+        let requests: Vec<TracedRequest> =
+            during.filter(|&request| request != TracedRequest::Mark).collect();
+        if !requests.iter().any(|request| matches!(request, TracedRequest::Write { .. })) {
+            return Err(TraceFileError::Incomplete("the workload wrote nothing"));
+        }
+        let initial = extents(header.capacity.0, &all[..first]);
+        Ok(Self { header, command, initial, requests })
+    }
+
+    pub fn parse(entry: &CatalogEntry) -> Result<Self, TraceFileError> {
+        let invalid =
+            |reason: String| TraceFileError::Invalid { origin: entry.origin.clone(), reason };
+        let file: TraceFile =
+            toml::from_str(&entry.text).map_err(|error| invalid(error.message().to_owned()))?;
+        let encoded: String = file.data.split_ascii_whitespace().collect();
+        let packed = STANDARD.decode(encoded).map_err(|error| invalid(format!("data: {error}")))?;
+        let bytes =
+            miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(&packed, DATA_BYTES_MAX)
+                .map_err(|error| invalid(format!("data: {error}")))?;
+        let all = trace::read(&bytes).map_err(|error| invalid(format!("data: {error}")))?;
+        let mark = all.iter().position(|&request| request == TracedRequest::Mark);
+        let mark = mark.ok_or_else(|| invalid("data: the workload is not marked".to_owned()))?;
+        let ranges = all.iter().filter_map(range);
+        if ranges.clone().any(|(offset, length)| offset + length > file.header.capacity.0) {
+            return Err(invalid("data: a request lies behind the end of the card".to_owned()));
+        }
+        let initial = all[..mark].iter().filter_map(range).collect();
+        let requests: Vec<_> = all[mark + 1..].to_vec();
+        let written: u64 = requests.iter().map(written_bytes).sum();
+        if written == 0 || file.header.written_by_programs.0 == 0 {
+            return Err(invalid("the workload wrote nothing".to_owned()));
+        }
+        Ok(Self { header: file.header, command: file.command, initial, requests })
+    }
+
+    /// The text of a file that [`RecordedTrace::parse`] reads.
+    pub fn to_text(&self) -> String {
+        let mut writer = TraceWriter::new(Vec::new()).expect("writing to memory does not fail");
+        let before =
+            self.initial.iter().map(|&(offset, length)| TracedRequest::Write { offset, length });
+        let all = before.chain([TracedRequest::Mark]).chain(self.requests.iter().copied());
+        for request in all {
+            writer.push(request).expect("writing to memory does not fail");
+        }
+        let bytes = writer.finish().expect("writing to memory does not fail");
+        let packed = miniz_oxide::deflate::compress_to_vec_zlib(&bytes, COMPRESSION_LEVEL);
+        let encoded = STANDARD.encode(packed);
+        let lines: Vec<&str> = encoded
+            .as_bytes()
+            .chunks(LINE_CHARACTERS)
+            .map(|line| std::str::from_utf8(line).expect("Base64 is ASCII"))
+            .collect();
+        let file = TraceFile {
+            command: self.command.clone(),
+            header: self.header.clone(),
+            data: format!("{}\n", lines.join("\n")),
+        };
+        toml::to_string(&file).expect("a trace file can be written as TOML")
+    }
+
+    /// Bytes that the workload wrote to the card.
+    pub fn device_bytes(&self) -> u64 {
+        self.requests.iter().map(written_bytes).sum()
+    }
+}
+
+/// The name of a trace in the catalog: `ext4-logs`, or `ext4+noatime-logs` with options.
+pub fn name_of(filesystem: &str, options: &[String], workload: &str) -> String {
+    let setup: Vec<&str> =
+        std::iter::once(filesystem).chain(options.iter().map(String::as_str)).collect();
+    format!("{}-{workload}", setup.join("+"))
+}
+
+/// A trace by its name in the catalog, if it is there; `user` is the user's catalog folder.
+///
+/// # Errors
+/// When a user's file cannot be read, or the file is not a trace.
+pub fn find(name: &str, user: Option<&Path>) -> Result<Option<RecordedTrace>, TraceFileError> {
+    let known = entries("traces", "toml", user)?;
+    known.iter().find(|entry| entry.name == name).map(RecordedTrace::parse).transpose()
+}
+
+/// Reads a trace from a file.
+///
+/// # Errors
+/// When it cannot be read or is not a trace.
+pub fn load(path: &Path) -> Result<RecordedTrace, TraceFileError> {
+    RecordedTrace::parse(&read(path)?)
+}
+
+fn written_bytes(request: &TracedRequest) -> u64 {
+    match request {
+        TracedRequest::Write { length, .. } => *length,
+        _ => 0,
+    }
+}
+
+fn range(request: &TracedRequest) -> Option<(u64, u64)> {
+    match request {
+        TracedRequest::Write { offset, length } | TracedRequest::Discard { offset, length } => {
+            Some((*offset, *length))
+        }
+        _ => None,
+    }
+}
+
+/// The extents that contain data after these requests, in the order in which they were last written.
+/// A discard of part of a block leaves it.
+fn extents(capacity: u64, requests: &[TracedRequest]) -> Vec<(u64, u64)> {
+    let blocks = usize::try_from(capacity / BLOCK_BYTES).expect("the state fits into memory");
+    let mut last_write = vec![None; blocks];
+    let index = |block: u64| usize::try_from(block).map_or(blocks, |index| index.min(blocks));
+    for (number, request) in requests.iter().enumerate() {
+        match *request {
+            TracedRequest::Write { offset, length } => {
+                let end = (offset + length).div_ceil(BLOCK_BYTES);
+                last_write[index(offset / BLOCK_BYTES)..index(end)].fill(Some(number));
+            }
+            TracedRequest::Discard { offset, length } => {
+                let (start, end) = (offset.div_ceil(BLOCK_BYTES), (offset + length) / BLOCK_BYTES);
+                if start < end {
+                    last_write[index(start)..index(end)].fill(None);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut used: Vec<(usize, u64)> =
+        (0..).zip(&last_write).filter_map(|(block, last)| Some(((*last)?, block))).collect();
+    used.sort_unstable();
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for (_, block) in used {
+        let offset = block * BLOCK_BYTES;
+        match found.last_mut() {
+            Some((start, length)) if *start + *length == offset => *length += BLOCK_BYTES,
+            _ => found.push((offset, BLOCK_BYTES)),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> TraceHeader {
+        TraceHeader {
+            filesystem: "ext4".to_owned(),
+            options: Vec::new(),
+            workload: "logs".to_owned(),
+            card: "small".to_owned(),
+            capacity: Bytes::mib(1),
+            fill_percent: 50,
+            age_rounds: 1,
+            data_size: Bytes::kib(64),
+            written_by_programs: Bytes::kib(8),
+            kernel: "6.1".to_owned(),
+            mkfs: "1.47".to_owned(),
+            seed: 1,
+        }
+    }
+
+    fn write(block: u64, blocks: u64) -> TracedRequest {
+        TracedRequest::Write { offset: block * BLOCK_BYTES, length: blocks * BLOCK_BYTES }
+    }
+
+    fn recording() -> Vec<TracedRequest> {
+        let discard = TracedRequest::Discard { offset: 4096, length: 4096 };
+        vec![
+            write(0, 4),
+            discard,
+            TracedRequest::Mark,
+            write(8, 1),
+            TracedRequest::Mark,
+            TracedRequest::Flush,
+            TracedRequest::Mark,
+            write(9, 1),
+        ]
+    }
+
+    #[test]
+    fn a_trace_is_written_and_read_back() {
+        let trace = RecordedTrace::from_recording(header(), "record".into(), &recording()).unwrap();
+        assert_eq!(trace.initial, [(0, 4096), (8192, 8192)]);
+        assert_eq!(trace.requests, [write(8, 1), TracedRequest::Flush]);
+        let entry = CatalogEntry {
+            name: "ext4-logs".to_owned(),
+            text: trace.to_text(),
+            origin: Origin::BuiltIn("traces/ext4-logs.toml".to_owned()),
+        };
+        assert_eq!(RecordedTrace::parse(&entry).unwrap(), trace);
+        assert_eq!(trace.device_bytes(), 4096);
+        let text = entry.text.replace("capacity = 1048576", "capacity = 16384");
+        let error = RecordedTrace::parse(&CatalogEntry { text, ..entry }).unwrap_err();
+        assert!(error.to_string().ends_with("behind the end of the card"), "{error}");
+    }
+
+    #[test]
+    fn an_unmarked_recording_is_refused() {
+        let made = |all: &[_]| RecordedTrace::from_recording(header(), String::new(), all);
+        assert!(matches!(made(&recording()[..2]), Err(TraceFileError::Incomplete(_))));
+        assert!(matches!(made(&recording()[4..7]), Err(TraceFileError::Incomplete(_))));
+    }
+}

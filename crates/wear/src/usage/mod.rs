@@ -1,0 +1,124 @@
+//! A usage model: how much of what a product writes a day, and how it treats its device.
+//!
+//! The file is TOML. Every number is in a section with its `source`, which is `assumption` if there
+//! is none, and its key names the unit. All mistakes of a file are reported together ([`checks`]).
+
+mod checks;
+
+use std::path::Path;
+
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin, entries, read};
+use flashfit_user_error::{ExitClass, Hint, UserError};
+
+pub use checks::UsageMistake;
+
+/// The workloads that traces are recorded of.
+pub const WORKLOADS: [&str; 4] = ["database", "logs", "small-files", "recording"];
+
+/// A number with its source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sourced<T> {
+    pub value: T,
+    pub source: String,
+}
+
+/// How often the device learns which space is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trim {
+    Never,
+    Weekly,
+    /// With each removal.
+    Always,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageModel {
+    /// In the catalog, the file name without extension.
+    pub name: String,
+    pub title: String,
+    /// Of the product's device; used if the target is a model of reduced size.
+    pub capacity_gib: Sourced<f64>,
+    /// What programs pass to write(2), in GiB a day, by workload.
+    pub writes: Vec<(String, Sourced<f64>)>,
+    /// The true volume lies within this factor with 90 %: 1.5 means between 2/3 and 3/2.
+    pub volume_factor: Sourced<f64>,
+    pub active_hours_a_day: Sourced<f64>,
+    /// Share of the device with data.
+    pub fill_percent: Sourced<f64>,
+    /// Share of the device whose data ever changes.
+    pub changed_percent: Sourced<f64>,
+    /// Share of the device that is never written, such as an unpartitioned rest.
+    pub spare_percent: Sourced<f64>,
+    pub trim: Sourced<Trim>,
+}
+
+impl UsageModel {
+    /// GiB that programs write a day, by all workloads.
+    pub fn gib_a_day(&self) -> f64 {
+        self.writes.iter().map(|(_, gib)| gib.value).sum()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    #[error(transparent)]
+    Entry(#[from] CatalogEntryError),
+    #[error("{origin}: {}", joined(mistakes))]
+    Invalid { origin: Origin, mistakes: Vec<UsageMistake> },
+}
+
+fn joined(mistakes: &[UsageMistake]) -> String {
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    match &lines[..] {
+        [one] => one.clone(),
+        many => format!("{} mistakes\n  {}", many.len(), many.join("\n  ")),
+    }
+}
+
+impl UserError for UsageError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Entry(error) => error.class(),
+            Self::Invalid { .. } => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Entry(error) => error.hint(),
+            Self::Invalid { .. } => None,
+        }
+    }
+}
+
+/// Loads a usage model by its catalog name, or from a file if the name contains a `/` or ends in
+/// `.toml`; `user` is the user's catalog folder.
+///
+/// # Errors
+/// When it is unknown or cannot be read; [`UsageError::Invalid`] with all mistakes.
+pub fn load(name_or_path: &str, user: Option<&Path>) -> Result<UsageModel, UsageError> {
+    let path = Path::new(name_or_path);
+    if name_or_path.contains('/') || path.extension().is_some_and(|found| found == "toml") {
+        return parse(&read(path)?);
+    }
+    let known = entries("usage", "toml", user)?;
+    match known.iter().find(|entry| entry.name == name_or_path) {
+        Some(entry) => parse(entry),
+        None => {
+            let names = known.iter().map(|entry| entry.name.as_str());
+            Err(CatalogEntryError::unknown("usage model", name_or_path, names).into())
+        }
+    }
+}
+
+/// Parses and checks a usage model.
+///
+/// # Errors
+/// [`UsageError::Invalid`] with all mistakes.
+pub fn parse(entry: &CatalogEntry) -> Result<UsageModel, UsageError> {
+    checks::read(&entry.name, &entry.text)
+        .map_err(|mistakes| UsageError::Invalid { origin: entry.origin.clone(), mistakes })
+}
+
+#[cfg(test)]
+mod tests;
