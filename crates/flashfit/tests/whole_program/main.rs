@@ -16,6 +16,7 @@ mod fixture;
 mod foreign_runs;
 mod full_disk;
 mod guard;
+mod life;
 mod lost_device;
 mod machine;
 mod named_files;

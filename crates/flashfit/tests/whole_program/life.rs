@@ -1,0 +1,115 @@
+//! `flashfit wear estimate` and `wear record` in the whole program.
+
+use crate::fixture::{Place, skip_without_cards};
+
+const ESTIMATE: [&str; 7] =
+    ["wear", "estimate", "sim:usd-a1-pagemap", "--fs", "ext4,f2fs", "--usage", "raspberry-pi"];
+
+#[test]
+fn an_estimate_has_an_interval_for_each_setup_and_a_ratio() {
+    let place = Place::new();
+    let estimate = [&ESTIMATE[..], &["--compare", "--years", "5", "--json"]].concat();
+    let first = place.flashfit(&estimate);
+    let document = first.document("flashfit.wear-estimate");
+    let setups = document["setups"].as_array().unwrap();
+    assert_eq!(setups.len(), 2);
+    for setup in setups {
+        let years = &setup["years"];
+        let [low, median, high] = ["low", "median", "high"].map(|key| years[key].as_f64().unwrap());
+        assert!(0.0 < low && low < median && median < high, "{setup}");
+        assert!(setup["write_amplification"].as_f64().unwrap() >= 1.0);
+        assert!(setup["erases"]["most"].as_f64() >= setup["erases"]["mean"].as_f64());
+        assert_eq!(setup["simulated"], true);
+        assert!(setup["limit"].is_string());
+        assert_eq!(setup["assumptions"].as_array().unwrap().len(), 6);
+    }
+    let ratio = &setups[1]["ratio_to_first"];
+    let widths = [ratio, &setups[1]["years"]]
+        .map(|of| of["high"].as_f64().unwrap() / of["low"].as_f64().unwrap());
+    assert!(widths[0] < widths[1], "the ratio is surer than the years: {widths:?}");
+    assert_eq!(place.flashfit(&estimate).stdout, first.stdout, "the same seed, the same answer");
+}
+
+#[test]
+fn people_read_that_it_is_simulated_and_what_matters_most() {
+    let text = Place::new().flashfit(&ESTIMATE).stdout;
+    for expected in ["Simulated life of", "YEARS (90 % INTERVAL)", "What matters most is", "f2fs"] {
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn impossible_usage_is_refused() {
+    let place = Place::new();
+    let usage = |gib: &str, key: &str| {
+        format!(
+            "title = \"mine\"\n[writes.logs]\n{key} = {gib}\nsource = \"me\"\n[capacity]\ngib = 32\n\
+             source = \"me\"\n[active]\nhours_a_day = 1\nsource = \"me\"\n[fill]\npercent = 50\n\
+             source = \"me\"\n[changed]\npercent = 10\nsource = \"me\"\n[spare]\npercent = 0\n\
+             source = \"me\"\n[volume]\nfactor = 1.5\nsource = \"me\"\n[trim]\n\
+             interval = \"weekly\"\nsource = \"me\"\n"
+        )
+    };
+    let estimate = |more: &[&str]| {
+        let args = ["wear", "estimate", "sim:usd-a1-pagemap", "--fs", "ext4", "--usage", "u.toml"];
+        place.flashfit(&[&args[..], more].concat())
+    };
+    place.file("u.toml", &usage("500", "gib_a_day"));
+    let much = estimate(&[]);
+    much.said(2, &["can write"]);
+    place.file("u.toml", &usage("500", "mb_a_day"));
+    let unit = estimate(&[]);
+    unit.said(2, &["writes.logs.mb_a_day: wrong unit; expected `gib_a_day`"]);
+    place.file("u.toml", &usage("0.1", "gib_a_day"));
+    estimate(&["--endurance", "0"]).said(2, &["0 is not in"]);
+    let missing = place.flashfit(&[
+        "wear",
+        "estimate",
+        "sim:usd-a1-pagemap",
+        "--fs",
+        "nilfs2",
+        "--usage",
+        "u.toml",
+    ]);
+    missing.said(2, &["flashfit wear record"]);
+}
+
+#[test]
+fn a_recorded_trace_can_be_estimated_with() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("own/traces")).unwrap();
+    let record = |options: &[&str]| {
+        let args =
+            ["wear", "record", "sim:usd-a1-pagemap", "--workload", "logs", "--volume", "1MiB"];
+        place.flashfit(
+            &[&args[..], &["--fill-percent", "5", "--data-size", "4MiB"], options].concat(),
+        )
+    };
+    let output = "own/traces/ext4+noatime-logs.toml";
+    let recorded = record(&["--fs", "ext4:noatime", "--output", output, "--json"]);
+    let document = recorded.document("flashfit.wear-record");
+    assert!(document["requests"].as_u64() > Some(100), "{document}");
+    record(&["--fs", "ext4", "--output", "missing/x.toml"]).said(2, &["missing"]);
+    std::fs::create_dir_all(place.path("own/usage")).unwrap();
+    let router = std::fs::read_to_string(
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/usage/router.toml"),
+    );
+    let logs_only = router.unwrap().replace("gib_a_day = 0.02", "gib_a_day = 0");
+    place.file("own/usage/mine.toml", &logs_only);
+    let estimate = place.flashfit(&[
+        "wear",
+        "estimate",
+        "usd-a1-pagemap",
+        "--fs",
+        "ext4:noatime",
+        "--usage",
+        "mine",
+        "--catalog",
+        "own",
+        "--json",
+    ]);
+    assert_eq!(estimate.document("flashfit.wear-estimate")["setups"].as_array().unwrap().len(), 1);
+}
