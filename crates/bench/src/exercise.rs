@@ -5,18 +5,18 @@
 //! seed gives the same calls. There are four kinds:
 //!
 //! - `database`: a SQLite-like database in write-ahead-log mode. A transaction changes one to four
-//!   pages of 4 KiB, nine out of ten in the first fifth of the file, and is synced; after 1000 pages
-//!   the log is copied into the database.
-//! - `logs`: four log files; lines are appended and synced together every 4 KiB. A file is rotated at
-//!   4 MiB, and eight old ones are kept.
+//!   pages of 4 KiB, nine out of ten in the first fifth of the file, and is synced; after 1000
+//!   pages the log is copied into the database.
+//! - `logs`: four log files; lines are appended and synced together every 4 KiB. A file is
+//!   rotated at 4 MiB, and eight old ones are kept.
 //! - `small-files`: settings, caches and packages. Files of 1 to 64 KiB are replaced by renaming a
 //!   synced new one; each tenth time, one is removed and another created without a sync.
 //! - `recording`: segments of 16 MiB are written in order and synced; the oldest is removed when a
 //!   ring is full.
 //!
-//! What counts as written is what the calls to write(2) contain. Limits: the calls follow each other
-//! without the pauses of real use, so what a kernel would write back after a pause is only written
-//! when it is synced, displaced or removed. Source: SQLite, "Write-Ahead Logging"
+//! What counts as written is what the calls to write(2) contain. Limits: the calls follow each
+//! other without the pauses of real use, so what a kernel would write back after a pause is only
+//! written when it is synced, displaced or removed. Source: SQLite, "Write-Ahead Logging"
 //! (<https://sqlite.org/wal.html>, a checkpoint after 1000 pages).
 
 mod files;

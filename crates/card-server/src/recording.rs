@@ -1,8 +1,8 @@
 //! Records the requests of a served card into a trace file ([`flashfit_card::trace`]).
 //!
-//! Each time the card's counters are read, a mark is recorded, so that a trace shows where a trial's
-//! workload began and ended. A failure, such as a full disk, ends the recording and is reported
-//! when the card stops.
+//! Each time the card's counters are read, a mark is recorded, so that a trace shows where a
+//! trial's workload began and ended. A failure, such as a full disk, ends the recording and is
+//! reported when the card stops.
 
 use std::fs::File;
 use std::io::BufWriter;

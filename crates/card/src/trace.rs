@@ -1,8 +1,8 @@
 //! A trace: the requests that changed a card, in the order of arrival, in a compact binary form.
 //!
 //! Format: [`MAGIC`], then for each request one byte with its kind and two flags, followed by its
-//! place, as the signed distance in sectors from the end of the previous request unless it is 0, and
-//! its length in sectors unless it is that of the previous request; both as variable-length
+//! place, as the signed distance in sectors from the end of the previous request unless it is 0,
+//! and its length in sectors unless it is that of the previous request; both as variable-length
 //! integers of 7 bits a byte, the lowest first. A request takes 1 to 4 bytes. Limits: reads and
 //! times are not recorded; places and lengths are multiples of [`SECTOR_BYTES`].
 

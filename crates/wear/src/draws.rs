@@ -13,7 +13,8 @@ pub fn uniform(random: &mut Random) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Approximately standard normal: the sum of twelve uniform numbers (Irwin and Hall), within -6 to 6.
+/// Approximately standard normal: the sum of twelve uniform numbers (Irwin and Hall), within -6
+/// to 6.
 pub fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }

@@ -2,8 +2,8 @@
 //!
 //! The recorded traces of the setup's workloads are replayed on a replica of the device, a few
 //! gibibytes large with the same proportions, until it has been written several times over; the
-//! erases of its blocks in the second half give the rates that [`crate::extrapolation`] extrapolates.
-//! Limits: see [`crate::replay`]; a life is not simulated to its end.
+//! erases of its blocks in the second half give the rates that [`crate::extrapolation`]
+//! extrapolates. Limits: see [`crate::replay`]; a life is not simulated to its end.
 
 use flashfit_card::{CardModel, ModelError};
 use flashfit_device::{BlockDevError, Bytes};
@@ -18,7 +18,7 @@ use crate::extrapolation::{
 use crate::replay::{Replay, ReplayOptions, Share};
 use crate::replica;
 use crate::trace_file::RecordedTrace;
-use crate::usage::{Trim, UsageModel};
+use crate::usage::{TrimInterval, UsageModel};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const HOUR_NS: f64 = 3.6e12;
@@ -284,7 +284,7 @@ fn run_course(
         ReplayOptions {
             tiles,
             fill_percent: usage.fill_percent.value as u32,
-            trim: usage.trim.value != Trim::Never,
+            trim: usage.trim.value != TrimInterval::Never,
             seed,
         },
     );

@@ -8,10 +8,10 @@
 //! - the state before the workload is written in pieces of all tiles in random order, so that erase
 //!   blocks contain data of different age;
 //! - each pass of a trace works in another tile, if its workload has several;
-//! - a small write that does not continue another, to a place that the trace wrote only once and that
-//!   had data before, stands for its neighborhood: each time, another block within 1 MiB of the same
-//!   extent is written instead. So all pages of a database change in time, not only those that
-//!   changed while it was recorded.
+//! - a small write that does not continue another, to a place that the trace wrote only once and
+//!   that had data before, stands for its neighborhood: each time, another block within 1 MiB of
+//!   the same extent is written instead. So all pages of a database change in time, not only
+//!   those that changed while it was recorded.
 //!
 //! Requests stay in their order, because file systems that write sequentially make whole erase
 //! blocks invalid that way.
@@ -180,8 +180,8 @@ impl<'a> Replay<'a> {
         extents
     }
 
-    /// Calls `serve` with the requests of the next window; returns the bytes written to the card and
-    /// the index of the share.
+    /// Calls `serve` with the requests of the next window; returns the bytes written to the card
+    /// and the index of the share.
     pub fn window<E>(
         &mut self,
         mut serve: impl FnMut(TracedRequest) -> Result<(), E>,

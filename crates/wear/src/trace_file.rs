@@ -2,7 +2,8 @@
 //!
 //! The file is TOML. `data` is a trace in the format of [`flashfit_card::trace`], compressed with
 //! zlib and encoded in Base64: first a write for each extent that contained data when the workload
-//! began, in the order in which they were last written, then a mark, then the requests of the workload in their order.
+//! began, in the order in which they were last written, then a mark, then the requests of the
+//! workload in their order.
 
 use std::path::Path;
 
@@ -98,7 +99,8 @@ impl UserError for TraceFileError {
 }
 
 impl RecordedTrace {
-    /// From all requests since the card was new, with marks at the beginning and end of the workload.
+    /// From all requests since the card was new, with marks at the beginning and end of the
+    /// workload.
     ///
     /// # Errors
     /// [`TraceFileError::Incomplete`] without two marks, or without a write between them.
@@ -219,8 +221,8 @@ fn range(request: &TracedRequest) -> Option<(u64, u64)> {
     }
 }
 
-/// The extents that contain data after these requests, in the order in which they were last written.
-/// A discard of part of a block leaves it.
+/// The extents that contain data after these requests, in the order in which they were last
+/// written. A discard of part of a block leaves it.
 fn extents(capacity: u64, requests: &[TracedRequest]) -> Vec<(u64, u64)> {
     let blocks = usize::try_from(capacity / BLOCK_BYTES).expect("the state fits into memory");
     let mut last_write = vec![None; blocks];

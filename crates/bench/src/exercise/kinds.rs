@@ -25,7 +25,7 @@ pub enum State {
     Database(Database),
     Logs(Logs),
     SmallFiles(SmallFiles),
-    Recording(Recording),
+    Recording(SegmentRing),
 }
 
 impl State {
@@ -39,7 +39,7 @@ impl State {
             ExerciseKind::Database => Self::Database(Database::new(bytes, folder)?),
             ExerciseKind::Logs => Self::Logs(Logs::new(bytes, folder)?),
             ExerciseKind::SmallFiles => Self::SmallFiles(SmallFiles::new(bytes, folder, random)?),
-            ExerciseKind::Recording => Self::Recording(Recording::new(bytes)),
+            ExerciseKind::Recording => Self::Recording(SegmentRing::new(bytes)),
         })
     }
 
@@ -173,13 +173,13 @@ fn size(random: &mut Random) -> u64 {
 }
 
 #[derive(Debug)]
-pub struct Recording {
+pub struct SegmentRing {
     segments: u64,
     segment_bytes: u64,
     next: u64,
 }
 
-impl Recording {
+impl SegmentRing {
     fn new(bytes: u64) -> Self {
         let segment_bytes = SEGMENT_BYTES.min(bytes / 4).max(PAGE_BYTES);
         Self { segments: bytes / segment_bytes, segment_bytes, next: 0 }

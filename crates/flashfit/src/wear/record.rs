@@ -7,6 +7,7 @@ use flashfit_card::trace;
 use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
+use flashfit_host::input_file::read_capped;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_testbed::recording::{self, Recorded, RecordingRequest};
@@ -24,6 +25,8 @@ use crate::wear::setup_name::SetupName;
 use crate::wear::target;
 use crate::wear::trace_bed::{MEMORY, TraceBed};
 
+/// Of the requests of one recording.
+const TRACE_BYTES_MAX: u64 = 256 << 20;
 /// Only names the trial; the exercise replaces it.
 const PLACEHOLDER: &str = "sync-files";
 
@@ -83,8 +86,8 @@ pub fn run(args: &WearRecordArgs, catalog: Option<&Path>) -> Result<(), CommandE
         },
     )?;
     drop(host);
-    let bytes = std::fs::read(&trace_file)
-        .map_err(|error| environment(&trace_file.display().to_string(), error))?;
+    let bytes = read_capped(&trace_file, TRACE_BYTES_MAX)
+        .map_err(|error| environment("cannot read the trace", error.into_io()))?;
     let header = header(args, &recorded, &model);
     let trace = RecordedTrace::from_recording(header, command(args), &trace::read(&bytes)?)?;
     output_file.write(&trace.to_text())?;

@@ -1,5 +1,5 @@
-//! The test beds of `flashfit wear record`: here or a virtual machine, with cards that record what they
-//! are asked.
+//! The test beds of `flashfit wear record`: here or a virtual machine, with cards that record
+//! what they are asked.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Tests of replays.
+
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 

@@ -3,7 +3,7 @@
 use flashfit_catalog::nearest;
 use toml::{Table, Value};
 
-use super::{Sourced, Trim, UsageModel, WORKLOADS};
+use super::{SourcedNumber, TrimInterval, UsageModel, WORKLOADS};
 
 /// More than any storage of this kind; probably a wrong unit.
 const GIB_A_DAY_MAX: f64 = 1_000_000.0;
@@ -97,7 +97,7 @@ impl Reader<'_> {
         self.mistake(path, &reason);
     }
 
-    fn number(&mut self, section: &Section) -> Sourced<f64> {
+    fn number(&mut self, section: &Section) -> SourcedNumber<f64> {
         match self.table.get(section.name) {
             Some(Value::Table(found)) => {
                 let found = found.clone();
@@ -112,12 +112,12 @@ impl Reader<'_> {
         }
     }
 
-    fn not_a_section(&mut self, path: &str, unit: &str) -> Sourced<f64> {
+    fn not_a_section(&mut self, path: &str, unit: &str) -> SourcedNumber<f64> {
         self.mistake(path, &format!("is not a section with `{unit}` and `source`"));
         default()
     }
 
-    fn sourced(&mut self, path: &str, section: &Section, found: &Table) -> Sourced<f64> {
+    fn sourced(&mut self, path: &str, section: &Section, found: &Table) -> SourcedNumber<f64> {
         for key in found.keys().filter(|key| *key != section.unit && *key != "source") {
             let path = format!("{path}.{key}");
             if UNIT_KEYS.contains(&key.as_str()) || is_unit(key) {
@@ -147,7 +147,7 @@ impl Reader<'_> {
             self.mistake(&path_of_unit, &reason);
         }
         let source = self.source(path, found);
-        Sourced { value: value.unwrap_or(least), source }
+        SourcedNumber { value: value.unwrap_or(least), source }
     }
 
     fn source(&mut self, path: &str, found: &Table) -> String {
@@ -160,7 +160,7 @@ impl Reader<'_> {
         }
     }
 
-    fn writes(&mut self) -> Vec<(String, Sourced<f64>)> {
+    fn writes(&mut self) -> Vec<(String, SourcedNumber<f64>)> {
         let Some(Value::Table(writes)) = self.table.get("writes") else {
             self.mistake("writes", "is missing: sections such as [writes.logs]");
             return Vec::new();
@@ -184,8 +184,8 @@ impl Reader<'_> {
         found
     }
 
-    fn trim(&mut self) -> Sourced<Trim> {
-        let default = Sourced { value: Trim::Never, source: String::new() };
+    fn trim(&mut self) -> SourcedNumber<TrimInterval> {
+        let default = SourcedNumber { value: TrimInterval::Never, source: String::new() };
         let Some(Value::Table(found)) = self.table.get("trim") else {
             self.mistake("trim", "the section is missing: `interval` and `source`");
             return default;
@@ -194,20 +194,20 @@ impl Reader<'_> {
             self.unknown(&format!("trim.{key}"), key, &["interval", "source"]);
         }
         let value = match found.get("interval").and_then(Value::as_str) {
-            Some("never") => Trim::Never,
-            Some("weekly") => Trim::Weekly,
-            Some("always") => Trim::Always,
+            Some("never") => TrimInterval::Never,
+            Some("weekly") => TrimInterval::Weekly,
+            Some("always") => TrimInterval::Always,
             _ => {
                 self.mistake("trim.interval", "expected \"never\", \"weekly\" or \"always\"");
-                Trim::Never
+                TrimInterval::Never
             }
         };
-        Sourced { value, source: self.source("trim", found) }
+        SourcedNumber { value, source: self.source("trim", found) }
     }
 }
 
-fn default() -> Sourced<f64> {
-    Sourced { value: 1.0, source: String::new() }
+fn default() -> SourcedNumber<f64> {
+    SourcedNumber { value: 1.0, source: String::new() }
 }
 
 /// Whether a key looks like a unit of size or time, such as `mb_a_day`.

@@ -17,14 +17,14 @@ pub const WORKLOADS: [&str; 4] = ["database", "logs", "small-files", "recording"
 
 /// A number with its source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sourced<T> {
+pub struct SourcedNumber<T> {
     pub value: T,
     pub source: String,
 }
 
 /// How often the device learns which space is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trim {
+pub enum TrimInterval {
     Never,
     Weekly,
     /// With each removal.
@@ -37,19 +37,19 @@ pub struct UsageModel {
     pub name: String,
     pub title: String,
     /// Of the product's device; used if the target is a model of reduced size.
-    pub capacity_gib: Sourced<f64>,
+    pub capacity_gib: SourcedNumber<f64>,
     /// What programs pass to write(2), in GiB a day, by workload.
-    pub writes: Vec<(String, Sourced<f64>)>,
+    pub writes: Vec<(String, SourcedNumber<f64>)>,
     /// The true volume lies within this factor with 90 %: 1.5 means between 2/3 and 3/2.
-    pub volume_factor: Sourced<f64>,
-    pub active_hours_a_day: Sourced<f64>,
+    pub volume_factor: SourcedNumber<f64>,
+    pub active_hours_a_day: SourcedNumber<f64>,
     /// Share of the device with data.
-    pub fill_percent: Sourced<f64>,
+    pub fill_percent: SourcedNumber<f64>,
     /// Share of the device whose data ever changes.
-    pub changed_percent: Sourced<f64>,
+    pub changed_percent: SourcedNumber<f64>,
     /// Share of the device that is never written, such as an unpartitioned rest.
-    pub spare_percent: Sourced<f64>,
-    pub trim: Sourced<Trim>,
+    pub spare_percent: SourcedNumber<f64>,
+    pub trim: SourcedNumber<TrimInterval>,
 }
 
 impl UsageModel {

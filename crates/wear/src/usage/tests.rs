@@ -1,3 +1,5 @@
+//! Tests of usage models.
+
 use super::*;
 
 fn parsed(text: &str) -> Result<UsageModel, UsageError> {
