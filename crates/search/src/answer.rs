@@ -5,12 +5,14 @@
 //! from the model of all trials. Its intervals are widened by [`INTERVAL_WIDENING`] because the
 //! model treats its estimated variances as exact.
 
-use crate::confirm::{ConfirmingTrials, Gain};
+use crate::confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 use crate::history::{Observation, TrialOutcome, TrialTable};
-use crate::model::{Belief, Coding, Model, Term, Variances};
+use crate::model::{Belief, Coding, Model, Term};
+use crate::preference::Preference;
 use crate::random::RandomStream;
 use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, SearchSpace};
+use crate::strategy::Learned;
 
 /// Factor on the width of intervals from the model.
 const INTERVAL_WIDENING: f64 = 1.25;
@@ -18,9 +20,6 @@ const INTERVAL_WIDENING: f64 = 1.25;
 const HALF_95: f64 = 1.96;
 /// A candidate that beats the winner with at least this probability is tied with it.
 const TIE: f64 = 0.1;
-/// The recommended candidate is within the goal's distance of the winner with at least this
-/// probability.
-const RECOMMENDED: f64 = 0.5;
 /// The most interactions to report.
 const INTERACTIONS: usize = 12;
 
@@ -32,8 +31,8 @@ pub struct Tie {
     pub difference: f64,
     /// The probability that it is within the goal's distance of the winner, 0 to 1.
     pub within: f64,
-    /// Whether it has at least one trial.
-    pub measured: bool,
+    /// The number of its trials.
+    pub trials: usize,
 }
 
 /// The effect of a factor's level relative to its default level, averaged over the other factors.
@@ -45,6 +44,8 @@ pub struct Effect {
     pub mean: f64,
     /// Its 95 % interval.
     pub interval: (f64, f64),
+    /// How many trials had the level.
+    pub trials: usize,
 }
 
 /// The effect of two levels together beyond the sum of their separate effects.
@@ -67,16 +68,22 @@ pub struct Answer {
     pub within: f64,
     /// The second-best finalist.
     pub runner_up: Option<CandidateIndex>,
-    /// The winner's gain over the baseline, from confirming trials only.
+    /// The gain of the recommended candidate over the baseline, from its confirming trials only.
     pub gain: Option<Gain>,
+    /// The same of the winner.
+    pub winner_gain: Option<Gain>,
     /// The winner's gain over the runner-up, from confirming trials only.
     pub gain_over_runner_up: Option<Gain>,
-    /// The candidates tied with the winner, including the winner, best first.
+    /// The measured candidates tied with the winner, including the winner, best first.
     pub ties: Vec<Tie>,
-    /// The tie to prefer: the safest, then the one with the least wear, then the one closest to the
-    /// defaults, then the best.
+    /// How many candidates without a trial the model cannot distinguish from the winner.
+    pub untried_ties: usize,
+    /// The tie to prefer ([`Preference::preferred`]).
     pub recommended: CandidateIndex,
-    /// By factor, then level.
+    /// The probability that the recommended candidate is within the goal's distance of the best, 0
+    /// to 1.
+    pub recommended_within: f64,
+    /// The measured levels, by factor, then level.
     pub effects: Vec<Effect>,
     /// The interactions whose interval excludes 0, strongest first.
     pub interactions: Vec<Interaction>,
@@ -87,7 +94,7 @@ pub struct Answer {
 impl Answer {
     /// Whether the search found no significant gain over the baseline.
     pub fn shows_no_gain(&self, space: &SearchSpace) -> bool {
-        self.winner == space.baseline || !self.gain.is_some_and(|gain| gain.is_significant())
+        self.recommended == space.baseline || !self.gain.is_some_and(|gain| gain.is_significant())
     }
 }
 
@@ -107,8 +114,10 @@ pub fn answer(
     let mut interest = eligible.clone();
     interest.push(space.baseline);
     let coding = Coding::of(space, &interest);
-    let model = Model::fit(space, &coding, history, Variances::Learned);
-    let mut random = RandomStream::stream(settings.seed, u64::MAX);
+    // The same fit and draws as when the search decided to stop.
+    let variances = Learned::default().from(space, &coding, history);
+    let model = Model::fit(space, &coding, history, variances);
+    let mut random = RandomStream::of_history(settings.seed, history.len());
     let belief = Belief::of(&model, &eligible, settings.goal.within, &mut random);
     let confirmed = ConfirmingTrials::of(space, history);
     let mut ties = ties(&belief, winner, &table, settings.goal.within);
@@ -117,6 +126,20 @@ pub fn answer(
         let differs =
             confirmed.gain(winner, tie.candidate).is_some_and(|gain| gain.is_significant());
         tie.candidate == winner || !differs
+    });
+    let untried_ties = ties.iter().filter(|tie| tie.trials == 0).count();
+    ties.retain(|tie| tie.trials > 0 || tie.candidate == winner);
+    let preference = Preference {
+        space,
+        belief: &belief,
+        confirmed: &confirmed,
+        goal: settings.goal,
+        wear,
+    };
+    let raced = confirmed.rounds(winner) >= MIN_ROUNDS;
+    let recommended = preference.preferred(winner, |candidate| {
+        let measured = ties.iter().any(|tie| tie.candidate == candidate);
+        if raced { preference.is_confirmed(candidate) } else { measured }
     });
     let at = belief.candidates.iter().position(|&index| index == winner);
     let runner_up = belief
@@ -128,22 +151,27 @@ pub fn answer(
         winner,
         within: at.map_or(0.0, |at| belief.within[at]),
         runner_up,
-        gain: confirmed.gain(winner, space.baseline).filter(|_| winner != space.baseline),
+        gain: confirmed
+            .gain(recommended, space.baseline)
+            .filter(|_| recommended != space.baseline),
+        winner_gain: confirmed.gain(winner, space.baseline).filter(|_| winner != space.baseline),
         gain_over_runner_up: runner_up.and_then(|other| confirmed.gain(winner, other)),
-        recommended: recommended(space, &ties, winner, wear),
+        recommended,
+        recommended_within: preference.probability(recommended),
         ties,
-        effects: effects(space, &coding, &model),
-        interactions: interactions(space, &coding, &model),
+        untried_ties,
+        effects: effects(space, &coding, &model, &table),
+        interactions: interactions(space, &coding, &model, &table),
         excluded: table.all_excluded().collect(),
     }
 }
 
 fn ties(belief: &Belief, winner: CandidateIndex, table: &TrialTable, within: f64) -> Vec<Tie> {
-    let measured = table.candidates();
-    let is_measured = |index: &CandidateIndex| measured.binary_search(index).is_ok();
+    let trials = table.trials();
+    let trials = |index: CandidateIndex| trials.get(&index).copied().unwrap_or(0);
     let Some(of_winner) = belief.candidates.iter().position(|&index| index == winner) else {
-        let measured = is_measured(&winner);
-        return vec![Tie { candidate: winner, difference: 0.0, within: 1.0, measured }];
+        let trials = trials(winner);
+        return vec![Tie { candidate: winner, difference: 0.0, within: 1.0, trials }];
     };
     let draws = belief.draws.len().max(1) as f64;
     let share = |holds: &dyn Fn(&Vec<f64>) -> bool| {
@@ -157,29 +185,11 @@ fn ties(belief: &Belief, winner: CandidateIndex, table: &TrialTable, within: f64
                 candidate,
                 difference: belief.means[at] - belief.means[of_winner],
                 within: share(&|draw| draw[at] >= draw[of_winner] - within),
-                measured: is_measured(&candidate),
+                trials: trials(candidate),
             });
         }
     }
     found
-}
-
-fn recommended(
-    space: &SearchSpace,
-    ties: &[Tie],
-    winner: CandidateIndex,
-    wear: &[Option<f64>],
-) -> CandidateIndex {
-    let wear = |index: CandidateIndex| wear.get(index).copied().flatten().unwrap_or(0.0);
-    let near = ties.iter().filter(|tie| tie.measured && tie.within >= RECOMMENDED);
-    let best = near.min_by(|a, b| {
-        let (one, other) = (&space.candidates[a.candidate], &space.candidates[b.candidate]);
-        (one.safety.cmp(&other.safety))
-            .then(wear(a.candidate).total_cmp(&wear(b.candidate)))
-            .then(one.distance.cmp(&other.distance))
-            .then(b.difference.total_cmp(&a.difference))
-    });
-    best.map_or(winner, |tie| tie.candidate)
 }
 
 /// The levels of a factor that occur, each with one candidate that has it.
@@ -196,8 +206,20 @@ fn levels_of(space: &SearchSpace, factor: usize) -> Vec<(u16, CandidateIndex)> {
     found
 }
 
-fn effects(space: &SearchSpace, coding: &Coding, model: &Model) -> Vec<Effect> {
+fn effects(
+    space: &SearchSpace,
+    coding: &Coding,
+    model: &Model,
+    table: &TrialTable,
+) -> Vec<Effect> {
     let mut found = Vec::new();
+    let trials = table.trials();
+    let trials = |factor: usize, level: u16| -> usize {
+        let of = |(candidate, count): (&CandidateIndex, &usize)| {
+            (space.candidates[*candidate].levels[factor] == Some(level)).then_some(*count)
+        };
+        trials.iter().filter_map(of).sum()
+    };
     for factor in 0..space.factors.len() {
         let term = Term::Main(factor);
         let columns = coding.columns_of(term);
@@ -209,25 +231,36 @@ fn effects(space: &SearchSpace, coding: &Coding, model: &Model) -> Vec<Effect> {
             columns.iter().map(|&column| coding.mains_of(candidate)[column]).collect()
         };
         let of_base = code(of_base);
-        for &(level, index) in levels.iter().filter(|(level, _)| *level != base) {
+        let is_measured = |&&(level, _): &&(u16, CandidateIndex)| {
+            level != base && trials(factor, level) > 0 && trials(factor, base) > 0
+        };
+        for &(level, index) in levels.iter().filter(is_measured) {
             let contrast: Vec<f64> =
                 code(index).iter().zip(&of_base).map(|(one, other)| one - other).collect();
             let (mean, interval) = estimate(model, term, &contrast);
-            found.push(Effect { factor, level, mean, interval });
+            let trials = trials(factor, level);
+            found.push(Effect { factor, level, mean, interval, trials });
         }
     }
     found
 }
 
-fn interactions(space: &SearchSpace, coding: &Coding, model: &Model) -> Vec<Interaction> {
+fn interactions(
+    space: &SearchSpace,
+    coding: &Coding,
+    model: &Model,
+    table: &TrialTable,
+) -> Vec<Interaction> {
     let mut found: Vec<Interaction> = Vec::new();
+    let measured = table.candidates();
     let mut row = vec![0.0; coding.columns()];
     for term in coding.pairs() {
         let Term::Pair(one, other) = term else { continue };
         let columns = coding.columns_of(term);
         let mut strongest: Option<Interaction> = None;
         let mut seen: Vec<(u16, u16)> = Vec::new();
-        for (index, candidate) in space.candidates.iter().enumerate() {
+        for &index in &measured {
+            let candidate = &space.candidates[index];
             let both = candidate.levels[one].zip(candidate.levels[other]);
             let Some(levels) = both.filter(|levels| !seen.contains(levels)) else { continue };
             seen.push(levels);

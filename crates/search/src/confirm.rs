@@ -1,153 +1,208 @@
 //! Gains of one candidate over another from the confirming trials, with confidence intervals.
 //!
-//! Only confirming trials count. They run after the finalists were chosen, in rounds in which every
-//! finalist and the baseline run under every workload in random order. Each round gives one paired
-//! difference. The variance is the larger of the pair's own and the one pooled over all finalists.
-//! Intervals are simultaneous for all finalists (Bonferroni), so they hold for the one that
-//! finishes first: if all candidates are equal, at most one search in twenty claims a gain. Limit:
-//! one round gives no interval.
+//! Only confirming trials count. They run after the finalists were chosen, in rounds in which the
+//! finalists and the baseline run in random order. Under each workload, a trial is the sum of its
+//! candidate, its round and noise. Outlying trials are pulled in (Huber's estimator), because a few
+//! stalls would otherwise determine the width of every interval. A gain is the weighted mean over
+//! the workloads of the differences within rounds.
+//!
+//! The noise of a workload is pooled over all finalists, and over repeats in the search, so a few
+//! trials that happen to agree do not give a narrow interval ([`crate::confirm_noise`]). The lower
+//! end of an interval allows for the choice among the finalists.
+//!
+//! Limits: one round gives no interval. Fewer than [`MIN_ROUNDS`] rounds show nothing.
 
 use std::collections::BTreeMap;
 
-use crate::history::{Observation, Purpose};
-use crate::space::{CandidateIndex, SearchSpace};
+use crate::confirm_noise::{self, WorkloadNoise};
+use crate::history::{Observation, Purpose, TrialLength};
+use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 use crate::student;
 
 /// The gain of one candidate over another, in natural logarithm (0.05 is 5 %).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
-    /// The mean of the paired differences.
     pub mean: f64,
-    /// The 95 % interval, simultaneous for all finalists; `None` with fewer than two rounds.
+    /// The 95 % interval; `None` with fewer than two rounds.
     pub interval: Option<(f64, f64)>,
-    /// How many rounds contain both candidates.
+    /// How many rounds contain both candidates under every workload of the gain.
     pub rounds: usize,
-    /// How many finalists the interval is simultaneous for.
+    /// How many finalists the interval allows for.
     pub finalists: usize,
 }
 
 impl Gain {
-    /// Whether the interval is above 0.
+    /// Whether the interval is above 0, from enough rounds.
     pub fn is_significant(&self) -> bool {
-        self.interval.is_some_and(|(low, _)| low > 0.0)
+        self.rounds >= MIN_ROUNDS && self.interval.is_some_and(|(low, _)| low > 0.0)
+    }
+
+    /// Whether the interval is below 0, from enough rounds.
+    pub fn is_significant_loss(&self) -> bool {
+        self.rounds >= MIN_ROUNDS && self.interval.is_some_and(|(_, high)| high < 0.0)
     }
 }
 
-/// The probability that any finalist's interval misses its true value.
-const MISS: f64 = 0.05;
+/// The fewest rounds that can show a difference.
+pub const MIN_ROUNDS: usize = 4;
+/// The probability of each end of an interval to miss the true value.
+const MISS: f64 = 0.025;
 
-type Rounds = BTreeMap<u32, BTreeMap<usize, f64>>;
+/// Values of the confirming trials of one workload, with outliers pulled in, by candidate and
+/// round.
+type Rounds = BTreeMap<CandidateIndex, BTreeMap<u32, f64>>;
 
-/// The confirming trials by candidate, round and workload.
+/// The confirming trials by workload.
 #[derive(Debug, Clone)]
 pub struct ConfirmingTrials {
     weights: Vec<f64>,
     baseline: CandidateIndex,
-    by_candidate: BTreeMap<CandidateIndex, Rounds>,
+    by_workload: Vec<Rounds>,
+    noise: Vec<WorkloadNoise>,
+    /// The variance of the effect shared by all trials of a candidate in a round.
+    visit: f64,
 }
 
 impl ConfirmingTrials {
     pub fn of(space: &SearchSpace, history: &[Observation]) -> Self {
-        let mut by_candidate: BTreeMap<CandidateIndex, Rounds> = BTreeMap::new();
-        for observation in
-            history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm)
-        {
-            if let Some(log_merit) = observation.log_merit() {
-                let rounds = by_candidate.entry(observation.proposal.candidate).or_default();
-                rounds
-                    .entry(observation.proposal.repeat)
-                    .or_default()
-                    .insert(observation.proposal.workload, log_merit);
-            }
+        let workloads = space.workloads.len();
+        let mut raw: Vec<Rounds> = vec![Rounds::new(); workloads];
+        let mut searched: Vec<Rounds> = vec![Rounds::new(); workloads];
+        for (at, observation) in (0..).zip(history) {
+            let Some(log_merit) = observation.log_merit() else { continue };
+            let proposal = &observation.proposal;
+            let (rounds, round) = match (proposal.purpose, proposal.length) {
+                (Purpose::Confirm, _) => (&mut raw, proposal.repeat),
+                (_, TrialLength::Full) => (&mut searched, at),
+                (_, TrialLength::Short) => continue,
+            };
+            let of_candidate = rounds[proposal.workload].entry(proposal.candidate).or_default();
+            of_candidate.insert(round, log_merit);
         }
-        Self { weights: space.weights(), baseline: space.baseline, by_candidate }
+        let prior: Vec<WorkloadNoise> =
+            searched.iter().map(confirm_noise::of_repeats).collect();
+        let (mut by_workload, mut noise, mut residuals) = (Vec::new(), Vec::new(), Vec::new());
+        for (rounds, prior) in raw.iter().zip(prior) {
+            let fit = confirm_noise::fit(rounds, prior);
+            by_workload.push(fit.values);
+            noise.push(fit.noise);
+            residuals.push(fit.residuals);
+        }
+        let visit = confirm_noise::shared_variance(&residuals);
+        let (weights, baseline) = (space.weights(), space.baseline);
+        Self { weights, baseline, by_workload, noise, visit }
     }
 
     /// All candidates of any round except the baseline.
     pub fn finalists(&self) -> Vec<CandidateIndex> {
-        self.by_candidate.keys().copied().filter(|index| *index != self.baseline).collect()
-    }
-
-    pub fn rounds(&self, candidate: CandidateIndex) -> usize {
-        self.by_candidate.get(&candidate).map_or(0, BTreeMap::len)
-    }
-
-    /// The difference of two candidates in each round that contains both, over their common
-    /// workloads.
-    fn differences(&self, one: CandidateIndex, other: CandidateIndex) -> Vec<f64> {
-        let both = self.by_candidate.get(&one).zip(self.by_candidate.get(&other));
-        let Some((ones, others)) = both else { return Vec::new() };
-        let mut found = Vec::new();
-        for (round, ones) in ones {
-            let Some(others) = others.get(round) else { continue };
-            let (mut sum, mut weights) = (0.0, 0.0);
-            for (workload, value) in ones {
-                if let Some(other) = others.get(workload) {
-                    sum += self.weights[*workload] * (value - other);
-                    weights += self.weights[*workload];
-                }
-            }
-            if weights > 0.0 {
-                found.push(sum / weights);
-            }
-        }
+        let mut found: Vec<CandidateIndex> =
+            self.by_workload.iter().flat_map(BTreeMap::keys).copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|index| *index != self.baseline);
         found
     }
 
-    /// The gain of `one` over `other`; `None` if no round contains both.
+    /// How many rounds of a candidate contain every workload.
+    pub fn rounds(&self, candidate: CandidateIndex) -> usize {
+        let of = |rounds: &Rounds| rounds.get(&candidate).map_or(0, BTreeMap::len);
+        self.by_workload.iter().map(of).min().unwrap_or(0)
+    }
+
+    /// The differences of two candidates under a workload by round.
+    fn differences(
+        &self,
+        one: CandidateIndex,
+        other: CandidateIndex,
+        workload: WorkloadIndex,
+    ) -> BTreeMap<u32, f64> {
+        let rounds = &self.by_workload[workload];
+        let Some((ones, others)) = rounds.get(&one).zip(rounds.get(&other)) else {
+            return BTreeMap::new();
+        };
+        let both = ones.iter().filter_map(|(round, one)| Some((round, one, others.get(round)?)));
+        both.map(|(round, one, other)| (*round, one - other)).collect()
+    }
+
+    /// The gain of `one` over `other`, chosen among all finalists; `None` unless they were compared
+    /// under every workload.
     pub fn gain(&self, one: CandidateIndex, other: CandidateIndex) -> Option<Gain> {
-        let differences = self.differences(one, other);
-        let rounds = differences.len();
-        if rounds == 0 {
-            return None;
+        self.gain_among(one, other, self.finalists().len().max(1))
+    }
+
+    /// The gain of `one` over `other`, where `one` was chosen among this many finalists; 1 if it
+    /// was chosen before.
+    pub fn gain_among(
+        &self,
+        one: CandidateIndex,
+        other: CandidateIndex,
+        finalists: usize,
+    ) -> Option<Gain> {
+        let workloads: Vec<WorkloadIndex> = (0..self.weights.len()).collect();
+        self.gain_over(one, other, &workloads, finalists)
+    }
+
+    /// The gain under one workload, as [`Self::gain_among`].
+    pub fn gain_under(
+        &self,
+        one: CandidateIndex,
+        other: CandidateIndex,
+        workload: WorkloadIndex,
+        finalists: usize,
+    ) -> Option<Gain> {
+        self.gain_over(one, other, &[workload], finalists)
+    }
+
+    fn gain_over(
+        &self,
+        one: CandidateIndex,
+        other: CandidateIndex,
+        workloads: &[WorkloadIndex],
+        finalists: usize,
+    ) -> Option<Gain> {
+        let total: f64 = workloads.iter().map(|&workload| self.weights[workload]).sum();
+        let (mut mean, mut variance, mut per_freedom) = (0.0, 0.0, 0.0);
+        let mut rounds = usize::MAX;
+        // The share of each round in the gain.
+        let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+        for &workload in workloads {
+            let differences = self.differences(one, other, workload);
+            let count = differences.len();
+            if count == 0 {
+                return None;
+            }
+            rounds = rounds.min(count);
+            let weight = self.weights[workload] / total;
+            mean += weight * differences.values().sum::<f64>() / count as f64;
+            let noise = &self.noise[workload];
+            let part = weight.powi(2) * 2.0 * noise.variance / count as f64;
+            variance += part;
+            per_freedom += part.powi(2) / noise.freedom.max(1.0);
+            for round in differences.keys() {
+                *shares.entry(*round).or_default() += weight / count as f64;
+            }
         }
-        let mean = differences.iter().sum::<f64>() / rounds as f64;
-        let finalists = self.finalists().len().max(1);
-        let (own, own_freedom) = variance(&differences);
-        let mut squares = 0.0;
-        let mut freedom = 0.0;
-        for &finalist in &self.finalists() {
-            let (of, count) = variance(&self.differences(finalist, self.baseline));
-            squares += of * count;
-            freedom += count;
-        }
-        // Differences from the same baseline are correlated, so they count for half the degrees of
-        // freedom.
-        let freedom = if finalists > 1 { own_freedom.max(0.5 * freedom) } else { own_freedom };
-        let pooled =
-            if finalists > 1 && squares > 0.0 { squares / self.total_freedom() } else { own };
-        let interval = (rounds > 1).then(|| {
-            let error = (own.max(pooled) / rounds as f64).sqrt();
-            let tail = MISS / 2.0 / finalists as f64;
-            let half = student::quantile(1.0 - tail, freedom.max(1.0)) * error;
-            (mean - half, mean + half)
+        variance += 2.0 * self.visit * shares.values().map(|share| share * share).sum::<f64>();
+        let freedom = if per_freedom > 0.0 { variance.powi(2) / per_freedom } else { 1.0 };
+        let has_noise = workloads.iter().all(|&workload| self.noise[workload].freedom > 0.0);
+        let interval = (rounds > 1 && has_noise).then(|| {
+            let error = variance.sqrt();
+            // A choice among finalists favors those with lucky trials, so only the lower end has to
+            // allow for it.
+            let low = student::quantile(1.0 - MISS / finalists as f64, freedom) * error;
+            let high = student::quantile(1.0 - MISS, freedom) * error;
+            (mean - low, mean + high)
         });
         Some(Gain { mean, interval, rounds, finalists })
     }
-
-    fn total_freedom(&self) -> f64 {
-        let of =
-            |finalist: &CandidateIndex| variance(&self.differences(*finalist, self.baseline)).1;
-        self.finalists().iter().map(of).sum::<f64>().max(1.0)
-    }
-}
-
-/// The sample variance and its degrees of freedom.
-fn variance(values: &[f64]) -> (f64, f64) {
-    if values.len() < 2 {
-        return (0.0, 0.0);
-    }
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (count - 1.0), count - 1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Batch, Proposal, TrialLength, TrialOutcome};
+    use crate::history::{Batch, Proposal, TrialOutcome};
     use crate::landscape::LandscapeKind;
+    use crate::random::RandomStream;
 
     fn observation(candidate: usize, repeat: u32, log_merit: f64) -> Observation {
         let batch = Batch { number: repeat, size: 3 };
@@ -160,35 +215,113 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_finalist_gives_the_paired_t_interval() {
+    fn space() -> SearchSpace {
         let mut space = LandscapeKind::Tiny.make(1).space;
         space.baseline = 0;
-        let history: Vec<Observation> = [0.1, 0.2, 0.3]
-            .iter()
-            .zip(0u32..)
-            .flat_map(|(gain, round)| {
-                let common = f64::from(round);
+        space
+    }
+
+    fn of(gains: &[f64]) -> Option<Gain> {
+        let history: Vec<Observation> = (0u32..)
+            .zip(gains)
+            .flat_map(|(round, gain)| {
+                let common = 0.05 * f64::from(round);
                 [observation(0, round, common), observation(5, round, common + gain)]
             })
             .collect();
-        let gain = ConfirmingTrials::of(&space, &history).gain(5, 0).expect("both ran");
-        assert!((gain.mean - 0.2).abs() < 1e-12);
-        let (low, high) = gain.interval.expect("three rounds");
-        // 4.3027 times 0.1 / sqrt(3)
-        assert!((low - (0.2 - 0.248_42)).abs() < 1e-4, "{low}");
-        assert!((high - (0.2 + 0.248_42)).abs() < 1e-4);
+        ConfirmingTrials::of(&space(), &history).gain(5, 0)
+    }
+
+    #[test]
+    fn one_finalist_gives_about_the_paired_t_interval() {
+        let gain = of(&[0.1, 0.2, 0.3, 0.2, 0.22]).expect("both ran");
+        assert!((gain.mean - 0.2).abs() < 0.01, "{gain:?}");
+        let (low, high) = gain.interval.expect("five rounds");
+        // The paired t interval is 0.204 -+ 0.089.
+        assert!((0.06..0.12).contains(&(gain.mean - low)), "{gain:?}");
+        assert!((high + low - 2.0 * gain.mean).abs() < 1e-9);
+        assert!(gain.is_significant());
+        assert_eq!((gain.rounds, gain.finalists), (5, 1));
+    }
+
+    #[test]
+    fn fewer_than_four_rounds_show_nothing() {
+        let gain = of(&[0.2, 0.201, 0.199]).expect("both ran");
+        assert!(gain.interval.expect("three rounds").0 > 0.0);
         assert!(!gain.is_significant());
-        assert_eq!((gain.rounds, gain.finalists), (3, 1));
+        assert!(of(&[0.2, 0.201, 0.199, 0.2]).expect("both ran").is_significant());
+    }
+
+    #[test]
+    fn one_stall_does_not_hide_a_gain() {
+        let gains = [0.1, 0.11, 0.09, 0.1, 0.1, 0.11, -0.9, 0.1];
+        let gain = of(&gains).expect("both ran");
+        assert!(gain.is_significant(), "{gain:?}");
+        assert!((0.07..0.11).contains(&gain.mean), "{gain:?}");
     }
 
     #[test]
     fn one_round_gives_no_interval_and_no_round_gives_no_gain() {
-        let mut space = LandscapeKind::Tiny.make(1).space;
-        space.baseline = 0;
         let history = [observation(0, 0, 1.0), observation(5, 0, 1.5)];
-        let confirmed = ConfirmingTrials::of(&space, &history);
+        let confirmed = ConfirmingTrials::of(&space(), &history);
         assert_eq!(confirmed.gain(5, 0).expect("both ran").interval, None);
         assert_eq!(confirmed.gain(4, 0), None);
+    }
+
+    #[test]
+    fn a_workload_that_was_not_compared_leaves_the_gain_unknown() {
+        let space = LandscapeKind::Small.make(1).space;
+        let history: Vec<Observation> = (0..6)
+            .flat_map(|round| [observation(space.baseline, round, 0.0), observation(5, round, 1.0)])
+            .collect();
+        let confirmed = ConfirmingTrials::of(&space, &history);
+        assert_eq!(confirmed.gain(5, space.baseline), None);
+        assert!(confirmed.gain_under(5, space.baseline, 0, 1).is_some());
+    }
+
+    /// The search repeated the two setups and saw a spread of 50 %, so two confirming trials that
+    /// happen to agree do not give an interval of 1 %.
+    #[test]
+    fn repeats_in_the_search_are_a_floor_of_the_noise() {
+        let mut random = RandomStream::new(4);
+        let mut history = Vec::new();
+        for candidate in [0, 5] {
+            for repeat in 0..6 {
+                let mut of_search = observation(candidate, repeat, 0.5 * random.normal());
+                of_search.proposal.purpose = Purpose::Search;
+                history.push(of_search);
+            }
+        }
+        for round in 0..4 {
+            history.push(observation(0, round, 0.001 * f64::from(round)));
+            history.push(observation(5, round, 0.5));
+        }
+        let gain = ConfirmingTrials::of(&space(), &history).gain(5, 0).expect("both ran");
+        let (low, high) = gain.interval.expect("four rounds");
+        assert!(high - low > 0.4, "{gain:?}");
+    }
+
+    #[test]
+    fn intervals_of_paired_rounds_have_their_coverage() {
+        let mut random = RandomStream::new(9);
+        let mut inside = 0;
+        const SEARCHES: usize = 2000;
+        for _ in 0..SEARCHES {
+            let history: Vec<Observation> = (0..6)
+                .flat_map(|round| {
+                    let common = 0.1 * random.normal();
+                    [0, 5].map(|candidate| {
+                        let stall = if random.unit() < 0.03 { -0.5 } else { 0.0 };
+                        let noise = 0.08f64.mul_add(random.normal(), common + stall);
+                        observation(candidate, round, noise)
+                    })
+                })
+                .collect();
+            let gain = ConfirmingTrials::of(&space(), &history).gain(5, 0).expect("both ran");
+            let (low, high) = gain.interval.expect("six rounds");
+            inside += usize::from(low <= 0.0 && 0.0 <= high);
+        }
+        let share = inside as f64 / SEARCHES as f64;
+        assert!((0.93..0.97).contains(&share), "{share}");
     }
 }

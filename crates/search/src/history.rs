@@ -136,6 +136,15 @@ impl TrialTable {
         self.excluded.iter().map(|(&candidate, &outcome)| (candidate, outcome))
     }
 
+    /// The number of measured trials of each candidate that has any.
+    pub fn trials(&self) -> BTreeMap<CandidateIndex, usize> {
+        let mut counts = BTreeMap::new();
+        for (&(candidate, _), cell) in &self.cells {
+            *counts.entry(candidate).or_default() += cell.len();
+        }
+        counts
+    }
+
     /// The candidates with at least one measured trial.
     pub fn candidates(&self) -> Vec<CandidateIndex> {
         let mut found: Vec<CandidateIndex> = self.cells.keys().map(|&(index, _)| index).collect();

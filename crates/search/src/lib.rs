@@ -8,9 +8,11 @@
 
 mod answer;
 mod confirm;
+mod confirm_noise;
 mod history;
 pub mod landscape;
 pub mod model;
+mod preference;
 mod random;
 mod settings;
 mod space;
@@ -18,7 +20,7 @@ mod strategy;
 pub mod student;
 
 pub use answer::{Answer, Effect, Interaction, Tie, answer, pareto_front};
-pub use confirm::{ConfirmingTrials, Gain};
+pub use confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 pub use history::{
     Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
 };

@@ -21,6 +21,11 @@ impl RandomStream {
         Self::new(state)
     }
 
+    /// The stream for what is decided after this many trials.
+    pub fn of_history(seed: u64, trials: usize) -> Self {
+        Self::stream(seed, trials as u64 + 1)
+    }
+
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }

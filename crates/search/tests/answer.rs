@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use flashfit_search::landscape::{Landscape, LandscapeKind, run};
+use flashfit_search::landscape::{Landscape, LandscapeKind, pair, run, small_space};
 use flashfit_search::model::{Coding, MeritEstimate, MeritSurface, Model, Scales, Variances};
 use flashfit_search::{
-    Adaptive, Answer, Exhaustive, Factor, Observation, SearchSettings, Strategy, TrialOutcome,
+    Adaptive, Answer, Exhaustive, Factor, Observation, SearchEnd, SearchSettings, Strategy, TrialOutcome,
     answer,
 };
 
@@ -65,8 +65,44 @@ fn the_safest_tied_candidate_is_recommended() {
     let (answer, _) = answered(&landscape, &settings(120.0, 171));
     assert!(answer.ties.iter().any(|tie| tie.candidate == answer.winner));
     let recommended = answer.ties.iter().find(|tie| tie.candidate == answer.recommended);
-    assert!(recommended.is_some_and(|tie| tie.measured && tie.within >= 0.5));
+    assert!(recommended.is_some_and(|tie| tie.trials > 0 && tie.within >= 0.9));
     assert_eq!(answer.recommended, 6, "{:?}", answer.ties);
+}
+
+#[test]
+fn a_sure_search_recommends_what_it_was_sure_of() {
+    let mut sure = 0;
+    for seed in 0..24 {
+        let landscape = small_space(if seed % 2 == 0 { 4 } else { 16 }, 2, seed);
+        let settings = settings(120.0, seed);
+        let trace = run(&Adaptive::default(), &landscape, &settings).expect("a search");
+        let SearchEnd::Confident { .. } = trace.stop else { continue };
+        sure += 1;
+        let winner = trace.choice.expect("something was measured");
+        let answer = answer(&landscape.space, &trace.history, &settings, winner, &[]);
+        assert!(answer.recommended_within >= 0.9, "{seed}: {answer:?}");
+        let gains = answer.gain.is_some_and(|gain| gain.is_significant());
+        assert!(gains || answer.recommended == landscape.space.baseline, "{seed}: {answer:?}");
+    }
+    assert!(sure > 8, "{sure}");
+}
+
+#[test]
+fn two_setups_are_not_decided_before_their_difference_is_known() {
+    let (mut sure, mut right) = (0, 0);
+    for percent in [3, 5, 8] {
+        for seed in 0..30 {
+            let landscape = pair(f64::from(percent) / 100.0, 1, seed);
+            let settings = settings(100.0, seed);
+            let trace = run(&Adaptive::default(), &landscape, &settings).expect("a search");
+            let SearchEnd::Confident { .. } = trace.stop else { continue };
+            let winner = trace.choice.expect("something was measured");
+            let answer = answer(&landscape.space, &trace.history, &settings, winner, &[]);
+            sure += 1;
+            right += usize::from(landscape.regret(answer.recommended) <= 0.02);
+        }
+    }
+    assert!(sure > 30 && 10 * right >= 9 * sure, "{right} of {sure}");
 }
 
 #[test]
@@ -145,7 +181,7 @@ fn a_whole_analysis_matches_the_golden_file() {
     let percent = |log: f64| 100.0 * log.exp_m1();
     let mut text = String::new();
     let line = &mut text;
-    let gain = answer.gain.expect("there was a race");
+    let gain = answer.winner_gain.expect("there was a race");
     let (low, high) = gain.interval.expect("of some rounds");
     writeln!(line, "trials {}", history.len()).expect("text");
     writeln!(line, "winner {} recommended {}", answer.winner, answer.recommended).expect("text");

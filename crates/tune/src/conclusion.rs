@@ -7,8 +7,9 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::budget::TrialCost;
 use crate::choice::StrategyKind;
-use crate::constraint;
-use crate::drift::drift;
+use crate::bimodal::{self, TwoModes};
+use crate::constraint::{self, ConstraintEvidence};
+use crate::drift::{self, BaselineCheck};
 use crate::driver::{DriverRules, SearchDriver};
 use crate::objective::{self, NoFigure, Objective};
 use crate::pareto::{RelativeFigures, profiles};
@@ -18,7 +19,6 @@ use crate::record::TrialRecord;
 use crate::space::Space;
 use crate::spec::RunSpec;
 use crate::spread::DeviceEffects;
-use crate::stats::Estimate;
 
 /// Smaller differences in wear are ignored: 5 %.
 const WEAR_STEP: f64 = 0.05;
@@ -62,8 +62,13 @@ pub struct Conclusion {
     pub recommendation: Option<Recommendation>,
     /// Setups that significantly violate the constraint, with the violation as a logarithm.
     pub broken: BTreeMap<CandidateIndex, f64>,
-    /// The change of the baseline over time, if it can be estimated.
-    pub drift: Option<Estimate>,
+    /// With a constraint: the setups that were measured under every workload, the nearest to the
+    /// constraint first. Only those that are shown to meet it can be recommended.
+    pub constraint: Option<Vec<ConstraintEvidence>>,
+    /// What the repeats of the baseline show.
+    pub baseline_check: BaselineCheck,
+    /// Setups whose trials fall into two groups.
+    pub two_modes: Vec<TwoModes>,
     /// Figures of every setup relative to the baseline.
     pub profiles: Vec<RelativeFigures>,
 }
@@ -104,6 +109,14 @@ impl Conclusion {
             wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
         }
         let evidence = without_copied_rounds(&history, copied);
+        let constraint = constraint::is_set(&history)
+            .then(|| constraint::evidence(&problem.space, &history));
+        let safe_enough: Vec<bool> =
+            problem.space.candidates.iter().map(|candidate| candidate.allowed).collect();
+        let problem = match &constraint {
+            Some(evidence) => shown_only(problem, evidence),
+            None => problem,
+        };
         let driver = SearchDriver::new(&problem, rules);
         let winner = driver.choice(&history, &costs);
         let answer = winner.map(|winner| driver.answer(winner, &evidence, &costs, &wear));
@@ -112,14 +125,35 @@ impl Conclusion {
             let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before);
             let riskier = if_all_were_allowed(&problem, rules, &history, &costs);
             found.better_but_less_safe = riskier
-                .filter(|other| !problem.space.candidates[*other].allowed)
+                .filter(|other| !safe_enough[*other])
                 .map(|other| problem.setups[other].clone());
             found
         });
         let broken = constraint::broken(&history);
-        let drift = drift(&problem, &history);
-        Self { problem, history, costs, answer, recommendation, broken, drift, profiles }
+        let baseline_check = drift::check(&problem, &history);
+        let two_modes = bimodal::two_modes(&history);
+        Self {
+            problem,
+            history,
+            costs,
+            answer,
+            recommendation,
+            broken,
+            constraint,
+            baseline_check,
+            two_modes,
+            profiles,
+        }
     }
+}
+
+/// The problem in which only setups that are shown to meet the constraint are allowed.
+fn shown_only(mut problem: Problem, evidence: &[ConstraintEvidence]) -> Problem {
+    for (index, candidate) in problem.space.candidates.iter_mut().enumerate() {
+        let is_shown = |found: &ConstraintEvidence| found.candidate == index && found.is_shown;
+        candidate.allowed &= evidence.iter().any(is_shown);
+    }
+    problem
 }
 
 /// The history in which rounds of a candidate that contain a copy no longer count as confirming.

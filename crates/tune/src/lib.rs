@@ -3,6 +3,7 @@
 //! Its interface is made of the types of `flashfit-run-format`, which are therefore exported again.
 
 pub mod analysis;
+pub mod bimodal;
 pub mod conclusion;
 pub mod constraint;
 pub mod drift;

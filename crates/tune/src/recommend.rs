@@ -1,16 +1,16 @@
-//! The recommendation of a run: the setup, its gain and the confidence in it.
+//! The recommendation of a run: the setup, its own gain and the confidence in it.
 //!
 //! The gain is computed from confirming trials only; search trials selected the winner and would
-//! overstate it. A winner whose interval includes 0 is not called better.
-
-use std::collections::BTreeMap;
+//! overstate it. A setup is called better only if its interval excludes 0 in enough rounds.
 
 use flashfit_filesystem::Setup;
-use flashfit_search::{Answer, CandidateIndex, Gain, Observation, Purpose, TrialOutcome};
+use flashfit_search::{
+    Answer, CandidateIndex, ConfirmingTrials, Gain, Observation, Purpose, TrialOutcome,
+};
 
 use crate::constraint;
 use crate::problem::Problem;
-use crate::stats::{Estimate, paired_difference};
+use crate::stats::Estimate;
 
 /// The verdict on the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum GainVerdict {
     Worse,
     /// The baseline itself is the winner.
     NothingBeatsUntuned,
+    /// The baseline is tied with the winner, and nearer to the defaults, safer or less wearing.
+    BaselineTied,
     /// No confirming trials yet.
     NotConfirmed,
 }
@@ -39,15 +41,21 @@ pub struct Recommendation {
     /// significantly violate the latency constraint.
     pub untuned_will_do: bool,
     pub verdict: GainVerdict,
-    /// The probability that the winner is within the requested distance of the best, 0 to 1.
+    /// The probability that the recommended setup is within the requested distance of the best, 0
+    /// to 1.
     pub within: f64,
-    /// Log ratio to the baseline over all workloads.
+    /// The setup that the gains below belong to: the recommended one, or the winner if the baseline
+    /// is recommended.
+    pub subject: Setup,
+    /// Its log ratio to the baseline over all workloads.
     pub gain: Option<Estimate>,
     /// The same for each workload.
     pub gain_by_workload: Vec<(String, Estimate)>,
+    /// The winner's gain, if the winner is neither recommended nor the subject.
+    pub winner_gain: Option<Estimate>,
     /// The best other setup with confirming trials, and the winner's gain over it.
     pub runner_up: Option<(Setup, Estimate)>,
-    /// If the winner is another file system than the baseline: its gain over its own default setup.
+    /// If the subject is another file system than the baseline: its gain over its own default setup.
     pub gain_within: Option<(Setup, Estimate)>,
     /// A better setup that is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,
@@ -64,49 +72,62 @@ impl Recommendation {
             GainVerdict::CannotTell
             | GainVerdict::Worse
             | GainVerdict::NothingBeatsUntuned
+            | GainVerdict::BaselineTied
             | GainVerdict::NotConfirmed => &self.untuned,
         }
     }
 
-    /// Of the trials so far and what the search says of them. Where the winner was `chosen_before`
-    /// the confirming trials, its interval need not allow for the other finalists.
+    /// From the trials so far and what the search says of them. Where the winner was
+    /// `chosen_before` the confirming trials, its interval need not allow for the other finalists.
     pub fn of(
         problem: &Problem,
         history: &[Observation],
         answer: &Answer,
         chosen_before: bool,
     ) -> Self {
-        let (winner, untuned) = (answer.winner, problem.space.baseline);
-        let confirmed = Confirmed::of(problem, history);
-        let failed = |candidate| confirmed.failed.contains(&candidate);
-        let gain = match chosen_before {
-            true => confirmed.gain(winner, untuned),
-            false => answer.gain.map(Estimate::from),
+        let untuned = problem.space.baseline;
+        let confirmed = ConfirmingTrials::of(&problem.space, history);
+        let failed = |candidate: CandidateIndex| {
+            history.iter().any(|observation| {
+                observation.proposal.candidate == candidate
+                    && observation.proposal.purpose == Purpose::Confirm
+                    && observation.outcome == TrialOutcome::Failed
+            })
         };
-        let gain = gain.filter(|_| !failed(untuned));
+        let finalists = if chosen_before { 1 } else { confirmed.finalists().len().max(1) };
+        let over = |one: CandidateIndex, other: CandidateIndex| {
+            confirmed.gain_among(one, other, finalists).filter(|_| !failed(one) && !failed(other))
+        };
+        let (winner, preferred) = (answer.winner, answer.recommended);
+        let shows = |candidate| over(candidate, untuned).is_some_and(|gain| gain.is_significant());
+        // The baseline may be tied with a winner, and is then the subject of no gain.
+        let subject =
+            if preferred == untuned || !shows(preferred) { winner } else { preferred };
+        let gain = over(subject, untuned);
         let verdict = if winner == untuned {
             GainVerdict::NothingBeatsUntuned
+        } else if preferred == untuned {
+            GainVerdict::BaselineTied
         } else if failed(winner) {
             GainVerdict::Worse
         } else {
             verdict(gain)
         };
-        let gain = gain.filter(|_| verdict != GainVerdict::NothingBeatsUntuned && !failed(winner));
+        let gain = gain.filter(|_| verdict != GainVerdict::NothingBeatsUntuned);
+        let workloads = 0..problem.workloads.len();
         let gain_by_workload = match gain {
-            // Of a single workload the gain says all.
-            Some(_) if problem.workloads.len() == 1 => Vec::new(),
-            None => Vec::new(),
-            Some(_) => (0..problem.workloads.len())
+            // With a single workload, the gain says everything.
+            Some(_) if problem.workloads.len() > 1 => workloads
                 .filter_map(|workload| {
-                    let gain = confirmed.gain_under(winner, untuned, workload)?;
-                    Some((problem.workloads[workload].clone(), gain))
+                    let gain = confirmed.gain_under(subject, untuned, workload, finalists)?;
+                    Some((problem.workloads[workload].clone(), Estimate::from(gain)))
                 })
                 .collect(),
+            _ => Vec::new(),
         };
-        let own = problem.own_baseline(winner).filter(|own| *own != untuned && *own != winner);
+        let own = problem.own_baseline(subject).filter(|own| *own != untuned && *own != subject);
         let gain_within = own
-            .filter(|own| !failed(*own))
-            .and_then(|own| Some((problem.setups[own].clone(), confirmed.gain(winner, own)?)));
+            .and_then(|own| Some((problem.setups[own].clone(), over(subject, own)?.into())));
         let runner_up = answer
             .runner_up
             .filter(|other| *other != untuned && Some(*other) != own && !failed(*other))
@@ -114,14 +135,16 @@ impl Recommendation {
             .map(|(other, gain)| (problem.setups[other].clone(), Estimate::from(gain)));
         Self {
             winner: problem.setups[winner].clone(),
-            best_of_ties: problem.setups[answer.recommended].clone(),
+            best_of_ties: problem.setups[preferred].clone(),
             untuned: problem.setups[untuned].clone(),
             untuned_will_do: problem.space.candidates[untuned].allowed
                 && !constraint::broken(history).contains_key(&untuned),
             verdict,
-            within: answer.within,
-            gain,
+            within: answer.recommended_within,
+            subject: problem.setups[subject].clone(),
+            gain: gain.map(Estimate::from),
             gain_by_workload,
+            winner_gain: over(winner, untuned).filter(|_| winner != subject).map(Estimate::from),
             runner_up,
             gain_within,
             better_but_less_safe: None,
@@ -135,80 +158,16 @@ impl From<Gain> for Estimate {
     }
 }
 
-struct Confirmed {
-    /// By candidate, round and workload.
-    merits: BTreeMap<CandidateIndex, BTreeMap<u32, BTreeMap<usize, f64>>>,
-    failed: Vec<CandidateIndex>,
-    weights: Vec<f64>,
-}
-
-impl Confirmed {
-    fn of(problem: &Problem, history: &[Observation]) -> Self {
-        let mut merits: BTreeMap<usize, BTreeMap<u32, BTreeMap<usize, f64>>> = BTreeMap::new();
-        let mut failed = Vec::new();
-        for Observation { proposal, outcome, .. } in history {
-            if proposal.purpose != Purpose::Confirm {
-                continue;
-            }
-            match outcome {
-                TrialOutcome::Measured { log_merit, .. } => {
-                    let rounds = merits.entry(proposal.candidate).or_default();
-                    rounds
-                        .entry(proposal.repeat)
-                        .or_default()
-                        .insert(proposal.workload, *log_merit);
-                }
-                TrialOutcome::Failed => failed.push(proposal.candidate),
-                TrialOutcome::Missing => {}
-            }
-        }
-        Self { merits, failed, weights: problem.space.weights() }
-    }
-
-    /// Differences of the weighted means over the workloads by round, so that common drift cancels.
-    fn gain(&self, ours: CandidateIndex, theirs: CandidateIndex) -> Option<Estimate> {
-        let mean = |round: &BTreeMap<usize, f64>| {
-            (round.len() == self.weights.len()).then(|| {
-                round.iter().map(|(workload, merit)| self.weights[*workload] * merit).sum()
-            })
-        };
-        self.paired(ours, theirs, mean)
-    }
-
-    fn gain_under(
-        &self,
-        ours: CandidateIndex,
-        theirs: CandidateIndex,
-        workload: usize,
-    ) -> Option<Estimate> {
-        self.paired(ours, theirs, |round| round.get(&workload).copied())
-    }
-
-    fn paired(
-        &self,
-        ours: CandidateIndex,
-        theirs: CandidateIndex,
-        value: impl Fn(&BTreeMap<usize, f64>) -> Option<f64>,
-    ) -> Option<Estimate> {
-        let (ours, theirs) = (self.merits.get(&ours)?, self.merits.get(&theirs)?);
-        let pairs: (Vec<f64>, Vec<f64>) = ours
-            .iter()
-            .filter_map(|(round, own)| Some((value(own)?, value(theirs.get(round)?)?)))
-            .unzip();
-        paired_difference(&pairs.0, &pairs.1)
-    }
-}
-
 /// Converts a difference of logarithms to a change in percent.
 pub fn percent(log_ratio: f64) -> f64 {
     100.0 * (log_ratio.exp() - 1.0)
 }
 
-fn verdict(gain: Option<Estimate>) -> GainVerdict {
+fn verdict(gain: Option<Gain>) -> GainVerdict {
     match gain {
         None => GainVerdict::NotConfirmed,
-        Some(gain) if gain.is_above(0.0) => GainVerdict::Better,
-        Some(gain) if gain.is_below(0.0) => GainVerdict::Worse,
+        Some(gain) if gain.is_significant() => GainVerdict::Better,
+        Some(gain) if gain.is_significant_loss() => GainVerdict::Worse,
         Some(_) => GainVerdict::CannotTell,
     }
 }

@@ -1,4 +1,4 @@
-//! Basic statistics: medians, Student's t interval of a mean, and the interval of paired ratios.
+//! Basic statistics: medians and Student's t interval of a mean.
 //!
 //! Merits are logarithms, so a difference is the logarithm of a ratio and a symmetric interval is
 //! appropriate. Limits: fewer than two values have no interval; the intervals assume no drift
@@ -30,14 +30,14 @@ impl Estimate {
         Some(Self { middle, interval, count: values.len() })
     }
 
-    /// With the mean as the middle, which is always within the interval.
-    pub fn of_mean(values: &[f64]) -> Option<Self> {
-        Self::of(values).map(|estimate| Self { middle: mean(values), ..estimate })
-    }
-
     /// Whether the whole interval is above `threshold`; false without an interval.
     pub fn is_above(&self, threshold: f64) -> bool {
         self.interval.is_some_and(|(low, _)| low > threshold)
+    }
+
+    /// Whether there is an interval, and 0 is not in it.
+    pub fn excludes_zero(&self) -> bool {
+        self.is_above(0.0) || self.is_below(0.0)
     }
 
     /// Whether the whole interval is below `threshold`; false without an interval.
@@ -56,12 +56,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
         length if length % 2 == 1 => Some(sorted[half]),
         _ => Some(f64::midpoint(sorted[half - 1], sorted[half])),
     }
-}
-
-/// The mean difference of paired values.
-pub fn paired_difference(ours: &[f64], theirs: &[f64]) -> Option<Estimate> {
-    let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
-    Estimate::of_mean(&differences)
 }
 
 /// The mean; NaN without values.
@@ -128,13 +122,5 @@ mod tests {
     #[test]
     fn the_median_of_an_even_count_lies_between() {
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
-    }
-
-    #[test]
-    fn pairing_takes_out_what_both_share() {
-        let ours = [11.0, 21.1, 30.9];
-        let theirs = [10.0, 20.0, 30.0];
-        let estimate = paired_difference(&ours, &theirs).unwrap();
-        assert!(estimate.is_above(0.5) && estimate.is_below(1.5));
     }
 }

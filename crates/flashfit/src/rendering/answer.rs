@@ -3,6 +3,7 @@
 
 use flashfit_filesystem::Setup;
 use flashfit_tune::Conclusion;
+use flashfit_tune::drift::BaselineCheck;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::stats::Estimate;
 use serde::Serialize;
@@ -10,11 +11,19 @@ use serde::Serialize;
 /// All of it; empty before anything that may be chosen was measured.
 #[derive(Debug, Default, Serialize)]
 pub struct AnswerParts {
-    /// The chance that the choice is within the asked distance of the best, 0 to 1.
+    /// The probability that `setup` is within the requested distance of the best, 0 to 1.
     within_probability: Option<f64>,
+    /// The setup that `gain` belongs to: `setup`, or the winner if the baseline is recommended.
+    gain_of: Option<Setup>,
+    /// The gain of each workload, if there are several.
+    gain_by_workload: Vec<WorkloadGain>,
+    /// The winner's own gain, if `gain` is that of another setup.
+    winner_gain: Option<Change>,
     runner_up: Option<RunnerUp>,
-    /// Setups that is tied with the choice, it among them.
+    /// Measured setups that are tied with the winner, and the winner.
     ties: Vec<Tied>,
+    /// How many setups without a trial the model cannot distinguish from the winner.
+    untried_ties: usize,
     /// What each option does, averaged over the others.
     effects: Vec<Effect>,
     /// What two choices do together beyond what each does, where that is sure.
@@ -23,8 +32,42 @@ pub struct AnswerParts {
     front: Vec<Profiled>,
     /// Setups that break the demand beyond noise.
     beyond_demand: Vec<Setup>,
-    /// The change of the baseline over 100 trials, where that can be told.
+    /// With a constraint: whether any setup was shown to meet it.
+    constraint_shown: Option<bool>,
+    /// The setup nearest to the constraint, if none was shown to meet it.
+    nearest_to_constraint: Option<Nearest>,
+    /// `ok`, `drift`, `failed` (repeats differ too much), or `too-few-repeats`.
+    baseline_check: &'static str,
+    /// The change of the baseline over `drift_over_trials`, if it was measured.
     drift: Option<Change>,
+    drift_over_trials: Option<u32>,
+    /// Setups whose trials under a workload fall into two groups.
+    two_modes: Vec<Modes>,
+}
+
+/// The setup that exceeds the constraint least, where it exceeds it most.
+#[derive(Debug, Serialize)]
+struct Nearest {
+    setup: Setup,
+    workload: String,
+    /// How far above the constraint, in hundredths of a percent.
+    excess_percent_hundredths: i64,
+    trials: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct WorkloadGain {
+    workload: String,
+    gain: Change,
+}
+
+#[derive(Debug, Serialize)]
+struct Modes {
+    setup: Setup,
+    workload: String,
+    ratio_percent_hundredths: i64,
+    worse_trials: usize,
+    better_trials: usize,
 }
 
 /// A change with its 95 % interval.
@@ -50,6 +93,7 @@ struct Tied {
     difference_percent_hundredths: i64,
     within_probability: f64,
     measured: bool,
+    trials: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,6 +101,8 @@ struct Effect {
     factor: String,
     level: String,
     change: Change,
+    /// Trials with this level.
+    trials: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -119,13 +165,47 @@ impl AnswerParts {
                 })
                 .collect(),
             beyond_demand: conclusion.broken.keys().map(|candidate| setup(*candidate)).collect(),
-            drift: conclusion.drift.as_ref().map(Change::from),
+            constraint_shown: conclusion
+                .constraint
+                .as_ref()
+                .map(|evidence| evidence.iter().any(|found| found.is_shown)),
+            nearest_to_constraint: super::constraint::nearest(conclusion).map(|found| Nearest {
+                setup: setup(found.candidate),
+                workload: problem.workloads[found.workload].clone(),
+                excess_percent_hundredths: hundredths(found.excess),
+                trials: found.trials,
+            }),
+            baseline_check: baseline_check(&conclusion.baseline_check),
+            drift: conclusion.baseline_check.drift().map(|drift| Change::from(&drift.change)),
+            drift_over_trials: conclusion.baseline_check.drift().map(|drift| drift.over_trials),
+            two_modes: conclusion
+                .two_modes
+                .iter()
+                .map(|found| Modes {
+                    setup: setup(found.candidate),
+                    workload: problem.workloads[found.workload].clone(),
+                    ratio_percent_hundredths: hundredths(found.ratio),
+                    worse_trials: found.worse,
+                    better_trials: found.better,
+                })
+                .collect(),
             ..Self::default()
         };
         let Some(answer) = &conclusion.answer else { return parts };
         let found = conclusion.recommendation.as_ref();
         Self {
-            within_probability: Some(answer.within),
+            within_probability: Some(answer.recommended_within),
+            gain_of: found.filter(|found| found.gain.is_some()).map(|found| found.subject.clone()),
+            gain_by_workload: found
+                .iter()
+                .flat_map(|found| &found.gain_by_workload)
+                .map(|(workload, gain)| WorkloadGain {
+                    workload: workload.clone(),
+                    gain: Change::from(gain),
+                })
+                .collect(),
+            winner_gain: found.and_then(|found| found.winner_gain.as_ref()).map(Change::from),
+            untried_ties: answer.untried_ties,
             runner_up: found
                 .and_then(|found| found.runner_up.as_ref())
                 .map(|(setup, gain)| RunnerUp { setup: setup.clone(), gain: Change::from(gain) }),
@@ -136,7 +216,8 @@ impl AnswerParts {
                     setup: setup(tie.candidate),
                     difference_percent_hundredths: hundredths(tie.difference),
                     within_probability: tie.within,
-                    measured: tie.measured,
+                    measured: tie.trials > 0,
+                    trials: tie.trials,
                 })
                 .collect(),
             effects: answer
@@ -146,6 +227,7 @@ impl AnswerParts {
                     factor: factor(effect.factor),
                     level: level(effect.factor, effect.level),
                     change: Change::of(effect.mean, Some(effect.interval), None),
+                    trials: effect.trials,
                 })
                 .collect(),
             interactions: answer
@@ -162,6 +244,15 @@ impl AnswerParts {
                 .collect(),
             ..parts
         }
+    }
+}
+
+fn baseline_check(check: &BaselineCheck) -> &'static str {
+    match check {
+        BaselineCheck::TooFewRepeats => "too-few-repeats",
+        BaselineCheck::Failed { .. } => "failed",
+        BaselineCheck::Measured(drift) if drift.change.excludes_zero() => "drift",
+        BaselineCheck::Measured(_) => "ok",
     }
 }
 

@@ -30,7 +30,8 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
         all.push(effects(conclusion, answer));
         all.push(interactions(conclusion, answer));
     }
-    all.extend([pareto_front(conclusion), constraints(conclusion), excluded(view)]);
+    all.extend([two_modes(conclusion), pareto_front(conclusion)]);
+    all.extend([constraints(conclusion), excluded(view)]);
     all.extend([noise(view), super::processors::finding(view)]);
     all.into_iter().filter(|finding| !finding.rows.is_empty()).collect()
 }
@@ -40,13 +41,21 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
     let near = format!("within {within}");
     let mut finding = ReportFinding::new(
         "Tied with the best",
-        "The difference from the winner as estimated from all trials, and the probability that a \
-         setup is that close to the winner. Setups without a trial are estimated from their \
-         options.",
+        &format!(
+            "The difference from the winner as estimated from all trials, and the probability that \
+             a setup is that close to the winner. Only measured setups are listed{}.",
+            match answer.untried_ties {
+                0 => String::new(),
+                count => format!(
+                    "; {count} without a trial may be as good according to their options"
+                ),
+            }
+        ),
         [
             ("setup", ColumnKind::Name),
             ("difference", ColumnKind::Number),
             (&near, ColumnKind::Number),
+            ("trials", ColumnKind::Number),
             ("at a power cut", ColumnKind::Remark),
             ("note", ColumnKind::Remark),
         ],
@@ -61,13 +70,11 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
         if conclusion.recommendation.as_ref().is_some_and(|found| found.recommended() == setup) {
             notes.push("recommended");
         }
-        if !tie.measured {
-            notes.push("no trial");
-        }
         finding.rows.push(vec![
             setup.label(),
             change(tie.difference),
             flashfit_report::probability(tie.within),
+            tie.trials.to_string(),
             safety(conclusion.problem.space.candidates[tie.candidate].safety).to_owned(),
             notes.join(", "),
         ]);
@@ -80,11 +87,13 @@ fn effects(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
     let mut finding = ReportFinding::new(
         "Effect of each option on this device",
         "The change of the score by one option, averaged over the others, with its 95 % interval, \
-         as estimated from all trials. If the interval contains 0, the effect is not shown.",
+         as estimated from all trials. If the interval contains 0, the effect is not shown. Options \
+         without a trial are not listed.",
         [
             ("option", ColumnKind::Name),
             ("change", ColumnKind::Number),
             ("95 % interval", ColumnKind::Number),
+            ("trials", ColumnKind::Number),
             ("note", ColumnKind::Remark),
         ],
         TERMINAL_EFFECTS,
@@ -96,6 +105,7 @@ fn effects(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
             level_name(conclusion, effect.factor, effect.level),
             change(effect.mean),
             format!("{} to {}", change(low), change(high)),
+            effect.trials.to_string(),
             note.to_owned(),
         ]);
     }
@@ -111,7 +121,6 @@ fn sorted_effects(answer: &Answer) -> Vec<flashfit_search::Effect> {
 /// The effects as a chart; `None` without any.
 pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
     let answer = conclusion.answer.as_ref()?;
-    let trials = u32::try_from(conclusion.history.len()).unwrap_or(u32::MAX);
     let bars: Vec<Bar> = sorted_effects(answer)
         .iter()
         .map(|effect| Bar {
@@ -120,13 +129,13 @@ pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
             value: percent(effect.mean),
             low: percent(effect.interval.0),
             high: percent(effect.interval.1),
-            n: trials,
+            n: u32::try_from(effect.trials).unwrap_or(u32::MAX),
         })
         .collect();
     (!bars.is_empty()).then(|| FigureGroup {
         title: "Effect of each option".to_owned(),
         explanation: "The change of the score by one option, averaged over the others, with its \
-                      95 % interval, as estimated from all n trials."
+                      95 % interval, as estimated from all trials; n of them had the option."
             .to_owned(),
         charts: vec![Chart::Bars(BarChart {
             title: "Change of the score".to_owned(),
@@ -174,6 +183,34 @@ fn level_name(conclusion: &Conclusion, factor: usize, level: u16) -> String {
         (flashfit_search::FactorRole::Choice, _) => format!("without {name}"),
         _ => format!("{name} {level}"),
     }
+}
+
+/// Setups whose trials under one workload fall into two groups.
+fn two_modes(conclusion: &Conclusion) -> ReportFinding {
+    let mut finding = ReportFinding::new(
+        "Two different results under one workload",
+        "The full trials of these setups fall into two groups that are further apart than noise. \
+         Neither a mean nor an interval describes them; what decides between the groups is not \
+         known.",
+        [
+            ("setup", ColumnKind::Name),
+            ("workload", ColumnKind::Name),
+            ("ratio", ColumnKind::Number),
+            ("worse trials", ColumnKind::Number),
+            ("better trials", ColumnKind::Number),
+        ],
+        3,
+    );
+    for found in &conclusion.two_modes {
+        finding.rows.push(vec![
+            conclusion.problem.setups[found.candidate].label(),
+            conclusion.problem.workloads[found.workload].clone(),
+            format!("{:.1}", found.ratio.exp()),
+            found.worse.to_string(),
+            found.better.to_string(),
+        ]);
+    }
+    finding
 }
 
 /// Setups that no other beats in every respect.
@@ -268,7 +305,8 @@ fn excluded(view: &RunView<'_>) -> ReportFinding {
 fn noise(view: &RunView<'_>) -> ReportFinding {
     let mut finding = ReportFinding::new(
         "Noise and steady state",
-        "The standard deviation of full trials of one setup in one workload, and how many of the \
+        "The standard deviation of full trials of one setup in one workload, the number of repeats \
+         that it is estimated from, and how many of the \
          stages that were long enough reached a steady state by the criteria of fio (bandwidth \
          within 10 % of its mean) and SNIA (range 20 %, slope 10 % over five seconds).",
         [
@@ -276,6 +314,7 @@ fn noise(view: &RunView<'_>) -> ReportFinding {
             ("full trials", ColumnKind::Number),
             ("short trials", ColumnKind::Number),
             ("spread", ColumnKind::Number),
+            ("repeats", ColumnKind::Number),
             ("steady (fio)", ColumnKind::Number),
             ("steady (SNIA)", ColumnKind::Number),
         ],
@@ -297,11 +336,16 @@ fn noise(view: &RunView<'_>) -> ReportFinding {
             0 => String::new(),
             _ => format!("{yes} of {of}"),
         };
+        if of_it.is_empty() {
+            continue;
+        }
+        let spread = spread(view, workload);
         finding.rows.push(vec![
             workload.clone(),
             whole.to_string(),
             (of_it.len() - whole).to_string(),
-            spread(view, workload).map_or_else(String::new, |sd| format!("{:.1} %", 100.0 * sd)),
+            spread.map_or_else(String::new, |(sd, _)| format!("{:.1} %", 100.0 * sd)),
+            spread.map_or_else(String::new, |(_, repeats)| repeats.to_string()),
             share(steady.iter().filter(|steady| steady.fio).count(), steady.len()),
             share(judged.iter().filter(|yes| **yes).count(), judged.len()),
         ]);
@@ -309,8 +353,9 @@ fn noise(view: &RunView<'_>) -> ReportFinding {
     finding
 }
 
-/// The standard deviation of the logarithms of repeats, pooled over setups.
-fn spread(view: &RunView<'_>, workload: &str) -> Option<f64> {
+/// The standard deviation of the logarithms of repeats, pooled over setups, and the number of repeats
+/// beyond the first.
+fn spread(view: &RunView<'_>, workload: &str) -> Option<(f64, usize)> {
     let objective = Objective::of(&view.header.spec);
     let mut by_setup: BTreeMap<(&Setup, bool), Vec<f64>> = BTreeMap::new();
     for trial in &view.levelled {
@@ -333,5 +378,5 @@ fn spread(view: &RunView<'_>, workload: &str) -> Option<f64> {
         freedom += logs.len() - 1;
     }
     let variance = squares / freedom as f64;
-    (freedom > 0).then(|| variance.sqrt())
+    (freedom > 0).then(|| (variance.sqrt(), freedom))
 }

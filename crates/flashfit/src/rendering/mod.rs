@@ -6,6 +6,7 @@ pub mod card_bench;
 pub mod catalog;
 pub mod check;
 pub mod check_next;
+mod constraint;
 mod devices;
 pub mod doctor;
 mod duration;
@@ -33,9 +34,9 @@ use flashfit_filesystem::{FileSystemCatalog, Setup};
 use flashfit_host::program::quote_path;
 use flashfit_report::{FailedTrials, Report, SetupDetail, SetupRole};
 use flashfit_testbed::MemoryFacts;
+use flashfit_tune::drift::BaselineCheck;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::spread::DeviceEffects;
-use flashfit_tune::stats::Estimate;
 use flashfit_tune::{
     Conclusion, ConclusionError, MeritResults, Recommendation, RecordedOutcome, RunHeader, Space,
     TrialRecord,
@@ -225,25 +226,36 @@ fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
 /// Warnings before the run and notes of the trials, without duplicates.
 fn warnings(view: &RunView<'_>) -> Vec<String> {
     let noted: BTreeSet<&String> = view.trials.iter().flat_map(|trial| &trial.notes).collect();
-    let drift = view.conclusion.drift.and_then(|drift| drift_warning(&drift));
+    let drift = baseline_warning(&view.conclusion.baseline_check);
     let devices = devices::statement(view);
     view.header.warnings.iter().chain(noted).cloned().chain(drift).chain(devices).collect()
 }
 
-/// Warns if the device changed during the run, beyond the noise.
-fn drift_warning(drift: &Estimate) -> Option<String> {
-    let (low, high) = drift.interval?;
-    if low <= 0.0 && high >= 0.0 {
-        return None;
-    }
+/// Warns if the device changed during the run beyond the noise, or if that cannot be told.
+fn baseline_warning(check: &BaselineCheck) -> Option<String> {
     let shown = |log: f64| flashfit_report::FigureUnit::PercentChange.show(percent(log));
-    Some(format!(
-        "the device drifts: over 100 trials the baseline changed by {} (95 % interval {} to {}); \
-         gains are computed from trials that are close in time",
-        shown(drift.middle),
-        shown(low),
-        shown(high)
-    ))
+    match check {
+        BaselineCheck::TooFewRepeats => None,
+        BaselineCheck::Failed { spread, repeats } => Some(format!(
+            "the baseline check failed: {repeats} repeats of the baseline differ by up to a factor \
+             of {:.1}, so whether the device drifts cannot be told",
+            spread.exp()
+        )),
+        BaselineCheck::Measured(drift) => {
+            let (low, high) = drift.change.interval?;
+            drift.change.excludes_zero().then(|| {
+                format!(
+                    "the device drifts: over {} trials the baseline changed by {} (95 % interval {} \
+                     to {}, {} repeats); gains are computed from trials that are close in time",
+                    drift.over_trials,
+                    shown(drift.change.middle),
+                    shown(low),
+                    shown(high),
+                    drift.change.count
+                )
+            })
+        }
+    }
 }
 
 fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {

@@ -12,7 +12,7 @@ use flashfit_tune::{Conclusion, Criterion, DriverRules, RunEnd};
 use serde::Serialize;
 
 use super::answer::{AnswerParts, Change, hundredths, rounded};
-use super::verdict;
+use super::{constraint, verdict};
 
 /// A replay and its context.
 pub struct ReplayView<'a> {
@@ -21,6 +21,8 @@ pub struct ReplayView<'a> {
     pub conclusion: &'a Conclusion,
     pub rules: &'a DriverRules,
     pub by: Criterion,
+    /// The constraint on the 99th percentile of write latencies.
+    pub limit_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -84,7 +86,7 @@ struct RecordedSetup {
 }
 
 pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
-    let ReplayView { recording, replayed, conclusion, rules, by } = shown;
+    let ReplayView { recording, replayed, conclusion, rules, by, .. } = shown;
     let setups = |indices: &[CandidateIndex]| {
         indices.iter().map(|&index| replayed.problem.setups[index].clone()).collect()
     };
@@ -170,7 +172,7 @@ fn below(log: f64) -> f64 {
 }
 
 pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
-    let ReplayView { recording, replayed, conclusion, rules, by } = shown;
+    let ReplayView { recording, replayed, conclusion, rules, by, limit_ns } = shown;
     let mut lines = Vec::new();
     if recording.simulated {
         lines.push(SIMULATED_BANNER.to_owned());
@@ -195,7 +197,11 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     ));
     lines.push(String::new());
     let Some(found) = &conclusion.recommendation else {
-        lines.push("No setup that can be chosen was measured.".to_owned());
+        let not_shown = constraint::not_shown(conclusion, *limit_ns);
+        lines.push(not_shown.map_or_else(
+            || "No setup that can be chosen was measured.".to_owned(),
+            |text| format!("No result: {text}."),
+        ));
         return wrapped(&lines, width);
     };
     lines.push(format!(

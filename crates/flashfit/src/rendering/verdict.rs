@@ -10,11 +10,16 @@ use flashfit_tune::{Criterion, Recommendation, RunEnd, StrategyKind};
 use super::RunView;
 use super::setup_commands::commands;
 
+/// With more workloads, the headline names only the largest gain and the losses.
+const MOST_WORKLOADS: usize = 3;
+
 pub fn verdict(view: &RunView<'_>, catalog: &FileSystemCatalog) -> ReportVerdict {
     let Some(found) = view.recommendation() else {
+        let not_shown = super::constraint::of_run(&view.conclusion, &view.header.spec);
         return ReportVerdict {
             outcome: RunOutcome::NoResult,
             headline: match view.conclusion.broken.len() {
+                _ if not_shown.is_some() => not_shown.unwrap_or_default(),
                 0 => "no setup was measured in all workloads yet".to_owned(),
                 count => format!(
                     "{count} setups violate the constraint, and no other was measured in all \
@@ -43,9 +48,9 @@ pub fn verdict(view: &RunView<'_>, catalog: &FileSystemCatalog) -> ReportVerdict
 pub fn outcome(verdict: recommend::GainVerdict) -> RunOutcome {
     match verdict {
         recommend::GainVerdict::Better => RunOutcome::Better,
-        recommend::GainVerdict::Worse | recommend::GainVerdict::NothingBeatsUntuned => {
-            RunOutcome::NoGain
-        }
+        recommend::GainVerdict::Worse
+        | recommend::GainVerdict::BaselineTied
+        | recommend::GainVerdict::NothingBeatsUntuned => RunOutcome::NoGain,
         recommend::GainVerdict::CannotTell | recommend::GainVerdict::NotConfirmed => {
             RunOutcome::CannotTell
         }
@@ -64,13 +69,16 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
         );
     }
     match found.verdict {
-        recommend::GainVerdict::Better if found.winner == *found.recommended() => {
+        recommend::GainVerdict::Better if found.winner == found.subject => {
             better_than(&winner, &baseline, found, by)
         }
         recommend::GainVerdict::Better => format!(
-            "{}. Recommended: {recommended}, which is tied with it and is safer, causes less wear \
-             or is closer to the defaults",
-            better_than(&winner, &baseline, found, by),
+            "{}; the fastest, {winner}, is tied with it",
+            better_than(&in_words(&found.subject, untuned), &baseline, found, by)
+        ),
+        recommend::GainVerdict::BaselineTied => format!(
+            "keep {baseline}: it is tied with the best, {winner}, and is safer, causes less wear or \
+             is closer to the defaults"
         ),
         recommend::GainVerdict::CannotTell => format!(
             "keep {baseline}: {winner} was best in the search, but is tied with it in fresh trials"
@@ -103,20 +111,44 @@ fn in_words(setup: &Setup, baseline: &Setup) -> String {
     }
 }
 
-/// `ext4 with fast_commit is 23 % faster than default ext4 (95 % interval 17 to 29 %)`.
-fn better_than(winner: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
+/// `ext4 with fast_commit is 23 % faster overall than default ext4 (95 % interval 17 to 29 %):
+/// random-write +60 %, sync-files -13 %`.
+fn better_than(setup: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
     let better = match by {
         Criterion::Throughput => "faster",
         Criterion::Latency => "better in worst latency",
         Criterion::Wear => "better in wear",
     };
+    let overall = if found.gain_by_workload.is_empty() { "" } else { " overall" };
     match found.gain.as_ref().and_then(as_gain) {
         Some(gain) => format!(
-            "{winner} is {:.0} % {better} than {baseline} ({} % interval {:.0} to {:.0} %)",
-            gain.percent_mid, gain.confidence_percent, gain.percent_low, gain.percent_high
+            "{setup} is {:.0} % {better}{overall} than {baseline} ({} % interval {:.0} to {:.0} %){}",
+            gain.percent_mid,
+            gain.confidence_percent,
+            gain.percent_low,
+            gain.percent_high,
+            by_workload(found)
         ),
-        None => format!("{winner} is {better} than {baseline}"),
+        None => format!("{setup} is {better} than {baseline}"),
     }
+}
+
+/// The gain of each workload, or with many workloads the largest gain and every loss:
+/// `: random-write +60 %, sync-files -13 %`. A change whose interval includes 0 is marked.
+fn by_workload(found: &Recommendation) -> String {
+    let mut gains: Vec<&(String, Estimate)> = found.gain_by_workload.iter().collect();
+    gains.sort_by(|a, b| b.1.middle.total_cmp(&a.1.middle));
+    let all = gains.len() <= MOST_WORKLOADS;
+    let shown: Vec<String> = gains
+        .iter()
+        .enumerate()
+        .filter(|(at, (_, gain))| all || *at == 0 || gain.middle < 0.0)
+        .map(|(_, (workload, gain))| {
+            let doubt = if gain.excludes_zero() { "" } else { " (cannot tell)" };
+            format!("{workload} {:+.0} %{doubt}", percent(gain.middle))
+        })
+        .collect();
+    if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) }
 }
 
 /// A strategy as it is named in a sentence.
@@ -151,7 +183,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
     let probability = format!(
         "The estimated probability that {} is within {within} of the best setup: {}.",
-        in_words(&found.winner, &found.untuned),
+        in_words(found.recommended(), &found.untuned),
         flashfit_report::probability(found.within)
     );
     let mut detail = vec![probability];
@@ -160,6 +192,13 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         .iter()
         .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())));
     detail.extend(by_workload);
+    if let Some(gain) = found.winner_gain.as_ref().and_then(as_gain) {
+        detail.push(format!("The fastest, {}: {}", found.winner.label(), gain.describe()));
+    }
+    if found.subject != *found.recommended() && found.gain.is_some() {
+        let of = format!("These gains are those of {}.", found.subject.label());
+        detail.insert(1, of);
+    }
     if let Some((own, gain)) = &found.gain_within {
         detail.extend(
             as_gain(gain).map(|gain| format!("Over the default {own}: {}", gain.describe())),
@@ -167,7 +206,13 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     }
     if let Some((other, gain)) = &found.runner_up {
         detail.extend(
-            as_gain(gain).map(|gain| format!("Over the runner-up {other}: {}", gain.describe())),
+            as_gain(gain).map(|gain| {
+                format!(
+                    "{} over the runner-up {other}: {}",
+                    found.winner.label(),
+                    gain.describe()
+                )
+            }),
         );
     }
     if view.header.facts.geometry.is_unknown() {

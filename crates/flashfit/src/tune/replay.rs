@@ -65,6 +65,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         conclusion: &conclusion,
         rules: &choice.rules,
         by: choice.judge.by,
+        limit_ns: choice.judge.p99_write_max_ns,
     };
     if args.json || args.json_stream {
         return output::json("replay", rendering::document(&shown));

@@ -7,6 +7,8 @@
 mod kinds;
 mod noise;
 mod run;
+mod small;
+mod tables;
 mod terms;
 
 use crate::space::{CandidateIndex, SearchSpace};
@@ -14,6 +16,8 @@ use crate::space::{CandidateIndex, SearchSpace};
 pub use kinds::LandscapeKind;
 pub use noise::LandscapeNoise;
 pub use run::{SearchTrace, run};
+pub use small::{SMALL_SPACES, one_noisy_workload, pair, small_space};
+pub use tables::TableKind;
 
 #[derive(Debug, Clone)]
 pub struct Landscape {

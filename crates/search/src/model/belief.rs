@@ -14,8 +14,10 @@ const RANDOM_OTHERS: usize = 40;
 /// The best candidates by the columns only, whose full means are computed.
 const MAX_PRESELECTED: usize = 400;
 /// Factor on the posterior variances. The model treats the learned variances and workload effects
-/// as exact; on landscapes, squared errors were larger than predicted by this factor.
+/// as exact; on landscapes, squared errors were larger than predicted by this factor. Sampled
+/// variances leave less to allow for.
 const VARIANCE_INFLATION: f64 = 1.5;
+const SAMPLED_INFLATION: f64 = 1.2;
 /// Number of draws from the joint posterior.
 const DRAWS: usize = 256;
 
@@ -65,31 +67,39 @@ impl Belief {
             ranked.extend(rest);
         }
         let candidates: Vec<CandidateIndex> = ranked.iter().map(|&(_, index)| index).collect();
-        let (means, mut covariance) = model.joint(&candidates);
-        let mut sds = Vec::with_capacity(candidates.len());
-        for row in 0..candidates.len() {
-            covariance.row_mut(row).iter_mut().for_each(|value| *value *= VARIANCE_INFLATION);
-            let variance = &mut covariance.row_mut(row)[row];
-            *variance = variance.max(1e-12) + 1e-10;
-            sds.push(variance.sqrt());
-        }
-        let factor = Cholesky::of(covariance);
-        let mut best = vec![0.0; candidates.len()];
-        let mut near = vec![0.0; candidates.len()];
+        let joints = model.joints(&candidates);
+        let samples = joints.len();
+        let inflation = if samples > 1 { SAMPLED_INFLATION } else { VARIANCE_INFLATION };
+        let size = candidates.len();
+        let (mut means, mut squares) = (vec![0.0; size], vec![0.0; size]);
+        let (mut best, mut near) = (vec![0.0; size], vec![0.0; size]);
         let mut draws = Vec::with_capacity(DRAWS);
-        for _ in 0..DRAWS {
-            let z: Vec<f64> = (0..candidates.len()).map(|_| random.normal()).collect();
-            let mut draw = factor.correlate(&z);
-            draw.iter_mut().zip(&means).for_each(|(value, mean)| *value += mean);
-            let Some((at, most)) = highest(&draw) else { continue };
-            best[at] += 1.0 / DRAWS as f64;
-            for (share, value) in near.iter_mut().zip(&draw) {
-                if *value >= most - within {
-                    *share += 1.0 / DRAWS as f64;
-                }
+        for (at, (of_sample, mut covariance)) in joints.into_iter().enumerate() {
+            for row in 0..size {
+                covariance.row_mut(row).iter_mut().for_each(|value| *value *= inflation);
+                let variance = &mut covariance.row_mut(row)[row];
+                *variance = variance.max(1e-12) + 1e-10;
+                means[row] += of_sample[row] / samples as f64;
+                squares[row] += (*variance + of_sample[row].powi(2)) / samples as f64;
             }
-            draws.push(draw);
+            let factor = Cholesky::of(covariance);
+            let count = (at + 1) * DRAWS / samples - at * DRAWS / samples;
+            for _ in 0..count {
+                let z: Vec<f64> = (0..size).map(|_| random.normal()).collect();
+                let mut draw = factor.correlate(&z);
+                draw.iter_mut().zip(&of_sample).for_each(|(value, mean)| *value += mean);
+                let Some((highest, most)) = highest(&draw) else { continue };
+                best[highest] += 1.0 / DRAWS as f64;
+                for (share, value) in near.iter_mut().zip(&draw) {
+                    if *value >= most - within {
+                        *share += 1.0 / DRAWS as f64;
+                    }
+                }
+                draws.push(draw);
+            }
         }
+        let sd = |(square, mean): (&f64, &f64)| (square - mean * mean).max(1e-12).sqrt();
+        let sds = squares.iter().zip(&means).map(sd).collect();
         Self { candidates, means, sds, best, within: near, draws }
     }
 

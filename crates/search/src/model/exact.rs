@@ -17,7 +17,9 @@ use crate::space::{CandidateIndex, WorkloadIndex};
 
 use super::coding::Coding;
 use super::linear::{Cholesky, Matrix, add_scaled, dot};
-use super::surface::{BIAS_MAIN_SD, BIAS_OWN_SD, MIN_OWN_SD, Scales, dot_of_runs, runs};
+use super::surface::{
+    BIAS_MAIN_SD, BIAS_OWN_SD, MIN_OWN_SD, PER_DIFFERENCE, Scales, dot_of_runs, runs,
+};
 
 /// With more cells, only the fit in turn is used.
 const MAX_CELLS: usize = 1200;
@@ -56,6 +58,11 @@ pub struct ExactScales {
     pub(super) candidate: f64,
     /// A candidate's workload-specific residual.
     pub(super) cell: f64,
+    /// The part that a candidate shares with others, and the factor on it for each difference.
+    pub(super) near: f64,
+    pub(super) decay: f64,
+    /// Factor on the variances of noise.
+    pub(super) noise: f64,
     /// Group variances of main and of pair columns.
     pub(super) common_groups: [f64; 2],
     pub(super) own_groups: [f64; 2],
@@ -72,6 +79,9 @@ impl ExactScales {
             own: part(OWN_SHARE),
             candidate: near.max(MIN_OWN_SD.powi(2)),
             cell: near.max(MIN_OWN_SD.powi(2)),
+            near: near.max(MIN_OWN_SD.powi(2)),
+            decay: PER_DIFFERENCE,
+            noise: 1.0,
             common_groups: groups(1.0 - OWN_SHARE),
             own_groups: groups(OWN_SHARE),
         }
@@ -87,8 +97,10 @@ pub struct ExactPosterior<'a> {
     pub(super) scales: ExactScales,
     pub(super) rows: Matrix,
     /// The lower triangle of the covariance that does not depend on learned variances: levels,
-    /// noise, visits, bias of short trials.
+    /// visits, bias of short trials.
     fixed: Matrix,
+    /// The number of differences between points; 255 for more.
+    pub(super) differences: Vec<Vec<u8>>,
     pub(super) factor: Cholesky,
     pub(super) alpha: Vec<f64>,
     /// For each workload, the sum of its points' columns weighted by `alpha`.
@@ -113,19 +125,36 @@ impl<'a> ExactPosterior<'a> {
             for (value, other) in fixed.row_mut(row).iter_mut().zip(&points[..row]) {
                 *value = covariance_beyond_merit(coding, point, other, visit);
             }
-            fixed.row_mut(row)[row] =
-                point.variance + covariance_beyond_merit(coding, point, point, visit);
+            fixed.row_mut(row)[row] = covariance_beyond_merit(coding, point, point, visit);
         }
+        let differences = (0..count)
+            .map(|row| {
+                let of = |other: &CellPoint| coding.differences(points[row].candidate, other.candidate);
+                points[..=row].iter().map(|other| of(other).min(255) as u8).collect()
+            })
+            .collect();
         let sums = Matrix::zeros(weights.len(), coding.columns().max(1));
         let factor = Cholesky::of(Matrix::zeros(0, 0));
         let alpha = Vec::new();
-        let mut exact = Self { coding, weights, points, scales, rows, fixed, factor, alpha, sums };
+        let mut exact = Self { coding, weights, points, scales, rows, fixed, differences, factor, alpha, sums };
         exact.solve();
         exact
     }
 
     pub fn scales(&self) -> &ExactScales {
         &self.scales
+    }
+
+    pub(super) fn set_scales(&mut self, scales: ExactScales) {
+        self.scales = scales;
+        self.solve();
+    }
+
+    /// The logarithm of the probability density of the points, up to a constant.
+    pub(super) fn log_likelihood(&self) -> f64 {
+        let product: f64 =
+            self.points.iter().zip(&self.alpha).map(|(point, alpha)| point.value * alpha).sum();
+        -0.5 * (product + self.factor.log_determinant())
     }
 
     pub(super) fn workloads(&self) -> usize {
@@ -136,6 +165,7 @@ impl<'a> ExactPosterior<'a> {
         let mut matrix = self.fixed.clone();
         let columns = self.rows.row(0).len();
         let (mut common, mut both) = (vec![0.0; columns], vec![0.0; columns]);
+        let near = self.near_table();
         for (row, point) in self.points.iter().enumerate() {
             let codes = self.rows.row(row);
             for (column, code) in codes[..self.coding.columns()].iter().enumerate() {
@@ -150,8 +180,10 @@ impl<'a> ExactPosterior<'a> {
                 if point.candidate == other.candidate {
                     value += self.scales.candidate + if same { self.scales.cell } else { 0.0 };
                 }
+                value += near[usize::from(self.differences[row][at])];
                 matrix.row_mut(row)[at] += value;
             }
+            matrix.row_mut(row)[row] += self.scales.noise * point.variance;
         }
         self.factor = Cholesky::of(matrix);
         self.alpha = self.points.iter().map(|point| point.value).collect();
@@ -167,6 +199,7 @@ impl<'a> ExactPosterior<'a> {
     pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
         let (size, columns) = (candidates.len(), self.coding.columns());
         let squares: f64 = self.weights.iter().map(|weight| weight * weight).sum();
+        let near = self.near_table();
         let merit: Vec<f64> = (self.scales.common.iter().zip(&self.scales.own))
             .map(|(common, own)| common + squares * own)
             .collect();
@@ -187,14 +220,16 @@ impl<'a> ExactPosterior<'a> {
             let runs = runs(&rows.row(row)[..columns]);
             let of_point = |(at, point): (usize, &CellPoint)| {
                 let product = dot_of_runs(&runs, &of_workloads[point.workload], self.rows.row(at));
-                product + self.own_part(candidate, point)
+                product + self.own_part(candidate, point, &near)
             };
             let with_points: Vec<f64> = self.points.iter().enumerate().map(of_point).collect();
             means[row] = dot(&with_points, &self.alpha);
             reduced.row_mut(row).copy_from_slice(&with_points);
             let scaled = scaled(&|at| merit[at]);
             for other in 0..=row {
-                covariance.row_mut(row)[other] = dot_of_runs(&runs, &scaled, rows.row(other));
+                let differences = self.coding.differences(candidate, candidates[other]).min(255);
+                covariance.row_mut(row)[other] =
+                    dot_of_runs(&runs, &scaled, rows.row(other)) + near[differences];
             }
             covariance.row_mut(row)[row] += self.scales.candidate + squares * self.scales.cell;
         }
@@ -220,17 +255,31 @@ impl<'a> ExactPosterior<'a> {
                 mean += row[column] * scale * sums[column];
             }
         }
+        let near = self.near_table();
         let own = self.points.iter().zip(&self.alpha);
-        mean + own.map(|(point, alpha)| alpha * self.own_part(candidate, point)).sum::<f64>()
+        let own = own.map(|(point, alpha)| alpha * self.own_part(candidate, point, &near));
+        mean + own.sum::<f64>()
+    }
+
+    /// The covariance of neighbors by the number of differences.
+    fn near_table(&self) -> Vec<f64> {
+        let mut value = self.scales.near;
+        let next = |_: usize| {
+            let here = value;
+            value *= self.scales.decay;
+            here
+        };
+        (0..256).map(next).collect()
     }
 
     /// The covariance of a candidate's merit with a point beyond the columns.
-    fn own_part(&self, candidate: CandidateIndex, point: &CellPoint) -> f64 {
-        if point.candidate == candidate {
+    fn own_part(&self, candidate: CandidateIndex, point: &CellPoint, near: &[f64]) -> f64 {
+        let own = if point.candidate == candidate {
             self.scales.candidate + self.weights[point.workload] * self.scales.cell
         } else {
             0.0
-        }
+        };
+        own + near[self.coding.differences(candidate, point.candidate).min(255)]
     }
 }
 

@@ -96,7 +96,7 @@ impl ExactPosterior<'_> {
     /// For a column: by workload, the sum of its codes weighted by `alpha` and the quadratic form
     /// of its codes in the inverse; and the quadratic form of all its codes. `order` sorts points
     /// by workload.
-    fn forms(&self, column: usize, inverse: &Matrix, order: &[usize]) -> (Vec<f64>, Vec<f64>, f64) {
+    pub(super) fn forms(&self, column: usize, inverse: &Matrix, order: &[usize]) -> (Vec<f64>, Vec<f64>, f64) {
         let mut sums = vec![0.0; self.workloads()];
         let mut forms = vec![0.0; self.workloads()];
         let mut across = 0.0;
@@ -125,8 +125,19 @@ impl ExactPosterior<'_> {
 
     /// Learns the variances of the parts that are not columns.
     fn improve_rest(&mut self, inverse: &Matrix) {
-        let (mut candidate, mut cell) = ((0.0, 0.0), (0.0, 0.0));
+        let (mut candidate, mut cell, mut near) = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0));
+        let mut decays = vec![1.0; 256];
+        for at in 1..256 {
+            decays[at] = decays[at - 1] * self.scales.decay;
+        }
         for (row, one) in self.points.iter().enumerate() {
+            for (column, of) in self.differences[row].iter().enumerate() {
+                // The matrix is symmetric: count off-diagonal products twice.
+                let times = if row == column { 1.0 } else { 2.0 };
+                let decay = times * decays[usize::from(*of)];
+                near.0 += decay * self.alpha[row] * self.alpha[column];
+                near.1 += decay * inverse.row(row)[column];
+            }
             for (column, other) in self.points.iter().enumerate() {
                 if one.candidate == other.candidate {
                     let product = self.alpha[row] * self.alpha[column];
@@ -141,7 +152,11 @@ impl ExactPosterior<'_> {
             }
         }
         let scales = &mut self.scales;
-        for (scale, of) in [(&mut scales.candidate, candidate), (&mut scales.cell, cell)] {
+        for (scale, of) in [
+            (&mut scales.candidate, candidate),
+            (&mut scales.cell, cell),
+            (&mut scales.near, near),
+        ] {
             *scale = step(*scale, *scale * ratio(of.0, of.1, 1.0), MIN_OWN_SD);
         }
     }

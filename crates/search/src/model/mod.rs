@@ -15,6 +15,7 @@ mod cells;
 mod coding;
 mod contenders;
 mod exact;
+mod exact_samples;
 mod exact_variances;
 mod linear;
 mod noise;
@@ -24,6 +25,7 @@ mod visit;
 mod workload;
 
 use crate::history::Observation;
+use crate::random::RandomStream;
 use crate::space::{CandidateIndex, SearchSpace};
 
 pub use belief::{Belief, highest};
@@ -52,6 +54,9 @@ const POOL_REPEATS: usize = 3;
 /// Assumed ratio of noise in short and full-length trials while only one length has repeats.
 const SHORT_RATIO: f64 = 1.5;
 
+/// Selects the random stream of the samples of variances.
+const SAMPLES_SEED: u64 = 0x7363_616c_6573;
+
 /// Standard errors above which a drift is significant.
 const SURE_DRIFT: f64 = 3.5;
 
@@ -72,8 +77,9 @@ pub struct Model<'a> {
     middle: f64,
     surface: MeritSurface<'a>,
     points: Vec<(CandidateIndex, bool)>,
-    /// The joint fit, unless there are too many cells.
-    exact: Option<ExactPosterior<'a>>,
+    /// The joint fit with each of the sampled variances, or with one estimate of them; empty if there
+    /// are too many cells.
+    exact: Vec<ExactPosterior<'a>>,
 }
 
 impl<'a> Model<'a> {
@@ -86,7 +92,7 @@ impl<'a> Model<'a> {
         let (scales, from) = match variances {
             Variances::Known(scales) => (Some(scales), None),
             Variances::Learned => (None, None),
-            Variances::LearnedFrom(scales) => (None, scales.exact),
+            Variances::LearnedFrom(scales) => (None, scales.exact.first().cloned()),
         };
         let weights = space.weights();
         let cells = cells::of(history);
@@ -110,7 +116,7 @@ impl<'a> Model<'a> {
             middle: middle(history),
             surface: MeritSurface::of(coding, Vec::new(), guess),
             points: Vec::new(),
-            exact: None,
+            exact: Vec::new(),
         };
         model.learn_noise();
         for round in 0..ROUNDS {
@@ -132,32 +138,39 @@ impl<'a> Model<'a> {
             }
         }
         if exact::is_feasible(model.cells.len()) {
-            model.exact = Some(match scales.and_then(|scales| scales.exact) {
-                Some(known) => model.joint_posterior(known),
-                None => model.learned_joint_posterior(from),
-            });
+            let known = scales.map(|scales| scales.exact).unwrap_or_default();
+            model.exact = if known.is_empty() {
+                model.learned_joint_posteriors(from, history.len())
+            } else {
+                known.into_iter().map(|scales| model.joint_posterior(scales)).collect()
+            };
         }
         model
     }
 
     /// The variances, for further fits.
     pub fn scales(&self) -> Scales {
-        let exact = self.exact.as_ref().map(|exact| exact.scales().clone());
+        let exact = self.exact.iter().map(|exact| exact.scales().clone()).collect();
         Scales { exact, ..self.surface.scales().clone() }
     }
 
     /// The posterior mean of a candidate's merit; only differences between candidates are
     /// meaningful.
     pub fn mean(&self, candidate: CandidateIndex) -> f64 {
-        let exact = self.exact.as_ref().map(|exact| exact.mean(candidate));
-        exact.unwrap_or_else(|| self.surface.mean(candidate))
+        if self.exact.is_empty() {
+            return self.surface.mean(candidate);
+        }
+        let sum: f64 = self.exact.iter().map(|exact| exact.mean(candidate)).sum();
+        sum / self.exact.len() as f64
     }
 
-    /// The joint posterior of some candidates in full-length trials: means as in [`Self::mean`],
-    /// and the lower triangle of the covariance.
-    pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
-        let exact = self.exact.as_ref().map(|exact| exact.joint(candidates));
-        exact.unwrap_or_else(|| self.surface.joint(candidates))
+    /// The joint posterior of some candidates in full-length trials, one for each sample of the
+    /// variances: means, whose average is [`Self::mean`], and the lower triangle of the covariance.
+    pub fn joints(&self, candidates: &[CandidateIndex]) -> Vec<(Vec<f64>, Matrix)> {
+        if self.exact.is_empty() {
+            return vec![self.surface.joint(candidates)];
+        }
+        self.exact.iter().map(|exact| exact.joint(candidates)).collect()
     }
 
     /// The joint fit of all cells with these variances.
@@ -174,14 +187,24 @@ impl<'a> Model<'a> {
     }
 
     /// The joint fit with learned variances, starting from these or from a guess.
-    fn learned_joint_posterior(&self, from: Option<ExactScales>) -> ExactPosterior<'a> {
+    fn learned_joint_posteriors(
+        &self,
+        from: Option<ExactScales>,
+        trials: usize,
+    ) -> Vec<ExactPosterior<'a>> {
         if let Some(scales) = from {
-            return self.joint_posterior(scales).learned_again();
+            return vec![self.joint_posterior(scales).learned_again()];
         }
         let squares: f64 = self.deviations().map(|off| off.powi(2)).sum();
         let variance = (squares / self.cells.len() as f64).max(1e-4);
         let guess = ExactScales::guess(self.coding, variance);
-        self.joint_posterior(guess).learned()
+        let learned = self.joint_posterior(guess).learned();
+        if !exact_samples::is_feasible(self.cells.len()) {
+            return vec![learned];
+        }
+        let repeats: usize = self.cells.iter().map(|cell| cell.values.len() - 1).sum();
+        let mut random = RandomStream::of_history(SAMPLES_SEED, trials);
+        learned.sampled(repeats as f64, &mut random)
     }
 
     /// The difference of every cell from the mean of its workload's cells of the same length.

@@ -32,7 +32,7 @@ pub(super) const MIN_MAIN_SD: f64 = 0.003;
 pub(super) const MIN_PAIR_SD: f64 = 0.001;
 pub(super) const MIN_OWN_SD: f64 = 0.003;
 /// Factor on the correlation for each difference.
-const PER_DIFFERENCE: f64 = 0.7;
+pub(super) const PER_DIFFERENCE: f64 = 0.7;
 /// Standard deviations of the bias of short trials, by effect and by candidate.
 pub(super) const BIAS_MAIN_SD: f64 = 0.02;
 pub(super) const BIAS_OWN_SD: f64 = 0.01;
@@ -47,8 +47,8 @@ pub struct Scales {
     pub(super) pair_group: f64,
     pub(super) near: f64,
     pub(super) own: f64,
-    /// Those of the joint fit, if there is one.
-    pub(super) exact: Option<ExactScales>,
+    /// Those of the joint fit: none, one estimate, or samples.
+    pub(super) exact: Vec<ExactScales>,
 }
 
 impl Scales {
@@ -61,7 +61,7 @@ impl Scales {
             .map(|column| if column < coding.mains() { main_group } else { pair_group })
             .collect();
         let rest = (0.05 * variance).max(MIN_OWN_SD.powi(2));
-        Self { columns, main_group, pair_group, near: rest, own: rest, exact: None }
+        Self { columns, main_group, pair_group, near: rest, own: rest, exact: Vec::new() }
     }
 }
 

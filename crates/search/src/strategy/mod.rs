@@ -18,6 +18,7 @@ use crate::settings::{SearchError, SearchSettings};
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
 pub use adaptive::Adaptive;
+pub(crate) use adaptive::Learned;
 pub use exhaustive::Exhaustive;
 pub use greedy::Greedy;
 pub use random::RandomSearch;

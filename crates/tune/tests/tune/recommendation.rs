@@ -49,12 +49,14 @@ fn confirmed(winner: &[u64], untuned: &[u64]) -> Recommendation {
 
 #[test]
 fn better_if_the_whole_interval_is_a_gain() {
-    let found = confirmed(&[1200, 1210, 1195], &[1000, 1005, 998]);
+    let found = confirmed(&[1200, 1210, 1195, 1202], &[1000, 1005, 998, 1001]);
     assert_eq!(found.verdict, GainVerdict::Better);
     let gain = found.gain.unwrap();
     // The search measured a factor of ten, which must not affect the gain.
     assert!(gain.is_above(1.15f64.ln()) && gain.is_below(1.25f64.ln()), "{gain:?}");
-    assert_eq!(gain.count, 3);
+    assert_eq!(gain.count, 4);
+    let three = confirmed(&[1200, 1210, 1195], &[1000, 1005, 998]);
+    assert_eq!(three.verdict, GainVerdict::CannotTell, "fewer than four rounds");
     let names: Vec<&str> = found.gain_by_workload.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["r", "w"]);
     assert!(found.gain_by_workload.iter().all(|(_, gain)| gain.is_above(1.15f64.ln())));
@@ -73,23 +75,23 @@ fn tied_if_the_interval_includes_no_gain() {
 
 #[test]
 fn worse_if_the_whole_interval_is_a_loss() {
-    let found = confirmed(&[900, 905, 899], &[1000, 1001, 1003]);
+    let found = confirmed(&[900, 905, 899, 902], &[1000, 1001, 1003, 999]);
     assert_eq!(found.verdict, GainVerdict::Worse);
     assert!(found.gain.unwrap().is_below(0.0));
 }
 
 #[test]
 fn rounds_are_compared_in_pairs() {
-    // The device slows down to a tenth, but the winner is slightly faster in each round.
-    let found = confirmed(&[10_100, 5050, 1010], &[10_000, 5000, 1000]);
+    // The device slows down to a tenth, but the winner is faster by 2 % in each round.
+    let found = confirmed(&[10_200, 5100, 1020, 2040], &[10_000, 5000, 1000, 2000]);
     assert_eq!(found.verdict, GainVerdict::Better);
 }
 
 #[test]
 fn rounds_are_paired_by_number_in_any_order() {
-    let mut winner = trials(TrialPurpose::Confirm, "x a none", &[10_100, 5050, 1010]);
+    let mut winner = trials(TrialPurpose::Confirm, "x a none", &[10_200, 5100, 1020, 2040]);
     winner.reverse();
-    let untuned = trials(TrialPurpose::Confirm, "x base none", &[10_000, 5000, 1000]);
+    let untuned = trials(TrialPurpose::Confirm, "x base none", &[10_000, 5000, 1000, 2000]);
     let found = recommended(&[searched(), winner, untuned].concat());
     assert_eq!(found.verdict, GainVerdict::Better);
 }

@@ -28,6 +28,10 @@ const DIFFERENCES: usize = 2;
 const DRAWS: usize = 8;
 /// One visit in this many goes to a neighbor, and one to any candidate.
 const EXPLORATION_INTERVAL: usize = 24;
+/// The least share of the trials, divided among all families, and the standard deviations by which
+/// the best of a family must be below the leader to be ruled out.
+const FAMILIES_SHARE: f64 = 0.3;
+const RULED_OUT_SDS: f64 = 3.0;
 /// Visits between repeats of the baseline, which detect drift.
 const BASELINE_EVERY_VISITS: usize = 20;
 
@@ -49,8 +53,8 @@ impl PlanContext<'_> {
     /// A batch that fits what remains of the search budget.
     pub(super) fn explore(&mut self, belief: &Belief, left: f64) -> Vec<Request> {
         let wanted = self.visits(left);
-        let mut visits: Vec<CandidateIndex> = Vec::new();
-        for _ in 0..wanted {
+        let mut visits: Vec<CandidateIndex> = self.neglected_family(belief).into_iter().collect();
+        while visits.len() < wanted {
             let drawn = (0..DRAWS).find_map(|_| {
                 let next = match self.random.below(EXPLORATION_INTERVAL) {
                     0 => self.neighbor(belief),
@@ -59,7 +63,8 @@ impl PlanContext<'_> {
                 };
                 next.filter(|index| !visits.contains(index))
             });
-            visits.extend(drawn);
+            let Some(drawn) = drawn else { break };
+            visits.push(drawn);
         }
         if visits.is_empty() {
             visits.extend(belief.candidates.first());
@@ -93,11 +98,16 @@ impl PlanContext<'_> {
         VISITS.max(measured / SHARE_OF_MEASURED).min(few).max(2)
     }
 
-    /// The workloads with the fewest trials of a candidate, in random order among equals.
+    /// The workloads that need another trial of a candidate most: those without any, in random
+    /// order, then those where one reduces the error of the merit most.
     fn least_measured(&mut self, candidate: CandidateIndex, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.workloads()).collect();
         self.random.shuffle(&mut order);
-        order.sort_by_key(|&workload| self.table.cell(candidate, workload).len());
+        let rank = |workload: usize| {
+            let made = self.table.cell(candidate, workload).len() as f64;
+            made * (made + 1.0) / self.needs[workload].powi(2)
+        };
+        order.sort_by(|&a, &b| rank(a).total_cmp(&rank(b)));
         order.truncate(count);
         order
     }
@@ -138,6 +148,29 @@ impl PlanContext<'_> {
         let is_near = |index: &CandidateIndex| (1..=DIFFERENCES).contains(&differences(*index));
         let near: Vec<CandidateIndex> = self.eligible.iter().copied().filter(is_near).collect();
         (!near.is_empty()).then(|| near[self.random.below(near.len())])
+    }
+
+    /// The most promising candidate of a family that has less than its least share of the trials
+    /// although it is not ruled out: with other effects than the model believes in, it might have
+    /// the best candidate.
+    fn neglected_family(&mut self, belief: &Belief) -> Option<CandidateIndex> {
+        let leader = *belief.means.first()?;
+        let families = self.space.families();
+        let trials = self.table.trials();
+        let count = |family: &Vec<CandidateIndex>| -> usize {
+            family.iter().filter_map(|index| trials.get(index)).sum()
+        };
+        let all: usize = trials.values().sum();
+        let least = all as f64 * FAMILIES_SHARE / families.len() as f64;
+        let neglected = families.iter().filter(|family| (count(family) as f64) < least);
+        let promising = neglected.filter_map(|family| {
+            let of_family = |at: &usize| family.binary_search(&belief.candidates[*at]).is_ok();
+            let best = |at: usize| belief.means[at] + RULED_OUT_SDS * belief.sds[at];
+            let members = (0..belief.candidates.len()).filter(of_family);
+            let most = members.max_by(|&a, &b| best(a).total_cmp(&best(b)))?;
+            (best(most) >= leader).then_some((best(most), belief.candidates[most]))
+        });
+        promising.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
     }
 
     fn any(&mut self, belief: &Belief) -> Option<CandidateIndex> {

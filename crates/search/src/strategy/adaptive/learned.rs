@@ -18,7 +18,7 @@ const FRESH: usize = 200;
 const LEAST: usize = 8;
 
 #[derive(Debug, Default)]
-pub(super) struct Learned(Mutex<Option<Known>>);
+pub(crate) struct Learned(Mutex<Option<Known>>);
 
 /// Variances and the history they were learned from.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ struct Known {
 
 impl Learned {
     /// The variances for fitting a nonempty history.
-    pub(super) fn from(
+    pub(crate) fn from(
         &self,
         space: &SearchSpace,
         coding: &Coding,

@@ -13,8 +13,10 @@
 mod explore;
 mod learned;
 mod race;
+mod share;
 mod start;
 
+use crate::confirm::{ConfirmingTrials, MIN_ROUNDS};
 use crate::history::{Observation, Purpose, TrialLength, TrialTable};
 use crate::model::{Belief, Coding, Model, highest};
 use crate::random::RandomStream;
@@ -23,7 +25,7 @@ use crate::space::{CandidateIndex, SearchSpace};
 
 use super::scores::violates_constraint;
 use super::{Request, SearchEnd, Strategy, StrategyPlan};
-use learned::Learned;
+pub(crate) use learned::Learned;
 
 /// The share of the budget reserved for the race, and the share of the budget beyond `AMPLE` trials
 /// per workload: with more trials, the best candidate reaches the finals long before it can be
@@ -31,8 +33,8 @@ use learned::Learned;
 const RACE_SHARE: f64 = 0.2;
 const RACE_SHARE_BEYOND: f64 = 0.5;
 const AMPLE: f64 = 60.0;
-/// There is no race if two rounds take more than this share of the budget.
-const MAX_RACE_SHARE: f64 = 0.3;
+/// There is no race if its least number of rounds takes more than this share of the budget.
+const MAX_RACE_SHARE: f64 = 0.5;
 /// Extra confidence required to leave the search phase, as a share of the remaining doubt.
 /// Otherwise the race would barely confirm the goal.
 const EXTRA_CONFIDENCE: f64 = 0.04;
@@ -54,6 +56,8 @@ struct PlanContext<'a> {
     /// Candidates that may still be chosen.
     eligible: Vec<CandidateIndex>,
     random: RandomStream,
+    /// How much each workload needs further trials ([`share`]).
+    needs: Vec<f64>,
 }
 
 impl Strategy for Adaptive {
@@ -90,7 +94,7 @@ impl Strategy for Adaptive {
                 return StrategyPlan::Try(requests);
             }
         }
-        context.race(&belief, probability)
+        context.race(&belief)
     }
 
     fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64 {
@@ -116,8 +120,12 @@ impl Strategy for Adaptive {
         let tried = |of: &[CandidateIndex]| -> Vec<CandidateIndex> {
             of.iter().copied().filter(|index| context.eligible.contains(index)).collect()
         };
-        let raced_candidates = tried(&context.raced_candidates());
-        let among = if raced_candidates.is_empty() { tried(&measured) } else { raced_candidates };
+        let raced = tried(&context.raced_candidates());
+        let confirmed = ConfirmingTrials::of(space, history);
+        let is_confirmed = |index: &CandidateIndex| confirmed.rounds(*index) >= MIN_ROUNDS;
+        let confirmed: Vec<CandidateIndex> = raced.iter().copied().filter(is_confirmed).collect();
+        let found = [confirmed, raced, tried(&measured)].into_iter().find(|of| !of.is_empty());
+        let among = found.unwrap_or_default();
         let belief = Belief::of(&model, &among, settings.goal.within, &mut context.random);
         highest(&belief.means).map(|(at, _)| belief.candidates[at])
     }
@@ -139,8 +147,9 @@ impl<'a> PlanContext<'a> {
             .filter(|&index| space.candidates[index].allowed && table.excluded(index).is_none())
             .filter(|index| violating.binary_search(index).is_err())
             .collect();
-        let random = RandomStream::stream(settings.seed, history.len() as u64 + 1);
-        Self { space, settings, history, table, eligible, random }
+        let random = RandomStream::of_history(settings.seed, history.len());
+        let needs = share::needs(space, history);
+        Self { space, settings, history, table, eligible, random, needs }
     }
 
     /// The candidates that the model covers.
@@ -149,6 +158,14 @@ impl<'a> PlanContext<'a> {
             self.space.candidates[*index].allowed || *index == self.space.baseline
         };
         (0..self.space.candidates.len()).filter(wanted).collect()
+    }
+
+    /// The probability at which the race may end. The goal is checked after every round, and the
+    /// fewer candidates there are, the more of the doubt is about one comparison, so that each
+    /// check is another chance to be wrong about it.
+    fn required_probability(&self) -> f64 {
+        let count = self.eligible.len().max(2) as f64;
+        1.0 - (1.0 - self.settings.goal.probability) * (1.0 - 1.0 / count).powi(2)
     }
 
     fn workloads(&self) -> usize {
@@ -164,12 +181,13 @@ impl<'a> PlanContext<'a> {
         search.map(|observation| self.settings.cost(observation.proposal.length)).sum()
     }
 
-    /// The budget of the search phase in full-length trials. Two rounds of the baseline and one
-    /// finalist are reserved unless they would take too large a share; then nothing is confirmed.
+    /// The budget of the search phase in full-length trials. Enough rounds of the baseline and one
+    /// finalist to show a gain are reserved unless they would take too large a share; then nothing
+    /// is confirmed.
     fn search_share(&self) -> f64 {
         let Some(total) = self.settings.trials else { return MAX_SEARCH_TRIALS };
         let workloads = self.workloads() as f64;
-        let least = 2.0 * 2.0 * workloads;
+        let least = 2.0 * MIN_ROUNDS as f64 * workloads;
         if least > MAX_RACE_SHARE * total {
             return total;
         }

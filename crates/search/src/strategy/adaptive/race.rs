@@ -1,32 +1,39 @@
-//! The race: rounds in which the finalists and the baseline run under every workload at full
-//! length.
+//! The race: rounds in which the finalists and the baseline run at full length.
 //!
 //! Every two rounds, the weaker half according to the model of all trials drops out (sequential
-//! halving: Karnin, Koren and Somekh, 2013). A candidate that becomes more likely to be the best
-//! than a finalist joins the race if the budget allows enough rounds for it to win, or if all
-//! finalists have failed. These trials are the confirming trials. While the leader's gain over the
-//! baseline is significant, most rounds skip the baseline and spend its trials on the finalists.
+//! halving: Karnin, Koren and Somekh, 2013). The leader, the candidate that would be recommended,
+//! and the one that did best in its own trials are always among the finalists. A candidate that
+//! becomes more likely to be the best than a finalist joins the race if the budget allows enough
+//! rounds for it to win, or if all finalists have failed. These trials are the confirming trials.
+//! While the gain over the baseline is significant, most rounds skip the baseline and spend its
+//! trials on the finalists.
+//!
+//! The race ends when the candidate that would be recommended is close enough to the best with
+//! enough probability, and its gain over the baseline is shown.
 //!
 //! With many workloads, a round consists of two batches with half of the workloads each, so that an
-//! effect shared by the trials of a visit affects only half a round.
+//! effect shared by the trials of a visit affects only half a round. After the first rounds,
+//! workloads with little noise rest in some rounds ([`super::share`]).
 
-use crate::confirm::ConfirmingTrials;
+use crate::confirm::{ConfirmingTrials, MIN_ROUNDS};
 use crate::history::{Observation, Purpose, TrialLength};
 use crate::model::{Belief, highest};
+use crate::preference::Preference;
 use crate::random::RandomStream;
 use crate::space::{CandidateIndex, WorkloadIndex};
 use crate::strategy::{Request, SearchEnd, StrategyPlan};
 
-use super::{MAX_ROUNDS, PlanContext};
+use super::{MAX_ROUNDS, PlanContext, share};
 
 /// The most candidates per round in addition to the baseline.
 pub(super) const MAX_FINALISTS: usize = 5;
 /// Rounds between halvings of the field.
 const ROUNDS_PER_FIELD: usize = 2;
-/// The fewest rounds before a race is decided, and the rounds after which the leader's gain over
-/// the baseline counts as settled even if it is not significant.
-const MIN_ROUNDS: usize = 3;
-const ROUNDS_FOR_A_GAIN: usize = 6;
+/// The rounds that a candidate that joins later needs to win.
+const ROUNDS_TO_WIN: usize = 6;
+/// The rounds after which a setup may be confident although its gain is not shown, if the baseline
+/// cannot be recommended instead.
+const ROUNDS_WITHOUT_BASELINE: usize = 6;
 /// The fewest workloads for which a round is split in two batches.
 const MIN_WORKLOADS_TO_HALVE: usize = 4;
 /// Selects the random stream that splits the workloads.
@@ -35,33 +42,49 @@ const HALVING: u64 = 0x6861_6c76;
 const BASELINE_EVERY_ROUNDS: usize = 3;
 
 impl PlanContext<'_> {
+    fn confirming_trials(&self) -> impl Iterator<Item = &Observation> + Clone {
+        self.history
+            .iter()
+            .filter(|observation| observation.proposal.purpose == Purpose::Confirm)
+    }
+
     /// All candidates that were in the race so far, sorted.
     pub(super) fn raced_candidates(&self) -> Vec<CandidateIndex> {
-        let race = self
-            .history
-            .iter()
-            .filter(|observation| observation.proposal.purpose == Purpose::Confirm);
         let mut raced_candidates: Vec<CandidateIndex> =
-            race.map(|observation| observation.proposal.candidate).collect();
+            self.confirming_trials().map(|observation| observation.proposal.candidate).collect();
         raced_candidates.sort_unstable();
         raced_candidates.dedup();
         raced_candidates
     }
 
     fn rounds(&self) -> usize {
-        let race = self
+        let last = self.confirming_trials().map(|observation| observation.proposal.repeat).max();
+        last.map_or(0, |last| last as usize + 1)
+    }
+
+    /// The workloads of a round: all, or after the first rounds those that need more trials.
+    fn workloads_of(&self, round: usize) -> Vec<WorkloadIndex> {
+        let all = 0..self.workloads();
+        if round < MIN_ROUNDS {
+            return all.collect();
+        }
+        // The trials of the round itself must not change what it consists of.
+        let before: Vec<Observation> = self
             .history
             .iter()
-            .filter(|observation| observation.proposal.purpose == Purpose::Confirm);
-        let mut rounds: Vec<u32> = race.map(|observation| observation.proposal.repeat).collect();
-        rounds.sort_unstable();
-        rounds.dedup();
-        rounds.len()
+            .filter(|observation| {
+                observation.proposal.purpose != Purpose::Confirm
+                    || (observation.proposal.repeat as usize) < round
+            })
+            .copied()
+            .collect();
+        let shares = share::of_rounds(self.space, &before);
+        all.filter(|&workload| share::is_due(shares[workload], round)).collect()
     }
 
     /// The workloads of the first batch of a round.
     fn first_half(&self, round: usize) -> Vec<WorkloadIndex> {
-        let mut workloads: Vec<WorkloadIndex> = (0..self.workloads()).collect();
+        let mut workloads = self.workloads_of(round);
         if workloads.len() >= MIN_WORKLOADS_TO_HALVE {
             RandomStream::stream(self.settings.seed ^ HALVING, round as u64)
                 .shuffle(&mut workloads);
@@ -74,17 +97,15 @@ impl PlanContext<'_> {
     /// of them ran under. `None` if only the baseline remains, which has nothing to be compared
     /// with.
     pub(super) fn rest_of_round(&self) -> Option<Vec<Request>> {
-        let race = self
-            .history
-            .iter()
-            .filter(|observation| observation.proposal.purpose == Purpose::Confirm);
+        let race = self.confirming_trials();
         let round = race.clone().map(|observation| observation.proposal.repeat).max()?;
         let made: Vec<&Observation> =
             race.filter(|observation| observation.proposal.repeat == round).collect();
         let is_new = |workload: &WorkloadIndex| {
             made.iter().all(|observation| observation.proposal.workload != *workload)
         };
-        let workloads: Vec<WorkloadIndex> = (0..self.workloads()).filter(is_new).collect();
+        let workloads: Vec<WorkloadIndex> =
+            self.workloads_of(round as usize).into_iter().filter(is_new).collect();
         let mut racing: Vec<CandidateIndex> =
             made.iter().map(|observation| observation.proposal.candidate).collect();
         racing.sort_unstable();
@@ -107,56 +128,85 @@ impl PlanContext<'_> {
         racing.iter().flat_map(of).collect()
     }
 
-    /// Whether the leader's gain over the baseline is significant in the rounds that contain both.
-    fn beats_baseline(&self, leader: CandidateIndex) -> bool {
-        let gain = ConfirmingTrials::of(self.space, self.history).gain(leader, self.space.baseline);
-        gain.is_some_and(|gain| gain.is_significant())
-    }
-
-    /// The next round or the end. `probability` is the probability that the choice reaches the
-    /// goal.
-    pub(super) fn race(&self, belief: &Belief, probability: f64) -> StrategyPlan {
+    /// The next round or the end.
+    pub(super) fn race(&self, belief: &Belief) -> StrategyPlan {
         let rounds = self.rounds();
-        let raced_candidates = self.raced_candidates();
+        let raced = self.raced_candidates();
+        let is_raced = |index: &CandidateIndex| raced.binary_search(index).is_ok();
         let baseline = self.space.baseline;
-        let confident = probability >= self.settings.goal.probability;
-        let is_raced = |index: &&CandidateIndex| raced_candidates.binary_search(index).is_ok();
-        let leader = belief.candidates.iter().find(is_raced);
-        let gain_is_significant = leader.is_some_and(|&leader| self.beats_baseline(leader));
-        let gain_is_settled =
-            gain_is_significant || rounds >= ROUNDS_FOR_A_GAIN || leader == Some(&baseline);
-        if confident && rounds >= MIN_ROUNDS && gain_is_settled {
+        let left = self.settings.remaining(self.history).max(0.0);
+        let per_candidate = self.workloads_of(rounds).len().max(1) as f64;
+        let affordable = ((left + 1e-9) / per_candidate).min(1e6) as usize;
+
+        let confirmed = ConfirmingTrials::of(self.space, self.history);
+        let goal = self.settings.goal;
+        let preference =
+            Preference { space: self.space, belief, confirmed: &confirmed, goal, wear: &[] };
+        let measured = self.table.candidates();
+        let leader = belief.candidates.iter().copied().find(|index| is_raced(index));
+        let leader = leader.or_else(|| belief.candidates.first().copied());
+        // A candidate that was not raced yet can still be confirmed if there is budget for it.
+        let can_join = affordable >= 2 * MIN_ROUNDS;
+        let preferred = leader.map(|leader| {
+            preference.preferred(leader, |candidate| {
+                preference.is_confirmed(candidate)
+                    || is_raced(&candidate)
+                    || (can_join && measured.binary_search(&candidate).is_ok())
+            })
+        });
+
+        let probability = preferred.map_or(0.0, |preferred| preference.probability(preferred));
+        let confident = probability >= self.required_probability();
+        let baseline_runs = self.table.excluded(baseline).is_none();
+        let no_alternative = !baseline_runs || !self.space.candidates[baseline].allowed;
+        let settled = preferred.is_some_and(|preferred| {
+            preference.is_confirmed(preferred)
+                && (preference.is_settled(preferred)
+                    || (no_alternative && rounds >= ROUNDS_WITHOUT_BASELINE))
+        });
+        let is_sure = confident && rounds >= MIN_ROUNDS && settled;
+        if is_sure {
             return StrategyPlan::Done(SearchEnd::Confident { probability });
         }
-        let baseline_rests =
-            gain_is_significant && rounds >= MIN_ROUNDS && rounds % BASELINE_EVERY_ROUNDS != 0;
-        let left = self.settings.remaining(self.history).max(0.0);
-        let affordable = ((left + 1e-9) / self.workloads() as f64).min(1e6) as usize;
-        let baseline_slots =
-            usize::from(self.table.excluded(baseline).is_none() && !baseline_rests);
+
+        let gain_is_shown = |candidate: Option<CandidateIndex>| {
+            candidate.is_some_and(|candidate| {
+                candidate != baseline && preference.is_settled(candidate)
+            })
+        };
+        let baseline_rests = gain_is_shown(preferred)
+            && gain_is_shown(leader)
+            && rounds >= MIN_ROUNDS
+            && rounds % BASELINE_EVERY_ROUNDS != 0;
+        let baseline_slots = usize::from(baseline_runs && !baseline_rests);
         let field = if rounds == 0 {
             // Prefer fewer finalists to too few rounds for a decision.
             MAX_FINALISTS.min((affordable / MIN_ROUNDS).saturating_sub(baseline_slots)).max(1)
         } else {
-            let first = MAX_FINALISTS.min(raced_candidates.len());
-            let field = first.div_ceil(1 << (rounds / ROUNDS_PER_FIELD)).max(2);
+            let first = MAX_FINALISTS.min(raced.len());
+            let field = first.div_ceil(1 << (rounds / ROUNDS_PER_FIELD).min(8)).max(2);
             field.min(affordable.saturating_sub(baseline_slots))
         };
         let is_left = |index: &CandidateIndex| {
             *index != baseline && self.eligible.binary_search(index).is_ok()
         };
-        let open = !raced_candidates.iter().any(is_left)
-            || affordable >= ROUNDS_FOR_A_GAIN * (field + baseline_slots);
-        let finalists: Vec<CandidateIndex> = by_probability_of_best(belief)
-            .into_iter()
-            .filter(|&index| index != baseline)
-            .filter(|index| open || raced_candidates.binary_search(index).is_ok())
-            .take(field)
-            .collect();
+        let open =
+            !raced.iter().any(is_left) || affordable >= ROUNDS_TO_WIN * (field + baseline_slots);
+        let mut order: Vec<CandidateIndex> = leader.into_iter().collect();
+        order.extend(preferred);
+        order.extend(self.observed_best().filter(|_| rounds < MIN_ROUNDS));
+        order.extend(by_probability_of_best(belief));
+        let mut finalists: Vec<CandidateIndex> = Vec::new();
+        for index in order {
+            let may_run = is_left(&index)
+                && (open || is_raced(&index) || rounds == 0 || Some(index) == preferred)
+                && !finalists.contains(&index);
+            if may_run && finalists.len() < field {
+                finalists.push(index);
+            }
+        }
         if finalists.is_empty() || affordable < finalists.len() + baseline_slots {
-            let stop =
-                if confident { SearchEnd::Confident { probability } } else { SearchEnd::Budget };
-            return StrategyPlan::Done(stop);
+            return StrategyPlan::Done(SearchEnd::Budget);
         }
         if rounds >= MAX_ROUNDS {
             return StrategyPlan::Done(SearchEnd::Exhausted);
@@ -164,6 +214,44 @@ impl PlanContext<'_> {
         let baseline = (baseline_slots > 0).then_some(baseline);
         let racing: Vec<CandidateIndex> = baseline.into_iter().chain(finalists).collect();
         StrategyPlan::Try(Self::confirming(&racing, &self.first_half(rounds)))
+    }
+
+    /// The eligible candidate with the best full-length trials, compared with the others under the
+    /// same workloads, among those that were measured under the most workloads.
+    fn observed_best(&self) -> Option<CandidateIndex> {
+        let mut levels = vec![(0.0, 0.0); self.workloads()];
+        let mut cells: Vec<(CandidateIndex, WorkloadIndex, f64)> = Vec::new();
+        for (candidate, workload, cell) in self.table.cells() {
+            let full: Vec<f64> = cell
+                .iter()
+                .filter(|observation| observation.proposal.length == TrialLength::Full)
+                .filter_map(Observation::log_merit)
+                .collect();
+            if !full.is_empty() {
+                let mean = full.iter().sum::<f64>() / full.len() as f64;
+                levels[workload].0 += mean;
+                levels[workload].1 += 1.0;
+                cells.push((candidate, workload, mean));
+            }
+        }
+        let weights = self.space.weights();
+        let mut best: Option<(f64, f64, CandidateIndex)> = None;
+        for of_candidate in cells.chunk_by(|a, b| a.0 == b.0) {
+            let candidate = of_candidate[0].0;
+            if self.eligible.binary_search(&candidate).is_err() {
+                continue;
+            }
+            let covered: f64 = of_candidate.iter().map(|cell| weights[cell.1]).sum();
+            let above = |cell: &(CandidateIndex, WorkloadIndex, f64)| {
+                let (sum, count) = levels[cell.1];
+                weights[cell.1] * (cell.2 - sum / count)
+            };
+            let score = of_candidate.iter().map(above).sum::<f64>() / covered;
+            if best.is_none_or(|(known, most, _)| (covered, score) > (known, most)) {
+                best = Some((covered, score, candidate));
+            }
+        }
+        best.map(|(.., candidate)| candidate)
     }
 }
 
