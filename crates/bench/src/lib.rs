@@ -24,7 +24,7 @@ pub use catalog::Workloads;
 pub use error::BenchError;
 pub use exercise::{Exercise, ExerciseKind, PreparedExercise};
 pub use figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
-pub use plan::{MeasurementLength, RunPlan, estimate_ns};
+pub use plan::{MeasurementLength, RunPlan, estimate_ns, most_written_bytes};
 pub use run::run_workload;
 pub use start::StartVariation;
 pub use state::{StartingState, StateReached};

@@ -272,6 +272,22 @@ pub fn estimate_ns(workload: &Workload, plan: &RunPlan) -> Result<u64, BenchErro
     Ok(total)
 }
 
+/// The most bytes that a workload writes in one trial, with the files that it needs.
+///
+/// # Errors
+/// As [`RunPlan::points`].
+pub fn most_written_bytes(workload: &Workload, plan: &RunPlan) -> Result<u64, BenchError> {
+    let mut total: u64 = 0;
+    for point in plan.points(workload)? {
+        let sizes = plan.sizes(workload, point);
+        let files = if workload.fill.is_empty() { 0 } else { sizes.data };
+        let writes = |stage: &&StageSpec| stage.measures(Direction::Write);
+        let stages = workload.stages.iter().filter(writes).map(|stage| stage.volume_bytes(sizes));
+        total = stages.fold(total.saturating_add(files), u64::saturating_add);
+    }
+    Ok(total)
+}
+
 fn stage_ns(stage: &StageSpec, plan: &RunPlan, sizes: Sizes) -> u64 {
     let transfer_ns = duration_ns(stage.volume_bytes(sizes), SLOW_BYTES_PER_SECOND);
     // At the end of the time, written data may still be in the page cache.

@@ -118,7 +118,7 @@ pub struct Config {
     pub require: Option<flashfit_filesystem::Durability>,
     /// The longest that 99 of 100 writes may take under a recommended setup.
     pub p99_write_max: Option<TimeSpan>,
-    /// How long the trials may take together.
+    /// How long the trials may take together, or `unlimited`.
     pub budget: Option<TimeSpan>,
     /// How much may be written to the device.
     pub max_write: Option<Bytes>,
@@ -216,7 +216,7 @@ impl From<&RunSpec> for Config {
             runtime_ms: Some(spec.runtime_ms),
             require: None,
             p99_write_max: spec.p99_write_max_ns.map(TimeSpan),
-            budget: spec.limits.budget_ns.map(TimeSpan),
+            budget: budget(&spec.limits),
             max_write: spec.limits.max_write_bytes.map(Bytes),
             trials: spec.limits.trials,
             within: Some(Percent(spec.limits.within_hundredths)),
@@ -227,6 +227,12 @@ impl From<&RunSpec> for Config {
             options: spec.options,
         }
     }
+}
+
+/// Without any limit, this is said: a missing budget would mean the default one.
+fn budget(limits: &crate::Budget) -> Option<TimeSpan> {
+    let unlimited = limits.max_write_bytes.is_none() && limits.trials.is_none();
+    limits.budget_ns.map(TimeSpan).or(unlimited.then_some(TimeSpan::UNLIMITED))
 }
 
 impl Config {

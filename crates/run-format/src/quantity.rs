@@ -19,6 +19,8 @@ const UNITS: [(&[&str], u64); 7] = [
     (&["us", "µs"], 1_000),
     (&["ns"], 1),
 ];
+/// What stands for no limit.
+const UNLIMITED: &str = "unlimited";
 /// Larger weights are probably typing mistakes.
 const MOST_WEIGHT_THOUSANDTHS: u32 = 1_000_000;
 
@@ -45,6 +47,9 @@ pub struct Percent(pub u32);
 pub struct Weight(pub u32);
 
 impl TimeSpan {
+    /// No limit, written `unlimited`.
+    pub const UNLIMITED: Self = Self(u64::MAX);
+
     /// A number of seconds.
     pub const fn seconds(count: u64) -> Self {
         Self(count * 1_000_000_000)
@@ -62,6 +67,9 @@ impl FromStr for TimeSpan {
             example: "2h, 90min, 1h30m, 30s or 50ms",
         };
         let mut rest = text.trim();
+        if rest == UNLIMITED {
+            return Ok(Self::UNLIMITED);
+        }
         if rest.is_empty() {
             return Err(bad("it is empty"));
         }
@@ -93,6 +101,9 @@ impl FromStr for TimeSpan {
 impl fmt::Display for TimeSpan {
     /// In the largest units without a remainder: `1h30min`, `50ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::UNLIMITED {
+            return f.pad(UNLIMITED);
+        }
         let mut left = self.0;
         let mut text = String::new();
         for (names, factor) in UNITS {

@@ -7,7 +7,7 @@
 
 use crate::confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 use crate::history::{Observation, TrialOutcome, TrialTable};
-use crate::model::{Belief, Coding, Model, Term};
+use crate::model::{Belief, Coding, Model, Term, highest};
 use crate::preference::Preference;
 use crate::random::RandomStream;
 use crate::settings::SearchSettings;
@@ -60,6 +60,15 @@ pub struct Interaction {
     pub interval: (f64, f64),
 }
 
+/// How much better the best candidate may be than a given one, according to the model of all trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeftToGain {
+    /// The mean, in natural logarithm.
+    pub mean: f64,
+    /// What it does not exceed with a probability of 90 %.
+    pub most: f64,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The best candidate according to the strategy.
@@ -83,6 +92,10 @@ pub struct Answer {
     /// The probability that the recommended candidate is within the goal's distance of the best, 0
     /// to 1.
     pub recommended_within: f64,
+    /// What the best candidate may gain over the recommended one, and over the baseline; `None` if
+    /// that cannot be chosen.
+    pub left_to_gain: Option<LeftToGain>,
+    pub left_to_gain_over_baseline: Option<LeftToGain>,
     /// The measured levels, by factor, then level.
     pub effects: Vec<Effect>,
     /// The interactions whose interval excludes 0, strongest first.
@@ -129,13 +142,8 @@ pub fn answer(
     });
     let untried_ties = ties.iter().filter(|tie| tie.trials == 0).count();
     ties.retain(|tie| tie.trials > 0 || tie.candidate == winner);
-    let preference = Preference {
-        space,
-        belief: &belief,
-        confirmed: &confirmed,
-        goal: settings.goal,
-        wear,
-    };
+    let preference =
+        Preference { space, belief: &belief, confirmed: &confirmed, goal: settings.goal, wear };
     let raced = confirmed.rounds(winner) >= MIN_ROUNDS;
     let recommended = preference.preferred(winner, |candidate| {
         let measured = ties.iter().any(|tie| tie.candidate == candidate);
@@ -151,19 +159,28 @@ pub fn answer(
         winner,
         within: at.map_or(0.0, |at| belief.within[at]),
         runner_up,
-        gain: confirmed
-            .gain(recommended, space.baseline)
-            .filter(|_| recommended != space.baseline),
+        gain: confirmed.gain(recommended, space.baseline).filter(|_| recommended != space.baseline),
         winner_gain: confirmed.gain(winner, space.baseline).filter(|_| winner != space.baseline),
         gain_over_runner_up: runner_up.and_then(|other| confirmed.gain(winner, other)),
         recommended,
         recommended_within: preference.probability(recommended),
+        left_to_gain: left_to_gain(&belief, recommended),
+        left_to_gain_over_baseline: left_to_gain(&belief, space.baseline),
         ties,
         untried_ties,
         effects: effects(space, &coding, &model, &table),
         interactions: interactions(space, &coding, &model, &table),
         excluded: table.all_excluded().collect(),
     }
+}
+
+fn left_to_gain(belief: &Belief, candidate: CandidateIndex) -> Option<LeftToGain> {
+    let at = belief.candidates.iter().position(|&index| index == candidate)?;
+    let gain = |draw: &Vec<f64>| Some(highest(draw)?.1 - draw[at]);
+    let mut gains: Vec<f64> = belief.draws.iter().filter_map(gain).collect();
+    gains.sort_by(f64::total_cmp);
+    let most = *gains.get(gains.len() * 9 / 10)?;
+    Some(LeftToGain { mean: gains.iter().sum::<f64>() / gains.len() as f64, most })
 }
 
 fn ties(belief: &Belief, winner: CandidateIndex, table: &TrialTable, within: f64) -> Vec<Tie> {
@@ -206,12 +223,7 @@ fn levels_of(space: &SearchSpace, factor: usize) -> Vec<(u16, CandidateIndex)> {
     found
 }
 
-fn effects(
-    space: &SearchSpace,
-    coding: &Coding,
-    model: &Model,
-    table: &TrialTable,
-) -> Vec<Effect> {
+fn effects(space: &SearchSpace, coding: &Coding, model: &Model, table: &TrialTable) -> Vec<Effect> {
     let mut found = Vec::new();
     let trials = table.trials();
     let trials = |factor: usize, level: u16| -> usize {

@@ -79,8 +79,7 @@ impl ConfirmingTrials {
             let of_candidate = rounds[proposal.workload].entry(proposal.candidate).or_default();
             of_candidate.insert(round, log_merit);
         }
-        let prior: Vec<WorkloadNoise> =
-            searched.iter().map(confirm_noise::of_repeats).collect();
+        let prior: Vec<WorkloadNoise> = searched.iter().map(confirm_noise::of_repeats).collect();
         let (mut by_workload, mut noise, mut residuals) = (Vec::new(), Vec::new(), Vec::new());
         for (rounds, prior) in raw.iter().zip(prior) {
             let fit = confirm_noise::fit(rounds, prior);

@@ -114,8 +114,20 @@ pub fn fit(rounds: &Rounds, prior: WorkloadNoise) -> WorkloadFit {
     let mut residuals = vec![0.0; trials.len()];
     for _ in 0..ITERATIONS {
         for _ in 0..ITERATIONS {
-            fit_means(&trials, &values, |trial| trial.0, |trial| effects[&trial.1], &mut candidates);
-            fit_means(&trials, &values, |trial| trial.1, |trial| candidates[&trial.0], &mut effects);
+            fit_means(
+                &trials,
+                &values,
+                |trial| trial.0,
+                |trial| effects[&trial.1],
+                &mut candidates,
+            );
+            fit_means(
+                &trials,
+                &values,
+                |trial| trial.1,
+                |trial| candidates[&trial.0],
+                &mut effects,
+            );
         }
         for ((candidate, round, value), residual) in trials.iter().zip(&mut residuals) {
             *residual = value - candidates[candidate] - effects[round];

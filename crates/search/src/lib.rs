@@ -19,7 +19,7 @@ mod space;
 mod strategy;
 pub mod student;
 
-pub use answer::{Answer, Effect, Interaction, Tie, answer, pareto_front};
+pub use answer::{Answer, Effect, Interaction, LeftToGain, Tie, answer, pareto_front};
 pub use confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 pub use history::{
     Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,

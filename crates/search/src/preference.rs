@@ -8,6 +8,9 @@ use crate::model::Belief;
 use crate::settings::Goal;
 use crate::space::{CandidateIndex, SearchSpace};
 
+/// How much less likely than the winner a tied candidate may be to be close to the best.
+const SLACK: f64 = 0.05;
+
 /// What is known when a candidate is preferred.
 #[derive(Debug, Clone, Copy)]
 pub struct Preference<'a> {
@@ -22,7 +25,8 @@ pub struct Preference<'a> {
 impl Preference<'_> {
     /// The safest of the candidates in `among` that are tied with the winner, then the one with the
     /// least wear, the one closest to the defaults, the best. If the winner is shown to be better
-    /// than the baseline, so is the preferred one, unless it is the baseline.
+    /// than the baseline by more than the goal's distance, so is the preferred one, unless it is the
+    /// baseline.
     pub fn preferred(
         &self,
         winner: CandidateIndex,
@@ -33,10 +37,11 @@ impl Preference<'_> {
         let gains = |candidate: CandidateIndex| {
             self.confirmed.gain(candidate, baseline).is_some_and(|gain| gain.is_significant())
         };
-        let winner_gains = gains(winner);
-        let keeps_gain = |candidate: CandidateIndex| {
-            !winner_gains || candidate == baseline || gains(candidate)
-        };
+        let gain = self.confirmed.gain(winner, baseline);
+        // What the goal calls close enough need not be kept.
+        let winner_gains = gains(winner) && gain.is_some_and(|gain| gain.mean > self.goal.within);
+        let keeps_gain =
+            |candidate: CandidateIndex| !winner_gains || candidate == baseline || gains(candidate);
         let wear = |index: CandidateIndex| self.wear.get(index).copied().flatten().unwrap_or(0.0);
         let tied = (0..self.belief.candidates.len()).filter(|&at| {
             let candidate = self.belief.candidates[at];
@@ -55,7 +60,7 @@ impl Preference<'_> {
     }
 
     /// Whether a candidate is within the goal's distance of the winner with the goal's probability,
-    /// and is not less likely than the winner to be that close to the best.
+    /// and is hardly less likely than the winner to be that close to the best.
     fn is_tied(&self, at: usize, of_winner: usize) -> bool {
         let (belief, goal) = (self.belief, self.goal);
         let near = |draw: &&Vec<f64>| draw[at] >= draw[of_winner] - goal.within;
@@ -63,7 +68,7 @@ impl Preference<'_> {
         let (winner, candidate) = (belief.candidates[of_winner], belief.candidates[at]);
         let loses = self.confirmed.gain(winner, candidate);
         share >= goal.probability * belief.draws.len() as f64
-            && belief.within[at] >= belief.within[of_winner].min(goal.probability)
+            && belief.within[at] + SLACK >= belief.within[of_winner].min(goal.probability)
             && !loses.is_some_and(|gain| gain.is_significant() && gain.mean > goal.within)
     }
 

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use flashfit_search::landscape::{Landscape, LandscapeKind, pair, run, small_space};
 use flashfit_search::model::{Coding, MeritEstimate, MeritSurface, Model, Scales, Variances};
 use flashfit_search::{
-    Adaptive, Answer, Exhaustive, Factor, Observation, SearchEnd, SearchSettings, Strategy, TrialOutcome,
-    answer,
+    Adaptive, Answer, Exhaustive, Factor, Observation, SearchEnd, SearchSettings, Strategy,
+    TrialOutcome, answer,
 };
 
 fn settings(trials: f64, seed: u64) -> SearchSettings {
@@ -91,7 +91,7 @@ fn a_sure_search_recommends_what_it_was_sure_of() {
 fn two_setups_are_not_decided_before_their_difference_is_known() {
     let (mut sure, mut right) = (0, 0);
     for percent in [3, 5, 8] {
-        for seed in 0..30 {
+        for seed in 300..330 {
             let landscape = pair(f64::from(percent) / 100.0, 1, seed);
             let settings = settings(100.0, seed);
             let trace = run(&Adaptive::default(), &landscape, &settings).expect("a search");

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use flashfit_search::{Answer, CandidateIndex, Observation, Purpose};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
+use crate::bimodal::{self, TwoModes};
 use crate::budget::TrialCost;
 use crate::choice::StrategyKind;
-use crate::bimodal::{self, TwoModes};
 use crate::constraint::{self, ConstraintEvidence};
 use crate::drift::{self, BaselineCheck};
 use crate::driver::{DriverRules, SearchDriver};
@@ -109,8 +109,8 @@ impl Conclusion {
             wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
         }
         let evidence = without_copied_rounds(&history, copied);
-        let constraint = constraint::is_set(&history)
-            .then(|| constraint::evidence(&problem.space, &history));
+        let constraint =
+            constraint::is_set(&history).then(|| constraint::evidence(&problem.space, &history));
         let safe_enough: Vec<bool> =
             problem.space.candidates.iter().map(|candidate| candidate.allowed).collect();
         let problem = match &constraint {

@@ -83,13 +83,18 @@ pub fn is_set(history: &[Observation]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConstraintEvidence {
     pub candidate: CandidateIndex,
-    /// The workload under which it comes closest to the constraint or exceeds it most.
-    pub workload: WorkloadIndex,
-    /// The mean logarithm of the ratio to the constraint there; above 0 if it is exceeded.
-    pub excess: f64,
-    pub trials: usize,
+    /// Where it comes closest to the constraint or exceeds it most; `None` if no workload writes.
+    pub worst: Option<WorstWorkload>,
     /// Whether it meets the constraint under every workload by more than the noise.
     pub is_shown: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorstWorkload {
+    pub workload: WorkloadIndex,
+    /// The mean logarithm of the ratio to the constraint; above 0 if it is exceeded.
+    pub excess: f64,
+    pub trials: usize,
 }
 
 /// The evidence of every candidate with a full-length trial under every workload, the nearest to
@@ -116,15 +121,15 @@ pub fn evidence(space: &SearchSpace, history: &[Observation]) -> Vec<ConstraintE
         let is_shown =
             writes.clone().all(|(_, values)| mean(values) + violations.half(values) <= 0.0);
         let worst = writes.max_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
-        found.extend(worst.map(|(workload, values)| ConstraintEvidence {
-            candidate,
+        let worst = worst.map(|(workload, values)| WorstWorkload {
             workload,
             excess: mean(values),
             trials: values.len(),
-            is_shown,
-        }));
+        });
+        found.push(ConstraintEvidence { candidate, worst, is_shown });
     }
-    found.sort_by(|a, b| a.excess.total_cmp(&b.excess));
+    let excess = |found: &ConstraintEvidence| found.worst.map_or(f64::NEG_INFINITY, |at| at.excess);
+    found.sort_by(|a, b| excess(a).total_cmp(&excess(b)));
     found
 }
 

@@ -61,10 +61,7 @@ pub fn check(problem: &Problem, history: &[Observation]) -> BaselineCheck {
         if let Some(log_merit) = observation.log_merit() {
             let cell =
                 (observation.proposal.workload, observation.proposal.length == TrialLength::Short);
-            cells
-                .entry(cell)
-                .or_default()
-                .push((observation.visit as f64, log_merit));
+            cells.entry(cell).or_default().push((observation.visit as f64, log_merit));
         }
     }
     cells.retain(|_, points| points.len() > 1);

@@ -143,6 +143,20 @@ impl<'a> SearchDriver<'a> {
         limits.trials.map_or(most, |trials| most.min(trials + confirming))
     }
 
+    /// The fewest further trials after which the search may be confident; 0 if it may be now.
+    pub fn least_trials(&self, history: &[Observation]) -> u64 {
+        if !self.strategy_confirms() {
+            return 0;
+        }
+        let confirming =
+            history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm);
+        let rounds =
+            confirming.map(|observation| observation.proposal.repeat + 1).max().unwrap_or(0);
+        let rounds = (search::MIN_ROUNDS as u64).saturating_sub(u64::from(rounds));
+        // One finalist and the baseline.
+        rounds * 2 * count(self.problem.workloads.len())
+    }
+
     /// Whether the remaining budget only suffices for confirming trials, or these have started.
     /// Always false for strategies that confirm themselves.
     pub fn must_confirm_now(&self, history: &[Observation], costs: &[TrialCost]) -> bool {
@@ -175,9 +189,15 @@ impl<'a> SearchDriver<'a> {
                 within: f64::from(limits.within_hundredths.max(1)) / 10_000.0,
                 probability: PROBABILITY,
             },
-            repeats: (*repeats).max(1),
+            repeats: self.affordable_repeats(*repeats),
             seed: *seed,
         };
+        if known.is_empty() && (limits.budget_ns.is_some() || limits.max_write_bytes.is_some()) {
+            // What a trial costs is not known yet: the first batch finds out, with one of each file
+            // system.
+            let families = to_f64(count(self.problem.families()));
+            found.trials = Some(found.trials.map_or(families, |trials| trials.min(families)));
+        }
         let costs: Vec<TrialCost> = known.iter().map(|(_, cost)| **cost).collect();
         if let Some(left) = limits.trials_left(&spent(&costs)) {
             let observation: Vec<Observation> =
@@ -195,6 +215,21 @@ impl<'a> SearchDriver<'a> {
             });
         }
         found
+    }
+
+    /// The number of repeats with which a ranking strategy can finish within the trial budget: one
+    /// whole pass tells more than a part of several.
+    fn affordable_repeats(&self, wanted: u32) -> u32 {
+        let wanted = wanted.max(1);
+        let Some(trials) = self.rules.limits.trials.filter(|_| !self.strategy_confirms()) else {
+            return wanted;
+        };
+        let fits = |repeats: &u32| {
+            let settings = search::SearchSettings { repeats: *repeats, ..Default::default() };
+            let search = self.strategy.max_trials(&self.problem.space, &settings);
+            search + self.confirming_cost() <= f64::from(trials)
+        };
+        (1..=wanted).rev().find(fits).unwrap_or(1)
     }
 
     /// The number of confirming rounds that the trial budget allows after this many search trials.

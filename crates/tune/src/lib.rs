@@ -8,6 +8,7 @@ pub mod conclusion;
 pub mod constraint;
 pub mod drift;
 pub mod driver;
+pub mod forecast;
 pub mod merit;
 pub mod objective;
 mod order;

@@ -101,8 +101,7 @@ impl Recommendation {
         let (winner, preferred) = (answer.winner, answer.recommended);
         let shows = |candidate| over(candidate, untuned).is_some_and(|gain| gain.is_significant());
         // The baseline may be tied with a winner, and is then the subject of no gain.
-        let subject =
-            if preferred == untuned || !shows(preferred) { winner } else { preferred };
+        let subject = if preferred == untuned || !shows(preferred) { winner } else { preferred };
         let gain = over(subject, untuned);
         let verdict = if winner == untuned {
             GainVerdict::NothingBeatsUntuned
@@ -126,8 +125,8 @@ impl Recommendation {
             _ => Vec::new(),
         };
         let own = problem.own_baseline(subject).filter(|own| *own != untuned && *own != subject);
-        let gain_within = own
-            .and_then(|own| Some((problem.setups[own].clone(), over(subject, own)?.into())));
+        let gain_within =
+            own.and_then(|own| Some((problem.setups[own].clone(), over(subject, own)?.into())));
         let runner_up = answer
             .runner_up
             .filter(|other| *other != untuned && Some(*other) != own && !failed(*other))

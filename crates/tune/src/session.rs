@@ -98,6 +98,11 @@ pub trait Observer {
         let _ = (made_on, why);
     }
 
+    /// A minute of trials has passed: what is believed so far.
+    fn on_first_belief(&mut self, so_far: &RunProgress<'_>, belief: &search::Answer) {
+        let _ = (so_far, belief);
+    }
+
     /// A batch is complete; `leader` is the current choice.
     fn on_batch_end(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>);
 }
@@ -109,7 +114,12 @@ pub struct RunProgress<'a> {
     pub limits: &'a Budget,
     /// The most remaining trials, including the one that starts; `None` if unknown.
     pub left: Option<u64>,
+    /// The fewest, if the search becomes confident as soon as it can.
+    pub least_left: u64,
 }
+
+/// The time in trials after which there is a first belief.
+const FIRST_BELIEF_NS: u64 = 60_000_000_000;
 
 /// Why a run ended normally.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -132,6 +142,8 @@ pub struct TuneSession<'a> {
     pub(crate) costs: Vec<TrialCost>,
     /// Effects of the devices, if the trials were made on several.
     pub(crate) levels: DeviceEffects,
+    /// Whether the first belief was given.
+    has_first_belief: bool,
 }
 
 enum Executor<'a> {
@@ -179,6 +191,7 @@ impl<'a> TuneSession<'a> {
             history,
             costs,
             levels,
+            has_first_belief: false,
         };
         session.charge_overlap();
         session.relevel()?;
@@ -280,9 +293,21 @@ impl<'a> TuneSession<'a> {
             self.tell(*proposal, outcome);
             self.trials.push(record);
             self.stop_if_all_failed()?;
+            self.give_first_belief(driver, observer);
         }
         driver::close_batch(&mut self.history);
         Ok(None)
+    }
+
+    /// Tells what is believed after the first minute, without waiting for the end of a batch.
+    fn give_first_belief(&mut self, driver: &SearchDriver<'_>, observer: &mut dyn Observer) {
+        if self.has_first_belief || self.spent().time_ns < FIRST_BELIEF_NS {
+            return;
+        }
+        let Some(leader) = driver.choice(&self.history, &self.costs) else { return };
+        let belief = driver.answer(leader, &self.history, &self.costs, &[]);
+        observer.on_first_belief(&self.so_far(driver), &belief);
+        self.has_first_belief = true;
     }
 
     pub(crate) fn tell(&mut self, proposal: Proposal, outcome: Found) {
@@ -330,7 +355,9 @@ impl<'a> TuneSession<'a> {
         let by_search = (most.is_finite()).then(|| (most - made).max(1.0).ceil() as u64);
         let left = by_search.into_iter().chain(by_limits.map(|left| left.max(1))).min();
         let limits = &self.rules.limits;
-        RunProgress { problem: self.problem, history: &self.history, spent, limits, left }
+        let least_left = driver.least_trials(&self.history).min(left.unwrap_or(u64::MAX)).max(1);
+        let (problem, history) = (self.problem, &self.history);
+        RunProgress { problem, history, spent, limits, left, least_left }
     }
 
     /// Makes and records one trial.

@@ -22,6 +22,9 @@ pub struct AnswerParts {
     runner_up: Option<RunnerUp>,
     /// Measured setups that are tied with the winner, and the winner.
     ties: Vec<Tied>,
+    /// What the best setup may gain over the recommended one according to the model: the mean, and
+    /// what it does not exceed with a probability of 90 %.
+    left_to_gain_percent_hundredths: Option<[i64; 2]>,
     /// How many setups without a trial the model cannot distinguish from the winner.
     untried_ties: usize,
     /// What each option does, averaged over the others.
@@ -169,11 +172,13 @@ impl AnswerParts {
                 .constraint
                 .as_ref()
                 .map(|evidence| evidence.iter().any(|found| found.is_shown)),
-            nearest_to_constraint: super::constraint::nearest(conclusion).map(|found| Nearest {
-                setup: setup(found.candidate),
-                workload: problem.workloads[found.workload].clone(),
-                excess_percent_hundredths: hundredths(found.excess),
-                trials: found.trials,
+            nearest_to_constraint: super::constraint::nearest(conclusion).map(|(at, found)| {
+                Nearest {
+                    setup: setup(at),
+                    workload: problem.workloads[found.workload].clone(),
+                    excess_percent_hundredths: hundredths(found.excess),
+                    trials: found.trials,
+                }
             }),
             baseline_check: baseline_check(&conclusion.baseline_check),
             drift: conclusion.baseline_check.drift().map(|drift| Change::from(&drift.change)),
@@ -206,6 +211,9 @@ impl AnswerParts {
                 .collect(),
             winner_gain: found.and_then(|found| found.winner_gain.as_ref()).map(Change::from),
             untried_ties: answer.untried_ties,
+            left_to_gain_percent_hundredths: answer
+                .left_to_gain
+                .map(|left| [hundredths(left.mean), hundredths(left.most)]),
             runner_up: found
                 .and_then(|found| found.runner_up.as_ref())
                 .map(|(setup, gain)| RunnerUp { setup: setup.clone(), gain: Change::from(gain) }),

@@ -1,13 +1,17 @@
 //! What a run shows of the latency constraint, in words.
 
 use flashfit_report::FigureUnit;
-use flashfit_tune::constraint::ConstraintEvidence;
+use flashfit_search::CandidateIndex;
+use flashfit_tune::constraint::WorstWorkload;
 use flashfit_tune::{Conclusion, RunSpec};
 
 /// The setup that comes nearest to the constraint, if none was shown to meet it.
-pub fn nearest(conclusion: &Conclusion) -> Option<&ConstraintEvidence> {
+pub fn nearest(conclusion: &Conclusion) -> Option<(CandidateIndex, WorstWorkload)> {
     let evidence = conclusion.constraint.as_ref()?;
-    if evidence.iter().any(|found| found.is_shown) { None } else { evidence.first() }
+    if evidence.iter().any(|found| found.is_shown) {
+        return None;
+    }
+    evidence.iter().find_map(|found| Some((found.candidate, found.worst?)))
 }
 
 /// `no setup was shown to meet 50 ms; the nearest is ext4 base none: 5.2 s under sync-files (3
@@ -20,7 +24,7 @@ pub fn not_shown(conclusion: &Conclusion, limit_ns: Option<u64>) -> Option<Strin
     let shown = |ns: f64| FigureUnit::Nanoseconds.show(ns);
     let limit_ns = limit_ns? as f64;
     let start = format!("no setup was shown to meet {}", shown(limit_ns));
-    let Some(found) = evidence.first() else {
+    let Some((candidate, found)) = nearest(conclusion) else {
         return Some(format!("{start}: none was measured at full length under every workload yet"));
     };
     let problem = &conclusion.problem;
@@ -30,7 +34,7 @@ pub fn not_shown(conclusion: &Conclusion, limit_ns: Option<u64>) -> Option<Strin
     };
     Some(format!(
         "{start}; the nearest is {}: {} under {} ({trials})",
-        problem.setups[found.candidate].label(),
+        problem.setups[candidate].label(),
         shown(limit_ns * found.excess.exp()),
         problem.workloads[found.workload]
     ))

@@ -46,9 +46,8 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
              a setup is that close to the winner. Only measured setups are listed{}.",
             match answer.untried_ties {
                 0 => String::new(),
-                count => format!(
-                    "; {count} without a trial may be as good according to their options"
-                ),
+                count =>
+                    format!("; {count} without a trial may be as good according to their options"),
             }
         ),
         [

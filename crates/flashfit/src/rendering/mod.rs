@@ -13,6 +13,7 @@ mod duration;
 mod figures;
 mod findings;
 pub mod inspect;
+pub mod more_time;
 pub mod options;
 pub mod plan;
 pub mod probe;

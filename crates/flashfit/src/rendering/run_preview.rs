@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use flashfit_bench::start::MOST_IDLE_MS;
 use flashfit_bench::{Workload, estimate_ns};
-use flashfit_device::Target;
+use flashfit_device::{Bytes, Target};
 use flashfit_filesystem::{PartitionLayout, Recipe};
 use flashfit_host::Program;
 use flashfit_report::text::wrap;
 use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
+use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast};
 use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
 use flashfit_tune::{DriverRules, Percent, Problem, RunSpec, Space, StrategyKind};
 
@@ -39,6 +40,31 @@ pub fn geometry_text(subject: &TrialTarget) -> String {
         Some(format!("{name} {} ({})", known.bytes, known.source))
     });
     format!("geometry: {}", known.collect::<Vec<_>>().join(", "))
+}
+
+/// `expected: 1 to 30 min of trials (20 to 900 trials), 0.5 to 20 GiB written, 0.1 to 2 % of the
+/// life of the device (...)`.
+pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
+    let RunRequest { spec, catalogs, .. } = request;
+    let capacity = subject.inspected.capacity();
+    let Some(found) = Forecast::of(spec, &catalogs.workloads, capacity.0) else {
+        return "expected: nothing limits this run; --budget 30min does".to_owned();
+    };
+    let time = |ns: &u64| duration(Duration::from_nanos(*ns));
+    let life = |thousandths: &u64| format!("{:.2}", *thousandths as f64 / 1000.0);
+    format!(
+        "expected: {} to {} of trials ({} to {} of them), {} to {} written, {} to {} % of the \
+         device's life, assuming {ASSUMED_ERASES} erases of each erase block and \
+         {ASSUMED_AMPLIFICATION} bytes programmed for 1 written",
+        time(found.time_ns.start()),
+        time(found.time_ns.end()),
+        found.trials.start(),
+        found.trials.end(),
+        Bytes(*found.written_bytes.start()),
+        Bytes(*found.written_bytes.end()),
+        life(found.life.start()),
+        life(found.life.end()),
+    )
 }
 
 /// How much there is to try, and how far the search will go.
@@ -83,6 +109,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
         "a trial may take {} on a device of 1 MiB/s, less on a faster one",
         duration(longest_trial(spec, &catalogs.workloads))
     ));
+    lines.push(forecast_text(request, subject));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
     lines.extend(commands(subject, &built.space));
     lines.push("Nothing was changed.".to_owned());

@@ -187,6 +187,13 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         flashfit_report::probability(found.within)
     );
     let mut detail = vec![probability];
+    let answer = view.conclusion.answer.as_ref();
+    let left = answer.and_then(|answer| match found.verdict {
+        recommend::GainVerdict::Better => answer.left_to_gain,
+        _ if !found.untuned_will_do => answer.left_to_gain,
+        _ => answer.left_to_gain_over_baseline,
+    });
+    detail.extend(left.map(|left| super::more_time::sentence(&left)));
     let by_workload = found
         .gain_by_workload
         .iter()
@@ -197,7 +204,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     }
     if found.subject != *found.recommended() && found.gain.is_some() {
         let of = format!("These gains are those of {}.", found.subject.label());
-        detail.insert(1, of);
+        detail.push(of);
     }
     if let Some((own, gain)) = &found.gain_within {
         detail.extend(
@@ -205,15 +212,9 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         );
     }
     if let Some((other, gain)) = &found.runner_up {
-        detail.extend(
-            as_gain(gain).map(|gain| {
-                format!(
-                    "{} over the runner-up {other}: {}",
-                    found.winner.label(),
-                    gain.describe()
-                )
-            }),
-        );
+        detail.extend(as_gain(gain).map(|gain| {
+            format!("{} over the runner-up {other}: {}", found.winner.label(), gain.describe())
+        }));
     }
     if view.header.facts.geometry.is_unknown() {
         detail.push(

@@ -4,13 +4,18 @@ use flashfit_tune::Problem;
 use flashfit_tune::run::{RunRequest, TrialTarget};
 
 use crate::output::note;
-use crate::rendering::run_preview::{extent, geometry_text};
+use crate::rendering::run_preview::{extent, forecast_text, geometry_text};
 
 /// What is known of how the device is built, or that nothing is.
 pub fn geometry(target: &TrialTarget) {
     note(&geometry_text(target));
     target.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
     note(&format!("layout: {}", target.layout.reason));
+}
+
+/// What the run may take and write, before anybody is asked for the device.
+pub fn forecast(request: RunRequest<'_>, target: &TrialTarget) {
+    note(&forecast_text(request, target));
 }
 
 /// How much is going to be done. How long that takes is told once there are trials to tell it by.

@@ -2,13 +2,33 @@
 
 use flashfit_bench::StartingState;
 use flashfit_bench::state::{DEFAULT_AGING_FILL_HUNDREDTHS, MAX_AGE_ROUNDS, MAX_FILL_HUNDREDTHS};
-use flashfit_tune::{Budget, Config, Percent};
+use flashfit_tune::{Budget, Config, Percent, StrategyKind, TimeSpan};
 
 use crate::command_error::CommandError;
 use crate::tune::args::{BudgetArgs, GoalArgs};
 use crate::tune::constraints::contradiction;
 
-/// What the run may spend.
+/// The time of all trials where nothing else limits them.
+const DEFAULT_BUDGET: TimeSpan = TimeSpan::seconds(30 * 60);
+
+/// What a run on a device may spend: half an hour if nothing is said, except with strategies that
+/// have an end of their own.
+pub fn limits_of_run(
+    spend: &BudgetArgs,
+    config: &Config,
+    strategy: StrategyKind,
+) -> Result<Budget, CommandError> {
+    let mut limits = limits(spend, config)?;
+    let said = spend.budget.or(config.budget).is_some();
+    let limited = limits.max_write_bytes.is_some() || limits.trials.is_some();
+    let has_end = matches!(strategy, StrategyKind::Greedy | StrategyKind::Exhaustive);
+    if !said && !limited && !has_end {
+        limits.budget_ns = Some(DEFAULT_BUDGET.0);
+    }
+    Ok(limits)
+}
+
+/// What a search may spend.
 pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandError> {
     let within =
         spend.within.or(config.within).unwrap_or(Percent(Budget::default().within_hundredths));
@@ -31,7 +51,7 @@ pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandErro
         return Err(contradiction("`trials` must be at least 1".to_owned(), "give trials = 100"));
     }
     Ok(Budget {
-        budget_ns: budget.map(|span| span.0),
+        budget_ns: budget.filter(|span| *span != TimeSpan::UNLIMITED).map(|span| span.0),
         max_write_bytes: max_write.map(|bytes| bytes.0),
         trials,
         within_hundredths: within.0,

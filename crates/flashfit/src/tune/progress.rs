@@ -1,18 +1,19 @@
 //! Showing how far a run is: a bar on a terminal, a line every half minute elsewhere.
 //!
-//! The estimate takes every trial that may still be made for as long as those so far; a search that
-//! ends early takes less, so it is said as "at most".
+//! The estimate is a range: from a search that becomes confident as soon as it can, to one that spends
+//! its budget. Trials count for as long as the mean of those so far, and a budget in time ends a run
+//! within one trial of it.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use flashfit_search::CandidateIndex;
+use flashfit_search::{Answer, CandidateIndex};
 use flashfit_testbed::TrialError;
-use flashfit_tune::{Observer, RunProgress, TrialDevice, TrialKey, TrialRecord};
+use flashfit_tune::{Observer, Percent, RunProgress, TrialDevice, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::{note, warn};
-use crate::rendering::duration;
+use crate::rendering::{duration, more_time};
 use crate::tune::args::ProgressArg;
 use crate::tune::belief;
 use crate::tune::spending::of_limits;
@@ -54,6 +55,14 @@ impl TuneProgress {
         Self { shown, made, spent, began, stream, leader: None }
     }
 
+    fn say(&self, text: &str) {
+        match &self.shown {
+            Shown::Bar(bar) => bar.println(text),
+            Shown::Lines { .. } => note(text),
+            Shown::Nothing => {}
+        }
+    }
+
     /// Takes the bar off the screen.
     pub fn finish(&mut self) {
         if let Shown::Bar(bar) = &self.shown {
@@ -61,14 +70,29 @@ impl TuneProgress {
         }
     }
 
-    /// How long `left` more trials may take, in words; unknown before the first.
-    fn at_most(&self, left: u64) -> String {
+    /// How long the rest of the run may take, in words; unknown before the first trial.
+    fn remaining(&self, so_far: &RunProgress<'_>) -> String {
         let (total, count) = self.spent;
         if count == 0 {
             return "no estimate yet".to_owned();
         }
-        let left = u32::try_from(left).unwrap_or(u32::MAX);
-        format!("at most {}", duration((total / count).saturating_mul(left)))
+        let of =
+            |trials: u64| (total / count).saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX));
+        let by_budget = so_far.limits.budget_ns.map(|budget| {
+            Duration::from_nanos(budget.saturating_sub(so_far.spent.time_ns)) + total / count
+        });
+        let least = of(so_far.least_left);
+        let most = so_far.left.map(of).into_iter().chain(by_budget).min();
+        range(least, most)
+    }
+}
+
+/// `3 to 21 min left`.
+fn range(least: Duration, most: Option<Duration>) -> String {
+    match most.map(|most| (duration(least.min(most)), duration(most))) {
+        None => format!("at least {} left", duration(least)),
+        Some((least, most)) if least == most => format!("about {most} left"),
+        Some((least, most)) => format!("{least} to {most} left"),
     }
 }
 
@@ -83,14 +107,15 @@ fn bar() -> ProgressBar {
 impl Observer for TuneProgress {
     fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
         let left = so_far.left.unwrap_or(1);
-        let most = self.at_most(left);
+        let remaining = self.remaining(so_far);
         let what = format!("{} under {}", key.setup.label(), key.workload);
-        let most = of_limits(so_far).map_or(most.clone(), |used| format!("{used}; {most}"));
+        let remaining =
+            of_limits(so_far).map_or(remaining.clone(), |used| format!("{used}; {remaining}"));
         match &mut self.shown {
             Shown::Bar(bar) => {
                 bar.set_length(self.made + left);
                 bar.set_position(self.made);
-                bar.set_message(format!("{most}: {what}"));
+                bar.set_message(format!("{remaining}: {what}"));
             }
             Shown::Lines { last, first }
                 if *first && self.spent.1 > 0 || last.elapsed() >= LINE_INTERVAL =>
@@ -99,8 +124,9 @@ impl Observer for TuneProgress {
                 *last = Instant::now();
                 let made = self.made;
                 note(&format!(
-                    "{made} trials in {}; at most {left} to go; {most}; now {what}",
-                    duration(self.began.elapsed())
+                    "{made} trials in {}; {} to {left} to go; {remaining}; now {what}",
+                    duration(self.began.elapsed()),
+                    so_far.least_left.min(left)
                 ));
             }
             Shown::Lines { .. } | Shown::Nothing => {}
@@ -124,6 +150,22 @@ impl Observer for TuneProgress {
         }
     }
 
+    fn on_first_belief(&mut self, so_far: &RunProgress<'_>, belief: &Answer) {
+        let leader = so_far.problem.setups[belief.recommended].label();
+        let within = Percent(so_far.limits.within_hundredths);
+        let mut text = format!(
+            "after {} trials {leader} leads; the probability that it is within {within} of the best \
+             is {}",
+            so_far.history.len(),
+            flashfit_report::probability(belief.recommended_within),
+        );
+        if let Some(left) = &belief.left_to_gain {
+            text += &format!(". {}", more_time::sentence(left));
+        }
+        self.say(&text);
+        self.leader = Some(leader);
+    }
+
     fn on_batch_end(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>) {
         let leader = leader.map(|leader| so_far.problem.setups[leader].label());
         if self.stream {
@@ -132,12 +174,7 @@ impl Observer for TuneProgress {
         let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {
             return;
         };
-        let text = format!("after {} trials {leader} leads", so_far.history.len());
-        match &self.shown {
-            Shown::Bar(bar) => bar.println(text),
-            Shown::Lines { .. } => note(&text),
-            Shown::Nothing => {}
-        }
+        self.say(&format!("after {} trials {leader} leads", so_far.history.len()));
         self.leader = Some(leader);
     }
 }

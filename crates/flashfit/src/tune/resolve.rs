@@ -66,23 +66,21 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
     for (name, _) in &args.asked.weights {
         workloads.find(name)?;
     }
+    let strategy = what.strategy.map(Into::into).or(config.strategy);
+    let strategy = strategy.unwrap_or(StrategyKind::Adaptive);
     let spec = RunSpec {
         on: args.stand.choose(&config, &target, args.dry_run)?,
         probed,
         options: constraints::options(&args.asked, &config, &chosen_fs)?,
         weights_thousandths: constraints::weights(&args.asked, &config, &chosen_workloads)?,
         p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
-        limits: budget::limits(&args.spend, &config)?,
+        limits: budget::limits_of_run(&args.spend, &config, strategy)?,
         state: budget::state(&args.asked, &config)?,
         allow: constraints::allow(args, &config)?.unwrap_or(Durability::Safe),
         filesystems: chosen_fs,
         workloads: chosen_workloads,
         schedulers: understood(what.schedulers.clone().or(config.schedulers))?,
-        strategy: what
-            .strategy
-            .map(Into::into)
-            .or(config.strategy)
-            .unwrap_or(StrategyKind::Adaptive),
+        strategy,
         profile,
         by: what.by.map(Into::into).or(config.by).unwrap_or(Criterion::Throughput),
         repeats: what.repeats.or(config.repeats).unwrap_or(DEFAULT_REPEATS),

@@ -52,6 +52,7 @@ impl RunUi for TuneUi<'_> {
             RunEvent::Target { board, target } => {
                 board.iter().for_each(|name| note(&format!("{name}:")));
                 announce::geometry(target);
+                announce::forecast(self.request, target);
             }
             RunEvent::SpreadOver(boards) => {
                 note(&format!("spread over {}; shown for the first", boards.join(", ")));

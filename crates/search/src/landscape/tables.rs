@@ -149,9 +149,8 @@ fn sum(space: &SearchSpace, sd: f64, pair_sd: f64, random: &mut RandomStream) ->
                 continue;
             }
             let width = space.factors[other].levels.len();
-            let cells: Vec<f64> = (0..effects.len() * width)
-                .map(|_| pair_sd * random.normal())
-                .collect();
+            let cells: Vec<f64> =
+                (0..effects.len() * width).map(|_| pair_sd * random.normal()).collect();
             for (score, candidate) in scores.iter_mut().zip(&space.candidates) {
                 *score += cells[level(candidate, factor) * width + level(candidate, other)];
             }

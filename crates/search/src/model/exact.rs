@@ -129,14 +129,16 @@ impl<'a> ExactPosterior<'a> {
         }
         let differences = (0..count)
             .map(|row| {
-                let of = |other: &CellPoint| coding.differences(points[row].candidate, other.candidate);
+                let of =
+                    |other: &CellPoint| coding.differences(points[row].candidate, other.candidate);
                 points[..=row].iter().map(|other| of(other).min(255) as u8).collect()
             })
             .collect();
         let sums = Matrix::zeros(weights.len(), coding.columns().max(1));
         let factor = Cholesky::of(Matrix::zeros(0, 0));
         let alpha = Vec::new();
-        let mut exact = Self { coding, weights, points, scales, rows, fixed, differences, factor, alpha, sums };
+        let mut exact =
+            Self { coding, weights, points, scales, rows, fixed, differences, factor, alpha, sums };
         exact.solve();
         exact
     }

@@ -228,8 +228,8 @@ mod tests {
         for seed in 0..WALKS {
             for sample in exact.clone().sampled(10.0, &mut RandomStream::new(seed)) {
                 let (_, covariance) = sample.joint(&[0, 1]);
-                let variance = covariance.row(0)[0] + covariance.row(1)[1]
-                    - 2.0 * covariance.row(1)[0];
+                let variance =
+                    covariance.row(0)[0] + covariance.row(1)[1] - 2.0 * covariance.row(1)[0];
                 wide += variance.sqrt() / (WALKS * SAMPLES as u64) as f64;
             }
         }

@@ -96,7 +96,12 @@ impl ExactPosterior<'_> {
     /// For a column: by workload, the sum of its codes weighted by `alpha` and the quadratic form
     /// of its codes in the inverse; and the quadratic form of all its codes. `order` sorts points
     /// by workload.
-    pub(super) fn forms(&self, column: usize, inverse: &Matrix, order: &[usize]) -> (Vec<f64>, Vec<f64>, f64) {
+    pub(super) fn forms(
+        &self,
+        column: usize,
+        inverse: &Matrix,
+        order: &[usize],
+    ) -> (Vec<f64>, Vec<f64>, f64) {
         let mut sums = vec![0.0; self.workloads()];
         let mut forms = vec![0.0; self.workloads()];
         let mut across = 0.0;
@@ -152,11 +157,9 @@ impl ExactPosterior<'_> {
             }
         }
         let scales = &mut self.scales;
-        for (scale, of) in [
-            (&mut scales.candidate, candidate),
-            (&mut scales.cell, cell),
-            (&mut scales.near, near),
-        ] {
+        for (scale, of) in
+            [(&mut scales.candidate, candidate), (&mut scales.cell, cell), (&mut scales.near, near)]
+        {
             *scale = step(*scale, *scale * ratio(of.0, of.1, 1.0), MIN_OWN_SD);
         }
     }

@@ -109,8 +109,8 @@ fn no_trial_repeats_and_the_best_setup_is_found_and_confirmed() {
     assert_eq!(found.winner.label(), "x a+b none");
     assert_eq!(found.verdict, GainVerdict::Better);
     let confirming = went.trials.iter().filter(|t| t.key.purpose == TrialPurpose::Confirm).count();
-    // Winner, runner-up and baseline, two rounds, two workloads.
-    assert_eq!(confirming, 12);
+    // Winner, runner-up and baseline, four rounds, two workloads.
+    assert_eq!(confirming, 24);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn setups_share_the_seed_of_a_repeat_and_repeats_differ() {
     let count = seeds.len();
     seeds.sort_unstable();
     seeds.dedup();
-    assert_eq!((seeds.len(), count), (8, 8));
+    assert_eq!((seeds.len(), count), (12, 12));
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn each_confirming_round_stays_on_one_board() {
     for trial in trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Confirm) {
         rounds.entry(trial.key.repeat).or_default().insert(on(trial));
     }
-    assert_eq!(rounds.len(), 2);
+    assert_eq!(rounds.len(), 4);
     assert!(rounds.values().all(|boards| boards.len() == 1), "{rounds:?}");
 }
 

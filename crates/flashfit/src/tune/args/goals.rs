@@ -49,7 +49,8 @@ pub struct GoalArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Budget")]
 pub struct BudgetArgs {
-    /// Total time of all trials [default: unlimited].
+    /// Total time of all trials, or `unlimited` [default: 30min, unless --max-write or --trials is
+    /// given; unlimited for greedy and exhaustive].
     #[arg(long, value_name = "TIME")]
     pub budget: Option<TimeSpan>,
     /// Total bytes written to the device [default: unlimited].

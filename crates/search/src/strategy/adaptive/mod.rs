@@ -72,7 +72,7 @@ impl Strategy for Adaptive {
             return StrategyPlan::Done(SearchEnd::Exhausted);
         }
         let coding = Coding::of(space, &context.candidates_of_interest());
-        if context.table.candidates().is_empty() {
+        if context.is_before_start() {
             return StrategyPlan::Try(context.start(&coding));
         }
         if let Some(rest) = context.rest_of_round() {
@@ -165,7 +165,7 @@ impl<'a> PlanContext<'a> {
     /// check is another chance to be wrong about it.
     fn required_probability(&self) -> f64 {
         let count = self.eligible.len().max(2) as f64;
-        1.0 - (1.0 - self.settings.goal.probability) * (1.0 - 1.0 / count).powi(2)
+        1.0 - (1.0 - self.settings.goal.probability) * (1.0 - 1.0 / count).powi(3)
     }
 
     fn workloads(&self) -> usize {

@@ -43,9 +43,7 @@ const BASELINE_EVERY_ROUNDS: usize = 3;
 
 impl PlanContext<'_> {
     fn confirming_trials(&self) -> impl Iterator<Item = &Observation> + Clone {
-        self.history
-            .iter()
-            .filter(|observation| observation.proposal.purpose == Purpose::Confirm)
+        self.history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm)
     }
 
     /// All candidates that were in the race so far, sorted.
@@ -170,9 +168,8 @@ impl PlanContext<'_> {
         }
 
         let gain_is_shown = |candidate: Option<CandidateIndex>| {
-            candidate.is_some_and(|candidate| {
-                candidate != baseline && preference.is_settled(candidate)
-            })
+            candidate
+                .is_some_and(|candidate| candidate != baseline && preference.is_settled(candidate))
         };
         let baseline_rests = gain_is_shown(preferred)
             && gain_is_shown(leader)

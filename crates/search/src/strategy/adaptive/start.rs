@@ -38,6 +38,20 @@ impl PlanContext<'_> {
         workloads.div_ceil(2).min(most.round() as usize).max(1)
     }
 
+    /// Whether there was at most one trial of each family, in a first batch that a budget of one
+    /// trial each limited to find out what a trial costs.
+    pub(super) fn is_before_start(&self) -> bool {
+        let mut families = self.of_each_family();
+        self.table.candidates().is_empty()
+            || self.history.iter().all(|observation| {
+                let proposal = &observation.proposal;
+                let at = families.iter().position(|index| *index == proposal.candidate);
+                proposal.purpose == Purpose::Search
+                    && proposal.batch.number == 0
+                    && at.map(|at| families.swap_remove(at)).is_some()
+            })
+    }
+
     pub(super) fn start(&mut self, coding: &Coding) -> Vec<Request> {
         let length =
             if self.settings.short.is_some() { TrialLength::Short } else { TrialLength::Full };
@@ -67,6 +81,11 @@ impl PlanContext<'_> {
             first.extend(at.map(|at| requests.remove(at)));
         }
         first.extend(requests);
+        let table = &self.table;
+        first.retain(|request| {
+            let made = table.cell(request.candidate, request.workload);
+            !made.iter().any(|made| made.proposal.length == request.length)
+        });
         // Start with the workloads under which the baseline is measured anyway.
         let baseline = self.space.baseline;
         let mut order: Vec<usize> = (0..workloads).collect();

@@ -24,7 +24,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         profile: PointProfile::Quick,
         by: Criterion::Throughput,
         repeats: 2,
-        confirm_rounds: 2,
+        confirm_rounds: 4,
         seed: 7,
         start: "auto".into(),
         allow: space.allow,

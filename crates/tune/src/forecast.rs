@@ -1,0 +1,82 @@
+//! What a run may take and write, before its first trial: ranges from the volume of its workloads and
+//! the speed of slow and of fast devices.
+//!
+//! Limit: the device was not measured, so the ranges are wide. The share of the device's life rests
+//! on an assumed endurance, because hardly any device reports one.
+
+use std::ops::RangeInclusive;
+
+use flashfit_bench::start::MOST_IDLE_MS;
+use flashfit_bench::{Workload, estimate_ns, most_written_bytes};
+use flashfit_search::MIN_ROUNDS;
+
+use crate::choice::StrategyKind;
+use crate::spec::RunSpec;
+
+/// A trial on a fast device: the least time, and the speed of writing.
+const LEAST_TRIAL_NS: u64 = 700_000_000;
+const FAST_BYTES_PER_SECOND: u64 = 50 << 20;
+/// What mkfs, mount and the drawn start write at most.
+const MORE_WRITTEN_BYTES: u64 = 8 << 20;
+/// The assumed erases that an erase block bears, and bytes programmed per byte written.
+pub const ASSUMED_ERASES: u64 = 1000;
+pub const ASSUMED_AMPLIFICATION: u64 = 4;
+
+/// Ranges of what a run may spend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    pub time_ns: RangeInclusive<u64>,
+    pub trials: RangeInclusive<u64>,
+    pub written_bytes: RangeInclusive<u64>,
+    /// Of the device's life, in thousandths of a percent.
+    pub life: RangeInclusive<u64>,
+}
+
+impl Forecast {
+    /// The forecast of a run on a device of this size; `None` if nothing limits the run.
+    pub fn of(spec: &RunSpec, workloads: &[Workload], capacity_bytes: u64) -> Option<Self> {
+        let plan = spec.run_plan();
+        let named: Vec<&Workload> =
+            workloads.iter().filter(|workload| spec.workloads.contains(&workload.name)).collect();
+        let count = (named.len() as u64).max(1);
+        let written = |workload: &&Workload| most_written_bytes(workload, &plan).unwrap_or(0);
+        let slow = |workload: &&Workload| estimate_ns(workload, &plan).unwrap_or(0);
+        let written = named.iter().map(written).sum::<u64>() / count;
+        let idle_ns = match spec.state.varied {
+            true => spec.runtime_ns().min(MOST_IDLE_MS * 1_000_000) / 2,
+            false => 0,
+        };
+        let slow_ns = named.iter().map(slow).sum::<u64>() / count + idle_ns;
+        let fast_ns = LEAST_TRIAL_NS + written * 1000 / FAST_BYTES_PER_SECOND * 1_000_000;
+        let fast_ns = fast_ns.min(slow_ns.max(1));
+        // The fewest trials after which a search can be confident.
+        let families = spec.filesystems.len() as u64;
+        let least = match spec.strategy {
+            StrategyKind::Adaptive => families + 2 * MIN_ROUNDS as u64 * count,
+            _ => families * count,
+        };
+        let limits = &spec.limits;
+        let by_time = |trial_ns: u64| limits.budget_ns.map(|budget| (budget / trial_ns).max(1));
+        let by_writes = |trial: u64| limits.max_write_bytes.map(|most| (most / trial).max(1));
+        let by_trials = limits.trials.map(u64::from);
+        let trial_bytes = written + MORE_WRITTEN_BYTES;
+        let most = [by_time(fast_ns), by_writes(trial_bytes / 4), by_trials];
+        let most = most.into_iter().flatten().min()?;
+        let fewest = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials, Some(least)];
+        let fewest = fewest.into_iter().flatten().min().unwrap_or(1).min(most);
+        let time = limits.budget_ns.map_or(most * slow_ns, |budget| budget.min(most * slow_ns));
+        let written_most = (most * trial_bytes).min(limits.max_write_bytes.unwrap_or(u64::MAX));
+        let written_least = (fewest * (trial_bytes / 4)).min(written_most);
+        let life = |bytes: u64| {
+            let share = bytes as f64 * ASSUMED_AMPLIFICATION as f64
+                / (capacity_bytes.max(1) as f64 * ASSUMED_ERASES as f64);
+            (share * 100_000.0).ceil() as u64
+        };
+        Some(Self {
+            time_ns: (fewest * fast_ns).min(time)..=time,
+            trials: fewest..=most,
+            written_bytes: written_least..=written_most,
+            life: life(written_least)..=life(written_most),
+        })
+    }
+}
