@@ -5,11 +5,52 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use flashfit_search::landscape::{LandscapeKind, run};
-use flashfit_search::{
-    Adaptive, ConfirmingTrials, Exhaustive, Greedy, NextStep, Observation, RandomSearch, SearchEnd,
-    SearchSettings, ShortRun, Strategy, next_step, spent,
+use flashfit_search::landscape::{
+    Landscape, LandscapeKind, TableKind, one_noisy_workload, pair, run, small_space,
 };
+use flashfit_search::{
+    Adaptive, Exhaustive, Greedy, NextStep, Observation, RandomSearch, SearchEnd, SearchSettings,
+    ShortRun, Strategy, answer, next_step, spent,
+};
+
+use crate::gaussian_process;
+
+/// What is searched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Subject {
+    Kind(LandscapeKind),
+    /// Two setups with this gain in percent.
+    Pair { gain_percent: u32, workloads: usize },
+    Space { setups: usize, workloads: usize },
+    OneNoisyWorkload,
+    Table(TableKind),
+}
+
+impl Subject {
+    pub fn name(self) -> String {
+        match self {
+            Self::Kind(kind) => kind.name().to_owned(),
+            Self::Pair { gain_percent, workloads } => {
+                format!("2 setups, {gain_percent} %, {workloads} workloads")
+            }
+            Self::Space { setups, workloads } => format!("{setups} setups, {workloads} workloads"),
+            Self::OneNoisyWorkload => "48 setups, 6 workloads, one noisy".to_owned(),
+            Self::Table(kind) => kind.name().to_owned(),
+        }
+    }
+
+    fn make(self, seed: u64) -> Landscape {
+        match self {
+            Self::Kind(kind) => kind.make(seed),
+            Self::Pair { gain_percent, workloads } => {
+                pair(f64::from(gain_percent) / 100.0, workloads, seed)
+            }
+            Self::Space { setups, workloads } => small_space(setups, workloads, seed),
+            Self::OneNoisyWorkload => one_noisy_workload(seed),
+            Self::Table(kind) => kind.make(seed),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StrategyKind {
@@ -17,6 +58,8 @@ pub enum StrategyKind {
     Greedy,
     Random,
     Exhaustive,
+    /// A plain Gaussian process, for comparison.
+    GaussianProcess,
 }
 
 impl StrategyKind {
@@ -26,23 +69,26 @@ impl StrategyKind {
             Self::Greedy => "greedy",
             Self::Random => "random",
             Self::Exhaustive => "exhaustive",
+            Self::GaussianProcess => "Gaussian process",
         }
     }
 
-    fn strategy(self) -> Box<dyn Strategy> {
-        match self {
+    /// `None` for a method that is not part of flashfit.
+    fn strategy(self) -> Option<Box<dyn Strategy>> {
+        Some(match self {
             Self::Adaptive => Box::new(Adaptive::default()),
             Self::Greedy => Box::new(Greedy),
             Self::Random => Box::new(RandomSearch),
             Self::Exhaustive => Box::new(Exhaustive),
-        }
+            Self::GaussianProcess => return None,
+        })
     }
 }
 
 /// What is run once per seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    pub kind: LandscapeKind,
+    pub subject: Subject,
     pub strategy: StrategyKind,
     pub trials: Option<f64>,
     pub short: bool,
@@ -50,8 +96,11 @@ pub struct Case {
 
 #[derive(Debug, Clone, Copy)]
 pub struct SearchResult {
-    /// Shortfall of the choice from the best, 0 to 1.
+    /// Shortfall of the recommended setup from the best, 0 to 1: the baseline unless a gain over it
+    /// was shown. For strategies that do not confirm gains, of the choice.
     pub regret: f64,
+    /// Shortfall of the choice, the best setup according to the search.
+    pub regret_of_choice: f64,
     /// In full-length trials.
     pub spent: f64,
     /// Whether it stopped because it was confident.
@@ -87,22 +136,39 @@ fn settings(case: &Case, seed: u64) -> SearchSettings {
 }
 
 fn run_one(case: &Case, seed: u64) -> SearchResult {
-    let landscape = case.kind.make(seed);
+    let landscape = case.subject.make(seed);
     let settings = settings(case, seed);
-    let trace = run(case.strategy.strategy().as_ref(), &landscape, &settings).expect("a search");
+    let Some(strategy) = case.strategy.strategy() else {
+        let trials = case.trials.expect("it has a budget");
+        let regret = landscape.regret(gaussian_process::best(&landscape, trials as usize, seed));
+        return SearchResult {
+            regret,
+            regret_of_choice: regret,
+            spent: trials,
+            confident: false,
+            claims: false,
+            covered: None,
+        };
+    };
+    let trace = run(strategy.as_ref(), &landscape, &settings).expect("a search");
     let choice = trace.choice.expect("something was measured");
-    let baseline = landscape.space.baseline;
-    let gain = ConfirmingTrials::of(&landscape.space, &trace.history).gain(choice, baseline);
-    let gain = gain.filter(|_| choice != baseline);
-    let truth = landscape.merit(choice) - landscape.merit(baseline);
+    let space = &landscape.space;
+    let (mut claims, mut covered, mut recommended) = (false, None, choice);
+    if case.strategy == StrategyKind::Adaptive {
+        let answer = answer(space, &trace.history, &settings, choice, &[]);
+        claims = answer.gain.is_some_and(|gain| gain.is_significant());
+        recommended = if claims { answer.recommended } else { space.baseline };
+        let truth = landscape.merit(answer.recommended) - landscape.merit(space.baseline);
+        let interval = answer.gain.and_then(|gain| gain.interval);
+        covered = interval.map(|(low, high)| low <= truth && truth <= high);
+    }
     SearchResult {
-        regret: landscape.regret(choice),
+        regret: landscape.regret(recommended),
+        regret_of_choice: landscape.regret(choice),
         spent: spent(&trace.history, &settings),
         confident: matches!(trace.stop, SearchEnd::Confident { .. }),
-        claims: gain.is_some_and(|gain| gain.is_significant()),
-        covered: gain
-            .and_then(|gain| gain.interval)
-            .map(|(low, high)| low <= truth && truth <= high),
+        claims,
+        covered,
     }
 }
 
@@ -121,20 +187,20 @@ pub struct StepTimes {
 /// Measures a search that never becomes confident, up to about two thousand trials.
 pub fn step_times() -> StepTimes {
     let case = Case {
-        kind: LandscapeKind::Rugged,
+        subject: Subject::Kind(LandscapeKind::Rugged),
         strategy: StrategyKind::Adaptive,
         trials: Some(1500.0),
         short: true,
     };
-    let landscape = case.kind.make(0);
+    let landscape = case.subject.make(0);
     let mut settings = settings(&case, 0);
     settings.goal.probability = 0.999;
-    let strategy = case.strategy.strategy();
+    let strategy = Adaptive::default();
     let mut history: Vec<Observation> = Vec::new();
     let mut times = Vec::new();
     loop {
         let start = Instant::now();
-        let step = next_step(strategy.as_ref(), &landscape.space, &history, &settings);
+        let step = next_step(&strategy, &landscape.space, &history, &settings);
         times.push(start.elapsed().as_millis());
         let Ok(NextStep::Try(proposals)) = step else { break };
         for proposal in proposals {

@@ -7,9 +7,10 @@
 
 mod campaign;
 mod document;
+mod gaussian_process;
 
-use campaign::{Case, StrategyKind, run_all};
-use flashfit_search::landscape::LandscapeKind;
+use campaign::{Case, StrategyKind, Subject, run_all};
+use flashfit_search::landscape::{LandscapeKind, SMALL_SPACES, TableKind};
 
 /// Number of seeds, from 0.
 const SEEDS: u64 = 50;
@@ -44,15 +45,15 @@ fn cases() -> Vec<Case> {
         let last = if rugged { 1300.0 } else { 1000.0 };
         for trials in [320.0, 480.0, 800.0, last] {
             cases.push(Case {
-                kind,
+                subject: Subject::Kind(kind),
                 strategy: StrategyKind::Adaptive,
                 trials: Some(trials),
                 short: true,
             });
         }
-        cases.push(Case { kind, strategy: StrategyKind::Random, trials: Some(last), short: false });
-        cases.push(Case { kind, strategy: StrategyKind::Greedy, trials: None, short: false });
-        cases.push(Case { kind, strategy: StrategyKind::Exhaustive, trials: None, short: false });
+        cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Random, trials: Some(last), short: false });
+        cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Greedy, trials: None, short: false });
+        cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Exhaustive, trials: None, short: false });
     }
     for (kind, budgets) in [
         (LandscapeKind::Trap, &[800.0][..]),
@@ -74,14 +75,37 @@ fn cases() -> Vec<Case> {
         );
         for &trials in budgets {
             cases.push(Case {
-                kind,
+                subject: Subject::Kind(kind),
                 strategy: StrategyKind::Adaptive,
                 trials: Some(trials),
                 short,
             });
         }
         if !matches!(kind, LandscapeKind::Flat | LandscapeKind::TinyFlat) {
-            cases.push(Case { kind, strategy: StrategyKind::Greedy, trials: None, short: false });
+            cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Greedy, trials: None, short: false });
+        }
+    }
+    let mut add = |subject: Subject, strategy: StrategyKind, trials: f64| {
+        cases.push(Case { subject, strategy, trials: Some(trials), short: false });
+    };
+    for gain_percent in [3, 5, 8] {
+        for workloads in [1, 2, 8] {
+            let trials = if workloads == 8 { 200.0 } else { 100.0 };
+            let subject = Subject::Pair { gain_percent, workloads };
+            add(subject, StrategyKind::Adaptive, trials);
+        }
+    }
+    for setups in SMALL_SPACES {
+        for workloads in [1, 2, 8] {
+            let trials = if workloads == 8 { 300.0 } else { 150.0 };
+            add(Subject::Space { setups, workloads }, StrategyKind::Adaptive, trials);
+        }
+    }
+    add(Subject::OneNoisyWorkload, StrategyKind::Adaptive, 200.0);
+    for kind in TableKind::ALL {
+        for trials in [60.0, 100.0] {
+            add(Subject::Table(kind), StrategyKind::Adaptive, trials);
+            add(Subject::Table(kind), StrategyKind::GaussianProcess, trials);
         }
     }
     cases
