@@ -42,7 +42,9 @@ the mean over the workloads of the mean logarithm of its recorded trials, as for
 each workload, no confirmation), and `--strategy greedy` with its defaults (three trials each; the
 choice, the runner-up and the baseline five times more). The budgets of the adaptive search are
 shares of the median number of trials of these two. The drawn trials are part of the true value,
-so trusting noise is punished less than on a device, and random setups score better.";
+so trusting noise is punished less than on a device, and random setups score better. The first
+table of each grid shows the choice after some time in trials, with the times that the trials took
+when they were recorded: what `--budget` buys on this simulated card.";
 
 /// A grid that was recorded.
 struct Grid {
@@ -126,11 +128,41 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// The choice after 10, 30 and 120 minutes of recorded trial time.
+#[expect(clippy::print_stdout, reason = "the document is this program's output")]
+fn by_time(play: &dyn Fn(DriverRules) -> Replayed, seeds: u64) {
+    println!(
+        "| time in trials | trials, median | choice below the best, %, median / 90 % | within 2 % | confident |"
+    );
+    println!("|---|---|---|---|---|");
+    for minutes in [10u64, 30, 120] {
+        let results: Vec<Played> = (0..seeds)
+            .map(|seed| {
+                let mut rules = rules(StrategyKind::Adaptive, None, seed);
+                rules.limits.budget_ns = Some(minutes * 60_000_000_000);
+                played(&play(rules))
+            })
+            .collect();
+        let regrets: Vec<f64> = results.iter().map(|one| 100.0 * one.regret).collect();
+        println!(
+            "| {minutes} min | {:.0} | {:.1} / {:.1} | {} of {} | {} |",
+            quantile(results.iter().map(|one| one.trials).collect(), 0.5),
+            quantile(regrets.clone(), 0.5),
+            quantile(regrets.clone(), 0.9),
+            results.iter().filter(|one| one.regret <= NEAR).count(),
+            results.len(),
+            results.iter().filter(|one| one.sure).count()
+        );
+    }
+    println!();
+}
+
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
 fn one_grid(name: &str, recording: &Recording, catalog: &FileSystemCatalog, seeds: u64) {
     let play = |rules: DriverRules| play(recording, catalog, rules);
     let first = play(rules(StrategyKind::Greedy, None, 0));
     println!("\n### {name}\n\n{}\n", described(recording, &first));
+    by_time(&play, seeds);
     println!(
         "| strategy | budget | trials, median | regret %, median / 90 % | within 2 % | confident |"
     );

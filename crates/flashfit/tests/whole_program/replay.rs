@@ -56,7 +56,7 @@ fn grid() -> Vec<Value> {
     let mut lines = Vec::new();
     for (filesystem, options) in setups() {
         for workload in ["database", "sync-files"] {
-            lines.extend((0..3).map(|repeat| line(filesystem, &options, workload, repeat)));
+            lines.extend((0..6).map(|repeat| line(filesystem, &options, workload, repeat)));
         }
     }
     lines

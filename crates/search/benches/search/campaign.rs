@@ -20,8 +20,14 @@ use crate::gaussian_process;
 pub enum Subject {
     Kind(LandscapeKind),
     /// Two setups with this gain in percent.
-    Pair { gain_percent: u32, workloads: usize },
-    Space { setups: usize, workloads: usize },
+    Pair {
+        gain_percent: u32,
+        workloads: usize,
+    },
+    Space {
+        setups: usize,
+        workloads: usize,
+    },
     OneNoisyWorkload,
     Table(TableKind),
 }

@@ -70,7 +70,9 @@ pub fn write(
         let pair = matches!(subject, Subject::Pair { .. });
         pair || matches!(subject, Subject::Space { .. } | Subject::OneNoisyWorkload)
     });
-    println!("| space | budget | spent, median | sure | right | regret %, median / 90 % | within 2 % |");
+    println!(
+        "| space | budget | spent, median | sure | right | regret %, median / 90 % | within 2 % |"
+    );
     println!("|---|---|---|---|---|---|---|");
     for (case, results) in &small {
         let sure: Vec<&SearchResult> = results.iter().filter(|one| one.confident).collect();

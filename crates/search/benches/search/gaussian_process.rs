@@ -97,9 +97,7 @@ pub fn best(landscape: &Landscape, trials: usize, seed: u64) -> CandidateIndex {
                 let (mean, sd) = posterior[*index];
                 expected_improvement(mean - incumbent, sd)
             };
-            next = fresh
-                .max_by(|a, b| improvement(a).total_cmp(&improvement(b)))
-                .unwrap_or(best);
+            next = fresh.max_by(|a, b| improvement(a).total_cmp(&improvement(b))).unwrap_or(best);
         }
         let proposal = Proposal {
             candidate: next,

@@ -51,9 +51,24 @@ fn cases() -> Vec<Case> {
                 short: true,
             });
         }
-        cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Random, trials: Some(last), short: false });
-        cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Greedy, trials: None, short: false });
-        cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Exhaustive, trials: None, short: false });
+        cases.push(Case {
+            subject: Subject::Kind(kind),
+            strategy: StrategyKind::Random,
+            trials: Some(last),
+            short: false,
+        });
+        cases.push(Case {
+            subject: Subject::Kind(kind),
+            strategy: StrategyKind::Greedy,
+            trials: None,
+            short: false,
+        });
+        cases.push(Case {
+            subject: Subject::Kind(kind),
+            strategy: StrategyKind::Exhaustive,
+            trials: None,
+            short: false,
+        });
     }
     for (kind, budgets) in [
         (LandscapeKind::Trap, &[800.0][..]),
@@ -82,7 +97,12 @@ fn cases() -> Vec<Case> {
             });
         }
         if !matches!(kind, LandscapeKind::Flat | LandscapeKind::TinyFlat) {
-            cases.push(Case { subject: Subject::Kind(kind), strategy: StrategyKind::Greedy, trials: None, short: false });
+            cases.push(Case {
+                subject: Subject::Kind(kind),
+                strategy: StrategyKind::Greedy,
+                trials: None,
+                short: false,
+            });
         }
     }
     let mut add = |subject: Subject, strategy: StrategyKind, trials: f64| {

@@ -228,8 +228,8 @@ impl<'a> ExactPosterior<'a> {
             means[row] = dot(&with_points, &self.alpha);
             reduced.row_mut(row).copy_from_slice(&with_points);
             let scaled = scaled(&|at| merit[at]);
-            for other in 0..=row {
-                let differences = self.coding.differences(candidate, candidates[other]).min(255);
+            for (other, &second) in candidates[..=row].iter().enumerate() {
+                let differences = self.coding.differences(candidate, second).min(255);
                 covariance.row_mut(row)[other] =
                     dot_of_runs(&runs, &scaled, rows.row(other)) + near[differences];
             }

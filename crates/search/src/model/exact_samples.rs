@@ -181,21 +181,22 @@ impl<'a> ExactPosterior<'a> {
         let variance = |at: usize| (2.0 * state[at]).exp();
         let mut order: Vec<usize> = (0..self.points.len()).collect();
         order.sort_by_key(|&at| self.points[at].workload);
-        for column in 0..self.coding.columns() {
+        let [commons, owns] = relative;
+        for (column, (of_common, of_own)) in commons.iter_mut().zip(owns).enumerate() {
             let pair = usize::from(column >= mains);
             let (sums, forms, form) = self.forms(column, &inverse, &order);
             let groups = [variance(COMMON_MAIN + pair), variance(OWN_MAIN + pair)];
             let common = self.scales().common[column];
             let mean = common * sums.iter().sum::<f64>();
             let square = mean * mean + common * (1.0 - common * form);
-            relative[0][column] = NU.mul_add(groups[0], square) / (NU + 1.0) / groups[0];
+            *of_common = NU.mul_add(groups[0], square) / (NU + 1.0) / groups[0];
             let own = self.scales().own[column];
             let squares: f64 = sums
                 .iter()
                 .zip(&forms)
                 .map(|(sum, form)| (own * sum).powi(2) + own * (1.0 - own * form))
                 .sum();
-            relative[1][column] = NU.mul_add(groups[1], squares) / (NU + workloads) / groups[1];
+            *of_own = NU.mul_add(groups[1], squares) / (NU + workloads) / groups[1];
         }
     }
 }

@@ -217,7 +217,8 @@ impl Recording {
                 return Err(ReplayError::SeveralMedia { path: path.clone() });
             }
             recording.media = levels.devices().to_vec();
-            let trials = levels.applied_to_all(&trials);
+            // A long record fits into memory once, not twice.
+            let trials = if levels.are_several() { levels.applied_to_all(&trials) } else { trials };
             for (earlier_path, earlier) in &headers {
                 same(earlier_path, earlier, path, &header)?;
             }
