@@ -14,6 +14,7 @@ mod figures;
 mod findings;
 pub mod inspect;
 pub mod more_time;
+mod noise;
 pub mod options;
 pub mod plan;
 pub mod probe;

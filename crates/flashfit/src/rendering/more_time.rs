@@ -4,7 +4,8 @@ use flashfit_report::FigureUnit;
 use flashfit_search::LeftToGain;
 use flashfit_tune::recommend::percent;
 
-/// `With more time a setup may be found that is better by about 1.2 %, and hardly by more than 4 %.`
+/// `More time: according to the model the best setup is better than this one by 1.2 % on average,
+/// and by less than 4 % with a probability of 90 %.`
 pub fn sentence(left: &LeftToGain) -> String {
     let shown = |log: f64| FigureUnit::PercentChange.show(percent(log.max(0.0)));
     format!(

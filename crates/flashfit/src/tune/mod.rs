@@ -8,6 +8,7 @@ mod constraints;
 mod hosts;
 mod outcome;
 mod progress;
+mod remaining;
 mod replay;
 mod replay_choice;
 pub(crate) mod resolve;

@@ -1,21 +1,18 @@
 //! Showing how far a run is: a bar on a terminal, a line every half minute elsewhere.
-//!
-//! The estimate is a range: from a search that becomes confident as soon as it can, to one that spends
-//! its budget. Trials count for as long as the mean of those so far, and a budget in time ends a run
-//! within one trial of it.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use flashfit_search::{Answer, CandidateIndex};
 use flashfit_testbed::TrialError;
-use flashfit_tune::{Observer, Percent, RunProgress, TrialDevice, TrialKey, TrialRecord};
+use flashfit_tune::{Observer, RunProgress, TrialDevice, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::{note, warn};
-use crate::rendering::{duration, more_time};
+use crate::rendering::duration;
 use crate::tune::args::ProgressArg;
 use crate::tune::belief;
+use crate::tune::remaining;
 use crate::tune::spending::of_limits;
 
 /// The first line comes as soon as there is an estimate.
@@ -69,31 +66,6 @@ impl TuneProgress {
             bar.finish_and_clear();
         }
     }
-
-    /// How long the rest of the run may take, in words; unknown before the first trial.
-    fn remaining(&self, so_far: &RunProgress<'_>) -> String {
-        let (total, count) = self.spent;
-        if count == 0 {
-            return "no estimate yet".to_owned();
-        }
-        let of =
-            |trials: u64| (total / count).saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX));
-        let by_budget = so_far.limits.budget_ns.map(|budget| {
-            Duration::from_nanos(budget.saturating_sub(so_far.spent.time_ns)) + total / count
-        });
-        let least = of(so_far.least_left);
-        let most = so_far.left.map(of).into_iter().chain(by_budget).min();
-        range(least, most)
-    }
-}
-
-/// `3 to 21 min left`.
-fn range(least: Duration, most: Option<Duration>) -> String {
-    match most.map(|most| (duration(least.min(most)), duration(most))) {
-        None => format!("at least {} left", duration(least)),
-        Some((least, most)) if least == most => format!("about {most} left"),
-        Some((least, most)) => format!("{least} to {most} left"),
-    }
 }
 
 fn bar() -> ProgressBar {
@@ -107,7 +79,7 @@ fn bar() -> ProgressBar {
 impl Observer for TuneProgress {
     fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
         let left = so_far.left.unwrap_or(1);
-        let remaining = self.remaining(so_far);
+        let remaining = remaining::in_words(so_far, self.spent);
         let what = format!("{} under {}", key.setup.label(), key.workload);
         let remaining =
             of_limits(so_far).map_or(remaining.clone(), |used| format!("{used}; {remaining}"));
@@ -152,16 +124,7 @@ impl Observer for TuneProgress {
 
     fn on_first_belief(&mut self, so_far: &RunProgress<'_>, belief: &Answer) {
         let leader = so_far.problem.setups[belief.recommended].label();
-        let within = Percent(so_far.limits.within_hundredths);
-        let mut text = format!(
-            "after {} trials {leader} leads; the probability that it is within {within} of the best \
-             is {}",
-            so_far.history.len(),
-            flashfit_report::probability(belief.recommended_within),
-        );
-        if let Some(left) = &belief.left_to_gain {
-            text += &format!(". {}", more_time::sentence(left));
-        }
+        let text = remaining::first_belief(so_far, belief, &leader);
         self.say(&text);
         self.leader = Some(leader);
     }
