@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark harm kills clean
+.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -25,6 +25,8 @@ help:
 	@echo "make grids  record examples/grids: all setups of small spaces on simulated cards (root, five hours)"
 	@echo "make accuracy  write docs/accuracy.md: accuracy of probes (needs root to be complete)"
 	@echo "make search-benchmark  write docs/search.md: quality of the search"
+	@echo "make crash-benchmark  write docs/crash.md: crash states, rates, what is noticed (root, hours)"
+	@echo "make crash-catalog  write docs/crash-catalog.md: promises of the catalog, measured (root, hours)"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -111,6 +113,15 @@ search-benchmark:
 	$(CARGO) bench --locked --quiet -p flashfit-search --bench search > docs/search.md.new
 	$(CARGO) bench --locked --quiet -p flashfit-tune --bench grids >> docs/search.md.new
 	mv docs/search.md.new docs/search.md
+
+# FLASHFIT_CRASH_STATES=N scales both: 1000000 states of ext4, 2000 states of each setup.
+crash-benchmark:
+	$(CARGO) bench --locked --quiet -p flashfit-crash --bench crash > docs/crash.md.new
+	mv docs/crash.md.new docs/crash.md
+
+crash-catalog:
+	$(CARGO) bench --locked --quiet -p flashfit-crash --bench promises > docs/crash-catalog.md.new
+	mv docs/crash-catalog.md.new docs/crash-catalog.md
 
 clean:
 	$(CARGO) clean

@@ -29,6 +29,7 @@ pub struct Examination<'a> {
     caches: HashMap<String, ObservationCache>,
     builder: StateBuilder,
     workload: Workload,
+    looks_at_all: bool,
 }
 
 /// What was found of a state.
@@ -66,7 +67,13 @@ impl<'a> Examination<'a> {
             caches: HashMap::new(),
             builder: StateBuilder::new(log),
             workload: workload.clone(),
+            looks_at_all: false,
         }
+    }
+
+    /// Whether every state is looked at, even if it is equivalent to one before.
+    pub fn looks_at_all(&mut self, all: bool) {
+        self.looks_at_all = all;
     }
 
     /// The contents of a state, without a second power cut.
@@ -96,7 +103,8 @@ impl<'a> Examination<'a> {
         record_recovery: bool,
     ) -> Result<Examined, CrashError> {
         let input = self.input(state);
-        let known = self.caches.entry(input).or_default().find(built);
+        let cache = self.caches.entry(input).or_default();
+        let known = if self.looks_at_all { None } else { cache.find(built) };
         if let Some((why, seen)) = known {
             return Ok(Examined {
                 violations: self.judge.violations(&seen, state.position),

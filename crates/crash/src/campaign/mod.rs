@@ -48,6 +48,8 @@ pub struct CampaignLimits {
     pub workers: usize,
     /// Whether the logs of rounds without a broken promise are kept.
     pub keeps_logs: bool,
+    /// Whether every state is looked at, even if it is equivalent to one before.
+    pub looks_at_all: bool,
 }
 
 /// A round to be done.
@@ -126,7 +128,7 @@ impl Campaign<'_> {
                 || deadline.is_some_and(|deadline| Instant::now() >= deadline)
         };
         let worker = |number: usize| -> Result<(), CrashError> {
-            let mut worker = round::Worker::new(self, number, limits.keeps_logs);
+            let mut worker = round::Worker::new(self, number, limits);
             while !is_over() {
                 let next = queue.lock().expect("no worker panics with it").next();
                 let Some(job) = next else { break };

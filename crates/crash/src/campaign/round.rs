@@ -7,7 +7,7 @@ use flashfit_filesystem::Promise;
 
 use super::folder::{Batch, BrokenState};
 use super::summary::StateCounts;
-use super::{Campaign, RoundJob};
+use super::{Campaign, CampaignLimits, RoundJob};
 use crate::CrashError;
 use crate::device::{CrashDevice, Disk};
 use crate::equivalence::Equivalence;
@@ -29,13 +29,17 @@ const MOST_BROKEN: usize = 20;
 pub(super) struct Worker<'a> {
     campaign: &'a Campaign<'a>,
     number: usize,
-    keeps_logs: bool,
+    limits: &'a CampaignLimits,
     devices: BTreeMap<(u64, bool), CrashDevice>,
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(campaign: &'a Campaign<'a>, number: usize, keeps_logs: bool) -> Self {
-        Self { campaign, number, keeps_logs, devices: BTreeMap::new() }
+    pub(super) fn new(
+        campaign: &'a Campaign<'a>,
+        number: usize,
+        limits: &'a CampaignLimits,
+    ) -> Self {
+        Self { campaign, number, limits, devices: BTreeMap::new() }
     }
 
     /// Does a round, or the rest of one; returns how many states were checked.
@@ -48,7 +52,8 @@ impl<'a> Worker<'a> {
         let campaign = self.campaign;
         let (plan, setup) = (campaign.plan, &campaign.setups[job.setup]);
         let point = campaign.points.folder(&format!("mounted-{}", self.number))?;
-        let device = self.device(setup)?;
+        self.attach(setup)?;
+        let device = &self.devices[&key(setup)];
         let seed = round_seed(plan.seed, job.round);
         let log = if job.from > 0 {
             campaign.folder.load_log(&setup.label, job.round)?
@@ -73,6 +78,7 @@ impl<'a> Worker<'a> {
         let states = enumerate(&log, &how);
         let mut examination =
             Examination::new(campaign.runner, setup, &plan.workload, device, &log, point);
+        examination.looks_at_all(self.limits.looks_at_all);
         let mut at = job.from as usize;
         let mut is_broken = false;
         while at < states.len() && !is_over() {
@@ -95,22 +101,27 @@ impl<'a> Worker<'a> {
             watch(&batch);
             at = end;
         }
-        if at == states.len() && !is_broken && !self.keeps_logs {
+        if at == states.len() && !is_broken && !self.limits.keeps_logs {
             campaign.folder.remove_log(&setup.label, job.round);
         }
         Ok(number(at) - job.from)
     }
 
-    fn device(&mut self, setup: &CrashSetup) -> Result<&CrashDevice, CrashError> {
-        let key = (setup.device_bytes, setup.discards);
+    fn attach(&mut self, setup: &CrashSetup) -> Result<(), CrashError> {
+        let key = key(setup);
         if !self.devices.contains_key(&key) {
             let name = format!("device-{}-{}-{}", self.number, key.0, key.1);
             let point = self.campaign.points.folder(&name)?;
             let disk = Disk::unwritten(setup.device_bytes);
             self.devices.insert(key, CrashDevice::attach(disk, &point, setup.discards)?);
         }
-        Ok(&self.devices[&key])
+        Ok(())
     }
+}
+
+/// Setups with the same key share a device.
+fn key(setup: &CrashSetup) -> (u64, bool) {
+    (setup.device_bytes, setup.discards)
 }
 
 /// The seed of a round's workload and states.

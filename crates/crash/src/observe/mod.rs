@@ -198,7 +198,7 @@ impl Observer<'_> {
         // The program reads through the kernel's pages, which unmounting may have left.
         device.drop_pages()?;
         let outcome = self.runner.run(&self.recipe.fsck(device.node()).timeout(FSCK_LIMIT));
-        said(outcome)
+        Ok(said(outcome)?.map(|text| without_name(&text, device.node())))
     }
 
     fn repaired(
@@ -212,7 +212,7 @@ impl Observer<'_> {
         let not_repaired = match outcome {
             // Bits 0 and 1 of fsck(8): errors were corrected.
             Ok(outcome) if outcome.code.is_some_and(|code| code & !3 == 0) => None,
-            other => said(other)?,
+            other => said(other)?.map(|text| without_name(&text, device.node())),
         };
         device.drop_pages()?;
         let mut view = self.mounted(device, log, input, |_| {})?;
@@ -252,6 +252,12 @@ fn probe(root: &Path) -> std::io::Result<()> {
     std::fs::remove_file(path)
 }
 
+/// A message that is the same on every device: which loop device was free is chance.
+fn without_name(text: &str, node: &Path) -> String {
+    let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    text.replace(&node.display().to_string(), "DEVICE").replace(&name, "DEVICE")
+}
+
 /// The lines of the kernel log that report errors of this device.
 fn errors(lines: &[String], node: &Path) -> Vec<String> {
     const ERRORS: [&str; 7] =
@@ -264,5 +270,5 @@ fn errors(lines: &[String], node: &Path) -> Vec<String> {
         let says = ERRORS.iter().any(|word| lower.contains(word)) && !lower.contains("errors=");
         about && says && !lower.contains("warning: mounting")
     };
-    lines.iter().filter(is_error).cloned().collect()
+    lines.iter().filter(is_error).map(|line| without_name(line, node)).collect()
 }

@@ -97,6 +97,9 @@ pub struct StatesArgs {
     /// Keep all logs, not only those with a violation.
     #[arg(long)]
     pub keep_logs: bool,
+    /// Mount every state, even one that is equivalent to one before.
+    #[arg(long)]
+    pub no_equivalence: bool,
     /// States to check at once [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: Option<u16>,

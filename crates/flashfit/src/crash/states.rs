@@ -50,6 +50,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         time: args.time.map(|time| Duration::from_nanos(time.0)),
         workers: args.workers.map_or_else(processors, usize::from),
         keeps_logs: args.keep_logs,
+        looks_at_all: args.no_equivalence,
     };
     let results = campaign.run(&limits, &watch)?;
     if args.json {

@@ -10,6 +10,7 @@ mod apply;
 mod card;
 mod catalog;
 mod check;
+mod crash;
 mod devices;
 mod environment;
 mod fixture;

@@ -1,0 +1,137 @@
+//! Writes the figures of `docs/crash.md` to standard output (`make crash-benchmark`).
+//!
+//! `FLASHFIT_CRASH_STATES` scales it: honest states of ext4; 1,000,000 by default.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
+
+mod support;
+
+use flashfit_crash::state::FlushFault;
+use flashfit_filesystem::Promise;
+use support::{Bench, Measured, WORKERS, kernel, number};
+
+/// Seeds that the oracles were not made with.
+const SEED: u64 = 770_000;
+/// As many as a fault may take to be noticed.
+const CAUGHT_WITHIN: u64 = 300;
+const HONEST: FlushFault = FlushFault::None;
+
+fn main() {
+    // Cargo's test runner starts benchmarks too.
+    if std::env::args().any(|argument| argument == "--test" || argument == "--list") {
+        return;
+    }
+    let states = number("FLASHFIT_CRASH_STATES", 1_000_000);
+    let bench = match Bench::take() {
+        Ok(bench) => bench,
+        Err(error) => {
+            eprintln!("crash-benchmark: {error}; run it as root");
+            std::process::exit(4);
+        }
+    };
+    println!("# Crash states: figures\n");
+    println!(
+        "Written by `FLASHFIT_CRASH_STATES={states} make crash-benchmark` on Linux {}, with {WORKERS} \
+         workers. [Power loss](power-loss.md) explains the words. Seeds from {SEED} on were not used \
+         while the oracles were written. Rates include recording, and are lower bounds if the \
+         machine had other work.\n",
+        kernel()
+    );
+    honest(&bench, states);
+    rates(&bench, (states / 4).min(20_000));
+    faults(&bench);
+}
+
+fn honest(bench: &Bench, states: u64) {
+    println!("## Honest devices\n");
+    println!(
+        "States of a device that keeps its promises, and those in which a promise was broken.\n"
+    );
+    println!(
+        "| setup | workload | logs | states | mounted | same bytes | same reads | rechecked | of these different | broken | at most (95 %) |"
+    );
+    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    let tenth = (states / 10).max(100);
+    for (label, workload, states) in [
+        ("ext4", "files", states),
+        ("ext4", "metadata", tenth),
+        ("ext4", "sqlite:wal-full", tenth / 5),
+        ("ext4", "sqlite:delete-extra", tenth / 5),
+        ("xfs", "files", tenth),
+        ("xfs", "metadata", tenth / 5),
+        ("btrfs", "files", tenth),
+        ("btrfs", "metadata", tenth / 5),
+    ] {
+        row(bench, label, workload, states.max(100));
+    }
+    println!("\nA broken promise of btrfs is explained in [power loss](power-loss.md).\n");
+}
+
+fn row(bench: &Bench, label: &str, workload: &str, states: u64) {
+    match bench.run(label, workload, SEED, states, (HONEST, false)) {
+        Err(error) => println!("| {label} | {workload} | not run: {error} |"),
+        Ok(Measured { result, .. }) => {
+            let counts = &result.counts;
+            println!(
+                "| {label} | {workload} | {} | {} | {} | {} | {} | {} | {} | {} | {:.4} % |",
+                result.rounds,
+                counts.states,
+                counts.mounted,
+                counts.same_bytes,
+                counts.same_reads,
+                counts.rechecked,
+                counts.mismatched,
+                counts.broken,
+                result.upper_bound() * 100.0
+            );
+        }
+    }
+}
+
+fn rates(bench: &Bench, states: u64) {
+    println!("## Rates\n");
+    println!("States an hour: mount, read everything, write and sync a file, unmount, fsck.\n");
+    println!("| setup | every state mounted | with equivalence |");
+    println!("|---|--:|--:|");
+    for label in ["ext4", "xfs", "btrfs"] {
+        let all = bench.run(label, "files", SEED + 1000, (states / 5).max(100), (HONEST, true));
+        let some = bench.run(label, "files", SEED + 1000, states, (HONEST, false));
+        match (all, some) {
+            (Ok(all), Ok(some)) => println!("| {label} | {} | {} |", all.per_hour, some.per_hour),
+            (Err(error), _) | (_, Err(error)) => println!("| {label} | not run: {error} | |"),
+        }
+    }
+    println!("\nCrashMonkey (OSDI 2018) checked about 1,640 workloads an hour on one machine.\n");
+}
+
+fn faults(bench: &Bench) {
+    println!("## What is noticed\n");
+    println!("Broken states among {CAUGHT_WITHIN} or a few more.\n");
+    println!("| fault | setup | workload | promise | states | broken |");
+    println!("|---|---|---|---|--:|--:|");
+    let (one, all) = (FlushFault::One, FlushFault::All);
+    for (fault, label, workload, flushes, promise) in [
+        ("a flush ignored once", "ext4", "files", one, Promise::Synced),
+        ("a flush ignored once", "btrfs", "files", one, Promise::Synced),
+        ("all flushes ignored", "ext4", "files", all, Promise::Synced),
+        ("all flushes ignored", "ext4", "sqlite:wal-full", all, Promise::Synced),
+        ("all flushes ignored", "ext4", "sqlite:delete-extra", all, Promise::Synced),
+        ("barrier=0", "ext4:nobarrier", "files", HONEST, Promise::Synced),
+        ("nobarrier", "btrfs:nobarrier", "files", HONEST, Promise::Synced),
+        ("data=writeback", "ext4:writeback+nodelalloc", "files", HONEST, Promise::OwnData),
+        ("noauto_da_alloc", "ext4:noauto_da_alloc", "files", HONEST, Promise::ReplaceNotEmpty),
+        ("no journal, no fsck", "ext4:nojournal", "files", HONEST, Promise::Consistent),
+        ("replace without fsync", "btrfs", "files", HONEST, Promise::ReplaceNotEmpty),
+    ] {
+        match bench.run(label, workload, SEED + 2000, CAUGHT_WITHIN, (flushes, false)) {
+            Err(error) => {
+                println!("| {fault} | {label} | {workload} | {promise} | not run: {error} | |")
+            }
+            Ok(Measured { result, .. }) => {
+                let broken = result.counts.by_promise.get(&promise).copied().unwrap_or(0);
+                let states = result.counts.states;
+                println!("| {fault} | {label} | {workload} | {promise} | {states} | {broken} |");
+            }
+        }
+    }
+}

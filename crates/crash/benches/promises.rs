@@ -1,0 +1,105 @@
+//! Measures what the catalog says of every file system and option (`make crash-catalog`), and writes
+//! `docs/crash-catalog.md` to standard output.
+//!
+//! `FLASHFIT_CRASH_STATES` is the number of states for each setup and workload; 2000 by default.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use flashfit_crash::CrashError;
+use flashfit_crash::state::FlushFault;
+use flashfit_filesystem::{FileSystem, Promise};
+use support::{Bench, Measured, kernel, number};
+
+const SEED: u64 = 880_000;
+const WORKLOADS: [&str; 2] = ["files", "metadata"];
+
+fn main() {
+    // Cargo's test runner starts benchmarks too.
+    if std::env::args().any(|argument| argument == "--test" || argument == "--list") {
+        return;
+    }
+    let states = number("FLASHFIT_CRASH_STATES", 2000);
+    let bench = match Bench::take() {
+        Ok(bench) => bench,
+        Err(error) => {
+            eprintln!("crash-catalog: {error}; run it as root");
+            std::process::exit(4);
+        }
+    };
+    println!("# Promises of the catalog, measured\n");
+    println!(
+        "Written by `FLASHFIT_CRASH_STATES={states} make crash-catalog` on Linux {}: states with a \
+         broken promise, for each workload ({}). [Power loss](power-loss.md) explains the words.\n",
+        kernel(),
+        WORKLOADS.join(", ")
+    );
+    println!("| setup | catalog | states | broken | withdrawn | verdict |");
+    println!("|---|---|--:|---|---|---|");
+    for filesystem in bench.catalog.filesystems() {
+        if bench.setup(&filesystem.name).is_err() {
+            continue;
+        }
+        row(&bench, filesystem, None, states);
+        for option in &filesystem.options {
+            // Options of the machine do not change what is written.
+            let is_machine = option.mount.is_empty() && option.mkfs.is_empty();
+            if !is_machine || !option.mkfs_if_known.is_empty() {
+                row(&bench, filesystem, Some(&option.name), states);
+            }
+        }
+    }
+}
+
+fn row(bench: &Bench, filesystem: &FileSystem, option: Option<&str>, states: u64) {
+    let label = match option {
+        None => filesystem.name.clone(),
+        Some(option) => format!("{}:{option}", filesystem.name),
+    };
+    let rating = option.map_or(filesystem.durability, |name| {
+        filesystem.option(name).expect("its own option").durability
+    });
+    let mut broken: BTreeMap<Promise, u64> = BTreeMap::new();
+    let mut checked = 0;
+    let mut withdrawn = filesystem.withdrawn_by(&[option.unwrap_or_default()]);
+    withdrawn.retain(|promise| filesystem.promises.keeps.contains(promise));
+    for workload in WORKLOADS {
+        let Measured { result, .. } =
+            match bench.run(&label, workload, SEED, states, (FlushFault::None, false)) {
+                Ok(measured) => {
+                    eprintln!("{label} {workload}: {} states an hour", measured.per_hour);
+                    measured
+                }
+                Err(error) => {
+                    return println!("| {label} | {rating} | | | | not run: {} |", why(&error));
+                }
+            };
+        checked += result.counts.states;
+        for (promise, count) in &result.counts.by_promise {
+            if filesystem.promises.keeps.contains(promise) {
+                *broken.entry(*promise).or_default() += count;
+            }
+        }
+    }
+    let unexpected = broken.keys().any(|promise| !withdrawn.contains(promise));
+    let verdict = match (unexpected, withdrawn.is_empty(), broken.is_empty()) {
+        (true, ..) => "breaks more than the catalog says",
+        (false, true, _) => "as promised",
+        (false, false, false) => "as the catalog says",
+        (false, false, true) => "not shown",
+    };
+    let list = |promises: Vec<String>| {
+        if promises.is_empty() { "-".to_owned() } else { promises.join(", ") }
+    };
+    let shown = list(broken.iter().map(|(promise, count)| format!("{promise} {count}")).collect());
+    let withdrawn = list(withdrawn.iter().map(Promise::to_string).collect());
+    println!("| {label} | {rating} | {checked} | {shown} | {withdrawn} | {verdict} |");
+}
+
+/// The reason in a cell of a table.
+fn why(error: &CrashError) -> String {
+    error.to_string().lines().next().unwrap_or_default().replace('|', "/")
+}

@@ -1,0 +1,99 @@
+//! Campaigns for the figures of `docs/crash.md` and `docs/crash-catalog.md`.
+
+use std::time::Instant;
+
+use flashfit_crash::CrashError;
+use flashfit_crash::campaign::{
+    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
+};
+use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::state::FlushFault;
+use flashfit_crash::workload::Workload;
+use flashfit_device::Bytes;
+use flashfit_filesystem::{Conditions, FileSystemCatalog};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+use flashfit_host::SystemRunner;
+
+pub const WORKERS: usize = 2;
+
+/// Figures of one campaign.
+pub struct Measured {
+    pub result: SetupResult,
+    /// States an hour of this machine, recording included.
+    pub per_hour: u64,
+}
+
+/// What runs campaigns, in its own mount namespace.
+pub struct Bench {
+    pub catalog: FileSystemCatalog,
+    points: MountPoints,
+    runner: SystemRunner,
+}
+
+impl Bench {
+    /// Before any thread.
+    pub fn take() -> Result<Self, CrashError> {
+        let points = MountPoints::take(&[&std::env::temp_dir()])?;
+        let catalog = FileSystemCatalog::load(None).expect("the built-in catalog");
+        Ok(Self { catalog, points, runner: SystemRunner::default() })
+    }
+
+    pub fn setup(&self, label: &str) -> Result<CrashSetup, CrashError> {
+        let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
+        let geometry =
+            Geometry { erase_unit: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
+        let conditions =
+            Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
+        let setup = CrashSetup::parse(label, &self.catalog, &conditions)?;
+        setup.check_kernel(&self.runner)?;
+        Ok(setup)
+    }
+
+    pub fn run(
+        &self,
+        label: &str,
+        workload: &str,
+        seed: u64,
+        states: u64,
+        how: (FlushFault, bool),
+    ) -> Result<Measured, CrashError> {
+        let (flushes, looks_at_all) = how;
+        let setup = self.setup(label)?;
+        let plan = CampaignPlan {
+            setups: vec![setup.label.clone()],
+            workload: Workload::parse(workload).expect("a workload of this program"),
+            seed,
+            states: Some(states),
+            unit_sectors: 8,
+            flushes,
+        };
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let folder = CampaignFolder::open(dir.path(), &plan)?;
+        let setups = [setup];
+        let campaign = Campaign {
+            plan: &plan,
+            setups: &setups,
+            folder: &folder,
+            points: &self.points,
+            runner: &self.runner,
+        };
+        let limits =
+            CampaignLimits { time: None, workers: WORKERS, keeps_logs: false, looks_at_all };
+        let start = Instant::now();
+        let result = campaign.run(&limits, &|_| {})?.remove(0);
+        let hours = start.elapsed().as_secs_f64() / 3600.0;
+        let per_hour = (result.counts.states as f64 / hours) as u64;
+        Ok(Measured { result, per_hour })
+    }
+}
+
+/// A number from the environment.
+pub fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// The running kernel.
+pub fn kernel() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.map_or("an unknown release".to_owned(), |text| text.trim().to_owned())
+}

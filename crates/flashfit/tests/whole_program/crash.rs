@@ -1,0 +1,93 @@
+//! `flashfit crash`: its verdict, its documents, and what it refuses.
+
+use serde_json::Value;
+
+use crate::fixture::{Place, skip_without_cards};
+use flashfit_test_support::{programs, skip};
+
+fn cannot_mount() -> bool {
+    skip_without_cards() || skip(programs(&["mkfs.ext4", "e2fsck"]))
+}
+
+#[test]
+fn an_unknown_setup_or_workload_is_named() {
+    let place = Place::new();
+    for (args, message) in [
+        (&["--fs", "ext5"][..], "ext5"),
+        (&["--with", "ext4:nobarier"], "nobarrier"),
+        (&["--workload", "filez"], "filez"),
+        (&["--states", "0"], "0"),
+        (&["sim:nonesuch"], "nonesuch"),
+    ] {
+        let ended = place.flashfit(&[&["crash", "states"], args].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(message), "{ended:?}");
+    }
+}
+
+#[test]
+fn an_honest_setup_is_told_from_one_without_barriers_and_a_state_is_replayed() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let args = ["crash", "states", "--fs", "ext4", "--with", "ext4:nobarrier", "--states", "60"];
+    let dir = place.arg("crash");
+    let ended = place.flashfit(&[&args[..], &["--dir", &dir, "--json"]].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let setups = document["data"]["setups"].as_array().unwrap();
+    let number = |setup: usize, key: &str| setups[setup][key].as_u64().unwrap();
+    assert_eq!((number(0, "broken_promises"), number(0, "mismatched")), (0, 0), "{document}");
+    assert!(number(1, "broken_promises") > 0, "{document}");
+    assert_eq!(number(0, "mounted") + number(0, "equivalent"), number(0, "states"));
+    assert!(setups[0]["upper_bound"].as_f64().unwrap() < 0.06, "{document}");
+    let example = &setups[1]["examples"][0];
+    let id = example["id"].as_str().unwrap();
+    let replayed = place.flashfit(&["crash", "replay", &dir, id, "--json"]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let replayed: Value = serde_json::from_str(&replayed.stdout).unwrap();
+    assert_eq!(replayed["data"]["violations"], example["violations"]);
+    assert_eq!(replayed["data"]["as_recorded"], Value::Bool(true));
+    // Another plan does not continue in the same directory.
+    let other =
+        place.flashfit(&["crash", "states", "--seed", "2", "--states", "60", "--dir", &dir]);
+    assert_eq!(other.code, Some(3), "{other:?}");
+    let unknown = place.flashfit(&["crash", "replay", &dir, "ext4/99/1"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+}
+
+#[test]
+fn a_program_that_acknowledges_nothing_is_refused() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let workload = place.arg("workload.toml");
+    std::fs::write(&workload, "run = 'echo x > file'\ncheck = 'true'\n").unwrap();
+    let dir = place.arg("crash");
+    let args = ["crash", "states", "--workload", &workload, "--states", "5", "--dir", &dir];
+    let ended = place.flashfit(&args);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("acknowledged nothing"), "{ended:?}");
+}
+
+#[test]
+fn the_users_own_program_is_judged_by_its_check() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    for (sync, code) in [("sync file$i; sync .;", 0), ("", 1)] {
+        let workload = place.arg("workload.toml");
+        let text = format!(
+            "run = 'for i in 1 2 3 4; do echo $i > file$i; {sync} echo $i; done; sync'\n\
+             check = 'while read i; do [ \"$(cat file$i)\" = $i ] || exit 1; done'\n"
+        );
+        std::fs::write(&workload, text).unwrap();
+        let dir = place.arg(&format!("crash-{code}"));
+        let args = ["crash", "states", "--workload", &workload, "--states", "40", "--dir", &dir];
+        let ended = place.flashfit(&args);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+    }
+}
