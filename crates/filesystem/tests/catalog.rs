@@ -136,7 +136,7 @@ fn the_commands_for_mount_check_and_fstab() {
 }
 
 #[test]
-fn a_setup_is_in_catalogue_order_and_has_a_label() {
+fn a_setup_is_in_catalog_order_and_has_a_label() {
     let ext4 = built_in("ext4");
     let deadline = Scheduler::new("mq-deadline");
     let options = ["nojournal", "noatime", "nojournal"];

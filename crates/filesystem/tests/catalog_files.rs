@@ -264,7 +264,7 @@ fn a_file_system_without_a_journal_is_no_safer_than_it_is() {
 }
 
 #[test]
-fn the_built_in_catalogue_says_what_it_must() {
+fn the_built_in_catalog_says_what_it_must() {
     let catalog = FileSystemCatalog::load(None).unwrap();
     let names: Vec<&str> = catalog.filesystems().iter().map(|found| found.name.as_str()).collect();
     let all =

@@ -46,7 +46,7 @@ fn bench(args: &[&str]) -> Value {
 
 #[test]
 fn the_catalog_has_every_class_of_card() {
-    let known = flashfit_card::catalog::all(None).expect("a valid catalogue");
+    let known = flashfit_card::catalog::all(None).expect("a valid catalog");
     let names: Vec<&str> = known.iter().map(|card| card.name.as_str()).collect();
     assert_eq!(names, CARDS);
 }

@@ -30,7 +30,8 @@ pub struct OptionCacheKey {
     /// Programs, each with what it says of its version.
     pub(super) programs: Vec<String>,
     /// A hash of the catalog's file.
-    pub(super) catalogue: String,
+    #[serde(rename = "catalogue")]
+    pub(super) catalog: String,
     /// A hash of the conditions.
     pub(super) conditions: String,
     /// Whether images could be mounted.
@@ -148,7 +149,7 @@ mod tests {
             filesystem: "ext4".into(),
             kernel: kernel.into(),
             programs: vec!["mke2fs 1.47.0".into()],
-            catalogue: hash("a"),
+            catalog: hash("a"),
             conditions: hash("b"),
             mounted: true,
         }
@@ -172,7 +173,7 @@ mod tests {
         cache.put(key("6.1"), &findings("three")).unwrap();
         assert_eq!(cache.get(&key("6.1")), Some(findings("three")));
         assert_eq!(cache.get(&key("6.2")), Some(findings("two")));
-        assert_eq!(cache.get(&OptionCacheKey { catalogue: hash("c"), ..key("6.1") }), None);
+        assert_eq!(cache.get(&OptionCacheKey { catalog: hash("c"), ..key("6.1") }), None);
         assert_eq!(cache.read().len(), 2);
         let names = std::fs::read_dir(folder.path().join("deep")).unwrap().count();
         assert_eq!(names, 1, "a draft is left");

@@ -161,7 +161,7 @@ fn key(
             version(&mkfs.tool.program, &mkfs.version_args),
             version("mount", &["--version".to_owned()]),
         ],
-        catalogue: hash(&format!("{filesystem:?}")),
+        catalog: hash(&format!("{filesystem:?}")),
         conditions: hash(&format!("{conditions:?} {:?}", means.rotational)),
         mounted: means.cannot_mount.is_none(),
     }

@@ -83,10 +83,10 @@ fn file_system(head: &str, options: &[(&str, &str)]) -> FileSystem {
     }
     let name = head.split('"').nth(1).unwrap().to_owned();
     let origin = Origin::File(format!("{name}.toml").into());
-    let catalogue =
+    let fs_catalog =
         FileSystemCatalog::from_entries(&[CatalogEntry { name: name.clone(), text, origin }])
             .unwrap();
-    catalogue.filesystem(&name).unwrap().clone()
+    fs_catalog.filesystem(&name).unwrap().clone()
 }
 
 fn conditions(write_unit: Bytes) -> Conditions {
@@ -421,7 +421,7 @@ fn what_was_found_is_kept_until_something_changes_or_it_is_refreshed() {
     assert!(!find(&ext4, &here, true).cached);
     assert!(!find(&ext4, &there, false).cached, "another geometry");
     let changed = file_system(&EXT4.replace("title = \"ext4\"", "title = \"mine\""), &options);
-    assert!(!find(&changed, &here, false).cached, "another catalogue");
+    assert!(!find(&changed, &here, false).cached, "another catalog");
     assert!(find(&ext4, &here, false).cached, "the first is still kept");
 }
 

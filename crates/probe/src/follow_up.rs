@@ -25,7 +25,7 @@ impl FollowUp {
     pub fn new(
         document: &ProbeDocument,
         target: Option<&InspectedTarget>,
-        catalogue: &FileSystemCatalog,
+        fs_catalog: &FileSystemCatalog,
     ) -> Self {
         let probed = document.geometry();
         let disagreements = match target {
@@ -34,7 +34,7 @@ impl FollowUp {
             }
             _ => Vec::new(),
         };
-        let plan = target.map(|target| plan(target, &probed, catalogue));
+        let plan = target.map(|target| plan(target, &probed, fs_catalog));
         Self { disagreements, plan }
     }
 }
@@ -42,9 +42,9 @@ impl FollowUp {
 fn plan(
     target: &InspectedTarget,
     probed: &Geometry,
-    catalogue: &FileSystemCatalog,
+    fs_catalog: &FileSystemCatalog,
 ) -> Result<Plan, PlanError> {
-    let filesystem = catalogue.filesystem(USUAL_FILESYSTEM)?;
+    let filesystem = fs_catalog.filesystem(USUAL_FILESYSTEM)?;
     let request = PlanRequest {
         table: None,
         start_bytes: None,
@@ -57,7 +57,7 @@ fn plan(
     };
     let (medium, declared) = (target.planned(), target.declared_geometry());
     let inputs = choose(filesystem, medium, probed.clone(), declared, &request)?;
-    Plan::of(catalogue, &inputs)
+    Plan::of(fs_catalog, &inputs)
 }
 
 /// The first erase block of a device whose erase blocks do not start where it starts.

@@ -207,7 +207,7 @@ fn this_machine_keeps_the_contract() {
     let Some(_alone) = lock_attaching() else { return };
     let folder = TempDir::new().expect("a folder");
     let (runner, catalog) =
-        (SystemRunner::default(), FileSystemCatalog::load(None).expect("catalogue"));
+        (SystemRunner::default(), FileSystemCatalog::load(None).expect("a valid catalog"));
     let (mount_dir, scratch) = (folder.path().join("mnt"), folder.path().join("scratch"));
     let mut host = LocalHost::new(&runner, &catalog, no_cards(), &mount_dir, &scratch);
     contract(&mut host, &image(&folder));

@@ -92,7 +92,7 @@ fn main() {
     if grids.is_empty() {
         println!("\nNo grid is recorded yet.");
     }
-    let catalog = FileSystemCatalog::load(None).expect("the built-in catalogue");
+    let catalog = FileSystemCatalog::load(None).expect("the built-in catalog");
     for grid in grids {
         match Recording::read(&grid.runs) {
             Ok(recording) => one_grid(&grid.name, &recording, &catalog, seeds),

@@ -34,7 +34,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
     let source = PlanSource::read(&args.source, &device, point.as_deref(), catalog)?;
     // Also a plan that cannot be carried out is found now.
-    ApplyJob::of(&source.plan, &source.catalogue, &source.plan.example_node())?;
+    ApplyJob::of(&source.plan, &source.fs_catalog, &source.plan.example_node())?;
     let install = install(args, &device);
     let backup = args
         .backup
@@ -55,7 +55,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     note_with_commands(&doing);
     let means = ApplyContext::take(&device, &args.agreed)?;
     let consent = means.held.consent();
-    let work = ApplyJob::of(&source.plan, &source.catalogue, consent.path())?;
+    let work = ApplyJob::of(&source.plan, &source.fs_catalog, consent.path())?;
     let (resume_command, restore_command) = (
         |folder: &Path| resume_command(args, &device, folder),
         |folder: &Path| restore_command(&device, folder),

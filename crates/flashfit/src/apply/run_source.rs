@@ -30,9 +30,9 @@ pub fn of_run(
             Some(NEW_PLAN_HINT),
         ));
     }
-    let catalogues = Catalogs::of_run(&run.header, catalog)?;
-    let space = Space::of_run(&run.header, &catalogues.filesystems)?;
-    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
+    let catalogs = Catalogs::of_run(&run.header, catalog)?;
+    let space = Space::of_run(&run.header, &catalogs.filesystems)?;
+    let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
     let Some(found) = view.recommendation() else {
         return Err(CommandError::new(
             ExitClass::BadVerdict,
@@ -48,7 +48,7 @@ pub fn of_run(
         declared: Geometry::default(),
         choices: choices(&run.header, setup),
     };
-    Ok((catalogues.filesystems, inputs))
+    Ok((catalogs.filesystems, inputs))
 }
 
 /// The device of the run. An image was measured as the loop device over it.

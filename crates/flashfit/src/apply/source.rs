@@ -21,7 +21,7 @@ const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
 /// A plan that holds for the device, and the catalog that it was made of.
 pub struct PlanSource {
     pub plan: Plan,
-    pub catalogue: FileSystemCatalog,
+    pub fs_catalog: FileSystemCatalog,
 }
 
 impl PlanSource {
@@ -33,18 +33,18 @@ impl PlanSource {
         mount_point: Option<&Path>,
         catalog: Option<&Path>,
     ) -> Result<Self, CommandError> {
-        let (catalogue, inputs, earlier) = if path.is_dir() {
-            let (catalogue, inputs) = of_run(path, device, catalog)?;
-            (catalogue, inputs, None)
+        let (fs_catalog, inputs, earlier) = if path.is_dir() {
+            let (fs_catalog, inputs) = of_run(path, device, catalog)?;
+            (fs_catalog, inputs, None)
         } else {
-            let catalogue = FileSystemCatalog::load(catalog)?;
-            let plan = of_file(path, &catalogue)?;
-            (catalogue, plan.inputs(), Some(plan))
+            let fs_catalog = FileSystemCatalog::load(catalog)?;
+            let plan = of_file(path, &fs_catalog)?;
+            (fs_catalog, plan.inputs(), Some(plan))
         };
         let now = PlannedDevice::of(device);
         same_medium(&inputs.device, &now)?;
         let mut inputs = PlanInputs { device: now, ..inputs };
-        let resume_command = Plan::of(&catalogue, &inputs)?;
+        let resume_command = Plan::of(&fs_catalog, &inputs)?;
         if let Some(earlier) = earlier {
             let differs = differences(&earlier, &resume_command);
             refuse(differs.into_iter().filter(|part| !BY_NODE.contains(part)).collect(), path)?;
@@ -53,20 +53,20 @@ impl PlanSource {
             None => resume_command,
             Some(point) => {
                 point.clone_into(&mut inputs.choices.mount_point);
-                Plan::of(&catalogue, &inputs)?
+                Plan::of(&fs_catalog, &inputs)?
             }
         };
-        Ok(Self { plan, catalogue })
+        Ok(Self { plan, fs_catalog })
     }
 }
 
 /// A plan as it is written, once it is sure that it follows from its own choices.
-fn of_file(path: &Path, catalogue: &FileSystemCatalog) -> Result<Plan, CommandError> {
+fn of_file(path: &Path, fs_catalog: &FileSystemCatalog) -> Result<Plan, CommandError> {
     let text = read_text(path, DOCUMENT_BYTES)
         .map_err(|error| CommandError::from(error).or_hint(NEW_PLAN_HINT))?;
     let plan = file::read(&text)
         .map_err(|error| CommandError::from(error).at(&path.display().to_string()))?;
-    let rebuilt = plan.rebuild(catalogue)?;
+    let rebuilt = plan.rebuild(fs_catalog)?;
     refuse(differences(&plan, &rebuilt), path)?;
     Ok(plan)
 }

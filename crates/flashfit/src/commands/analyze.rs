@@ -32,9 +32,9 @@ struct Row {
 
 pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let run = StoredRun::read(&args.dir)?;
-    let catalogues = Catalogs::of_run(&run.header, catalog)?;
-    let space = Space::of_run(&run.header, &catalogues.filesystems)?;
-    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
+    let catalogs = Catalogs::of_run(&run.header, catalog)?;
+    let space = Space::of_run(&run.header, &catalogs.filesystems)?;
+    let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
     let rankings = rendering::rankings(&view, args.by.into(), args.top);
     if args.json {
         return output::json("rankings", rankings.iter().map(table).collect::<Vec<_>>());

@@ -17,12 +17,12 @@ use crate::test_beds::ssh;
 /// Asks the agent on `host`, and tells.
 pub fn run(
     host: &str,
-    catalogue: &FileSystemCatalog,
+    fs_catalog: &FileSystemCatalog,
     runner: &SystemRunner,
     catalog: Option<&Path>,
     json: bool,
 ) -> Result<(), CommandError> {
-    let wanted = Requirements::of(catalogue);
+    let wanted = Requirements::of(fs_catalog);
     let token = ssh::token(Path::new(&format!("{host}:doctor")));
     let offers = ssh::reach(host, &token, runner, catalog)?.describe(&wanted)?;
     if json {

@@ -55,10 +55,10 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
         CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
     let runner = SystemRunner::new(interrupt);
-    let catalogue = FileSystemCatalog::load(catalog)?;
+    let fs_catalog = FileSystemCatalog::load(catalog)?;
     match on {
         Some(TestBedSpec::Ssh { host }) => {
-            return board::run(host, &catalogue, &runner, catalog, *json);
+            return board::run(host, &fs_catalog, &runner, catalog, *json);
         }
         Some(TestBedSpec::Lab { .. }) => {
             return Err(CommandError::new(
@@ -70,7 +70,7 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
         Some(TestBedSpec::Here | TestBedSpec::Vm(_)) | None => {}
     }
     let choice = VmChoice { kernel: vm_kernel.clone(), ..VmChoice::default() };
-    let examination = vm::examine(&runner, &catalogue, &choice)?;
+    let examination = vm::examine(&runner, &fs_catalog, &choice)?;
     let document = DoctorDocument {
         here: HereDocument {
             lacks_for_media: capability::missing_for_block_devices(),

@@ -44,8 +44,8 @@ struct FileSystemDocument {
 }
 
 pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let catalogue = FileSystemCatalog::load(catalog)?;
-    let wanted = wanted(&catalogue, args.filesystems.as_deref())?;
+    let fs_catalog = FileSystemCatalog::load(catalog)?;
+    let wanted = wanted(&fs_catalog, args.filesystems.as_deref())?;
     // Before any thread: the namespace is one thread's.
     let means = OptionProbeTools::take();
     let interrupt = Interrupt::on_signals().map_err(|error| {
@@ -73,13 +73,13 @@ pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), CommandErro
 
 /// The file systems that were named, each once, or all.
 fn wanted<'a>(
-    catalogue: &'a FileSystemCatalog,
+    fs_catalog: &'a FileSystemCatalog,
     names: Option<&[String]>,
 ) -> Result<Vec<&'a FileSystem>, CommandError> {
-    let Some(names) = names else { return Ok(catalogue.filesystems().iter().collect()) };
+    let Some(names) = names else { return Ok(fs_catalog.filesystems().iter().collect()) };
     let mut wanted: Vec<&FileSystem> = Vec::new();
     for name in names {
-        let filesystem = catalogue.filesystem(name)?;
+        let filesystem = fs_catalog.filesystem(name)?;
         if !wanted.iter().any(|known| known.name == filesystem.name) {
             wanted.push(filesystem);
         }

@@ -19,10 +19,10 @@ pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError
     let named = args.output.as_deref();
     let file =
         named.map(|path| OutputFile::check(path, OutputKind::Report, args.force)).transpose()?;
-    let catalogues = Catalogs::of_run(&run.header, catalog)?;
-    let space = Space::of_run(&run.header, &catalogues.filesystems)?;
-    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
-    let report = rendering::report(&view, &catalogues.filesystems, &args.dir);
+    let catalogs = Catalogs::of_run(&run.header, catalog)?;
+    let space = Space::of_run(&run.header, &catalogs.filesystems)?;
+    let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
+    let report = rendering::report(&view, &catalogs.filesystems, &args.dir);
     let html = html::render(&report);
     let path = match (file, named) {
         (Some(file), Some(path)) => {

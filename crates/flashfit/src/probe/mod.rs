@@ -52,11 +52,11 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
 }
 
 fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let catalogue = FileSystemCatalog::load(catalog)?;
+    let fs_catalog = FileSystemCatalog::load(catalog)?;
     let Some(name) = args.target.as_deref() else {
         let (settings, outcome) = flashfit_probe::import(&args.import, args.seed)?;
         let mut progress = ProbeProgress::new(signals()?);
-        return result::present(args, settings, outcome, None, &catalogue, &mut progress);
+        return result::present(args, settings, outcome, None, &fs_catalog, &mut progress);
     };
     let runner = SystemRunner::default();
     let target = InspectedTarget::inspect(name, &runner, catalog)?;
@@ -74,7 +74,7 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let outcome = probe.run(&mut agree, &mut progress);
     progress.finish();
     let settings = probe.settings();
-    result::present(args, settings, outcome?, Some(&target), &catalogue, &mut progress)
+    result::present(args, settings, outcome?, Some(&target), &fs_catalog, &mut progress)
 }
 
 pub fn signals() -> Result<Interrupt, CommandError> {

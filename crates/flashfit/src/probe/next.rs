@@ -18,7 +18,7 @@ use super::saved::first_erase_block;
 pub fn next(
     document: &ProbeDocument,
     inspected: Option<&InspectedTarget>,
-    catalogue: &FileSystemCatalog,
+    fs_catalog: &FileSystemCatalog,
     saved: Option<&Path>,
 ) -> NextCommand {
     let mut next = NextCommand::default();
@@ -27,7 +27,7 @@ pub fn next(
         ProbeMode::Import => EXAMPLE_NODE.to_owned(),
         _ => quote(&document.target),
     };
-    let FollowUp { disagreements, plan } = FollowUp::new(document, inspected, catalogue);
+    let FollowUp { disagreements, plan } = FollowUp::new(document, inspected, fs_catalog);
     next.remarks.extend(disagreements);
     next.remarks.extend(document.first_erase_block().map(first_erase_block));
     match plan {

@@ -21,7 +21,7 @@ pub fn present(
     settings: ProbeSettings,
     outcome: ProbeOutcome,
     target: Option<&InspectedTarget>,
-    catalogue: &FileSystemCatalog,
+    fs_catalog: &FileSystemCatalog,
     progress: &mut ProbeProgress,
 ) -> Result<(), CommandError> {
     let twin = fitted(args, &settings.target, &outcome, progress);
@@ -31,7 +31,7 @@ pub fn present(
     let mut document = ProbeDocument::new(settings, probed, interrupted);
     // The probe is shown also where no twin could be made of it.
     let no_twin = twin.map(|twin| document.twin = twin).err();
-    document.next = next::next(&document, target, catalogue, args.output.as_deref());
+    document.next = next::next(&document, target, fs_catalog, args.output.as_deref());
     if let Some(path) = &args.svg {
         args.write(path, OutputKind::Drawing, &rendering::chart::draw(&document))?;
     }

@@ -38,7 +38,7 @@ pub fn lost(runner: &dyn Runner, medium: &Device) -> String {
 
 /// What belongs to the setup and is set for the whole machine: left to the user.
 pub fn left_to_the_user(source: &PlanSource) -> Vec<String> {
-    let Ok(recipe) = source.plan.recipe(&source.catalogue) else { return Vec::new() };
+    let Ok(recipe) = source.plan.recipe(&source.fs_catalog) else { return Vec::new() };
     let set = |(key, value): &(String, String)| quote(&format!("{key}={value}"));
     let sysctl = recipe.sysctl().iter().map(|setting| format!("sysctl -w {}", set(setting)));
     let timers = recipe.timers().iter().map(|timer| format!("systemctl enable --now {timer}"));

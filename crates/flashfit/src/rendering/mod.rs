@@ -101,11 +101,11 @@ impl<'a> RunView<'a> {
 }
 
 /// The whole report of a run.
-pub fn report(view: &RunView<'_>, catalogue: &FileSystemCatalog, dir: &Path) -> Report {
+pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) -> Report {
     Report {
         title: title(view),
         simulated: view.is_simulated(),
-        verdict: verdict::verdict(view, catalogue),
+        verdict: verdict::verdict(view, fs_catalog),
         facts: facts(view, dir),
         findings: findings::findings(view),
         rankings: rankings::rankings(view, view.header.spec.by, 5),

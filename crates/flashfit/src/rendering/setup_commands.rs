@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn limits_of_the_kernel_are_kept_in_a_file_and_set_at_once() {
-        let catalogue = FileSystemCatalog::load(None).unwrap();
-        let ext4 = catalogue.filesystem("ext4").unwrap();
+        let fs_catalog = FileSystemCatalog::load(None).unwrap();
+        let ext4 = fs_catalog.filesystem("ext4").unwrap();
         let line = |options: &[&str]| {
             let conditions = Conditions::default();
             let setup = Setup::new(ext4, options, Scheduler::new("none"), &conditions).unwrap();

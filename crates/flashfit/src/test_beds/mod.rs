@@ -19,7 +19,7 @@ use flashfit_tune::run::Catalogs;
 #[derive(Clone, Copy)]
 pub struct TestBedContext<'a> {
     pub runner: &'a SystemRunner,
-    pub catalogues: &'a Catalogs,
+    pub catalogs: &'a Catalogs,
     /// The run directory.
     pub dir: &'a Path,
     /// A folder for job files and results.
@@ -41,9 +41,9 @@ pub fn place<'a>(
 
 /// This machine.
 fn local<'a>(spec: &RunSpec, means: TestBedContext<'a>) -> LocalHost<'a> {
-    let TestBedContext { runner, catalogues, dir, scratch } = means;
+    let TestBedContext { runner, catalogs, dir, scratch } = means;
     let cards = cards(spec.catalog_dir.as_deref());
-    LocalHost::new(runner, &catalogues.filesystems, cards, &dir.join("mnt"), scratch)
+    LocalHost::new(runner, &catalogs.filesystems, cards, &dir.join("mnt"), scratch)
 }
 
 /// This very program as the server of simulated cards.

@@ -22,7 +22,7 @@ pub fn place<'a>(
     })?;
     let means = VmContext {
         runner: means.runner,
-        catalog: &means.catalogues.filesystems,
+        catalog: &means.catalogs.filesystems,
         local: local(spec, means),
         program,
         card_args: Box::new(move |name, socket| {

@@ -17,13 +17,13 @@ use crate::test_beds::{self, TestBedContext};
 pub fn with_hosts(
     args: &TuneArgs,
     ResolvedSpec { spec, dir }: &ResolvedSpec,
-    catalogues: &Catalogs,
+    catalogs: &Catalogs,
     runner: &SystemRunner,
     run: impl FnOnce(TrialHosts<'_>) -> Result<Option<RunResult>, CommandError>,
 ) -> Result<Option<RunResult>, CommandError> {
     let TestBedSpec::Lab { tags } = &spec.on else {
         let scratch = ScratchFolder::of(dir)?;
-        let context = TestBedContext { runner, catalogues, dir, scratch: scratch.path() };
+        let context = TestBedContext { runner, catalogs, dir, scratch: scratch.path() };
         let mut host = test_beds::place(spec, context)?;
         return run(TrialHosts::One(host.as_mut()));
     };

@@ -85,14 +85,14 @@ pub struct FinishedRun<'a> {
 /// Writes the report into the run directory and prints the answer.
 pub fn present(
     run: &FinishedRun<'_>,
-    catalogues: &Catalogs,
+    catalogs: &Catalogs,
     dir: &Path,
     form: OutputForm,
 ) -> Result<(), CommandError> {
     let FinishedRun { header, trials, ended } = *run;
-    let space = Space::of_run(header, &catalogues.filesystems)?;
-    let view = RunView::new(header, trials, &catalogues.workloads, &space)?;
-    let report = rendering::report(&view, &catalogues.filesystems, dir);
+    let space = Space::of_run(header, &catalogs.filesystems)?;
+    let view = RunView::new(header, trials, &catalogs.workloads, &space)?;
+    let report = rendering::report(&view, &catalogs.filesystems, dir);
     let path = write_report(dir, &html::render(&report)).map_err(|error| {
         CommandError::from(error).with_hint("the run is kept: flashfit report DIR -o FILE")
     })?;

@@ -20,7 +20,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
     };
     let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
     crate::cli::is_folder(catalog_dir.as_deref())?;
-    let catalogue = FileSystemCatalog::load(catalog_dir.as_deref())?;
+    let fs_catalog = FileSystemCatalog::load(catalog_dir.as_deref())?;
     let recording = Recording::read(dirs)?;
     for run in recording.with_other_catalog(catalog_dir.as_deref())? {
         let run = run.display();
@@ -50,7 +50,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         allow: choice.allow,
         wanted: &wanted,
     };
-    let replayed = replay(&recording, &question, &catalogue)?;
+    let replayed = replay(&recording, &question, &fs_catalog)?;
     let conclusion = Conclusion::of(
         replayed.problem.clone(),
         replayed.history.clone(),

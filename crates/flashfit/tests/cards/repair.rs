@@ -27,8 +27,8 @@ pub fn lacking(filesystem: &str) -> Option<MissingNeed> {
 
 /// Creates a file system, with the catalog's command if there is one.
 pub fn make(filesystem: &str, node: &Path) -> Result<(), String> {
-    let catalogue = FileSystemCatalog::load(None).unwrap();
-    let mkfs = match catalogue.filesystem(filesystem) {
+    let fs_catalog = FileSystemCatalog::load(None).unwrap();
+    let mkfs = match fs_catalog.filesystem(filesystem) {
         Ok(known) => {
             let setup = Setup::base(known, Scheduler::new("none"));
             Recipe::new(known, &setup, &Conditions::default()).unwrap().mkfs(node)

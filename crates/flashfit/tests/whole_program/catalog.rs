@@ -28,7 +28,7 @@ durability = "safe"
 source = "me"
 "#;
 
-fn place_with_own_catalogue() -> Place {
+fn place_with_own_catalog() -> Place {
     let place = Place::new();
     for folder in ["own/filesystems", "own/knobs"] {
         std::fs::create_dir_all(place.path(folder)).unwrap();
@@ -40,7 +40,7 @@ fn place_with_own_catalogue() -> Place {
 
 #[test]
 fn the_users_entries_are_marked() {
-    let place = place_with_own_catalogue();
+    let place = place_with_own_catalog();
     let text = place.flashfit(&["catalog", "--catalog", "own"]).stdout;
     assert!(text.contains("file system mine (My own), from own/filesystems/mine.toml"), "{text}");
     assert!(text.contains("any file system, from own/knobs/mine.toml"), "{text}");
@@ -58,7 +58,7 @@ fn the_users_entries_are_marked() {
 
 #[test]
 fn errors_in_the_users_catalog_are_reported_with_location() {
-    let place = place_with_own_catalogue();
+    let place = place_with_own_catalog();
     place.file("own/knobs/mine.toml", &OWN_KNOB.replace("safe", "save"));
     let ended = place.flashfit(&["catalog", "--catalog", "own"]);
     ended.said(2, &["own/knobs/mine.toml, line 5: ", "unknown variant `save`"]);

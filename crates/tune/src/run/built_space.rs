@@ -31,7 +31,7 @@ pub(super) struct HostKnowledge<'a> {
 /// Builds the space; `conditions` tells what the place offers a file system.
 pub(super) fn build(
     spec: &RunSpec,
-    catalogue: &FileSystemCatalog,
+    fs_catalog: &FileSystemCatalog,
     conditions: &dyn Fn(&FileSystem) -> Conditions,
     schedulers: &[Scheduler],
     default_scheduler: &Scheduler,
@@ -43,7 +43,7 @@ pub(super) fn build(
     let schedulers = chosen_schedulers(spec, schedulers)?;
     let mut choices = Vec::new();
     for name in &spec.filesystems {
-        let filesystem = catalogue.filesystem(name)?;
+        let filesystem = fs_catalog.filesystem(name)?;
         if let Some(reason) = unusable(filesystem, room, offers) {
             if spec.filesystems.len() == 1 {
                 let filesystem = filesystem.name.clone();

@@ -24,7 +24,7 @@ use crate::rendering::plan::PlanList;
 use args::PlanArgs;
 
 pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let catalogue = FileSystemCatalog::load(catalog)?;
+    let fs_catalog = FileSystemCatalog::load(catalog)?;
     let recipes = PublishedRecipes::load(catalog)?;
     let recipe = args.recipe.as_deref().map(|name| recipes.find(name)).transpose()?;
     let target = InspectedTarget::inspect(&args.target, &SystemRunner::default(), catalog)?;
@@ -50,7 +50,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         recipe,
         allow: args.allow,
     };
-    let made = plan_several(&catalogue, &recipes, &device, &request).map_err(in_words)?;
+    let made = plan_several(&fs_catalog, &recipes, &device, &request).map_err(in_words)?;
     let mut shown = PlanList::new(&args.target, made, notes);
     shown.notes.extend(target.device().and_then(consent::would_be_refused));
     if let Some(path) = &args.output {
