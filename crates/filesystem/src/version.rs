@@ -124,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_in_a_version_is_told() {
+    fn what_a_version_lacks_is_reported() {
         let at = |text: &str| Versions { kernel: Some(version(text)), tool: None };
         let why = |here: &Versions| why_absent(&at("5.10"), &at("6.7"), here);
         assert_eq!(
             why(&at("4.19")).as_deref(),
-            Some("it is there since kernel 5.10, and this is 4.19")
+            Some("it requires kernel 5.10 or later, and this is 4.19")
         );
         assert!(why(&at("6.7")).is_some());
         assert_eq!(why(&at("6.6")), None);

@@ -149,7 +149,7 @@ fn what_is_said_of_an_option_is_checked() {
         (25, "implies = [\"b\"]", "`b` implies itself"),
         (25, "implies = [\"bb\"]", "implies the unknown `bb`; did you mean `b`?"),
         (25, "implies = [\"a\"]\nexcludes = [\"a\"]", "`b` implies `a`, which it cannot be"),
-        (25, "since = { kernel = \"new\" }", "`new` is no version"),
+        (25, "since = { kernel = \"new\" }", "`new` is not a version"),
         (25, "since = { kernels = \"5.10\" }", "unknown field `kernels`"),
         (25, "try = \"no\"", "expected a boolean"),
         (25, "sysctl = { \"vm/../../etc\" = \"1\" }", "is not a sysctl"),

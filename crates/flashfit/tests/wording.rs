@@ -196,8 +196,10 @@ fn help_has_no_banned_phrases() {
 fn messages_have_no_banned_phrases() {
     let banned = banned();
     let (mut found, mut texts) = (Vec::new(), 0);
-    for path in files(&root().join("crates"), &["rs"]) {
-        let name = path.display().to_string();
+    let crates = root().join("crates");
+    for path in files(&crates, &["rs"]) {
+        // The folder of the checkout may be called anything.
+        let name = format!("/{}", path.strip_prefix(&crates).expect("a file of it").display());
         let is_test = ["/tests/", "/benches/", "/test-support/", "/target/", "tests.rs"];
         if is_test.iter().any(|part| name.contains(part)) {
             continue;
