@@ -31,7 +31,8 @@ use cli::{Cli, Command};
 use command_error::CommandError;
 
 fn main() -> ExitCode {
-    let is_for_scripts = std::env::args_os().any(|arg| arg == "--json" || arg == "--json-stream");
+    let mut own_args = std::env::args_os().take_while(|arg| arg != "--");
+    let is_for_scripts = own_args.any(|arg| arg == "--json" || arg == "--json-stream");
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error, is_for_scripts),

@@ -65,13 +65,18 @@ pub fn print_utf8(text: &str) -> Result<(), CommandError> {
     }
 }
 
+/// Prints a document that was made elsewhere, after which none follows.
+pub fn whole_document(text: &str) -> Result<(), CommandError> {
+    IS_ANSWERED.store(true, Ordering::Relaxed);
+    print_utf8(text)
+}
+
 /// Prints one JSON document of this schema (`flashfit.` is put before it).
 pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), CommandError> {
     let schema = format!("flashfit.{schema}");
     let document = Document::new(&schema, Content::Data(data));
     let text = serde_json::to_string_pretty(&document).expect("documents are plain data");
-    IS_ANSWERED.store(true, Ordering::Relaxed);
-    print_utf8(&(text + "\n"))
+    whole_document(&(text + "\n"))
 }
 
 /// The same document on one line.

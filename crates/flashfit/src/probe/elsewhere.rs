@@ -32,7 +32,7 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
         false => None,
     };
     let made = place.probe(&wanted(args, target, named))?;
-    output::print_utf8(&made.stdout)?;
+    output::whole_document(&made.stdout)?;
     for (path, kind) in args.outputs() {
         if let Some(text) = made.files.get(&path_text::to_text(path)) {
             args.write(path, kind, text)?;

@@ -39,7 +39,7 @@ pub fn present(
         args.write(path, OutputKind::Geometry, &document.text())?;
     }
     if args.json {
-        output::print_utf8(&document.text())?;
+        output::whole_document(&document.text())?;
     } else {
         output::print(&rendering::text(&document, output::width()))?;
     }

@@ -57,7 +57,9 @@ fn programs_named_in_a_run_are_not_run() {
     let theirs = |header: &mut Value| header["spec"]["catalog_dir"] = json!(folder);
     recorded(&place, "v1-sim-adaptive", theirs, unchanged);
     for args in COMMANDS {
-        place.flashfit(args).said(2, &["needs your consent", "--catalog"]);
+        place
+            .flashfit(args)
+            .said(2, &["a run directory alone does not decide which programs run", "--catalog"]);
         // Even with the catalog named, only known programs are run.
         let args = [args, &["--catalog", "theirs"]].concat();
         place.flashfit(&args).said(2, &["theirs/filesystems/ext4.toml", "mkfs.program", "trap"]);

@@ -178,7 +178,7 @@ fn runs_that_cannot_be_replayed_are_reported() {
         ended.said(2, texts);
         assert_eq!(ended.stdout, "");
     };
-    refused(&["nowhere"], &["nowhere holds no run"]);
+    refused(&["nowhere"], &["nowhere does not contain a run"]);
     refused(
         &["grid", "--workload", "grep"],
         &["`grep`", "recorded workloads: database, sync-files"],

@@ -112,7 +112,7 @@ fn a_run_killed_before_its_first_trial_can_be_resumed() {
     if place.path("run/run.json").exists() {
         goes_on(&place, &[]);
     } else {
-        place.flashfit(&["tune", "--resume", "run"]).said(2, &["holds no run"]);
+        place.flashfit(&["tune", "--resume", "run"]).said(2, &["does not contain a run"]);
         place.tune(&place.card(), &[]).said(0, &[]);
     }
 }

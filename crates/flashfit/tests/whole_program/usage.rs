@@ -224,7 +224,7 @@ fn a_run_directory_that_would_be_overwritten_is_refused() {
     let args = ["tune", "image", "--dir", "mine", "--confirm", "image", "--fs", "ext4"];
     let ended = place.flashfit(&args);
     if rustix::process::geteuid().is_root() {
-        ended.said(2, &["mine holds config.toml", "--dir"]);
+        ended.said(2, &["mine contains config.toml", "--dir"]);
     }
     assert_eq!(std::fs::read_to_string(place.path("mine/config.toml")).unwrap(), "mine");
     assert!(std::fs::read(&image).unwrap() == before, "the image was written to");

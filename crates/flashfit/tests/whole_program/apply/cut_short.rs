@@ -100,7 +100,7 @@ fn another_card_in_the_same_reader_is_refused() {
     wait_until("it is detached", || !Path::new("/sys/block/loop200/loop").exists());
     put_in(&place, node, b'B');
     let _reader = PlainLoop { node: node.to_owned(), name: name.to_owned() };
-    flashfit(&place, &in_saved).said(3, &["it may be another one", "flashfit restore"]);
+    flashfit(&place, &in_saved).said(3, &["it may be another device", "flashfit restore"]);
     assert_eq!(&std::fs::read(node).unwrap()[..4], b"BBBB", "it was written to");
     flashfit(&place, &[&args[..], &["other"]].concat()).said(0, &[]);
     assert_eq!(&std::fs::read(place.path("saved/first.img")).unwrap()[..4], b"AAAA");

@@ -48,6 +48,6 @@ fn the_systems_files_keep_their_content() {
     let before = std::fs::read(&image).unwrap();
     let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "three", "--install"];
     let ended = flashfit(&place, &[&args[..], &["--root", "root"]].concat());
-    ended.said(2, &["it has a line for /mnt/flash already"]);
+    ended.said(2, &["it already has a line for /mnt/flash"]);
     assert!(std::fs::read(&image).unwrap() == before, "the device was written to");
 }

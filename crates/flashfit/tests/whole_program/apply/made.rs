@@ -23,7 +23,7 @@ fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
     assert!(done["verified"]["uuid"].is_string(), "{done}");
     assert!(ends(&image) != before, "nothing was made");
     let again = apply(&place, &[]);
-    again.said(2, &["saved holds something already"]);
+    again.said(2, &["saved is not empty"]);
     let back = ["restore", "saved", "image", "--confirm", "image"];
     flashfit(&place, &["restore", "saved", "image", "--dry-run"]).said(0, &[]);
     assert!(ends(&image) != before, "a dry run restored it");
@@ -160,7 +160,7 @@ fn the_file_system_stays_mounted_on_request() {
         .env("FLASHFIT_STATE_DIR", place.arg("state"));
     let outcome = SystemRunner::default().run(&program).unwrap();
     assert!(outcome.stdout.contains("It is mounted on"), "{outcome:?}");
-    assert!(outcome.stderr.contains("there is no folder nowhere"), "{outcome:?}");
+    assert!(outcome.stderr.contains("there is no directory nowhere"), "{outcome:?}");
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     let place_on_it = format!("{}?offset={}", place.arg("image"), 1 << 20);
     let found = Program::new("debugfs").args(["-R", "cat /file", &place_on_it]);

@@ -81,7 +81,7 @@ fn a_plan_for_another_device_is_refused() {
     });
     let card = place.card();
     let args = ["apply", "plan.json", &card, "--confirm", "fast"];
-    flashfit(&place, &args).said(2, &["a simulated card is gone"]);
+    flashfit(&place, &args).said(2, &["exist only until flashfit ends"]);
 }
 
 #[test]

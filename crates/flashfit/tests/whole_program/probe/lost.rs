@@ -40,7 +40,8 @@ fn a_card_that_disappears_is_an_error() {
     signal(server.process, Signal::KILL);
     let ended = Ended::of(child);
     assert_eq!(ended.code, Some(5), "{ended:#?}");
-    assert!(ended.stdout.is_empty(), "a verdict on a card that vanished: {}", ended.stdout);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["error"]["class"], "io", "a verdict on a card that vanished");
     assert!(ended.stderr.contains("error"), "{}", ended.stderr);
 }
 

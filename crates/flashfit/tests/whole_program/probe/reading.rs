@@ -122,7 +122,7 @@ fn invalid_arguments_are_refused_with_a_hint() {
     said(&["card.img", "--max-write", "1MiB"], &["--write"]);
     said(&["card.img", "--import", "x"], &["cannot be used with"]);
     said(&["card.img", "--twin", "twin.toml"], &["add --write"]);
-    said(&["card.img", "--output", "none/geometry.json"], &["there is no folder none"]);
+    said(&["card.img", "--output", "none/geometry.json"], &["there is no directory none"]);
     place
         .flashfit(&["probe", "card.img", "--svg", "/dev/null"])
         .said(3, &["it is a character device, not a regular file"]);

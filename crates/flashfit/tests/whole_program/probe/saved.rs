@@ -45,7 +45,7 @@ fn probe_files_of_other_devices_are_refused() {
     };
     plan("sim:sd-c4-block", "geometry.json").said(2, &["of another device", "flashfit probe"]);
     place.file("other.json", "{\"schema\": \"flashfit.plan\"}");
-    plan(&card, "other.json").said(2, &["no document of flashfit probe"]);
+    plan(&card, "other.json").said(2, &["is not the result of a probe"]);
     plan(&card, "none.json").said(2, &["cannot read none.json"]);
     let tune = ["tune", "sim:sd-c4-block", "--geometry", "geometry.json", "--dry-run"];
     place.flashfit(&tune).said(2, &["of another device"]);
