@@ -60,7 +60,8 @@ pub struct Interaction {
     pub interval: (f64, f64),
 }
 
-/// How much better the best candidate may be than a given one, according to the model of all trials.
+/// How much better the best candidate may be than a given one, according to the model of all
+/// trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LeftToGain {
     /// The mean, in natural logarithm.

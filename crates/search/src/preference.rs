@@ -25,7 +25,8 @@ pub struct Preference<'a> {
 impl Preference<'_> {
     /// The safest of the candidates in `among` that are tied with the winner, then the one with the
     /// least wear, the one closest to the defaults, the best. If the winner is shown to be better
-    /// than the baseline by more than the goal's distance, so is the preferred one, unless it is the
+    /// than the baseline by more than the goal's distance, so is the preferred one, unless it is
+    /// the
     /// baseline.
     pub fn preferred(
         &self,

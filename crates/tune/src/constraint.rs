@@ -3,8 +3,10 @@
 //! Each trial yields the violation by its slowest writes, as a logarithm. Its noise is pooled over
 //! all repeats of a setup under a workload. A setup is excluded if its mean violation under some
 //! workload is above 0 by more than `SURE` standard errors, so a single slightly slow trial does
-//! not exclude it. Conversely, a setup is shown to meet the constraint only if it was measured at full
-//! length under every workload, and is below it by more than that. Limit: before there are repeats, the noise is a guess.
+//! not exclude it. Conversely, a setup is shown to meet the constraint only if it was measured at
+//! full
+//! length under every workload, and is below it by more than that. Limit: before there are
+//! repeats, the noise is a guess.
 
 use std::collections::BTreeMap;
 

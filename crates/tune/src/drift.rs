@@ -2,7 +2,8 @@
 //!
 //! The line is fitted to the logarithms minus the mean of their workload and length. Comparisons
 //! use trials that are close in time, so drift does not bias them; it is reported because the
-//! figures of a drifting device will not last. Where the repeats differ too much for that, the check
+//! figures of a drifting device will not last. Where the repeats differ too much for that, the
+//! check
 //! has failed, and no figure is given. Limit: a step or a wave appears as no trend or as a
 //! slope.
 

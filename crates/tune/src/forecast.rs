@@ -1,4 +1,5 @@
-//! What a run may take and write, before its first trial: ranges from the volume of its workloads and
+//! What a run may take and write, before its first trial: ranges from the volume of its workloads
+//! and
 //! the speed of slow and of fast devices.
 //!
 //! Limit: the device was not measured, so the ranges are wide. The share of the device's life rests

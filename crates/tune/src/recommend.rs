@@ -55,7 +55,8 @@ pub struct Recommendation {
     pub winner_gain: Option<Estimate>,
     /// The best other setup with confirming trials, and the winner's gain over it.
     pub runner_up: Option<(Setup, Estimate)>,
-    /// If the subject is another file system than the baseline: its gain over its own default setup.
+    /// If the subject is another file system than the baseline: its gain over its own default
+    /// setup.
     pub gain_within: Option<(Setup, Estimate)>,
     /// A better setup that is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,

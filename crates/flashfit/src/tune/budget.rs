@@ -12,7 +12,7 @@ use crate::tune::constraints::contradiction;
 const DEFAULT_BUDGET: TimeSpan = TimeSpan::seconds(30 * 60);
 
 /// What a run on a device may spend: half an hour if nothing is said, except with strategies that
-/// have an end of their own.
+/// end by themselves.
 pub fn limits_of_run(
     spend: &BudgetArgs,
     config: &Config,

@@ -1,7 +1,9 @@
 //! How long the rest of a run may take, and what is believed after its first minute, in words.
 //!
-//! The time is a range: from a search that becomes confident as soon as it can, to one that spends its
-//! budget. Trials count for as long as the mean of those so far, and a budget in time ends a run within
+//! The time is a range: from a search that becomes confident as soon as it can, to one that spends
+//! its
+//! budget. Trials count for as long as the mean of those so far, and a budget in time ends a run
+//! within
 //! one trial of it.
 
 use std::time::Duration;
@@ -11,7 +13,8 @@ use flashfit_tune::{Percent, RunProgress};
 
 use crate::rendering::{duration, more_time};
 
-/// How long the rest of the run may take; unknown before the first trial. `spent` is the time of some
+/// How long the rest of the run may take; unknown before the first trial. `spent` is the time of
+/// some
 /// trials, and their number.
 pub fn in_words(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> String {
     let (total, count) = spent;

@@ -77,7 +77,8 @@ pub struct Model<'a> {
     middle: f64,
     surface: MeritSurface<'a>,
     points: Vec<(CandidateIndex, bool)>,
-    /// The joint fit with each of the sampled variances, or with one estimate of them; empty if there
+    /// The joint fit with each of the sampled variances, or with one estimate of them; empty if
+    /// there
     /// are too many cells.
     exact: Vec<ExactPosterior<'a>>,
 }
