@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::CheckRequest;
 
 /// `f_type` of a FUSE file system (linux/magic.h).
-const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
+const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
 /// What timed reads showed.
 #[derive(Debug, Serialize)]
@@ -134,5 +134,5 @@ fn backing_file(disk: &str) -> Option<PathBuf> {
 fn is_on_fuse(file: &Path) -> bool {
     let kind_of = |path: &Path| rustix::fs::statfs(path).ok().map(|found| found.f_type);
     // The file of a simulated card is unmounted once the loop device has it.
-    kind_of(file).is_none_or(|kind| i64::try_from(kind).is_ok_and(|kind| kind == FUSE_SUPER_MAGIC))
+    kind_of(file).is_none_or(|kind| kind == FUSE_SUPER_MAGIC)
 }

@@ -64,8 +64,8 @@ impl UserError for TargetError {
         match self {
             Self::Missing { path } | Self::FileInDev { path } if path.starts_with(DEV) => {
                 let similar = device_names::most_similar(path);
-                let similar = similar
-                    .map_or_else(String::new, |names| format!("did you mean {names}? ").into());
+                let similar =
+                    similar.map_or_else(String::new, |names| format!("did you mean {names}? "));
                 Some(Hint::from(similar).and(list_devices()))
             }
             Self::Missing { .. } | Self::FileInDev { .. } => Some(
