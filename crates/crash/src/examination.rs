@@ -13,22 +13,22 @@ use crate::device::CrashDevice;
 use crate::equivalence::{Equivalence, ObservationCache};
 use crate::log::{CrashLog, LogEntry};
 use crate::model::Violation;
-use crate::observe::Observer;
+use crate::observe::StateObserver;
 use crate::setup::CrashSetup;
 use crate::state::{BuiltState, CrashState, RecoveryCut, StateBuilder};
 use crate::verdict::Judge;
-use crate::workload::{SqliteMode, Workload};
+use crate::workload::{CrashWorkload, SqliteMode};
 
 /// Examines the states of one log on one device.
-pub struct Examination<'a> {
-    observer: Observer<'a>,
+pub struct StateExamination<'a> {
+    observer: StateObserver<'a>,
     device: &'a CrashDevice,
     log: &'a CrashLog,
     judge: Judge,
     /// For each input of the checking program.
     caches: HashMap<String, ObservationCache>,
     builder: StateBuilder,
-    workload: Workload,
+    workload: CrashWorkload,
     looks_at_all: bool,
 }
 
@@ -42,25 +42,25 @@ pub struct Examined {
     pub recovery_log: Vec<LogEntry>,
 }
 
-impl<'a> Examination<'a> {
+impl<'a> StateExamination<'a> {
     /// `point` is an empty folder to mount on.
     pub fn new(
         runner: &'a dyn Runner,
         setup: &'a CrashSetup,
-        workload: &Workload,
+        workload: &CrashWorkload,
         device: &'a CrashDevice,
         log: &'a CrashLog,
         point: PathBuf,
     ) -> Self {
         device.disk().pool = log.pool.clone();
         let check = match workload {
-            Workload::Files | Workload::Metadata => None,
-            Workload::Sqlite(_) => Some(SqliteMode::check(&point).0),
-            Workload::Program(program) => Some(program.check(&point)),
+            CrashWorkload::Files | CrashWorkload::Metadata => None,
+            CrashWorkload::Sqlite(_) => Some(SqliteMode::check(&point).0),
+            CrashWorkload::Program(program) => Some(program.check(&point)),
         };
         let needs_fsck = setup.promises.needs_fsck;
         Self {
-            observer: Observer { runner, recipe: &setup.recipe, needs_fsck, point, check },
+            observer: StateObserver { runner, recipe: &setup.recipe, needs_fsck, point, check },
             device,
             log,
             judge: Judge::new(workload, log, needs_fsck),
@@ -137,7 +137,7 @@ impl<'a> Examination<'a> {
 
     fn input(&self, state: &CrashState) -> String {
         match &self.workload {
-            Workload::Sqlite(_) => SqliteMode::check(&self.observer.point).1,
+            CrashWorkload::Sqlite(_) => SqliteMode::check(&self.observer.point).1,
             _ => self.judge.acknowledged(state.position),
         }
     }

@@ -9,10 +9,12 @@ use flashfit_host::Runner;
 
 use crate::CrashError;
 use crate::blocks::BlockId;
-use crate::device::{CrashDevice, Disk, DiskContents};
+use crate::device::{CrashDevice, DiskContents, OverlayDisk};
 use crate::log::CrashLog;
 use crate::observe::{mount_with, unmount_at};
-use crate::workload::{Execution, LogPosition, LoggedOperation, Operation, Workload, run_program};
+use crate::workload::{
+    CrashWorkload, Execution, LogPosition, LoggedOperation, Operation, run_program,
+};
 
 /// Making a small file system takes a moment.
 const MKFS_LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
@@ -25,7 +27,7 @@ impl LogPosition for CrashDevice {
 
 /// What is recorded, and where.
 #[derive(Clone, Copy)]
-pub struct Recording<'a> {
+pub struct WorkloadRecording<'a> {
     pub runner: &'a dyn Runner,
     pub recipe: &'a Recipe,
     /// In words, for the log.
@@ -41,18 +43,18 @@ pub struct Recording<'a> {
 /// When the file system cannot be made or mounted, or nothing was acknowledged.
 pub fn record(
     device: &CrashDevice,
-    how: &Recording<'_>,
-    workload: &Workload,
+    how: &WorkloadRecording<'_>,
+    workload: &CrashWorkload,
 ) -> Result<CrashLog, CrashError> {
     record_with(device, how, |root| match workload {
-        Workload::Files | Workload::Metadata => {
+        CrashWorkload::Files | CrashWorkload::Metadata => {
             Ok(execute(root, &workload.operations(how.seed), device))
         }
-        Workload::Sqlite(mode) => {
+        CrashWorkload::Sqlite(mode) => {
             let (program, input) = mode.program(root, how.seed);
             run_program(&program, &input, device)
         }
-        Workload::Program(program) => {
+        CrashWorkload::Program(program) => {
             let seed = how.seed.to_string();
             run_program(&program.program(root).env("FLASHFIT_SEED", seed), "", device)
         }
@@ -65,7 +67,7 @@ pub fn record(
 /// See [`record`].
 pub fn record_operations(
     device: &CrashDevice,
-    how: &Recording<'_>,
+    how: &WorkloadRecording<'_>,
     operations: &[(u32, Operation)],
 ) -> Result<CrashLog, CrashError> {
     record_with(device, how, |root| Ok(execute(root, operations, device)))
@@ -85,12 +87,12 @@ fn execute(
 
 fn record_with(
     device: &CrashDevice,
-    how: &Recording<'_>,
+    how: &WorkloadRecording<'_>,
     work: impl FnOnce(&Path) -> Result<Vec<LoggedOperation>, CrashError>,
 ) -> Result<CrashLog, CrashError> {
     let size = device.disk().device_bytes();
     device.drop_pages()?;
-    *device.disk() = Disk::unwritten(size);
+    *device.disk() = OverlayDisk::unwritten(size);
     let node = device.node();
     for program in std::iter::once(how.recipe.mkfs(node)).chain(how.recipe.tune(node)) {
         how.runner.run_checked(&program.timeout(MKFS_LIMIT))?;

@@ -9,8 +9,8 @@ use flashfit_host::Runner;
 use crate::CrashError;
 use crate::blocks::{BLOCK_BYTES, BlockId};
 use crate::campaign::{CampaignFolder, CampaignPlan, MountPoints, round_seed};
-use crate::device::{CrashDevice, Disk};
-use crate::examination::Examination;
+use crate::device::{CrashDevice, OverlayDisk};
+use crate::examination::StateExamination;
 use crate::log::CrashLog;
 use crate::model::Violation;
 use crate::setup::CrashSetup;
@@ -128,11 +128,11 @@ pub fn replay(
     points: &MountPoints,
     image: Option<&Path>,
 ) -> Result<ReplayedState, CrashError> {
-    let disk = Disk::unwritten(found.log.device_bytes());
+    let disk = OverlayDisk::unwritten(found.log.device_bytes());
     let device = CrashDevice::attach(disk, &points.folder("device")?, setup.discards)?;
     let point = points.folder("mounted")?;
     let mut examination =
-        Examination::new(runner, setup, &plan.workload, &device, &found.log, point);
+        StateExamination::new(runner, setup, &plan.workload, &device, &found.log, point);
     let first = CrashState { recovery: None, ..found.state.clone() };
     let mut built = examination.build(&first);
     if let Some(cut) = &found.state.recovery {

@@ -8,11 +8,11 @@ use flashfit_host::SystemRunner;
 
 use crate::CrashError;
 use crate::campaign::{CampaignPlan, MountPoints};
-use crate::device::{CrashDevice, Disk};
-use crate::examination::Examination;
+use crate::device::{CrashDevice, OverlayDisk};
+use crate::examination::StateExamination;
 use crate::log::CrashLog;
 use crate::model::{Oracle, Violation};
-use crate::record::{Recording, record_operations};
+use crate::record::{WorkloadRecording, record_operations};
 use crate::replay::FoundState;
 use crate::setup::CrashSetup;
 use crate::state::{CrashState, Enumeration, enumerate};
@@ -70,7 +70,7 @@ pub fn shrink(
     let promised =
         |violation: &&Violation| setup.promises.keeps.contains(&violation.oracle.promise());
     let wanted = recorded.iter().find(promised).or(recorded.first()).ok_or_else(not_shown)?;
-    let disk = Disk::unwritten(found.log.device_bytes());
+    let disk = OverlayDisk::unwritten(found.log.device_bytes());
     let device = CrashDevice::attach(disk, &points.folder("device")?, setup.discards)?;
     let (oracle, seed) = (wanted.oracle, found.log.seed);
     let mut shrinking =
@@ -142,7 +142,7 @@ impl Shrinking<'_> {
     fn show(&mut self, operations: &[(u32, Operation)]) -> Result<Option<Shown>, CrashError> {
         self.attempts += 1;
         let point = self.points.folder("mounted")?;
-        let how = Recording {
+        let how = WorkloadRecording {
             runner: self.runner,
             recipe: &self.setup.recipe,
             setup: &self.setup.label,
@@ -165,7 +165,7 @@ impl Shrinking<'_> {
         states.sort_by_key(|state| {
             (state.dropped.len() + usize::from(state.torn.is_some()), u32::MAX - state.position)
         });
-        let mut examination = Examination::new(
+        let mut examination = StateExamination::new(
             self.runner,
             self.setup,
             &self.plan.workload,
@@ -190,7 +190,7 @@ impl Shrinking<'_> {
     fn fewer_lost(&self, shown: &mut Shown) -> Result<(), CrashError> {
         let Shown { log, state, violations } = shown;
         let point = self.points.folder("mounted")?;
-        let mut examination = Examination::new(
+        let mut examination = StateExamination::new(
             self.runner,
             self.setup,
             &self.plan.workload,

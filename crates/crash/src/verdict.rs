@@ -3,12 +3,12 @@
 use crate::log::CrashLog;
 use crate::model::{History, Oracle, Violation};
 use crate::observe::{CrashObservation, MountedView, ProgramView};
-use crate::workload::{LoggedOperation, Operation, Workload, grade};
+use crate::workload::{CrashWorkload, LoggedOperation, Operation, grade};
 
 /// Judges the states of one log.
 #[derive(Debug)]
 pub struct Judge {
-    workload: Workload,
+    workload: CrashWorkload,
     history: History,
     operations: Vec<LoggedOperation>,
     needs_fsck: bool,
@@ -16,7 +16,7 @@ pub struct Judge {
 
 impl Judge {
     /// `needs_fsck`: whether the file system is to be repaired before it is mounted.
-    pub fn new(workload: &Workload, log: &CrashLog, needs_fsck: bool) -> Self {
+    pub fn new(workload: &CrashWorkload, log: &CrashLog, needs_fsck: bool) -> Self {
         Self {
             workload: workload.clone(),
             history: History::new(&log.operations),
@@ -27,7 +27,7 @@ impl Judge {
 
     /// The lines that a program had printed at a position, one on each line.
     pub fn acknowledged(&self, position: u32) -> String {
-        if !matches!(self.workload, Workload::Program(_)) {
+        if !matches!(self.workload, CrashWorkload::Program(_)) {
             return String::new();
         }
         let before = self.operations.iter().filter(|done| done.end <= position);
@@ -81,7 +81,7 @@ impl Judge {
     }
 
     fn of_program(&self, seen: &ProgramView, position: u32) -> Vec<Violation> {
-        if let Workload::Sqlite(mode) = &self.workload {
+        if let CrashWorkload::Sqlite(mode) = &self.workload {
             return grade(*mode, seen, &self.operations, position);
         }
         match seen.code {

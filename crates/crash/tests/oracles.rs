@@ -11,15 +11,15 @@ use std::io::Write;
 
 use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{
-    Batch, BrokenState, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints,
-    SetupResult,
+    BrokenState, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
+    StateBatch,
 };
 use flashfit_crash::model::Oracle;
 use flashfit_crash::replay::{FoundState, replay};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::shrink::shrink;
 use flashfit_crash::state::FlushFault;
-use flashfit_crash::workload::Workload;
+use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::{Conditions, FileSystemCatalog, Promise};
 use flashfit_host::SystemRunner;
 use flashfit_test_support::{isolated, programs, simulated_cards, skip};
@@ -39,7 +39,7 @@ fn is_missing(label: &str) -> bool {
 fn plan(label: &str, states: u64) -> CampaignPlan {
     CampaignPlan {
         setups: vec![label.to_owned()],
-        workload: Workload::Files,
+        workload: CrashWorkload::Files,
         seed: 20_000,
         states: Some(states),
         unit_sectors: 8,
@@ -99,7 +99,7 @@ fn honest_file_systems_raise_no_alarm() {
     }
     isolated(|| {
         for workload in ["files", "metadata", "sqlite:wal-full", "sqlite:delete-full"] {
-            let workload = Workload::parse(workload).unwrap();
+            let workload = CrashWorkload::parse(workload).unwrap();
             for label in ["ext4", "xfs", "ext4:journal-data", "ext3"] {
                 assert_honest(&run(&CampaignPlan {
                     workload: workload.clone(),
@@ -206,7 +206,7 @@ fn an_interrupted_campaign_continues() {
             let limits =
                 CampaignLimits { time: None, workers: 1, keeps_logs: true, looks_at_all: false };
             // As a kill in the middle of the next record leaves it.
-            let watch = |_: &Batch| runner.interrupt().raise();
+            let watch = |_: &StateBatch| runner.interrupt().raise();
             match campaign.run(&limits, &watch) {
                 Err(CrashError::Interrupted) => {
                     let records = dir.path().join("records.jsonl");
@@ -242,7 +242,7 @@ fn a_device_that_ignores_flushes_damages_databases() {
     }
     isolated(|| {
         for mode in ["sqlite:wal-full", "sqlite:delete-extra"] {
-            let workload = Workload::parse(mode).unwrap();
+            let workload = CrashWorkload::parse(mode).unwrap();
             let plan = CampaignPlan { workload, flushes: FlushFault::All, ..plan("ext4", STATES) };
             assert_caught(&plan, Promise::Synced);
         }

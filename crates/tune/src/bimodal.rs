@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn results_with_two_speeds_are_recognized() {
         let rates = [1.65f64, 8.4, 8.1, 1.7, 8.3, 1.6, 8.2];
-        let (ratio, worse, better) = split(rates.map(f64::ln).to_vec()).expect("two groups");
+        let (ratio, worse, better) = split(Vec::from(rates.map(f64::ln))).expect("two groups");
         assert!((ratio.exp() - 5.0).abs() < 0.2, "{ratio}");
         assert_eq!((worse, better), (3, 4));
     }

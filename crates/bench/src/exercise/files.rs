@@ -37,7 +37,8 @@ impl Folder {
 
     pub fn open(&self, name: &str) -> Result<File, BenchError> {
         let path = self.path.join(name);
-        let opened = OpenOptions::new().read(true).write(true).create(true).open(&path);
+        let opened =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         opened.map_err(system(&path))
     }
 

@@ -8,7 +8,7 @@ use flashfit_crash::campaign::{
 };
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
-use flashfit_crash::workload::Workload;
+use flashfit_crash::workload::CrashWorkload;
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
@@ -61,7 +61,7 @@ impl Bench {
         let setup = self.setup(label)?;
         let plan = CampaignPlan {
             setups: vec![setup.label.clone()],
-            workload: Workload::parse(workload).expect("a workload of this program"),
+            workload: CrashWorkload::parse(workload).expect("a workload of this program"),
             seed,
             states: Some(states),
             unit_sectors: 8,

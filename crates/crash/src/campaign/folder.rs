@@ -25,7 +25,7 @@ const LOGS: &str = "logs";
 
 /// States of one round that were checked one after another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Batch {
+pub struct StateBatch {
     pub setup: String,
     pub round: u32,
     /// The states `from..to` of the round's enumeration.
@@ -118,7 +118,7 @@ impl CampaignFolder {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&self, batch: &Batch) -> Result<(), CrashError> {
+    pub fn append(&self, batch: &StateBatch) -> Result<(), CrashError> {
         let mut line = serde_json::to_vec(batch).expect("plain data");
         line.push(b'\n');
         let mut file = self.records.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +133,7 @@ impl CampaignFolder {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn batches(&self) -> Result<Vec<Batch>, CrashError> {
+    pub fn batches(&self) -> Result<Vec<StateBatch>, CrashError> {
         let mut file = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         file.rewind()

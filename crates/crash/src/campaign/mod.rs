@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 use crate::CrashError;
 use crate::setup::CrashSetup;
 use crate::state::FlushFault;
-use crate::workload::Workload;
+use crate::workload::CrashWorkload;
 
-pub use folder::{Batch, BrokenState, CampaignFolder};
+pub use folder::{BrokenState, CampaignFolder, StateBatch};
 pub use points::MountPoints;
 pub use round::round_seed;
 pub use summary::SetupResult;
@@ -32,7 +32,7 @@ pub use summary::SetupResult;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CampaignPlan {
     pub setups: Vec<String>,
-    pub workload: Workload,
+    pub workload: CrashWorkload,
     pub seed: u64,
     /// States for each setup; without it, as many as there is time for.
     pub states: Option<u64>,
@@ -117,7 +117,7 @@ impl Campaign<'_> {
     pub fn run(
         &self,
         limits: &CampaignLimits,
-        watch: &(dyn Fn(&Batch) + Sync),
+        watch: &(dyn Fn(&StateBatch) + Sync),
     ) -> Result<Vec<SetupResult>, CrashError> {
         let queue = Mutex::new(self.queue()?);
         let stop = AtomicBool::new(false);

@@ -5,15 +5,15 @@ use std::time::Instant;
 
 use flashfit_filesystem::Promise;
 
-use super::folder::{Batch, BrokenState};
+use super::folder::{BrokenState, StateBatch};
 use super::summary::StateCounts;
 use super::{Campaign, CampaignLimits, RoundJob};
 use crate::CrashError;
-use crate::device::{CrashDevice, Disk};
+use crate::device::{CrashDevice, OverlayDisk};
 use crate::equivalence::Equivalence;
-use crate::examination::Examination;
+use crate::examination::StateExamination;
 use crate::log::LogEntry;
-use crate::record::{Recording, record};
+use crate::record::{WorkloadRecording, record};
 use crate::setup::CrashSetup;
 use crate::state::{BuiltState, CrashState, Enumeration, RecoveryCut, enumerate};
 
@@ -47,7 +47,7 @@ impl<'a> Worker<'a> {
         &mut self,
         job: &RoundJob,
         is_over: &dyn Fn() -> bool,
-        watch: &dyn Fn(&Batch),
+        watch: &dyn Fn(&StateBatch),
     ) -> Result<u32, CrashError> {
         let campaign = self.campaign;
         let (plan, setup) = (campaign.plan, &campaign.setups[job.setup]);
@@ -58,7 +58,7 @@ impl<'a> Worker<'a> {
         let log = if job.from > 0 {
             campaign.folder.load_log(&setup.label, job.round)?
         } else {
-            let how = Recording {
+            let how = WorkloadRecording {
                 runner: campaign.runner,
                 recipe: &setup.recipe,
                 setup: &setup.label,
@@ -77,13 +77,13 @@ impl<'a> Worker<'a> {
         };
         let states = enumerate(&log, &how);
         let mut examination =
-            Examination::new(campaign.runner, setup, &plan.workload, device, &log, point);
+            StateExamination::new(campaign.runner, setup, &plan.workload, device, &log, point);
         examination.looks_at_all(self.limits.looks_at_all);
         let mut at = job.from as usize;
         let mut is_broken = false;
         while at < states.len() && !is_over() {
             let end = states.len().min(at + BATCH);
-            let mut batch = Batch {
+            let mut batch = StateBatch {
                 setup: setup.label.clone(),
                 round: job.round,
                 from: number(at),
@@ -112,7 +112,7 @@ impl<'a> Worker<'a> {
         if !self.devices.contains_key(&key) {
             let name = format!("device-{}-{}-{}", self.number, key.0, key.1);
             let point = self.campaign.points.folder(&name)?;
-            let disk = Disk::unwritten(setup.device_bytes);
+            let disk = OverlayDisk::unwritten(setup.device_bytes);
             self.devices.insert(key, CrashDevice::attach(disk, &point, setup.discards)?);
         }
         Ok(())
@@ -137,9 +137,9 @@ fn recovery_cut(requests: usize, random: u64) -> Option<RecoveryCut> {
 }
 
 fn check(
-    examination: &mut Examination<'_>,
+    examination: &mut StateExamination<'_>,
     states: &[CrashState],
-    batch: &mut Batch,
+    batch: &mut StateBatch,
     keeps: &BTreeSet<Promise>,
 ) -> Result<(), CrashError> {
     for (index, state) in states.iter().enumerate() {
@@ -160,12 +160,12 @@ fn check(
 /// Checks one state; returns the requests of its recovery where it was looked at and they were asked
 /// for.
 fn check_one(
-    examination: &mut Examination<'_>,
+    examination: &mut StateExamination<'_>,
     state: &CrashState,
     built: &BuiltState,
     id: &str,
     record_recovery: bool,
-    batch: &mut Batch,
+    batch: &mut StateBatch,
     keeps: &BTreeSet<Promise>,
 ) -> Result<Vec<LogEntry>, CrashError> {
     let counts = &mut batch.counts;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flashfit_filesystem::Promise;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{Batch, BrokenState};
+use super::folder::{BrokenState, StateBatch};
 use crate::bound::upper_bound;
 use crate::model::{Oracle, Violation};
 
@@ -87,7 +87,7 @@ pub struct SetupResult {
 }
 
 impl SetupResult {
-    pub(super) fn new<'a>(label: &str, batches: impl Iterator<Item = &'a Batch>) -> Self {
+    pub(super) fn new<'a>(label: &str, batches: impl Iterator<Item = &'a StateBatch>) -> Self {
         let mut result = Self {
             label: label.to_owned(),
             counts: StateCounts::default(),

@@ -27,7 +27,7 @@ pub type ReadBlock = (u32, BlockId);
 
 /// The device.
 #[derive(Debug, Default)]
-pub struct Disk {
+pub struct OverlayDisk {
     pub pool: BlockPool,
     contents: DiskContents,
     /// What was written since the contents were loaded; empty while recording.
@@ -38,7 +38,7 @@ pub struct Disk {
     recorded: Option<Vec<LogEntry>>,
 }
 
-impl Disk {
+impl OverlayDisk {
     /// A device of which nothing was ever written.
     pub fn unwritten(device_bytes: u64) -> Self {
         let blocks = u32::try_from(device_bytes / BLOCK_BYTES as u64).expect("a small device");
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_a_loaded_state_replaces_it() {
-        let mut disk = Disk::unwritten(1 << 20);
+        let mut disk = OverlayDisk::unwritten(1 << 20);
         let before = disk.snapshot();
         disk.record();
         disk.write(4096 + 512, &[7; 1024]);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn zeros_are_a_write_or_a_discard() {
-        let mut disk = Disk::unwritten(1 << 20);
+        let mut disk = OverlayDisk::unwritten(1 << 20);
         disk.record();
         disk.zero(0, 8192, false);
         disk.zero(8192, 1 << 40, true);

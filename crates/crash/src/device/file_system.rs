@@ -1,4 +1,4 @@
-//! The FUSE file system with one file, whose bytes are a [`Disk`]'s.
+//! The FUSE file system with one file, whose bytes are an [`OverlayDisk`]'s.
 //!
 //! What arrives for what: a flush as FSYNC, a discard or a request to write zeros that may discard
 //! as FALLOCATE with PUNCH_HOLE, other zeros with ZERO_RANGE (`drivers/block/loop.c`).
@@ -14,7 +14,7 @@ use fuser::{
     Request as FuseRequest, WriteFlags,
 };
 
-use super::disk::Disk;
+use super::disk::OverlayDisk;
 
 /// A name for the file of a device. btrfs-progs takes loop devices with files of one name for one
 /// device, so no two have the same.
@@ -31,10 +31,10 @@ const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
 
 /// A disk shared by the thread that answers the kernel and the one that loads states.
-pub type SharedDisk = Arc<Mutex<Disk>>;
+pub type SharedDisk = Arc<Mutex<OverlayDisk>>;
 
 /// Locks it; a panic of the other thread is reported by that thread.
-pub fn lock(disk: &Mutex<Disk>) -> MutexGuard<'_, Disk> {
+pub fn lock(disk: &Mutex<OverlayDisk>) -> MutexGuard<'_, OverlayDisk> {
     disk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -19,11 +19,11 @@ use flashfit_host::loop_renewal;
 
 use crate::CrashError;
 
-pub use disk::{Disk, DiskContents, ReadBlock};
+pub use disk::{DiskContents, OverlayDisk, ReadBlock};
 
 /// An attached device; detached when dropped.
 pub struct CrashDevice {
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Mutex<OverlayDisk>>,
     device: Option<LoopDevice>,
     node: PathBuf,
     _ended: Receiver<()>,
@@ -35,7 +35,7 @@ impl CrashDevice {
     ///
     /// # Errors
     /// When the kernel has no FUSE or loop device for it.
-    pub fn attach(disk: Disk, point: &Path, discards: bool) -> Result<Self, CrashError> {
+    pub fn attach(disk: OverlayDisk, point: &Path, discards: bool) -> Result<Self, CrashError> {
         let disk = Arc::new(Mutex::new(disk));
         let name = file_system::new_file_name();
         let served = file_system::DiskFile::new(Arc::clone(&disk), name.clone());
@@ -62,7 +62,7 @@ impl CrashDevice {
         &self.node
     }
 
-    pub fn disk(&self) -> MutexGuard<'_, Disk> {
+    pub fn disk(&self) -> MutexGuard<'_, OverlayDisk> {
         file_system::lock(&self.disk)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::namespace::{Change, DataChange, Namespace, NodeKind, SyncScope};
+use super::namespace::{DataChange, ModelChange, Namespace, NodeKind, SyncScope};
 use crate::workload::LoggedOperation;
 
 /// A name in a directory: the directory's node and the name.
@@ -56,12 +56,12 @@ impl History {
         history
     }
 
-    fn record(&mut self, at: usize, change: Change) {
+    fn record(&mut self, at: usize, change: ModelChange) {
         match change {
-            Change::Node { kind, inode, .. } => {
+            ModelChange::Node { kind, inode, .. } => {
                 self.nodes.push(NodeHistory { kind, inode, data: Vec::new(), links: Vec::new() });
             }
-            Change::Bind { dir, name, node, replaces } => {
+            ModelChange::Bind { dir, name, node, replaces } => {
                 let events = self.bindings.entry((dir, name)).or_default();
                 let before = events.last().and_then(|binding| binding.node);
                 events.push(Binding { at, node, replaces });
@@ -71,8 +71,8 @@ impl History {
                     }
                 }
             }
-            Change::Data { node, change } => self.nodes[node as usize].data.push((at, change)),
-            Change::Sync(scope) => self.syncs.push((at, scope)),
+            ModelChange::Data { node, change } => self.nodes[node as usize].data.push((at, change)),
+            ModelChange::Sync(scope) => self.syncs.push((at, scope)),
         }
     }
 

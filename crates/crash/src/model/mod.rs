@@ -15,4 +15,4 @@ mod namespace;
 
 pub use history::History;
 pub use judge::{Oracle, Violation};
-pub use namespace::{Change, DataChange, Namespace, NodeKind, SyncScope};
+pub use namespace::{DataChange, ModelChange, Namespace, NodeKind, SyncScope};

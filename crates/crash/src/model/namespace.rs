@@ -42,7 +42,7 @@ pub enum DataChange {
 
 /// What an operation changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum ModelChange {
     /// A new node, with its inode number.
     Node {
         node: u32,
@@ -85,15 +85,15 @@ impl Namespace {
     }
 
     /// Applies an operation that has returned. One that failed changes nothing.
-    pub fn apply(&mut self, done: &LoggedOperation) -> Vec<Change> {
+    pub fn apply(&mut self, done: &LoggedOperation) -> Vec<ModelChange> {
         if done.error.is_some() {
             return Vec::new();
         }
         self.changes(done).unwrap_or_default()
     }
 
-    fn changes(&mut self, done: &LoggedOperation) -> Option<Vec<Change>> {
-        let data = |node, change| Change::Data { node, change };
+    fn changes(&mut self, done: &LoggedOperation) -> Option<Vec<ModelChange>> {
+        let data = |node, change| ModelChange::Data { node, change };
         Some(match &done.operation {
             Operation::MakeDir { path } => self.create(path, NodeKind::Dir, done.inode?)?,
             Operation::Create { path } => self.create(path, NodeKind::File, done.inode?)?,
@@ -123,7 +123,7 @@ impl Namespace {
                 let (sector, sectors, version) = (*sector, *sectors, done.number);
                 let mut changes = vec![data(node, DataChange::Write { sector, sectors, version })];
                 if *synchronous {
-                    changes.push(Change::Sync(SyncScope::Range(node)));
+                    changes.push(ModelChange::Sync(SyncScope::Range(node)));
                 }
                 changes
             }
@@ -134,28 +134,32 @@ impl Namespace {
                 vec![data(self.node_at(path)?, DataChange::Extend(sector + sectors))]
             }
             Operation::StartWriteback { .. } | Operation::Acknowledge { .. } => Vec::new(),
-            Operation::Fsync { path } => vec![Change::Sync(SyncScope::File(self.node_at(path)?))],
-            Operation::Fdatasync { path } => {
-                vec![Change::Sync(SyncScope::Data(self.node_at(path)?))]
+            Operation::Fsync { path } => {
+                vec![ModelChange::Sync(SyncScope::File(self.node_at(path)?))]
             }
-            Operation::FsyncDir { path } => vec![Change::Sync(SyncScope::Dir(self.node_at(path)?))],
-            Operation::SyncAll => vec![Change::Sync(SyncScope::Everything)],
+            Operation::Fdatasync { path } => {
+                vec![ModelChange::Sync(SyncScope::Data(self.node_at(path)?))]
+            }
+            Operation::FsyncDir { path } => {
+                vec![ModelChange::Sync(SyncScope::Dir(self.node_at(path)?))]
+            }
+            Operation::SyncAll => vec![ModelChange::Sync(SyncScope::Everything)],
         })
     }
 
-    fn create(&mut self, path: &str, kind: NodeKind, inode: u64) -> Option<Vec<Change>> {
+    fn create(&mut self, path: &str, kind: NodeKind, inode: u64) -> Option<Vec<ModelChange>> {
         let (dir, name) = self.place(path)?;
         let node = u32::try_from(self.kinds.len()).ok()?;
         self.kinds.push(kind);
-        Some(vec![Change::Node { node, kind, inode }, self.bind(dir, name, Some(node), false)])
+        Some(vec![ModelChange::Node { node, kind, inode }, self.bind(dir, name, Some(node), false)])
     }
 
-    fn bind(&mut self, dir: u32, name: String, node: Option<u32>, replaces: bool) -> Change {
+    fn bind(&mut self, dir: u32, name: String, node: Option<u32>, replaces: bool) -> ModelChange {
         match node {
             Some(node) => self.entries.insert((dir, name.clone()), node),
             None => self.entries.remove(&(dir, name.clone())),
         };
-        Change::Bind { dir, name, node, replaces }
+        ModelChange::Bind { dir, name, node, replaces }
     }
 
     /// The directory and the name in it.

@@ -27,7 +27,7 @@ const CHECK_LIMIT: Duration = Duration::from_secs(60);
 const PROBE_NAME: &str = "written-after-the-power-cut";
 
 /// How states of one setup are mounted and checked.
-pub struct Observer<'a> {
+pub struct StateObserver<'a> {
     pub runner: &'a dyn Runner,
     pub recipe: &'a Recipe,
     /// Whether the file system is to be repaired before it is mounted.
@@ -93,7 +93,7 @@ pub struct ObservedState {
     pub recovery_log: Vec<LogEntry>,
 }
 
-impl Observer<'_> {
+impl StateObserver<'_> {
     /// Looks at one state. `input` is for the checking program. With `record_recovery`, the requests
     /// of the first mount are kept.
     ///

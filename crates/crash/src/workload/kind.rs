@@ -11,7 +11,7 @@ use super::{Operation, ProgramWorkload, SqliteMode, files, metadata};
 /// What is done before the power cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Workload {
+pub enum CrashWorkload {
     /// Create, write, append, replace, sync.
     Files,
     /// Rename, link, unlink, mkdir, truncate, fallocate.
@@ -51,7 +51,7 @@ impl UserError for WorkloadError {
     }
 }
 
-impl Workload {
+impl CrashWorkload {
     /// The workload of this name, or in this file.
     ///
     /// # Errors
@@ -102,23 +102,23 @@ mod tests {
     #[test]
     fn a_workload_has_a_name_or_is_a_file() {
         for name in ["files", "metadata", "sqlite:wal-full", "sqlite:delete-extra"] {
-            assert_eq!(Workload::parse(name).unwrap().name(), name);
+            assert_eq!(CrashWorkload::parse(name).unwrap().name(), name);
         }
-        assert_eq!(Workload::parse("sqlite").unwrap().name(), "sqlite:wal-full");
+        assert_eq!(CrashWorkload::parse("sqlite").unwrap().name(), "sqlite:wal-full");
         for bad in ["file", "sqlite:wal", "sqlite:wal-most", "/nonexistent"] {
-            assert!(matches!(Workload::parse(bad), Err(WorkloadError::Unknown(_))), "{bad}");
+            assert!(matches!(CrashWorkload::parse(bad), Err(WorkloadError::Unknown(_))), "{bad}");
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "run = 'x'\ncheck = 'y'").unwrap();
         let path = file.path().to_str().unwrap();
-        assert!(matches!(Workload::parse(path), Ok(Workload::Program(_))));
+        assert!(matches!(CrashWorkload::parse(path), Ok(CrashWorkload::Program(_))));
         std::fs::write(file.path(), "run = 'x'").unwrap();
-        assert!(matches!(Workload::parse(path), Err(WorkloadError::Invalid { .. })));
+        assert!(matches!(CrashWorkload::parse(path), Err(WorkloadError::Invalid { .. })));
     }
 
     #[test]
     fn a_seed_gives_the_same_operations() {
-        for workload in [Workload::Files, Workload::Metadata] {
+        for workload in [CrashWorkload::Files, CrashWorkload::Metadata] {
             assert_eq!(workload.operations(7), workload.operations(7));
             assert_ne!(workload.operations(7), workload.operations(8));
             let syncs = workload.operations(7);

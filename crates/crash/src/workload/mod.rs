@@ -14,7 +14,7 @@ mod sqlite;
 use serde::{Deserialize, Serialize};
 
 pub use execute::{Execution, LogPosition};
-pub use kind::{Workload, WorkloadError};
+pub use kind::{CrashWorkload, WorkloadError};
 pub use program::{ProgramWorkload, run_program};
 pub use sqlite::{SqliteJournal, SqliteMode, SqliteSync, grade};
 

@@ -40,7 +40,7 @@ pub fn resume_command(args: &ApplyArgs, device: &Device, folder: &Path) -> Strin
 
 /// The command that takes it back.
 pub fn restore_command(device: &Device, folder: &Path) -> String {
-    let words = [folder, &device.path].map(|path| quote_path(path));
+    let words = [folder, &device.path].map(quote_path);
     format!("flashfit restore {}", words.join(" "))
 }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_crash::campaign::{
-    Batch, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
+    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult, StateBatch,
 };
 use flashfit_crash::setup::CrashSetup;
-use flashfit_crash::workload::Workload;
+use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_user_error::ExitClass;
 
@@ -18,7 +18,7 @@ use crate::output::{self, note};
 
 const DEFAULT_STATES: u64 = 1000;
 pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let workload = Workload::parse(&args.workload)?;
+    let workload = CrashWorkload::parse(&args.workload)?;
     let (conditions, write_unit) = tools::device(args.card.as_deref(), catalog)?;
     let setups = setups(args, catalog, &conditions)?;
     tools::check_rights()?;
@@ -81,7 +81,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn watch(batch: &Batch) {
+fn watch(batch: &StateBatch) {
     for broken in batch.broken.iter().take(1) {
         let first = broken.violations.first().map_or("", |violation| violation.detail.as_str());
         note(&format!("{}: {first}", broken.id));

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use flashfit_test_support as test_support;
 use flashfit_test_support::power_loss::{
-    CrashDisk, CrashState, DiskOp, Recorder, StateEntry, TracedDevice, record,
+    CrashDisk, DiskOp, Recorder, StateAfterCut, StateEntry, TracedDevice, record,
 };
 use tempfile::TempDir;
 
@@ -163,7 +163,7 @@ impl CrashBed {
 
     /// Makes the watched directory hold this state. The device's file stays the same file; it and
     /// the images of a backup are written only where they differ.
-    pub fn put(&mut self, state: &CrashState) {
+    pub fn put(&mut self, state: &StateAfterCut) {
         let root = self.root();
         self.on_disk.retain(|path, _| state.entries.contains_key(path));
         clear(&root, Path::new(""), state, &self.on_disk);
@@ -215,7 +215,7 @@ pub fn overwrite(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-fn clear(root: &Path, below: &Path, state: &CrashState, reused: &BTreeMap<PathBuf, StateEntry>) {
+fn clear(root: &Path, below: &Path, state: &StateAfterCut, reused: &BTreeMap<PathBuf, StateEntry>) {
     for entry in std::fs::read_dir(root.join(below)).unwrap() {
         let entry = entry.unwrap();
         let path = below.join(entry.file_name());
@@ -245,8 +245,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[track_caller]
-fn same(name: &str, replayed: &CrashState, found: &CrashState) {
-    let names = |state: &CrashState| state.entries.keys().cloned().collect::<Vec<_>>();
+fn same(name: &str, replayed: &StateAfterCut, found: &StateAfterCut) {
+    let names = |state: &StateAfterCut| state.entries.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(replayed), names(found), "{name}: an operation was not recorded");
     for (path, entry) in &found.entries {
         let (is, was) = (entry.bytes(), replayed.entries[path].bytes());

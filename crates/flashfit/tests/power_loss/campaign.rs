@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
-use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, CrashState, DiskOp};
+use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, DiskOp, StateAfterCut};
 use flashfit_test_support::{AttemptKind, attempted};
 
 use crate::bed::Recording;
@@ -20,7 +20,7 @@ pub trait Campaign {
     fn acknowledge(&mut self, op: &DiskOp, disk: &CrashDisk);
 
     /// What this state has lost, if anything.
-    fn check(&mut self, state: &CrashState) -> Result<(), String>;
+    fn check(&mut self, state: &StateAfterCut) -> Result<(), String>;
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ pub fn check_all(
     recording: &Recording,
     effort: CrashEffort,
     campaign: &mut dyn Campaign,
-    keep: &mut dyn FnMut(&CrashState),
+    keep: &mut dyn FnMut(&StateAfterCut),
 ) -> Tally {
     let begun = Instant::now();
     let mut check = Checks::new(recording, effort);
@@ -145,7 +145,7 @@ impl<'a> Checks<'a> {
         number: usize,
         op: Option<&DiskOp>,
         campaign: &mut dyn Campaign,
-        keep: &mut dyn FnMut(&CrashState),
+        keep: &mut dyn FnMut(&StateAfterCut),
     ) {
         let seed = self.effort.seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
         let scenario = campaign.scenario(op);

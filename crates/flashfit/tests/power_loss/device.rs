@@ -8,7 +8,7 @@ use flashfit_device::{ConsentMethod, Device, SystemRoots, WriteConsent};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::ScriptedRunner;
 use flashfit_test_support::power_loss::{
-    CrashDisk, CrashEffort, CrashState, DiskOp, StateEntry, TracedDevice,
+    CrashDisk, CrashEffort, DiskOp, StateAfterCut, StateEntry, TracedDevice,
 };
 
 use crate::bed::{CrashBed, IMAGE, Recording, overwrite};
@@ -82,7 +82,7 @@ impl Campaign for DeviceCampaign {
 
     fn acknowledge(&mut self, _: &DiskOp, _: &CrashDisk) {}
 
-    fn check(&mut self, state: &CrashState) -> Result<(), String> {
+    fn check(&mut self, state: &StateAfterCut) -> Result<(), String> {
         self.put(state);
         let image = state.entries.get(Path::new(IMAGE)).ok_or("the image is gone")?.hash();
         let medium = self.medium()?;
@@ -126,7 +126,7 @@ impl DeviceCampaign {
         self.before != self.original_entry.hash()
     }
 
-    fn put(&mut self, state: &CrashState) {
+    fn put(&mut self, state: &StateAfterCut) {
         self.bed.put(state);
         // The machine was rebooted.
         let path = self.bed.path(BACKUP).join("apply.json");
@@ -190,7 +190,7 @@ impl DeviceCampaign {
     }
 
     /// The command itself applies the plan and then restores.
-    fn whole_program(&mut self, state: &CrashState) -> Result<(), String> {
+    fn whole_program(&mut self, state: &StateAfterCut) -> Result<(), String> {
         self.put(state);
         self.bed.forget();
         let medium = self.medium()?;
@@ -264,7 +264,7 @@ pub fn tally(effort: CrashEffort, scenario: DeviceScenario, whole_program: usize
     let mut states = Vec::new();
     // Each keeps the blocks that differ in memory; every tenth is enough.
     let mut count = 0;
-    let mut keep = |state: &CrashState| {
+    let mut keep = |state: &StateAfterCut| {
         count += 1;
         if count % 10 == 3 {
             states.push(state.clone());

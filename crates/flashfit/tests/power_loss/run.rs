@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, CrashState, DiskOp};
+use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, DiskOp, StateAfterCut};
 use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{RunDir, RunHeader, StoredRun};
 
@@ -29,8 +29,8 @@ struct RunCampaign {
     bed: CrashBed,
     header: RunHeader,
     /// The state at the start and the end of the recording.
-    before: CrashState,
-    end: CrashState,
+    before: StateAfterCut,
+    end: StateAfterCut,
     /// The text of `trials.jsonl`, including unsynced lines.
     written: Vec<u8>,
     acknowledged: Vec<u8>,
@@ -59,7 +59,7 @@ impl Campaign for RunCampaign {
         self.has_begun |= *path == self.bed.path(DIR) && whole.file(HEADER).is_some();
     }
 
-    fn check(&mut self, state: &CrashState) -> Result<(), String> {
+    fn check(&mut self, state: &StateAfterCut) -> Result<(), String> {
         self.bed.put(state);
         let checked = self.goes_on(state);
         self.bed.forget();
@@ -85,7 +85,7 @@ impl RunCampaign {
         Self { bed, header, before, end: disk.whole(), written, acknowledged, has_begun }
     }
 
-    fn goes_on(&self, state: &CrashState) -> Result<(), String> {
+    fn goes_on(&self, state: &StateAfterCut) -> Result<(), String> {
         let dir = self.bed.path(DIR);
         self.has_only_whole_files(state)?;
         match RunDir::resume(&dir) {
@@ -100,7 +100,7 @@ impl RunCampaign {
 
     fn has_every_trial(
         &self,
-        state: &CrashState,
+        state: &StateAfterCut,
         mut run_dir: RunDir,
         run: &StoredRun,
     ) -> Result<(), String> {
@@ -137,7 +137,7 @@ impl RunCampaign {
     }
 
     /// Temporary names of files that are renamed later.
-    fn has_only_whole_files(&self, state: &CrashState) -> Result<(), String> {
+    fn has_only_whole_files(&self, state: &StateAfterCut) -> Result<(), String> {
         for (path, entry) in &state.entries {
             let name = path.file_name().unwrap_or_default();
             let grows = ["trials.jsonl", "report.html", ".flashfit-lock"];
@@ -154,7 +154,7 @@ impl RunCampaign {
     }
 
     /// The command itself repeats or resumes the run.
-    fn whole_program(&mut self, state: &CrashState) -> Result<(), String> {
+    fn whole_program(&mut self, state: &StateAfterCut) -> Result<(), String> {
         self.bed.put(state);
         let (image, config) = (image(&self.bed), config(&self.bed));
         let confirm = ["--confirm", &image, "--progress", "never"];
@@ -243,7 +243,7 @@ pub fn tally(
     };
     let mut campaign = RunCampaign::new(bed, &recording);
     let mut states = Vec::new();
-    let mut keep = |state: &CrashState| states.push(state.clone());
+    let mut keep = |state: &StateAfterCut| states.push(state.clone());
     let mut tally = check_all(&recording, effort, &mut campaign, &mut keep);
     let every = (states.len() / whole_program.max(1)).max(1);
     for state in states.iter().skip(every / 2).step_by(every).take(whole_program) {

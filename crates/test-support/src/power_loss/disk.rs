@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::DiskOp;
 use super::state::{
-    BLOCK, BLOCK_BYTES, BlockData, Blocks, CrashState, SECTOR_BYTES, StateBlocks, StateEntry,
+    BLOCK, BLOCK_BYTES, BlockData, Blocks, SECTOR_BYTES, StateAfterCut, StateBlocks, StateEntry,
     hash_part,
 };
 
@@ -257,17 +257,17 @@ impl CrashDisk {
     }
 
     /// The state without a power cut.
-    pub fn whole(&self) -> CrashState {
+    pub fn whole(&self) -> StateAfterCut {
         self.state(&self.everything())
     }
 
-    pub(super) fn state(&self, choice: &Choice) -> CrashState {
-        let mut state = CrashState { entries: BTreeMap::new() };
+    pub(super) fn state(&self, choice: &Choice) -> StateAfterCut {
+        let mut state = StateAfterCut { entries: BTreeMap::new() };
         self.collect(0, Path::new(""), choice, &mut state);
         state
     }
 
-    fn collect(&self, node: usize, path: &Path, choice: &Choice, state: &mut CrashState) {
+    fn collect(&self, node: usize, path: &Path, choice: &Choice, state: &mut StateAfterCut) {
         let DiskNode::Dir(dir) = &self.nodes[node] else { return };
         let changes = choice.dirs.get(&node).copied().unwrap_or(0);
         for (name, node) in dir.entries(changes) {

@@ -30,7 +30,7 @@ mod strace;
 use std::path::PathBuf;
 
 pub use disk::CrashDisk;
-pub use state::{CrashState, StateEntry};
+pub use state::{StateAfterCut, StateEntry};
 pub use states::CrashEffort;
 pub use strace::{Recorder, TracedDevice, record};
 

@@ -45,7 +45,7 @@ pub(super) fn hash_part(number: u64, block: &BlockData) -> u64 {
     hasher.finish()
 }
 
-/// A file or directory of a [`CrashState`].
+/// A file or directory of a [`StateAfterCut`].
 #[derive(Debug, Clone)]
 pub enum StateEntry {
     Dir,
@@ -59,7 +59,7 @@ pub enum StateEntry {
     },
 }
 
-/// The contents of a file in a [`CrashState`].
+/// The contents of a file in a [`StateAfterCut`].
 #[derive(Debug, Clone)]
 pub struct StateBlocks {
     pub(super) base: Arc<Blocks>,
@@ -68,7 +68,7 @@ pub struct StateBlocks {
 
 /// A possible disk state after a power cut: paths below the root and their entries.
 #[derive(Debug, Clone)]
-pub struct CrashState {
+pub struct StateAfterCut {
     /// Everything below the root, parents first.
     pub entries: BTreeMap<PathBuf, StateEntry>,
 }
@@ -135,7 +135,7 @@ impl StateEntry {
     }
 }
 
-impl CrashState {
+impl StateAfterCut {
     /// Identifies the state.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flashfit_numbers::SplitMix64;
 
 use super::disk::{Choice, CrashDisk, DiskNode, FileChoice};
-use super::state::CrashState;
+use super::state::StateAfterCut;
 
 /// How many states are generated for each prefix of the operations.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ impl CrashDisk {
     /// Possible disk contents after a power cut: no unsynced change, all of them, all but one, only
     /// one, each prefix of a directory's changes and of a file's lengths, and random choices with
     /// torn blocks. States may be equal.
-    pub fn states(&self, effort: CrashEffort) -> Vec<CrashState> {
+    pub fn states(&self, effort: CrashEffort) -> Vec<StateAfterCut> {
         let groups = self.groups();
         let (none, all) = (Choice::default(), self.everything());
         let mut choices = vec![none.clone(), all.clone()];
