@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark crash-benchmark crash-catalog harm kills clean
+.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark wear-benchmark crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -24,6 +24,7 @@ help:
 	@echo "make kills  kill processes of a run at random, a hundred times on each test bed (root)"
 	@echo "make grids  record examples/grids: all setups of small spaces on simulated cards (root, five hours)"
 	@echo "make accuracy  write docs/accuracy.md: accuracy of probes (needs root to be complete)"
+	@echo "make wear-benchmark  write docs/wear.md: quality of estimates of wear"
 	@echo "make search-benchmark  write docs/search.md: quality of the search"
 	@echo "make crash-benchmark  write docs/crash.md: crash states, rates, what is noticed (root, hours)"
 	@echo "make crash-catalog  write docs/crash-catalog.md: promises of the catalog, measured (root, hours)"
@@ -108,6 +109,11 @@ grids: build
 accuracy:
 	$(CARGO) bench --locked --quiet -p flashfit --bench accuracy > docs/accuracy.md.new
 	mv docs/accuracy.md.new docs/accuracy.md
+
+# Parts: make wear-benchmark PARTS="formulas replay"; other parts are then left out of the file.
+wear-benchmark:
+	$(CARGO) bench --locked --quiet -p flashfit-wear --bench wear -- $(PARTS) > docs/wear.md.new
+	mv docs/wear.md.new docs/wear.md
 
 search-benchmark:
 	$(CARGO) bench --locked --quiet -p flashfit-search --bench search > docs/search.md.new
