@@ -1,5 +1,5 @@
-//! Measures what the catalog says of every file system and option (`make crash-catalog`), and writes
-//! `docs/crash-catalog.md` to standard output.
+//! Measures what the catalog says of every file system and option (`make crash-catalog`), and
+//! writes `docs/crash-catalog.md` to standard output.
 //!
 //! `FLASHFIT_CRASH_STATES` is the number of states for each setup and workload; 2000 by default.
 

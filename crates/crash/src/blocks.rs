@@ -1,9 +1,9 @@
 //! Blocks of 4 KiB, each content stored once and named by a number.
 //!
 //! Numbers are equal if and only if contents are equal (up to a collision of 128 bits of SHA-256),
-//! so states are compared without looking at bytes. Never-written blocks of a device are not stored:
-//! their content is derived from their place ([`crate::content`]), so that a file system that shows
-//! old data of the device is noticed.
+//! so states are compared without looking at bytes. Never-written blocks of a device are not
+//! stored: their content is derived from their place ([`crate::content`]), so that a file system
+//! that shows old data of the device is noticed.
 
 use std::collections::HashMap;
 use std::ops::Range;

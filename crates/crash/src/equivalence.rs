@@ -5,8 +5,9 @@
 //! reads the same block next, so each node of the tree is one block and its edges are that block's
 //! contents. A read in another order is counted, and its observation not reused.
 //!
-//! Source: the idea is that of pruning in CrashMonkey and Silhouette (FAST 2025). Limit: what depends on the
-//! time or on chance outside the device is not seen; some hits are therefore looked at again.
+//! Source: the idea is that of pruning in CrashMonkey and Silhouette (FAST 2025). Limit: what
+//! depends on the time or on chance outside the device is not seen; some hits are therefore looked
+//! at again.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //!
 //! A workload is recorded once on a real file system of this kernel ([`log`]). From the log, every
 //! state is built that a power cut could have left ([`state`]), and looked at through the kernel
-//! ([`observe`]). A model of the workload judges what was found ([`model`]), by what the catalog says
-//! that the file system promises.
+//! ([`observe`]). A model of the workload judges what was found ([`model`]), by what the catalog
+//! says that the file system promises.
 //!
 //! Sources: dm-log-writes (Documentation/admin-guide/device-mapper/log-writes.rst); Mohan et al.,
 //! CrashMonkey (OSDI 2018); Pillai et al., ALICE (OSDI 2014).

@@ -1,8 +1,8 @@
 //! The shortest workload with the same violation, then the fewest lost requests.
 //!
 //! Operations are removed by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating
-//! failure-inducing input", 2002); after each removal the rest is recorded again, as a log depends on
-//! time. Limit: only the built-in workloads have operations that can be removed.
+//! failure-inducing input", 2002); after each removal the rest is recorded again, as a log depends
+//! on time. Limit: only the built-in workloads have operations that can be removed.
 
 use flashfit_host::SystemRunner;
 

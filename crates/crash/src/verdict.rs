@@ -38,8 +38,8 @@ impl Judge {
         before.filter_map(line).collect()
     }
 
-    /// What is wrong with a state after a power cut at `position`. A file system that needs a repair
-    /// is judged after it; another one before it, and after it too where one was needed.
+    /// What is wrong with a state after a power cut at `position`. A file system that needs a
+    /// repair is judged after it; another one before it, and after it too where one was needed.
     pub fn violations(&self, seen: &CrashObservation, position: u32) -> Vec<Violation> {
         let mut violations = Vec::new();
         if !self.needs_fsck {

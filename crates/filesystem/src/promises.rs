@@ -24,7 +24,8 @@ pub enum Promise {
     AtomicRename,
     /// So does a rename over a file if the new file was not synced, and its content is complete.
     ReplaceWithoutFsync,
-    /// In that case, at the least, the file has its old or its new length; its content may be zeros.
+    /// In that case, at the least, the file has its old or its new length; its content may be
+    /// zeros.
     ReplaceNotEmpty,
     /// All names are those of one moment.
     OrderedNames,

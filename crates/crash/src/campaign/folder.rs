@@ -1,8 +1,8 @@
 //! The directory of a campaign: its plan, the records of what was checked, and the logs.
 //!
-//! `campaign.json` is the plan, `records.jsonl` has one line for each batch of states, synced before
-//! the next batch begins; a line that a kill has cut short is ignored and overwritten. `logs/` has
-//! the logs.
+//! `campaign.json` is the plan, `records.jsonl` has one line for each batch of states, synced
+//! before the next batch begins; a line that a kill has cut short is ignored and overwritten.
+//! `logs/` has the logs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -157,8 +157,8 @@ fn check(
     Ok(())
 }
 
-/// Checks one state; returns the requests of its recovery where it was looked at and they were asked
-/// for.
+/// Checks one state; returns the requests of its recovery where it was looked at and they were
+/// asked for.
 fn check_one(
     examination: &mut StateExamination<'_>,
     state: &CrashState,

@@ -30,8 +30,8 @@ pub struct CrashDevice {
 }
 
 impl CrashDevice {
-    /// Attaches a device, which discards reach or not. `point` is an empty folder of a private mount
-    /// namespace.
+    /// Attaches a device, which discards reach or not. `point` is an empty folder of a private
+    /// mount namespace.
     ///
     /// # Errors
     /// When the kernel has no FUSE or loop device for it.

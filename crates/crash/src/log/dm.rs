@@ -1,9 +1,9 @@
 //! The format of dm-log-writes, in both directions.
 //!
-//! Source: `drivers/md/dm-log-writes.c` of Linux and `src/log-writes` of xfstests. A super block, then
-//! entries of one sector, each followed by its data; all numbers are little-endian and sectors have
-//! the size that the super block gives. A flush of an entry comes before its own write. A mark becomes
-//! an acknowledgment with its text.
+//! Source: `drivers/md/dm-log-writes.c` of Linux and `src/log-writes` of xfstests. A super block,
+//! then entries of one sector, each followed by its data; all numbers are little-endian and
+//! sectors have the size that the super block gives. A flush of an entry comes before its own
+//! write. A mark becomes an acknowledgment with its text.
 //!
 //! The format has no contents from before the first entry, so an export begins with writes of what
 //! mkfs left, up to a mark. Limit: never-written blocks are imported as zeros.

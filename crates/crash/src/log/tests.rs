@@ -74,7 +74,11 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_log_is_refused(requests: Vec<(u8, u8, u8)>, at: prop::sample::Index, bit in 0_u32..8) {
+    fn a_damaged_log_is_refused(
+        requests: Vec<(u8, u8, u8)>,
+        at: prop::sample::Index,
+        bit in 0_u32..8,
+    ) {
         let mut bytes = log(&requests).to_bytes();
         let at = at.index(bytes.len());
         bytes[at] ^= 1_u8 << bit;

@@ -94,8 +94,8 @@ pub struct ObservedState {
 }
 
 impl StateObserver<'_> {
-    /// Looks at one state. `input` is for the checking program. With `record_recovery`, the requests
-    /// of the first mount are kept.
+    /// Looks at one state. `input` is for the checking program. With `record_recovery`, the
+    /// requests of the first mount are kept.
     ///
     /// # Errors
     /// When something other than the file system fails.

@@ -1,9 +1,9 @@
 //! A crash state: what a device may contain after a power cut at some position of a log.
 //!
 //! Everything before the last flush is there. Of the later writes, a volatile cache may have lost
-//! any, in any combination; of one of them, only some write units may be there. Whether that is what
-//! a correct device does depends on the size of the parts: a device that tears below its write unit
-//! is faulty.
+//! any, in any combination; of one of them, only some write units may be there. Whether that is
+//! what a correct device does depends on the size of the parts: a device that tears below its
+//! write unit is faulty.
 
 mod build;
 mod enumerate;

@@ -107,7 +107,8 @@ proptest! {
         let how = Enumeration { seed, most: 400, unit_sectors: 8, flushes: FlushFault::None };
         for state in enumerate(&log, &how) {
             let flush = (0..state.position).rev().find(|e| log.entries[*e as usize].is_flush());
-            let first = state.dropped.iter().copied().chain(state.torn.iter().map(|t| t.entry)).min();
+            let torn = state.torn.iter().map(|torn| torn.entry);
+            let first = state.dropped.iter().copied().chain(torn).min();
             prop_assert!(first.is_none_or(|first| flush.is_none_or(|flush| first > flush)));
         }
     }

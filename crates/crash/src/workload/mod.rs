@@ -1,7 +1,7 @@
 //! What is done to a file system before the power cut, one operation after another.
 //!
-//! Files are written in whole sectors that say whose they are ([`crate::content`]). Nodes (files and
-//! directories) are numbered in the order of their creation; the root is node 0.
+//! Files are written in whole sectors that say whose they are ([`crate::content`]). Nodes (files
+//! and directories) are numbered in the order of their creation; the root is node 0.
 
 mod execute;
 mod files;

@@ -1,9 +1,9 @@
 //! Transactions of SQLite, through the program sqlite3, and what must be left of them.
 //!
-//! Each transaction adds a row and counts it in another table. Sources: "Atomic Commit In SQLite" and
-//! `PRAGMA synchronous` (sqlite.org). With a rollback journal that is deleted and `synchronous=FULL`, the
-//! deletion is not synced, so the last transaction can be rolled back: that is its documented
-//! behavior and not a loss.
+//! Each transaction adds a row and counts it in another table. Sources: "Atomic Commit In SQLite"
+//! and `PRAGMA synchronous` (sqlite.org). With a rollback journal that is deleted and
+//! `synchronous=FULL`, the deletion is not synced, so the last transaction can be rolled back:
+//! that is its documented behavior and not a loss.
 
 use std::fmt;
 use std::path::Path;

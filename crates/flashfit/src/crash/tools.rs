@@ -1,4 +1,5 @@
-//! What all subcommands of `flashfit crash` begin with: rights, signals, the conditions of a device.
+//! What all subcommands of `flashfit crash` begin with: rights, signals, the conditions of a
+//! device.
 
 use std::path::Path;
 
