@@ -4,14 +4,19 @@
 //! (mount_namespaces(7)): the kernel unmounts everything when the process and its children end,
 //! even if they are killed.
 
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
 use crate::mountinfo;
 use crate::program::{Program, ProgramError, Runner};
 use flashfit_user_error::{ExitClass, Hint, UserError};
+
+/// Where the process was before it entered a private mount namespace.
+static FORMER_NAMESPACE: OnceLock<std::fs::File> = OnceLock::new();
 
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
@@ -51,6 +56,9 @@ impl UserError for MountError {
 #[expect(unsafe_code, reason = "unshare_unsafe is unsafe for flags other than NEWNS")]
 pub fn enter_private_namespace() -> Result<(), MountError> {
     let namespace = |error: rustix::io::Errno| MountError::Namespace(error.into());
+    let former = std::fs::File::open("/proc/thread-self/ns/mnt").map_err(MountError::Namespace)?;
+    // A second call keeps the first one's.
+    let _ = FORMER_NAMESPACE.set(former);
     // SAFETY: NEWNS leaves the table of open files shared, so no I/O-safety rule is touched.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
         .map_err(namespace)?;
@@ -58,6 +66,23 @@ pub fn enter_private_namespace() -> Result<(), MountError> {
     // stay mounted here. Mounts made here do not propagate out.
     let receive_only = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", receive_only).map_err(namespace)
+}
+
+/// Moves the calling thread alone back to the mount namespace that the process was in before
+/// [`enter_private_namespace`]. A thread that answers the kernel for a file system must not be the
+/// last one in a namespace whose mounts depend on its answers: killed, it would wait for itself.
+///
+/// # Errors
+/// When the kernel refuses.
+#[expect(unsafe_code, reason = "a thread with its own working directory has no safe interface")]
+pub fn return_to_former_namespace() -> Result<(), MountError> {
+    let Some(former) = FORMER_NAMESPACE.get() else { return Ok(()) };
+    let namespace = |error: rustix::io::Errno| MountError::Namespace(error.into());
+    // SAFETY: FS leaves the table of open files shared, so no I/O-safety rule is touched.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }
+        .map_err(namespace)?;
+    let mount = Some(rustix::thread::LinkNameSpaceType::Mount);
+    rustix::thread::move_into_link_name_space(former.as_fd(), mount).map_err(namespace)
 }
 
 /// A mounted file system, unmounted when dropped.

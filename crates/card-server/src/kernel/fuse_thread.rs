@@ -1,13 +1,15 @@
 //! A FUSE file system for as long as it takes to open its file, answered by a thread.
 //!
-//! The thread that answers the kernel has its own table of open files. So when the process is
-//! killed while another of its threads waits for the device, the connection to the kernel is closed
+//! The thread that answers the kernel has its own table of open files, and leaves the private mount
+//! namespace once the file system is mounted. So when the process is killed while the device is
+//! mounted or another of its threads waits for it, the connection to the kernel is closed
 //! nevertheless, that wait ends with an error, and the process can end.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{io, thread};
 
+use flashfit_host::mount::return_to_former_namespace;
 use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use rustix::mount::UnmountFlags;
 use rustix::thread::UnshareFlags;
@@ -60,7 +62,11 @@ fn answer_kernel<F: Filesystem + 'static>(
         config.acl = SessionACL::Owner;
         Session::new(make()?, point, &config)
     });
-    match session {
+    let alone = |session| {
+        return_to_former_namespace().map_err(io::Error::other)?;
+        Ok(session)
+    };
+    match session.and_then(alone) {
         Ok(session) => {
             // The receiver waits for this message.
             let _ = mounted.send(Ok(()));
