@@ -137,7 +137,8 @@ mod tests {
                 .map(|entry| entry.unwrap().metadata().unwrap().len())
                 .sum();
             assert!(used <= 8 << 20, "{kind}: {used}");
-            assert!(used > 1 << 20, "{kind}: {used}");
+            // Most small files are much smaller than the largest.
+            assert!(used > 512 << 10, "{kind}: {used}");
         }
     }
 
