@@ -74,7 +74,7 @@ pub struct WearEstimateArgs {
     /// File systems, with options after colons; separated by commas.
     #[arg(long = "fs", value_name = "NAME[:OPTION...]", value_delimiter = ',', required = true)]
     pub filesystems: Vec<String>,
-    /// Usage model: a name (`flashfit catalog list usage`) or a file.
+    /// Usage model: camera, data-logger, kiosk, phone, raspberry-pi, router, or a file.
     #[arg(long, value_name = "NAME|FILE")]
     pub usage: String,
     /// Capacity of the device, if not that of the target.
