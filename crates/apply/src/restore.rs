@@ -70,7 +70,7 @@ pub fn restore(
 /// Whether a backup is of the consented device.
 ///
 /// # Errors
-/// [`ApplyError::OtherMedium`].
+/// [`ApplyError::OtherDevice`].
 pub fn fits(
     tools: &ApplyTools<'_>,
     consent: &WriteConsent,

@@ -112,7 +112,7 @@ impl TimedCard {
     /// Ends the recording.
     ///
     /// # Errors
-    /// As [`TraceRecorder::finish`].
+    /// Those of writing the recording.
     pub fn end_recording(&mut self) -> std::io::Result<()> {
         self.recorder.take().map_or(Ok(()), TraceRecorder::finish)
     }

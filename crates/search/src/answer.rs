@@ -88,7 +88,7 @@ pub struct Answer {
     pub ties: Vec<Tie>,
     /// How many candidates without a trial the model cannot distinguish from the winner.
     pub untried_ties: usize,
-    /// The tie to prefer ([`Preference::preferred`]).
+    /// The tie to prefer (`Preference::preferred`).
     pub recommended: CandidateIndex,
     /// The probability that the recommended candidate is within the goal's distance of the best, 0
     /// to 1.

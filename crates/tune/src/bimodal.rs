@@ -2,7 +2,7 @@
 //! results describe neither.
 //!
 //! The logarithms are split at their largest gap. They count as two groups if each has at least
-//! [`MIN_GROUP`] trials and the groups are further apart than normal noise makes them. Limit: a
+//! `MIN_GROUP` trials and the groups are further apart than normal noise makes them. Limit: a
 //! slow mode that was met only once is an outlier, not a group.
 
 use std::collections::BTreeMap;

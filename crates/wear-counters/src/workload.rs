@@ -1,4 +1,4 @@
-//! A command that writes to a device of this machine, for [`crate::measure`].
+//! A command that writes to a device of this machine, for [`crate::measure()`].
 //!
 //! Before each reading everything that was written is sent to the devices (sync(2)). The device
 //! must be the same object with the same identity as at first.

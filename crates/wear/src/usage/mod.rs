@@ -1,7 +1,7 @@
 //! A usage model: how much of what a product writes a day, and how it treats its device.
 //!
 //! The file is TOML. Every number is in a section with its `source`, which is `assumption` if there
-//! is none, and its key names the unit. All mistakes of a file are reported together ([`checks`]).
+//! is none, and its key names the unit. All mistakes of a file are reported together (`checks`).
 
 mod checks;
 
