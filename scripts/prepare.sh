@@ -82,6 +82,7 @@ mkfs.xfs xfsprogs
 mkfs.nilfs2 nilfs-tools
 mksquashfs squashfs-tools
 strace strace
+sqlite3 sqlite3
 ssh openssh-client
 $(ssh_server)
 LIST
