@@ -223,7 +223,7 @@ fn trials_of_a_dead_board_move_to_the_other() {
         let killed = machines[0].process();
         signal(killed, Signal::KILL);
         let ended = Ended::of(run);
-        ended.said(0, &["flashfit0 on board1 is lost"]);
+        ended.said(0, &["lost vda flashfit0 on board1"]);
         let records = lab.records();
         let last = records.iter().rposition(|record| board(record) == "board1").unwrap();
         assert!(records[last..].iter().filter(|record| board(record) == "board2").count() > 2);
@@ -286,7 +286,7 @@ fn a_killed_run_can_be_resumed_and_releases_its_boards() {
         assert_eq!(Ended::of(run).code, None);
         let before = lab.place.recorded();
         lab.place.shorten_run(4);
-        lab.resume().said(0, &["given back what an earlier run had left: board1, board2"]);
+        lab.resume().said(0, &["released boards of an earlier run: board1, board2"]);
         assert_eq!(lab.place.recorded()[..before.len()], before[..], "no recorded trial is lost");
         lab.wait_until_all_is_given_back();
     });
