@@ -1,12 +1,33 @@
 //! `flashfit crash`: its verdict, its documents, and what it refuses.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::fixture::{Place, skip_without_cards};
+use crate::fixture::{Place, skip_without_cards, wait_until};
 use flashfit_test_support::{programs, skip};
 
 fn cannot_mount() -> bool {
     skip_without_cards() || skip(programs(&["mkfs.ext4", "e2fsck"]))
+}
+
+/// A thread that waited for a device that the process itself served would stop every `sync` of the
+/// computer.
+#[test]
+fn a_killed_campaign_ends() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let dir = place.arg("crash");
+    let args = ["crash", "states", "--fs", "ext4", "--states", "1000000", "--dir", &dir];
+    for round in 0..4 {
+        let mut run = place.command(&args).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(900 + 137 * round));
+        assert!(run.try_wait().unwrap().is_none(), "it ended by itself");
+        run.kill().unwrap();
+        wait_until("it has ended", || run.try_wait().unwrap().is_some());
+    }
 }
 
 #[test]
