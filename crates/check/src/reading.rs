@@ -18,6 +18,9 @@ use crate::CheckRequest;
 /// `f_type` of a FUSE file system (linux/magic.h).
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
+/// How the kernel names the unmounted file of a simulated card.
+const SERVED_CARD: &str = "/flashfit-card-";
+
 /// What timed reads showed.
 #[derive(Debug, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
@@ -133,6 +136,20 @@ fn backing_file(disk: &str) -> Option<PathBuf> {
 
 fn is_on_fuse(file: &Path) -> bool {
     let kind_of = |path: &Path| rustix::fs::statfs(path).ok().map(|found| found.f_type);
-    // The file of a simulated card is unmounted once the loop device has it.
-    kind_of(file).is_none_or(|kind| kind == FUSE_SUPER_MAGIC)
+    // The file of a simulated card is unmounted once the loop device has it, so only its name is
+    // left. Any other file that cannot be found was deleted, or is in another mount namespace.
+    let is_served = || file.to_string_lossy().starts_with(SERVED_CARD);
+    kind_of(file).map_or_else(is_served, |kind| kind == FUSE_SUPER_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_file_of_a_served_card_counts_as_a_device() {
+        assert!(is_on_fuse(Path::new("/flashfit-card-2252")));
+        assert!(!is_on_fuse(Path::new("/no-such-folder/card.img (deleted)")));
+        assert!(!is_on_fuse(Path::new("/proc/self/exe")));
+    }
 }

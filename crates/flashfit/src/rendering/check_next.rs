@@ -70,7 +70,7 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
         push(
             format!("flashfit tune {target}{erase_block} --budget {budget}"),
             format!(
-                "the fastest setup; takes 30 min, writes at most about {}, ERASES it",
+                "the fastest setup; takes about 30 min, writes an estimated {} or less, ERASES it",
                 tuning_bytes(price, ns)
             ),
             true,
