@@ -50,7 +50,7 @@ make_system() {
 
 [ -d "$system" ] || make_system
 
-# Debian's cargo gets the crates from here: the system needs no network of its own.
+# Debian's cargo gets the crates from here: the system needs no network.
 mkdir -p "$work/home/.cargo" "$work/build"
 cargo vendor --quiet --locked --versioned-dirs "$vendor" >/dev/null
 cat >"$work/home/.cargo/config.toml" <<CONFIG

@@ -24,7 +24,7 @@ attempt() {
     SECONDS=0
     "$CARGO" test --locked --quiet "$@" >"$group" 2>&1
     status=$?
-    # Tests in namespaces of their own print such lines as well; the last one is the program's.
+    # Tests in their own namespaces print such lines as well; the last one is the program's.
     grep -E '^test result' "$group" | tail -n 1 | tee -a "$log"
     grep -E '^(error|thread|power-cut states)|FAILED|panicked' "$group"
     sed -n '/^power-cut states/,/^isolated/s/^ \+\([0-9]\)/    \1/p' "$group"

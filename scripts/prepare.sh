@@ -169,7 +169,7 @@ announce_skips() {
     [ -z "$reason" ] || say "note: tests on attached devices are skipped: $reason"
 }
 
-# The demo attaches a card to this kernel, or, for who is not root, to that of a virtual machine;
+# The demo attaches a card to this kernel, or, without root, to that of a virtual machine;
 # tests that cannot do so say so and are skipped.
 check_kernel() {
     [ "$(id -u)" -eq 0 ] || return 0

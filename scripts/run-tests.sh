@@ -163,7 +163,7 @@ summarize() {
             sub(/ - should panic$/, "", test)
             judge()
         }
-        # A harness that does not capture what a test prints: the verdict has a line of its own.
+        # A harness that does not capture what a test prints: the verdict has its own line.
         text ~ /^test .* \.\.\. / && text !~ / \.\.\. (ok|FAILED|ignored)/ {
             pending = text
             sub(/^test /, "", pending)
@@ -293,7 +293,7 @@ if [ "$failed" -le "$MOST_SECOND_TRIES" ]; then
     for name in "${failed_programs[@]}"; do second_try "$name"; done
 fi
 
-# What a run of some programs measured does not replace what is known of the others.
+# What a run of some programs measured does not replace what is known about the others.
 awk -F '\t' '!seen[$1]++' "$work/durations.new" "$work/durations" >"$work/durations.all"
 mv "$work/durations.all" "$work/durations"
 seconds=$(awk -v begun="$begun" -v now="$EPOCHREALTIME" 'BEGIN { printf "%.0f", now - begun }')

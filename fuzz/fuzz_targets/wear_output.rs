@@ -12,7 +12,7 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 static ATTRIBUTES: LazyLock<AtaAttributes> =
     LazyLock::new(|| AtaAttributes::load(None).expect("the built-in catalog is valid"));
-/// Any file stands in for the device: it is not opened.
+/// Any file will do as the device: it is not opened.
 static DEVICE: LazyLock<Device> = LazyLock::new(|| {
     let program = std::env::current_exe().expect("this program is a file");
     let device = Device::from_image(&ScriptedRunner::new(), &program).expect("it can be read");

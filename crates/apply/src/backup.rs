@@ -30,7 +30,7 @@ const SCHEMA: &str = "flashfit.backup";
 /// Version 1 had `fnv1a64` in place of `crc32`, and is still read.
 const SCHEMA_VERSION: u32 = 2;
 
-/// What `manifest.json` holds. It is written last: a folder without one is no backup.
+/// The contents of `manifest.json`. It is written last: a folder without one is not a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub schema: String,
@@ -62,7 +62,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Saves what `device` holds into `folder`, which may be there when it is empty, and reads it
+    /// Saves the contents of `device` to `folder`, which may be there when it is empty, and reads it
     /// back.
     ///
     /// # Errors
@@ -105,12 +105,12 @@ impl Backup {
         Self::read_in(dir)
     }
 
-    /// Whether `folder` holds a complete backup, whole or damaged.
+    /// Whether `folder` contains a complete backup, whole or damaged.
     pub fn is_in(folder: &Path) -> bool {
         DirHandle::open(folder).is_ok_and(|dir| dir.has(MANIFEST))
     }
 
-    /// Gives up a backup that nothing depends on yet: the folder holds none then.
+    /// Gives up a backup that nothing depends on yet: the folder contains none then.
     pub(crate) fn forget(folder: &Path) -> Result<(), ApplyError> {
         Ok(DirHandle::open(folder)?.remove(MANIFEST)?)
     }
@@ -197,13 +197,13 @@ fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
     vec![(FIRST, 0, END_BYTES), (LAST, capacity - END_BYTES, END_BYTES)]
 }
 
-/// Makes the folder, unless it is on the device or holds anything but a backup that was cut short.
+/// Makes the folder, unless it is on the device or contains anything but a backup that was cut short.
 pub(crate) fn claim(
     system: &SystemRoots,
     device: &Device,
     folder: &Path,
 ) -> Result<DirHandle, ApplyError> {
-    // What a device holds is nobody else's business.
+    // What a device contains is nobody else's business.
     let dir = DirHandle::create(folder, 0o700)?;
     if is_on(system, device, &dir)? {
         // What was just made for nothing.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_or_all_of_a_small_medium() {
+    fn both_ends_or_all_of_a_small_device() {
         assert_eq!(ends(8 << 20), [(FIRST, 0, 8 << 20)]);
         let large = ends((8 << 20) + 512);
         assert_eq!(large, [(FIRST, 0, 4 << 20), (LAST, (4 << 20) + 512, 4 << 20)]);

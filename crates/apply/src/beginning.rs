@@ -1,4 +1,4 @@
-//! Where work begins: with a backup of its own, or where it was left unfinished.
+//! Where work begins: with its own backup, or where it was left unfinished.
 
 use std::path::{Path, PathBuf};
 
@@ -119,7 +119,7 @@ fn save<'a>(
     Ok(ApplySteps { tools, request, folder, journal, notes: Vec::new() })
 }
 
-/// A folder's name that holds wherever the next command is typed.
+/// The name of a folder that is valid wherever the next command is typed.
 fn absolute(path: &Path) -> Result<PathBuf, ApplyError> {
     std::path::absolute(path).map_err(ApplyError::file(path))
 }

@@ -35,7 +35,7 @@ pub enum ApplyError {
     /// A file of ours, or of the system, cannot be read or written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    /// The folder for the backup holds something else.
+    /// The folder for the backup contains something else.
     #[error("{} is not empty, and a backup would overwrite what is in it", path.display())]
     Occupied { path: PathBuf },
     /// The backup would be on the device that is about to be erased.
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_read_a_medium_is_not_told_that_it_is_broken() {
+    fn who_may_not_read_a_device_is_not_told_that_it_is_broken() {
         let access = |kind: std::io::ErrorKind| ApplyError::Access {
             path: PathBuf::from("/dev/mmcblk0"),
             offset_bytes: 0,

@@ -49,7 +49,7 @@ impl DeviceFingerprint {
         }
     }
 
-    /// What tells `now` apart from this one, if anything does. The kernel's count of disks does
+    /// The difference between `now` and this one, if anything does. The kernel's count of disks does
     /// not: it differs after the device was out, or the machine off.
     pub fn difference(&self, now: &Self) -> Option<String> {
         if self.capacity != now.capacity {

@@ -6,7 +6,7 @@ use flashfit_host::Program;
 
 use crate::partition::NewPartition;
 
-/// What stands in a plan's line for fstab(5) where the file system's UUID goes.
+/// The placeholder in a plan's line for fstab(5) where the file system's UUID goes.
 pub const UUID_PLACE: &str = "UUID=YOUR-UUID";
 
 /// One file system on one block device.

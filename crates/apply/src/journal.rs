@@ -1,4 +1,4 @@
-//! How far the work on a device has come, kept beside its backup (`apply.json`), and a record on
+//! How far the work on a device has come, kept next to its backup (`apply.json`), and a record on
 //! this machine that leads there. Both are written before the step that they name is begun, and
 //! synced, so that a step that was begun is always known.
 
@@ -74,7 +74,7 @@ pub struct StartedStage {
     pub unix_s: u64,
 }
 
-/// What `apply.json` holds.
+/// The contents of `apply.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplyJournal {
     pub schema: String,

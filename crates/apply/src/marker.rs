@@ -3,7 +3,7 @@
 //! It is 4 KiB, all zeros but a few lines in the first. Between a partition table and the first
 //! partition it lies where neither sfdisk nor mkfs writes (GPT takes at most 24 KiB, UEFI
 //! specification section 5.3). Where there is no such gap, the place is inside the file system, and
-//! mkfs may overwrite it before it is done; the journal on the machine still knows then.
+//! mkfs may overwrite it before it is done; the journal on the machine still has the record then.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::region;
 // Part of the format of a marker.
 const MAGIC: &str = "flashfit: this medium was left unfinished";
 pub(crate) const LENGTH: usize = 4096;
-/// All that is said fits in here, and file systems with a superblock at 1024 keep theirs when the
+/// The whole text fits in here, and file systems with a superblock at 1024 keep theirs when the
 /// marker is removed.
 const TEXT_LENGTH: usize = 1024;
 /// Behind the entries of a GPT, with sectors of 512 and of 4096 bytes.

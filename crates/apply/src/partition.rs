@@ -36,7 +36,7 @@ pub fn make(
     consent.check(runner)?;
     runner.run_checked(&partition.sfdisk)?;
     if !is_as_planned(partition) {
-        // A kernel without support for the table's format is told each partition; it may still
+        // A kernel without support for the table's format gets each partition by ioctl; it may still
         // show one of an earlier table.
         tell_kernel(runner, consent.path())?;
     }

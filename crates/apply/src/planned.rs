@@ -13,7 +13,7 @@ use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use crate::job::ApplyJob;
 use crate::partition::NewPartition;
 
-/// A slow device that is told in pieces that all of it is free takes its time.
+/// Discarding a whole slow device in pieces takes long.
 const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Why a plan cannot be carried out.
@@ -47,7 +47,7 @@ impl ApplyJob {
     /// The work of `plan` on the block device `disk`.
     ///
     /// # Errors
-    /// As [`InfeasiblePlan`] tells.
+    /// See [`InfeasiblePlan`].
     pub fn of(
         plan: &Plan,
         catalog: &FileSystemCatalog,

@@ -15,7 +15,7 @@ pub(crate) fn read(device: &Device, offset: u64, length: usize) -> Result<Vec<u8
     read_at(&device.open_for_reading().map_err(failed)?, &device.path, offset, length)
 }
 
-/// Reads `length` bytes at `offset` of what the consent holds.
+/// Reads `length` bytes at `offset` of what the consent contains.
 pub(crate) fn read_consented(
     consent: &WriteConsent,
     offset: u64,

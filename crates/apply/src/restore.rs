@@ -21,7 +21,7 @@ use crate::sysfs_queue::SysfsQueue;
 /// `restore_command` is the command that does this again.
 ///
 /// # Errors
-/// As [`ApplyError`] tells; the same call again begins again.
+/// See [`ApplyError`]; the same call again begins again.
 pub fn restore(
     tools: &ApplyTools<'_>,
     consent: &WriteConsent,
@@ -96,7 +96,7 @@ fn mark(tools: &ApplyTools<'_>, consent: &WriteConsent, folder: &Path) -> Result
     marker::put(tools.runner, consent, GAP, &marker)
 }
 
-/// The pieces cut such that the marker's place is a part of its own, and the last.
+/// The pieces, cut so that the place of the marker is a separate part, and the last.
 fn order(pieces: &[(u64, Vec<u8>)]) -> Vec<(u64, &[u8])> {
     let (from, to) = marker::gap();
     let mut parts = Vec::new();
@@ -123,7 +123,7 @@ fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), Appl
     Ok(())
 }
 
-/// Makes the kernel forget the partitions that are no more. Where it cannot, it does when the
+/// Makes the kernel forget the partitions that no longer exist. Where it cannot, it does when the
 /// device is put in again.
 fn reread(runner: &dyn Runner, disk: &Path) {
     let node = disk.display().to_string();

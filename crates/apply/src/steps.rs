@@ -19,7 +19,7 @@ use crate::partition;
 use crate::sysfs_queue::SysfsQueue;
 use crate::verify::{ToolReport, Verified, ask, verify};
 
-/// What happens, told as it does.
+/// Reports each step as it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplyEvent {
     /// A stage begins; it is written down already.
@@ -51,7 +51,7 @@ pub struct ApplyRequest<'a> {
     /// Leave to write to the block device.
     pub consent: &'a WriteConsent,
     pub work: &'a ApplyJob,
-    /// Where to keep what the device holds; a default is in [`crate::backup::default_folder`].
+    /// Where to keep what the device contains; a default is in [`crate::backup::default_folder`].
     pub backup: PathBuf,
     /// Whether the user named that folder.
     pub backup_is_given: bool,
@@ -79,7 +79,7 @@ pub struct Applied {
 /// Makes the work true, or goes on with it where it was left.
 ///
 /// # Errors
-/// As [`ApplyError`] tells. What was begun is then in the journal, and [`crate::unfinished()`]
+/// See [`ApplyError`]. What was begun is then in the journal, and [`crate::unfinished()`]
 /// names it.
 pub fn apply(tools: &ApplyTools<'_>, request: &ApplyRequest<'_>) -> Result<Applied, ApplyError> {
     if let Some(install) = request.install {
@@ -123,7 +123,7 @@ impl ApplySteps<'_> {
         self.request.work
     }
 
-    /// Looks for an interruption, writes the stage down, tells it.
+    /// Looks for an interruption, records the stage, reports it.
     fn step(&mut self, stage: ApplyStage) -> Result<(), ApplyError> {
         if self.tools.interrupt.is_raised() {
             return Err(ApplyError::Interrupted);
@@ -185,7 +185,7 @@ impl ApplySteps<'_> {
             put(first)?;
         }
         if self.work().partition.is_none() {
-            // An earlier table would show partitions that are no more.
+            // An earlier table would show partitions that no longer exist.
             let disk = self.consent().path().display().to_string();
             let wipe = Program::new("wipefs").args(["--all", "--force", "--quiet"]).arg(disk);
             self.run(&wipe, self.consent())?;
@@ -221,7 +221,7 @@ impl ApplySteps<'_> {
         verify(self.tools.runner, self.work())
     }
 
-    /// Sets the scheduler of the device's queue; an image has none of its own.
+    /// Sets the scheduler of the device's queue; an image has none.
     fn set_scheduler(&mut self) -> Result<(), ApplyError> {
         if !self.request.has_queue {
             return Ok(());

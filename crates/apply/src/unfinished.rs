@@ -15,7 +15,7 @@ use crate::marker::{self, ApplyMarker};
 pub struct UnfinishedChange {
     /// The folder with what the device held before, where it is known.
     pub backup: Option<PathBuf>,
-    /// The machine on which it was begun, where the device tells it.
+    /// The machine on which it was begun, where the device records it.
     pub host: Option<String>,
     /// What was under way, where the journal is here.
     pub stage: Option<ApplyStage>,
@@ -102,7 +102,7 @@ pub fn unfinished(
     }))
 }
 
-/// Work that was taken back half is gone on with by taking it back.
+/// Work that was half undone continues with undoing it.
 fn named(
     is_sure: bool,
     folder: PathBuf,

@@ -1,7 +1,7 @@
 //! Whether a device is as planned, by what the kernel and the file system's own tools report of it.
 //!
 //! Limits: a kernel does not show every mount option that it took; one that it neither shows nor
-//! contradicts is told as not shown, not as wrong. Whether a kernel accepts an option and ignores
+//! contradicts is reported as not shown, not as wrong. Whether a kernel accepts an option and ignores
 //! it is found out elsewhere, before a plan is made.
 
 use std::path::Path;
@@ -110,7 +110,7 @@ fn by_mount(
     wrong: &mut Vec<String>,
 ) -> Result<(), ApplyError> {
     let folder = tempfile::tempdir().map_err(ApplyError::file(&std::env::temp_dir()))?;
-    // A thread of its own, because it takes its mounts with it; and should this process be killed,
+    // A separate thread, because it takes its mounts with it; and should this process be killed,
     // nothing stays mounted.
     let shown = std::thread::scope(|scope| {
         let looking = scope.spawn(|| options_shown(runner, work, folder.path()));
@@ -148,7 +148,7 @@ fn options_shown(
     Ok(shown)
 }
 
-/// ext4 tells all its options here, also those that are its defaults.
+/// ext4 shows all its options here, also those that are its defaults.
 fn options_of_ext4(node: &Path) -> Vec<String> {
     let name = node.file_name().unwrap_or_default();
     let path = Path::new("/proc/fs/ext4").join(name).join("options");
@@ -182,7 +182,7 @@ fn compare_options(
 }
 
 /// The same option with another whole number. Names of things (`fsync_mode=posix`) are shown in
-/// ways of their own.
+/// their own ways.
 fn otherwise<'a>(planned: &str, shown: &'a [String]) -> Option<&'a String> {
     let (name, value) = planned.split_once('=')?;
     value.parse::<u64>().ok()?;

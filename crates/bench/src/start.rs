@@ -1,7 +1,7 @@
 //! How a file system was used between mkfs and a workload, drawn at random for every trial.
 //!
 //! A file system that is measured right after mkfs is in one particular state: where its journal
-//! and its allocator stand decides which erase blocks the first writes hit. On one card ext4 is
+//! and its allocator state decides which erase blocks the first writes hit. On one card ext4 is
 //! nearly twice as fast in that state as after a remount, a sync or seven idle seconds. Trials that
 //! all start there repeat well and mislead. So each trial draws whether small files were written
 //! and synced before, how many and how large, whether the file system was mounted again, and how

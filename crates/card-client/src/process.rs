@@ -1,7 +1,7 @@
 //! A card served by a process of our own, seen from the process that started it.
 //!
 //! This is the one place besides `flashfit-host` that starts a process: it talks to it for as long
-//! as it runs. The card's process has a process group of its own, so that an interrupt from the
+//! as it runs. The card's process has its own process group, so that an interrupt from the
 //! terminal does not take the card away from under a file system; it ends when its standard input
 //! does, so also when this process is killed.
 
@@ -74,7 +74,7 @@ impl CardProcess {
     /// standard input and output, and waits until the device is there.
     ///
     /// # Errors
-    /// As [`ProcessError`] tells; then no process is left.
+    /// See [`ProcessError`]; then no process is left.
     pub fn start(program: &Path, args: &[OsString]) -> Result<Self, ProcessError> {
         let mut talk = Talk::start(program, args)?;
         match talk.receive(START_WAIT)? {
@@ -228,7 +228,7 @@ impl Talk {
             .last()
     }
 
-    /// Ends the process and tells how it was lost, with what it printed last.
+    /// Ends the process and reports how it was lost, with what it printed last.
     fn lost(&mut self, what: &str) -> ProcessError {
         self.end();
         let complaints = self.complaints.take().and_then(|thread| thread.join().ok());

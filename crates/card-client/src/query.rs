@@ -71,7 +71,7 @@ impl UserError for AskError {
 /// The counters of the card that is served at `place` (`/dev/loopN` or a socket).
 ///
 /// # Errors
-/// As [`AskError`] tells.
+/// See [`AskError`].
 pub fn stats(place: &Path) -> Result<Counters, AskError> {
     match ask(place, RequestKind::Counters)? {
         CardReply::Counters(counters) => Ok(counters),
@@ -82,7 +82,7 @@ pub fn stats(place: &Path) -> Result<Counters, AskError> {
 /// The same, and lets them begin at 0 again.
 ///
 /// # Errors
-/// As [`AskError`] tells.
+/// See [`AskError`].
 pub fn reset_stats(place: &Path) -> Result<Counters, AskError> {
     match ask(place, RequestKind::ResetCounters)? {
         CardReply::Counters(counters) => Ok(counters),
@@ -90,10 +90,10 @@ pub fn reset_stats(place: &Path) -> Result<Counters, AskError> {
     }
 }
 
-/// Takes the card's power away: what is under way fails, and all that comes until [`power_on`].
+/// Cuts the card's power: requests under way fail, and all later ones until [`power_on`].
 ///
 /// # Errors
-/// As [`AskError`] tells.
+/// See [`AskError`].
 pub fn cut(place: &Path, faults: &[EnabledFault], seed: u64) -> Result<CutReport, AskError> {
     match ask(place, RequestKind::Cut { faults: faults.to_vec(), seed })? {
         CardReply::Cut(report) => Ok(report),
@@ -104,7 +104,7 @@ pub fn cut(place: &Path, faults: &[EnabledFault], seed: u64) -> Result<CutReport
 /// Gives the card its power back.
 ///
 /// # Errors
-/// As [`AskError`] tells.
+/// See [`AskError`].
 pub fn power_on(place: &Path) -> Result<(), AskError> {
     done(place, RequestKind::PowerOn)
 }
@@ -113,7 +113,7 @@ pub fn power_on(place: &Path) -> Result<(), AskError> {
 /// image that the cut leaves. Returns how many bytes could not be read and are zeros.
 ///
 /// # Errors
-/// As [`AskError`] tells.
+/// See [`AskError`].
 pub fn write_image(place: &Path, file: &Path) -> Result<u64, AskError> {
     let file = std::path::absolute(file).map_err(|source| no_answer(place, source))?;
     match ask(place, RequestKind::Image { file })? {
@@ -125,7 +125,7 @@ pub fn write_image(place: &Path, file: &Path) -> Result<u64, AskError> {
 /// Lets `duration_ns` of the card's time pass as if no request came.
 ///
 /// # Errors
-/// As [`AskError`] tells.
+/// See [`AskError`].
 pub fn idle(place: &Path, duration_ns: u64) -> Result<(), AskError> {
     done(place, RequestKind::Idle { duration_ns })
 }
@@ -133,7 +133,7 @@ pub fn idle(place: &Path, duration_ns: u64) -> Result<(), AskError> {
 /// Writes the card's state to a file, whole or not at all.
 ///
 /// # Errors
-/// As [`AskError`] tells.
+/// See [`AskError`].
 pub fn save(place: &Path, file: &Path) -> Result<(), AskError> {
     let file = std::path::absolute(file).map_err(|source| no_answer(place, source))?;
     done(place, RequestKind::Save { file })

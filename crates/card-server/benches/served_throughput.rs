@@ -2,7 +2,7 @@
 //!
 //! Serves a card whose times are a nanosecond each, without and with a command queue, and has fio
 //! read and write 4 KiB at random: `--direct=1 --bs=4k --ioengine=libaio --iodepth=1` or 32 on the
-//! loop device, and `--ioengine=nbd` on the socket. Beside it stands the processor time that the
+//! loop device, and `--ioengine=nbd` on the socket. It also prints the processor time that the
 //! card's process used for a request, which other load on the machine hardly changes. Run it with
 //! `cargo bench -p flashfit-card --bench served_throughput`, as root; it needs fio.
 

@@ -24,7 +24,7 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Answers every line until the input ends, the peer is gone, or the card is to stop.
+    /// Answers every line until the input ends, the peer has gone, or the card is to stop.
     pub fn answer_all(&self, mut input: impl BufRead, mut output: impl Write) {
         let mut text = String::new();
         loop {
@@ -36,7 +36,7 @@ impl ControlServer {
             let answer = self.answer(&text);
             let sent = output.write_all(line(&answer).as_bytes()).and_then(|()| output.flush());
             if answer == (CardReply::Stopping {}) {
-                // The receiver is gone only when the card is stopping already.
+                // The receiver has gone only when the card is stopping already.
                 let _ = self.stop.send(());
                 return;
             }

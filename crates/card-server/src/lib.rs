@@ -1,9 +1,9 @@
 //! Serves a simulated card: behind the kernel, as a FUSE file with a loop device over it, or over
 //! NBD.
 //!
-//! [`run`] serves a card in a process of its own; `flashfit-card-client` is how another process
+//! [`run`] serves a card in its own process; `flashfit-card-client` is how another process
 //! starts it and how any process asks it. Nothing stays attached however the process ends: its FUSE
-//! mount is taken off the tree as soon as the loop device holds the file, and the loop device
+//! mount is taken off the tree as soon as the loop device has the file open, and the loop device
 //! clears itself with its last user. What its queue was set to is undone by whichever of the two
 //! processes is left; only when both are killed at once does it stay on the free device. A socket
 //! that a killed card has left is removed by the next.

@@ -18,7 +18,7 @@ use crate::recording::TraceRecorder;
 /// How a card that cannot write zeros by itself is sent them.
 const ZEROS: &[u8] = &[0; 512 << 10];
 
-/// The latest that a card can be told to be: half of what its time can express, so that what it
+/// The largest time that can be set for a card: half of what its time can express, so that what it
 /// does afterwards has as much left, three centuries.
 const LATEST_NS: u64 = u64::MAX / 2;
 
@@ -62,7 +62,7 @@ pub struct TimedCard {
     /// The card's time at `epoch`.
     epoch_ns: u64,
     /// While it is being attached, the kernel looks for partitions; it is shown what the card
-    /// holds, and the card learns nothing of it.
+    /// holds, and the card does not see it.
     attaching: bool,
     recorder: Option<TraceRecorder>,
 }

@@ -1,7 +1,7 @@
 //! Sending each reply when it is due.
 //!
 //! A card without a command queue has one request under way, so whoever took the request waits. A
-//! card with one has several, whose replies a thread of its own sends in the order in which they
+//! card with one has several, whose replies a separate thread sends in the order in which they
 //! are due; that need not be the order of arrival.
 
 use std::cmp::Reverse;

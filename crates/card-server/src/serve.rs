@@ -1,4 +1,4 @@
-//! Serving a card until it is told to stop.
+//! Serving a card until it is asked to stop.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -72,12 +72,7 @@ pub enum ServeError {
     State(#[from] StateError),
     /// The trace cannot be written.
     #[error("cannot record a trace in {}: {source}", file.display())]
-    Trace {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Trace { file: PathBuf, source: std::io::Error },
     /// Whoever started the card does not read what it says.
     #[error("cannot say that the card is ready: {0}")]
     Output(std::io::Error),
@@ -124,7 +119,7 @@ impl UserError for ServeError {
 /// may be written to `output`.
 ///
 /// # Errors
-/// As [`ServeError`] tells.
+/// See [`ServeError`].
 pub fn run(
     model: &CardModel,
     options: &ServeOptions,
@@ -260,7 +255,7 @@ fn wait_for_stop(
     }
     thread::spawn(move || {
         asked.answer_all(control, output);
-        // The end of the control input means that the parent is gone.
+        // The end of the control input means that the parent has gone.
         let _ = asked.stop.send(());
     });
     // The threads hold the sender for as long as the process lives.

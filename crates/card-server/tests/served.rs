@@ -1,6 +1,6 @@
 //! A served card under the real kernel: file systems on it, its end, and its sudden end.
 //!
-//! This test has a main function of its own, because it also is the program that serves the card:
+//! This test has its own main function, because it also is the program that serves the card:
 //! started with `serve CARD` it does that and nothing else. Needs root, FUSE and loop devices.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -289,7 +289,7 @@ const QUEUE: (&str, &str) = ("[layer]", "[queue]\ndepth = 32\n[layer]");
 /// So slow that whatever does not wait for a write is done long before it.
 const SLOW: (&str, &str) = ("program_ns = 2000", "program_ns = 500000000");
 
-/// A write under way in a thread of its own.
+/// A write under way in its own thread.
 fn write_under_way(fixture: &Fixture) -> std::thread::JoinHandle<std::io::Result<()>> {
     let mut device = DirectDevice::open(fixture.card.device());
     let writer = std::thread::spawn(move || device.write(0, &[1; 4096]));

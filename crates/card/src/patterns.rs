@@ -169,7 +169,7 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// A new request is asked as soon as one of those under way is done. What a cache holds of the
+    /// A new request is asked as soon as one of those under way is done. What a cache contains of the
     /// writes in the end is flushed.
     fn run(&self, card: &mut Card, write: bool) -> Result<u64, BlockDevError> {
         let mut random = Random::new(self.seed ^ u64::from(write));

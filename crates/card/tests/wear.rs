@@ -27,8 +27,8 @@ fn small_writes_in_turn(model: &CardModel, units: u64, writes: u64) -> Counters 
     for number in 0..writes {
         let unit = number % units;
         // Not from the start of the erase block, so that nothing is in order.
-        let place = model.erase_unit_bytes() / 2 + number / units % 64 * SMALL_WRITE as u64;
-        device.write(unit * model.erase_unit_bytes() + place, &[2; SMALL_WRITE]).unwrap();
+        let place = model.erase_block_bytes() / 2 + number / units % 64 * SMALL_WRITE as u64;
+        device.write(unit * model.erase_block_bytes() + place, &[2; SMALL_WRITE]).unwrap();
     }
     device.card().counters()
 }
@@ -109,7 +109,7 @@ fn sequential_overwrites_of_a_page_mapped_card_are_not_amplified() {
 #[test]
 fn erase_blocks_of_three_mebibytes_work() {
     let mut model = block_mapped();
-    model.nand.erase_unit = Bytes::mib(3);
+    model.nand.erase_block = Bytes::mib(3);
     model.capacity = Bytes::mib(510);
     let text = toml::to_string(&model).unwrap();
     let model = CardModel::parse(&text, &Origin::File("three.toml".into())).unwrap();

@@ -34,7 +34,6 @@ pub const FOLDERS: [&str; 10] = [
 pub enum Origin {
     /// Embedded in the binary; the path within `catalog/`.
     BuiltIn(String),
-    /// A user's file.
     File(PathBuf),
 }
 
@@ -66,7 +65,6 @@ pub enum CatalogEntryError {
     Unknown {
         /// The kind of entry: `card`, `workload`, …
         what: String,
-        /// The requested name.
         name: String,
         /// The most similar known name, if one is similar enough.
         nearest: Option<String>,

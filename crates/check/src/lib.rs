@@ -24,13 +24,13 @@ pub use price::{TestPrice, tuning_bytes};
 pub use reading::{QuickReading, SkippedReading};
 pub use volumes::VolumeNodes;
 
-/// What the user named and knows.
+/// The target and the geometry that the user gave.
 #[derive(Debug)]
 pub struct CheckRequest<'a> {
     /// The target as the user named it.
     pub name: &'a str,
     pub target: &'a InspectedTarget,
-    /// What the user knows of the geometry.
+    /// The geometry that the user gave.
     pub given: Geometry,
     /// Where the file systems are read.
     pub nodes: &'a ExaminedNodes,
@@ -39,7 +39,6 @@ pub struct CheckRequest<'a> {
     pub max_read_ns: u64,
 }
 
-/// What is known at the end.
 #[derive(Debug, Serialize)]
 pub struct DeviceCheck {
     pub verdict: Severity,
@@ -52,7 +51,7 @@ pub struct DeviceCheck {
     /// Which of that cannot be trusted, a sentence each.
     pub doubts: Vec<String>,
     pub reading: QuickReading,
-    /// Whether it is a file on another disk, with no erase blocks of its own.
+    /// Whether it is a file on another disk, without its own erase blocks.
     pub is_file: bool,
     /// What a test that writes costs; `None` for a file, or if the device cannot be read.
     pub test: Option<TestPrice>,

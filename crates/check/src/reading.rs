@@ -1,4 +1,4 @@
-//! The reading probe with a short time limit, where the target has flash of its own.
+//! The reading probe with a short time limit, where the target has its own flash.
 //!
 //! An image, or a loop device over one, lies on another disk in extents that the file system chose,
 //! so the times of its reads say nothing about erase blocks. A loop device over a FUSE file system
@@ -66,7 +66,7 @@ impl QuickReading {
             _ => None,
         };
         Geometry {
-            erase_unit: found(findings.erase_unit.value),
+            erase_block: found(findings.erase_block.value),
             write_unit: found(findings.write_unit.value),
         }
     }
@@ -86,7 +86,7 @@ fn read_or_reason(
     if is_file(request.target.device().ok_or(SkippedReading::IsFile)?) {
         return Err(SkippedReading::IsFile);
     }
-    if request.given.erase_unit.is_some() {
+    if request.given.erase_block.is_some() {
         return Err(SkippedReading::Given);
     }
     let options = ProbeRunOptions {

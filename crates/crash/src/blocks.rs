@@ -26,7 +26,6 @@ pub struct BlockId(u32);
 const UNWRITTEN: u32 = 1 << 31;
 
 impl BlockId {
-    /// Zeros.
     pub const ZERO: Self = Self(0);
 
     /// The content of a block of the device that was never written.

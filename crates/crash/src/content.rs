@@ -29,11 +29,9 @@ pub enum SectorContent {
     Data(SectorTag),
     /// What the device contained before the file system was made.
     Unwritten,
-    /// Anything else.
     Unknown,
 }
 
-/// Fills a sector.
 pub fn fill(tag: SectorTag, sector: &mut [u8]) {
     assert_eq!(sector.len(), SECTOR_BYTES, "a whole sector");
     sector[..8].copy_from_slice(&MAGIC);

@@ -33,7 +33,6 @@ pub struct WorkloadRecording<'a> {
     /// In words, for the log.
     pub setup: &'a str,
     pub seed: u64,
-    /// Where to mount.
     pub point: &'a Path,
 }
 

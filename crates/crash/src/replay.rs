@@ -53,7 +53,7 @@ pub struct FoundState {
     pub setup: String,
     pub log: CrashLog,
     pub state: CrashState,
-    /// What the campaign found; `None` if it recorded nothing of this state.
+    /// What the campaign found; `None` if it has no record of this state.
     pub recorded: Option<Vec<Violation>>,
 }
 

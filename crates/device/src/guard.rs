@@ -119,7 +119,7 @@ impl WriteConsent {
         Ok(consent.confirmed())
     }
 
-    /// Consent for a disk that the caller attached to this machine under a serial number of its own
+    /// Consent for a disk that the caller attached to this machine under its own serial number
     /// choosing, with consent for the device behind it.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 /// The identity of a file or a device node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectId {
-    /// Number of the device that holds the file's file system.
+    /// Number of the device of the file's file system.
     pub device: u64,
     pub inode: u64,
     /// Device number of a node; 0 for a file.

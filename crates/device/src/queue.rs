@@ -21,7 +21,6 @@ pub struct QueueAttributes {
     pub max_request_bytes: u64,
     pub read_ahead_bytes: u64,
     pub schedulers: Vec<String>,
-    /// The active scheduler.
     pub scheduler: Option<String>,
 }
 

@@ -23,7 +23,7 @@ const MAX_LINKS: u32 = 40;
 pub enum Target {
     /// A block device node, with links resolved.
     Node(PathBuf),
-    /// A regular file that stands in for a device.
+    /// A regular file used as a device.
     Image(PathBuf),
     /// A simulated card: its name in the catalog, or the path of its file.
     Simulated(String),

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum OptionRequirement {
     /// The erase block is known.
-    EraseUnit,
+    #[serde(rename = "erase_unit")]
+    EraseBlock,
     /// The write unit is known.
     WriteUnit,
     /// The device supports discard.
@@ -26,7 +27,7 @@ impl OptionRequirement {
     /// Why an option with this requirement cannot be used if it is not met.
     pub(crate) fn unmet(self) -> &'static str {
         match self {
-            Self::EraseUnit => "the erase block of the device is unknown",
+            Self::EraseBlock => "the erase block of the device is unknown",
             Self::WriteUnit => "the write unit of the device is unknown",
             Self::Discard => "the device does not support discard",
             Self::VolatileCache => {
@@ -40,7 +41,7 @@ impl OptionRequirement {
 impl fmt::Display for OptionRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::EraseUnit => "erase_unit",
+            Self::EraseBlock => "erase_unit",
             Self::WriteUnit => "write_unit",
             Self::Discard => "discard",
             Self::VolatileCache => "volatile_cache",
@@ -72,7 +73,7 @@ impl Conditions {
     /// Whether `need` is met.
     pub fn meets(&self, need: OptionRequirement) -> bool {
         match need {
-            OptionRequirement::EraseUnit => self.geometry.erase_unit.is_some(),
+            OptionRequirement::EraseBlock => self.geometry.erase_block.is_some(),
             OptionRequirement::WriteUnit => self.geometry.write_unit.is_some(),
             OptionRequirement::Discard => self.discard,
             OptionRequirement::VolatileCache => self.volatile_cache,

@@ -27,7 +27,8 @@ struct FileSystemToml {
     name: Spanned<String>,
     title: String,
     kind: Spanned<String>,
-    least_medium_bytes: Bytes,
+    #[serde(rename = "least_medium_bytes")]
+    least_device_bytes: Bytes,
     block_bytes: Spanned<u64>,
     #[serde(default = "yes", rename = "try")]
     tried: bool,
@@ -223,7 +224,7 @@ fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
         name: raw.name.into_inner(),
         title: raw.title,
         kind: raw.kind.into_inner(),
-        min_device_size: raw.least_medium_bytes,
+        min_device_size: raw.least_device_bytes,
         block_bytes,
         tried: raw.tried,
         plan_only: raw.plan_only,

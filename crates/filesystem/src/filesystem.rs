@@ -279,7 +279,7 @@ impl FileSystem {
         })
     }
 
-    /// These options of its with all that they imply, in catalog order, each once.
+    /// These options with all options that they imply, in catalog order, each once.
     ///
     /// # Errors
     /// [`CatalogEntryError::Unknown`] for a name that is none of its options.

@@ -78,10 +78,10 @@ pub enum LayoutError {
     Sector(u64),
     /// The erase block is not made of whole sectors.
     #[error(
-        "the erase block of {erase_unit_bytes} bytes is not a multiple of the sector of \
+        "the erase block of {erase_block_bytes} bytes is not a multiple of the sector of \
          {sector_bytes} bytes"
     )]
-    OddUnit { erase_unit_bytes: u64, sector_bytes: u64 },
+    OddUnit { erase_block_bytes: u64, sector_bytes: u64 },
     /// The start that was asked for cannot be.
     #[error("a partition cannot start at {start_bytes} bytes: {reason}")]
     Start {
@@ -131,9 +131,9 @@ impl UserError for LayoutError {
     }
 }
 
-/// Whether `start_bytes` lies on the border of an erase block of `erase_unit_bytes`.
-pub fn aligned(start_bytes: u64, erase_unit_bytes: u64) -> bool {
-    erase_unit_bytes != 0 && start_bytes % erase_unit_bytes == 0
+/// Whether `start_bytes` lies on the border of an erase block of `erase_block_bytes`.
+pub fn aligned(start_bytes: u64, erase_block_bytes: u64) -> bool {
+    erase_block_bytes != 0 && start_bytes % erase_block_bytes == 0
 }
 
 /// Plans the layout with a GPT for a device of `capacity_bytes` with sectors of `sector_bytes`.
@@ -200,12 +200,12 @@ pub fn check_sector(sector_bytes: u64) -> Result<(), LayoutError> {
 }
 
 fn unit(geometry: &Geometry, sector_bytes: u64) -> Result<Bytes, LayoutError> {
-    let Some(erase_unit) = &geometry.erase_unit else { return Ok(DEFAULT_ALIGNMENT) };
-    let erase_unit_bytes = erase_unit.bytes.0;
-    if erase_unit_bytes == 0 || erase_unit_bytes % sector_bytes != 0 {
-        return Err(LayoutError::OddUnit { erase_unit_bytes, sector_bytes });
+    let Some(erase_block) = &geometry.erase_block else { return Ok(DEFAULT_ALIGNMENT) };
+    let erase_block_bytes = erase_block.bytes.0;
+    if erase_block_bytes == 0 || erase_block_bytes % sector_bytes != 0 {
+        return Err(LayoutError::OddUnit { erase_block_bytes, sector_bytes });
     }
-    Ok(erase_unit.bytes)
+    Ok(erase_block.bytes)
 }
 
 fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutError> {
@@ -220,7 +220,7 @@ fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutErr
 }
 
 fn why_auto(geometry: &Geometry, unit: Bytes) -> String {
-    match &geometry.erase_unit {
+    match &geometry.erase_block {
         Some(known) => format!(
             "start and size are multiples of the erase block of {unit} ({}); the first one has the \
              partition table",
@@ -233,7 +233,7 @@ fn why_auto(geometry: &Geometry, unit: Bytes) -> String {
 }
 
 fn why_at(geometry: &Geometry, at: Bytes) -> String {
-    match &geometry.erase_unit {
+    match &geometry.erase_block {
         None => "the start was given; the erase block is unknown".to_owned(),
         Some(known) if aligned(at.0, known.bytes.0) => {
             format!("the start was given and is on a boundary of erase blocks of {}", known.bytes)
@@ -307,9 +307,9 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn erase_unit(bytes: u64) -> Geometry {
-        let erase_unit = Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
-        Geometry { erase_unit, ..Geometry::default() }
+    fn erase_block(bytes: u64) -> Geometry {
+        let erase_block = Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
+        Geometry { erase_block, ..Geometry::default() }
     }
 
     fn partition(plan: &LayoutPlan) -> (u64, u64) {
@@ -345,7 +345,7 @@ mod tests {
         let mut planned = 0;
         for capacity in capacities {
             for (sector, unit) in [512, 4096].into_iter().flat_map(|s| units.map(|u| (s, u))) {
-                let Ok(plan) = plan_layout(capacity, sector, &erase_unit(unit), LayoutStart::Auto)
+                let Ok(plan) = plan_layout(capacity, sector, &erase_block(unit), LayoutStart::Auto)
                 else {
                     assert!(capacity < 2 * unit.max(64 << 10) + 64 * 1024, "{capacity} {unit}");
                     continue;
@@ -363,8 +363,8 @@ mod tests {
     }
 
     #[test]
-    fn the_dreamplugs_card_starts_at_its_second_erase_unit() {
-        let geometry = erase_unit(8 * MIB);
+    fn the_dreamplugs_card_starts_at_its_second_erase_block() {
+        let geometry = erase_block(8 * MIB);
         let plan = plan_layout(8_068_792_320, 512, &geometry, LayoutStart::Auto).unwrap();
         let script = plan.layout.sfdisk_script(512).unwrap();
         assert!(script.contains("start=16384, size=15728640,"), "{script}");
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_given_start_is_kept_and_judged() {
-        let geometry = erase_unit(4 * MIB);
+        let geometry = erase_block(4 * MIB);
         let at = |bytes| plan_layout(100 * MIB, 512, &geometry, LayoutStart::At(Bytes(bytes)));
         let plan = at(63 * 512).unwrap();
         assert_eq!(partition(&plan).0, 63 * 512);
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn odd_units_and_sectors_are_errors() {
         let plan =
-            |sector, unit| plan_layout(100 * MIB, sector, &erase_unit(unit), LayoutStart::Auto);
+            |sector, unit| plan_layout(100 * MIB, sector, &erase_block(unit), LayoutStart::Auto);
         assert!(matches!(plan(512, 0), Err(LayoutError::OddUnit { .. })));
         assert!(matches!(plan(4096, 6 * 1024), Err(LayoutError::OddUnit { .. })));
         assert!(matches!(plan(0, MIB), Err(LayoutError::Sector(0))));

@@ -18,7 +18,7 @@ pub enum Promise {
     Consistent,
     /// Synced data and names are there.
     Synced,
-    /// A file contains its own data, old data of its own, or zeros.
+    /// A file contains its own data, old its own data, or zeros.
     OwnData,
     /// A rename over a file leaves the old or the new file.
     AtomicRename,

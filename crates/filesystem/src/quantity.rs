@@ -20,7 +20,7 @@ const MIN_SEGMENT_BLOCKS: u64 = 16;
 pub enum Variable {
     /// `block_bytes`: the file system's block, as the catalog states it.
     BlockBytes,
-    EraseUnitBytes,
+    EraseBlockBytes,
     WriteUnitBytes,
     /// `stride_blocks`: the write unit in blocks, at least 1; where it is not known, as wide as
     /// the stripe.
@@ -41,12 +41,12 @@ pub enum Variable {
     SwidthUnits,
     /// `boundary_bytes`: the erase block, which must be a power of two.
     BoundaryBytes,
-    /// `cluster_bytes`: the cluster of FAT or exFAT; only a plan knows it.
+    /// `cluster_bytes`: the cluster of FAT or exFAT; known to a plan only.
     ClusterBytes,
-    /// `cluster_sectors`: the same in sectors of the device; only a plan knows it.
+    /// `cluster_sectors`: the same in sectors of the device; known to a plan only.
     ClusterSectors,
     /// `reserved_sectors`: before the first FAT, so that the data area starts on an erase block;
-    /// only a plan knows it.
+    /// known to a plan only.
     ReservedSectors,
     /// `vendor_reserved_sectors`: the same for the layout that vendors format; only a plan knows
     /// it.
@@ -56,7 +56,7 @@ pub enum Variable {
 /// Every quantity by its name in the catalog.
 pub const VARIABLES: [(&str, Variable); 15] = [
     ("block_bytes", Variable::BlockBytes),
-    ("erase_unit_bytes", Variable::EraseUnitBytes),
+    ("erase_unit_bytes", Variable::EraseBlockBytes),
     ("write_unit_bytes", Variable::WriteUnitBytes),
     ("stride_blocks", Variable::StrideBlocks),
     ("stripe_width_blocks", Variable::StripeWidthBlocks),
@@ -94,13 +94,13 @@ impl Variable {
     pub fn need(self) -> Option<OptionRequirement> {
         match self {
             Self::BlockBytes => None,
-            Self::EraseUnitBytes
+            Self::EraseBlockBytes
             | Self::StripeWidthBlocks
             | Self::SectionSegments
             | Self::SegmentBlocks
             | Self::SunitBytes
             | Self::SwidthUnits
-            | Self::BoundaryBytes => Some(OptionRequirement::EraseUnit),
+            | Self::BoundaryBytes => Some(OptionRequirement::EraseBlock),
             Self::WriteUnitBytes | Self::StrideBlocks | Self::NodeSizeBytes => {
                 Some(OptionRequirement::WriteUnit)
             }
@@ -137,7 +137,7 @@ impl Variable {
 
     /// Whether it is what it is whatever a plan computes.
     fn is_of_device(self) -> bool {
-        matches!(self, Self::BlockBytes | Self::EraseUnitBytes | Self::WriteUnitBytes)
+        matches!(self, Self::BlockBytes | Self::EraseBlockBytes | Self::WriteUnitBytes)
     }
 
     /// Its value for a file system with this block on this geometry.
@@ -147,14 +147,14 @@ impl Variable {
     pub fn value(self, block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
         match self {
             Self::BlockBytes => Ok(block_bytes),
-            Self::EraseUnitBytes => {
-                known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)
+            Self::EraseBlockBytes => {
+                known(geometry.erase_block.as_ref(), OptionRequirement::EraseBlock)
             }
             Self::WriteUnitBytes => {
                 known(geometry.write_unit.as_ref(), OptionRequirement::WriteUnit)
             }
             Self::StrideBlocks
-                if geometry.write_unit.is_none() && geometry.erase_unit.is_some() =>
+                if geometry.write_unit.is_none() && geometry.erase_block.is_some() =>
             {
                 stripe_width(block_bytes, geometry)
             }
@@ -167,7 +167,7 @@ impl Variable {
                 node_size(known(geometry.write_unit.as_ref(), OptionRequirement::WriteUnit)?)
             }
             Self::SectionSegments => {
-                section(known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?)
+                section(known(geometry.erase_block.as_ref(), OptionRequirement::EraseBlock)?)
             }
             Self::SegmentBlocks => segment(block_bytes, geometry),
             Self::SunitBytes => {
@@ -176,7 +176,7 @@ impl Variable {
             }
             Self::SwidthUnits => stripe_units(block_bytes, geometry),
             Self::BoundaryBytes => {
-                power_of_two(known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?)
+                power_of_two(known(geometry.erase_block.as_ref(), OptionRequirement::EraseBlock)?)
             }
             Self::ClusterBytes
             | Self::ClusterSectors
@@ -205,24 +205,24 @@ fn stride(write_unit: u64, block_bytes: u64) -> Result<u64, QuantityError> {
 }
 
 fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
-    let erase_unit = known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?;
-    if erase_unit % block_bytes != 0 {
-        return Err(no_multiple("erase block", erase_unit, "block", block_bytes));
+    let erase_block = known(geometry.erase_block.as_ref(), OptionRequirement::EraseBlock)?;
+    if erase_block % block_bytes != 0 {
+        return Err(no_multiple("erase block", erase_block, "block", block_bytes));
     }
     if let Some(write_unit) = &geometry.write_unit {
         let write_unit = known(Some(write_unit), OptionRequirement::WriteUnit)?;
-        if erase_unit % write_unit != 0 {
-            return Err(no_multiple("erase block", erase_unit, "write unit", write_unit));
+        if erase_block % write_unit != 0 {
+            return Err(no_multiple("erase block", erase_block, "write unit", write_unit));
         }
     }
-    let blocks = erase_unit / block_bytes;
+    let blocks = erase_block / block_bytes;
     // A block group is as many blocks as one bitmap block has bits; ext4_get_stripe_size() in the
     // kernel's fs/ext4/super.c falls back silently when a stripe is wider.
     let group_blocks = 8 * block_bytes;
     if blocks > group_blocks {
         return Err(QuantityError::Odd(format!(
             "the erase block of {} is larger than a block group of {}",
-            Bytes(erase_unit),
+            Bytes(erase_block),
             Bytes(group_blocks * block_bytes),
         )));
     }
@@ -237,46 +237,46 @@ fn node_size(write_unit: u64) -> Result<u64, QuantityError> {
     Ok(divisor.clamp(MIN_NODE_BYTES, MAX_NODE_BYTES))
 }
 
-fn section(erase_unit: u64) -> Result<u64, QuantityError> {
-    if SEGMENT_BYTES % erase_unit == 0 {
+fn section(erase_block: u64) -> Result<u64, QuantityError> {
+    if SEGMENT_BYTES % erase_block == 0 {
         Ok(1)
-    } else if erase_unit % SEGMENT_BYTES == 0 {
-        Ok(erase_unit / SEGMENT_BYTES)
+    } else if erase_block % SEGMENT_BYTES == 0 {
+        Ok(erase_block / SEGMENT_BYTES)
     } else {
-        Err(no_multiple("erase block", erase_unit, "segment", SEGMENT_BYTES))
+        Err(no_multiple("erase block", erase_block, "segment", SEGMENT_BYTES))
     }
 }
 
 fn segment(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
-    let erase_unit =
-        power_of_two(known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?)?;
-    let blocks = erase_unit / block_bytes;
+    let erase_block =
+        power_of_two(known(geometry.erase_block.as_ref(), OptionRequirement::EraseBlock)?)?;
+    let blocks = erase_block / block_bytes;
     if blocks < MIN_SEGMENT_BLOCKS {
         return Err(QuantityError::Odd(format!(
             "the erase block of {} is less than a segment of {MIN_SEGMENT_BLOCKS} blocks",
-            Bytes(erase_unit)
+            Bytes(erase_block)
         )));
     }
     Ok(blocks)
 }
 
 fn stripe_units(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
-    let erase_unit = known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?;
+    let erase_block = known(geometry.erase_block.as_ref(), OptionRequirement::EraseBlock)?;
     let unit = Variable::SunitBytes.value(block_bytes, geometry)?;
-    if erase_unit % unit == 0 {
-        Ok(erase_unit / unit)
+    if erase_block % unit == 0 {
+        Ok(erase_block / unit)
     } else {
-        Err(no_multiple("erase block", erase_unit, "write unit", unit))
+        Err(no_multiple("erase block", erase_block, "write unit", unit))
     }
 }
 
-fn power_of_two(erase_unit: u64) -> Result<u64, QuantityError> {
-    if erase_unit.is_power_of_two() {
-        Ok(erase_unit)
+fn power_of_two(erase_block: u64) -> Result<u64, QuantityError> {
+    if erase_block.is_power_of_two() {
+        Ok(erase_block)
     } else {
         Err(QuantityError::Odd(format!(
             "the erase block of {} is not a power of two",
-            Bytes(erase_unit)
+            Bytes(erase_block)
         )))
     }
 }
@@ -294,9 +294,9 @@ mod tests {
     use super::*;
     use crate::template::Template;
 
-    fn geometry(erase_unit: u64, write_unit: u64) -> Geometry {
+    fn geometry(erase_block: u64, write_unit: u64) -> Geometry {
         let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
-        Geometry { erase_unit: known(erase_unit), ..Geometry::default() }
+        Geometry { erase_block: known(erase_block), ..Geometry::default() }
             .or(Geometry { write_unit: known(write_unit), ..Geometry::default() })
     }
 
@@ -308,14 +308,14 @@ mod tests {
     #[test]
     fn stride_and_stripe_width_count_blocks() {
         let text = "stride={stride_blocks},stripe_width={stripe_width_blocks}";
-        for (erase_unit, write_unit, filled) in [
+        for (erase_block, write_unit, filled) in [
             (8 << 20, 8 << 10, "stride=2,stripe_width=2048"),
             (4 << 20, 16 << 10, "stride=4,stripe_width=1024"),
             (12 << 20, 48 << 10, "stride=12,stripe_width=3072"),
             (512 << 10, 2048, "stride=1,stripe_width=128"),
             (128 << 20, 64 << 10, "stride=16,stripe_width=32768"),
         ] {
-            assert_eq!(fill(text, &geometry(erase_unit, write_unit)).as_deref(), Ok(filled));
+            assert_eq!(fill(text, &geometry(erase_block, write_unit)).as_deref(), Ok(filled));
         }
     }
 
@@ -335,8 +335,8 @@ mod tests {
 
     #[test]
     fn an_odd_geometry_is_told_and_never_panics() {
-        let odd = |text, erase_unit, write_unit| {
-            matches!(fill(text, &geometry(erase_unit, write_unit)), Err(QuantityError::Odd(_)))
+        let odd = |text, erase_block, write_unit| {
+            matches!(fill(text, &geometry(erase_block, write_unit)), Err(QuantityError::Odd(_)))
         };
         assert!(odd("{stripe_width_blocks}", 1_000_000, 4096));
         assert!(odd("{stripe_width_blocks}", 4 << 20, 48 << 10));
@@ -360,8 +360,8 @@ mod tests {
     }
 
     #[test]
-    fn f2fs_nilfs2_and_xfs_count_the_erase_unit_in_their_own_units() {
-        for (text, erase_unit, write_unit, filled) in [
+    fn f2fs_nilfs2_and_xfs_count_the_erase_block_in_their_own_units() {
+        for (text, erase_block, write_unit, filled) in [
             ("{section_segments}", 12 << 20, 4096, "6"),
             ("{section_segments}", 512 << 10, 4096, "1"),
             ("{segment_blocks}", 8 << 20, 4096, "2048"),
@@ -369,16 +369,16 @@ mod tests {
             ("su={sunit_bytes},sw={swidth_units}", 4 << 20, 2048, "su=4096,sw=1024"),
             ("{boundary_bytes}", 4 << 20, 4096, "4194304"),
         ] {
-            assert_eq!(fill(text, &geometry(erase_unit, write_unit)).as_deref(), Ok(filled));
+            assert_eq!(fill(text, &geometry(erase_block, write_unit)).as_deref(), Ok(filled));
         }
-        for (text, erase_unit) in [
+        for (text, erase_block) in [
             ("{section_segments}", 3 << 20),
             ("{segment_blocks}", 12 << 20),
             ("{segment_blocks}", 32 << 10),
             ("{boundary_bytes}", 24 << 20),
             ("{swidth_units}", 10_000),
         ] {
-            assert!(matches!(fill(text, &geometry(erase_unit, 4096)), Err(QuantityError::Odd(_))));
+            assert!(matches!(fill(text, &geometry(erase_block, 4096)), Err(QuantityError::Odd(_))));
         }
     }
 

@@ -29,7 +29,7 @@ impl Recipe {
     /// The commands for `setup` on a device with these conditions.
     ///
     /// # Errors
-    /// When the setup is not possible there, as [`SetupError`] tells.
+    /// When the setup is not possible there, see [`SetupError`].
     pub fn new(
         filesystem: &FileSystem,
         setup: &Setup,

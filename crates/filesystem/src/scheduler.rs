@@ -77,7 +77,7 @@ pub fn current(queue_dir: &Path) -> io::Result<Scheduler> {
 }
 
 /// Makes a queue use `scheduler`, and looks whether it does. Who calls this restores the earlier
-/// one, as [`current`] told it.
+/// one, as [`current`] reported it.
 ///
 /// # Errors
 /// When the kernel refuses (it does not have it, or rights are lacking) or keeps another one.

@@ -18,10 +18,10 @@ fn built_in(name: &str) -> FileSystem {
     FileSystemCatalog::load(None).unwrap().filesystem(name).unwrap().clone()
 }
 
-fn conditions(erase_unit: Bytes, write_unit: Bytes) -> Conditions {
+fn conditions(erase_block: Bytes, write_unit: Bytes) -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {
-        geometry: Geometry { erase_unit: known(erase_unit), ..Geometry::default() }
+        geometry: Geometry { erase_block: known(erase_block), ..Geometry::default() }
             .or(Geometry { write_unit: known(write_unit), ..Geometry::default() }),
         discard: true,
         volatile_cache: true,

@@ -1,4 +1,4 @@
-//! Catalog files with mistakes: each is told with its file, its line and the reason; and what
+//! Catalog files with mistakes: each is reported with its file, its line and the reason; and what
 //! options of the user's own, and those of the machine, come to.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
@@ -167,7 +167,7 @@ fn what_is_said_of_an_option_is_checked() {
     }
 }
 
-/// Options `c` to `e` behind those of the valid file, with what each says beside.
+/// Options `c` to `e` behind those of the valid file, with the message for each.
 fn with_more(says: [&str; 3]) -> String {
     let option = |(name, says)| {
         format!(

@@ -24,12 +24,12 @@ fn partition(number: u32, start_bytes: u64, size_bytes: u64) -> Volume {
 }
 
 fn examined(volumes: Vec<Volume>) -> ExaminedDevice {
-    let erase_unit = Some(Sourced::new(Bytes::mib(4), QuantitySource::Given));
+    let erase_block = Some(Sourced::new(Bytes::mib(4), QuantitySource::Given));
     ExaminedDevice {
         target: "/dev/mmcblk0".to_owned(),
         disk: "mmcblk0".to_owned(),
         capacity_bytes: 1 << 30,
-        geometry: Geometry { erase_unit, ..Geometry::default() },
+        geometry: Geometry { erase_block, ..Geometry::default() },
         disagreements: Vec::new(),
         table: Some("gpt".to_owned()),
         table_complaints: Vec::new(),
@@ -82,7 +82,7 @@ fn found(examined: &ExaminedDevice) -> Vec<CheckFinding> {
 }
 
 #[test]
-fn an_aligned_medium_is_fine() {
+fn an_aligned_device_is_fine() {
     let findings = found(&examined(vec![partition(1, 4 * MIB, 64 * MIB)]));
     assert_eq!(verdict(&findings), Severity::Fine);
 }
@@ -100,7 +100,7 @@ fn what_was_left_unfinished_comes_with_the_command_that_ends_it() {
 }
 
 #[test]
-fn two_partitions_in_one_erase_unit_are_bad() {
+fn two_partitions_in_one_erase_block_are_bad() {
     let volumes = vec![partition(1, 4 * MIB, 5 * MIB), partition(2, 9 * MIB, 7 * MIB)];
     let findings = found(&examined(volumes));
     let bad: Vec<&str> = findings
@@ -176,7 +176,7 @@ fn a_partition_within_an_image_is_repaired_by_its_offset() {
 
 #[test]
 fn what_a_plan_cannot_do_better_is_not_bad() {
-    let erase_unit = |mib| Some(Sourced::new(Bytes::mib(mib), QuantitySource::Given));
+    let erase_block = |mib| Some(Sourced::new(Bytes::mib(mib), QuantitySource::Given));
     let segment = 2 * MIB;
     for (kind, unit_mib, numbers, data_start) in [
         ("exfat", 12, vec![], Some(8 * MIB)),
@@ -187,7 +187,7 @@ fn what_a_plan_cannot_do_better_is_not_bad() {
         let mut volume = partition(1, unit_mib * MIB * 2, 600 * MIB);
         volume.facts = facts(kind, &numbers, data_start);
         let mut examined = examined(vec![volume]);
-        examined.geometry.erase_unit = erase_unit(unit_mib);
+        examined.geometry.erase_block = erase_block(unit_mib);
         let findings = found(&examined);
         let worst = &findings[0];
         assert!(worst.severity <= Severity::Advice && worst.repair.is_none(), "{kind}: {worst:?}");
@@ -195,7 +195,7 @@ fn what_a_plan_cannot_do_better_is_not_bad() {
 }
 
 #[test]
-fn a_medium_of_which_nothing_is_known_is_not_called_fine() {
+fn a_device_of_which_nothing_is_known_is_not_called_fine() {
     let volume = Volume { is_partition: false, ..partition(1, 0, 1 << 30) };
     let mut examined = examined(vec![volume]);
     examined.table = None;
@@ -203,7 +203,7 @@ fn a_medium_of_which_nothing_is_known_is_not_called_fine() {
 }
 
 #[test]
-fn a_partition_that_is_the_target_does_not_end_behind_the_medium() {
+fn a_partition_that_is_the_target_does_not_end_behind_the_device() {
     let mut volume = partition(1, 4 * MIB, 512 * MIB);
     volume.facts = facts("btrfs", &[], None);
     let mut examined = examined(vec![volume]);

@@ -47,9 +47,9 @@ fn request(options: &[String]) -> PlanRequest {
     }
 }
 
-fn geometry(erase_unit: Option<u64>, write_unit: Option<u64>) -> Geometry {
+fn geometry(erase_block: Option<u64>, write_unit: Option<u64>) -> Geometry {
     let known = |bytes: u64| Sourced::new(Bytes(bytes), QuantitySource::Given);
-    Geometry { erase_unit: erase_unit.map(known), write_unit: write_unit.map(known) }
+    Geometry { erase_block: erase_block.map(known), write_unit: write_unit.map(known) }
 }
 
 fn plan(
@@ -64,7 +64,7 @@ fn plan(
     Plan::make(filesystem, &inputs).ok()
 }
 
-/// As trials make it, without what they set beside.
+/// As trials make it, without what they set in addition.
 fn trial(
     filesystem: &FileSystem,
     plan: &Plan,
@@ -129,9 +129,9 @@ fn what_is_tried_is_what_is_planned() {
     ];
     let [mut made, mut refused] = [0, 0];
     for filesystem in catalog.filesystems().iter().filter(|one| one.layered.is_none()) {
-        for (erase_unit, write_unit) in geometries {
+        for (erase_block, write_unit) in geometries {
             for size in [300 * MIB, 1 << 30, 31_914_983_424] {
-                let geometry = geometry(erase_unit, write_unit);
+                let geometry = geometry(erase_block, write_unit);
                 let counts = compared(&catalog, &filesystem.name, size, &geometry);
                 made += counts[0];
                 refused += counts[1];

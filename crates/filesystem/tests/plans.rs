@@ -42,10 +42,10 @@ fn request(table: Option<PartitionTable>) -> PlanRequest {
     }
 }
 
-fn geometry(erase_unit: Option<u64>, write_unit: Option<u64>) -> Geometry {
+fn geometry(erase_block: Option<u64>, write_unit: Option<u64>) -> Geometry {
     let known =
         |bytes: Option<u64>| bytes.map(|bytes| Sourced::new(Bytes(bytes), QuantitySource::Given));
-    Geometry { erase_unit: known(erase_unit), write_unit: known(write_unit) }
+    Geometry { erase_block: known(erase_block), write_unit: known(write_unit) }
 }
 
 fn plan(
@@ -135,7 +135,7 @@ proptest! {
     })]
 
     #[test]
-    fn no_plan_leaves_the_medium_or_the_grid(
+    fn no_plan_leaves_the_device_or_the_grid(
         capacity in capacities(),
         unit in units(),
         write_unit in proptest::option::of(proptest::sample::select(
@@ -169,7 +169,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// What stands in a file may be anything.
+    /// A file may contain anything.
     #[test]
     fn no_input_makes_a_plan_panic(
         numbers in proptest::array::uniform8(prop_oneof![

@@ -38,9 +38,9 @@ fn request(table: Option<PartitionTable>) -> PlanRequest {
     }
 }
 
-fn geometry(erase_unit: u64, write_unit: Option<u64>) -> Geometry {
+fn geometry(erase_block: u64, write_unit: Option<u64>) -> Geometry {
     let known = |bytes| Sourced::new(Bytes(bytes), QuantitySource::Given);
-    Geometry { erase_unit: Some(known(erase_unit)), write_unit: write_unit.map(known) }
+    Geometry { erase_block: Some(known(erase_block)), write_unit: write_unit.map(known) }
 }
 
 /// An image on a loop device, as long as the value lives.
@@ -78,7 +78,7 @@ impl Bed {
     }
 }
 
-/// What the file system says where the plan told a number of that name.
+/// What the file system says where the plan gave a number of that name.
 fn found(facts: &FileSystemFacts, number: &PlanNumber) -> Option<u64> {
     match number.name.as_str() {
         "data_start_bytes" => facts.data_start_bytes,
@@ -93,7 +93,7 @@ fn made(name: &str, size: u64, geometry: Geometry, table: Option<PartitionTable>
     if skip_part(test_support::program(&filesystem.mkfs.tool.program)) {
         return None;
     }
-    let unit = geometry.erase_unit.as_ref().unwrap().bytes.0;
+    let unit = geometry.erase_block.as_ref().unwrap().bytes.0;
     let bed = Bed::new(size);
     let none = Geometry::default();
     let inputs = choose(filesystem, bed.device(), geometry, none, &request(table)).unwrap();
@@ -140,7 +140,7 @@ fn on_a_partition_every_file_system_has_the_planned_numbers() {
 }
 
 #[test]
-fn erase_units_of_three_times_a_power_of_two_are_met() {
+fn erase_blocks_of_three_times_a_power_of_two_are_met() {
     if lacking() {
         return;
     }
@@ -163,7 +163,7 @@ fn without_a_write_unit_and_without_a_table() {
 }
 
 #[test]
-fn a_large_erase_unit_brings_the_data_of_fat_on_it() {
+fn a_large_erase_block_brings_the_data_of_fat_on_it() {
     if lacking() {
         return;
     }
@@ -181,7 +181,7 @@ fn program(command: &PlannedCommand, folder: &Path) -> Program {
     Program::new(&command.program).args(command.args.iter().map(replaced))
 }
 
-/// Reads in a process of its own: a file that is open here is open in every child that another
+/// Reads in its own process: a file that is open here is open in every child that another
 /// test starts meanwhile, and keeps what it lies on from being unmounted.
 fn cat(file: &Path) -> Option<String> {
     let program = Program::new("cat").arg(file);

@@ -22,7 +22,7 @@ const SIZE: Bytes = Bytes::mib(256);
 fn conditions() -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {
-        geometry: Geometry { erase_unit: known(Bytes::mib(8)), ..Geometry::default() }
+        geometry: Geometry { erase_block: known(Bytes::mib(8)), ..Geometry::default() }
             .or(Geometry { write_unit: known(Bytes::kib(8)), ..Geometry::default() }),
         discard: true,
         volatile_cache: true,
@@ -205,7 +205,7 @@ fn check_btrfs(option: &str, seen: &Seen) {
 }
 
 #[test]
-fn the_least_medium_of_ext4_is_the_least_with_a_journal() {
+fn the_least_device_of_ext4_is_the_least_with_a_journal() {
     let Some(ext4) = file_system("ext4", &["mkfs.ext4", "dumpe2fs", "e2fsck"]) else { return };
     for (size, has_journal) in
         [(ext4.min_device_size, true), (Bytes(ext4.min_device_size.0 - ext4.block_bytes), false)]
@@ -217,7 +217,7 @@ fn the_least_medium_of_ext4_is_the_least_with_a_journal() {
 }
 
 #[test]
-fn the_least_medium_of_btrfs_is_enough() {
+fn the_least_device_of_btrfs_is_enough() {
     let Some(btrfs) = file_system("btrfs", &["mkfs.btrfs", "btrfs"]) else { return };
     for options in [[].as_slice(), &["nodesize-64k"]] {
         let Some(device) = TestDevice::new(btrfs.min_device_size) else { return };
@@ -231,7 +231,7 @@ fn a_planned_partition_is_made_where_it_was_planned() {
     if skip(test_support::program("sfdisk")) {
         return;
     }
-    for (erase_unit, capacity) in [
+    for (erase_block, capacity) in [
         (Bytes::kib(64), Bytes::mib(9)),
         (Bytes::mib(8), Bytes(200_000_512)),
         (Bytes::mib(12), Bytes::mib(100)),
@@ -241,7 +241,7 @@ fn a_planned_partition_is_made_where_it_was_planned() {
         let image = folder.path().join("image");
         std::fs::File::create(&image).unwrap().set_len(capacity.0).unwrap();
         let geometry = Geometry {
-            erase_unit: Some(Sourced::new(erase_unit, QuantitySource::Given)),
+            erase_block: Some(Sourced::new(erase_block, QuantitySource::Given)),
             write_unit: None,
         };
         let plan = plan_layout(capacity.0, 512, &geometry, LayoutStart::Auto).unwrap();

@@ -46,7 +46,7 @@ impl CommandError {
         self
     }
 
-    /// This hint in place of its own.
+    /// This hint, and nothing else.
     pub fn with_hint(mut self, hint: &str) -> Self {
         self.hint = Some(hint.to_owned());
         self
@@ -62,7 +62,7 @@ impl CommandError {
     pub fn show_json(&self) {
         let Self { message, hint, class } = self;
         let error = ErrorDocument { class: class.name(), message, hint: hint.as_deref() };
-        // A standard output that is gone is no second error.
+        // A closed standard output is not a second error.
         let _ = output::json_error(&error);
     }
 
@@ -70,7 +70,7 @@ impl CommandError {
     pub fn show(&self) {
         let mut out = anstream::stderr().lock();
         let red = anstyle::AnsiColor::Red.on_default().bold();
-        // Nothing can be done about a standard error that is gone.
+        // Nothing can be done about a closed standard error.
         let message = plain(&self.message);
         let _ = writeln!(out, "{red}error{red:#}: {}", shown(&message));
         if let Some(hint) = &self.hint {

@@ -11,7 +11,7 @@ use crate::output::note;
 /// Asks for the data of a device that is shown here and may be elsewhere, where `guard` looks at
 /// it; the name by which the user agreed.
 pub fn agreed(
-    medium: &Device,
+    device: &Device,
     confirm: Option<&str>,
     guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
 ) -> Result<String, TrialError> {
@@ -19,7 +19,7 @@ pub fn agreed(
         Ok(()) | Err(TrialError::NotAgreed { .. }) => {}
         Err(error) => return Err(error),
     }
-    let given = agreement(medium, confirm, Some(&what_is_lost(medium)));
+    let given = agreement(device, confirm, Some(&what_is_lost(device)));
     guard(&given)?;
     match given {
         ConsentMethod::Named(name) => Ok(name),
@@ -30,21 +30,21 @@ pub fn agreed(
 /// Asks for the data of a device after the user was shown what is on it. Nobody is asked for one
 /// that somebody uses: no answer would change that.
 pub fn for_shown(
-    medium: &Device,
+    device: &Device,
     confirm: Option<&str>,
     runner: &dyn Runner,
 ) -> Result<WriteConsent, Refusal> {
     let system = SystemRoots::default();
-    match WriteConsent::ask(&system, runner, medium, &ConsentMethod::NotAsked) {
+    match WriteConsent::ask(&system, runner, device, &ConsentMethod::NotAsked) {
         Err(Refusal::NotConfirmed { .. }) => {}
         other => return other,
     }
-    WriteConsent::ask(&system, runner, medium, &agreement(medium, confirm, None))
+    WriteConsent::ask(&system, runner, device, &agreement(device, confirm, None))
 }
 
-/// The user's agreement that all data on `medium` will be lost: what `--confirm` gave, or what is
+/// The user's agreement that all data on `device` will be lost: what `--confirm` gave, or what is
 /// typed at the terminal. Without either nobody was asked, and the guard will refuse.
-fn agreement(medium: &Device, confirm: Option<&str>, lost: Option<&str>) -> ConsentMethod {
+fn agreement(device: &Device, confirm: Option<&str>, lost: Option<&str>) -> ConsentMethod {
     if let Some(given) = confirm {
         return ConsentMethod::Named(given.to_owned());
     }
@@ -53,7 +53,7 @@ fn agreement(medium: &Device, confirm: Option<&str>, lost: Option<&str>) -> Cons
     }
     lost.inspect(|lost| note(lost));
     let mut err = anstream::stderr().lock();
-    let _ = write!(err, "Type its name ({}) to continue: ", medium.short_name());
+    let _ = write!(err, "Type its name ({}) to continue: ", device.short_name());
     let _ = err.flush();
     drop(err);
     let mut typed = String::new();
@@ -64,22 +64,22 @@ fn agreement(medium: &Device, confirm: Option<&str>, lost: Option<&str>) -> Cons
 }
 
 /// What a dry run says of a device that the guard would refuse.
-pub fn would_be_refused(medium: &Device) -> Option<String> {
-    let refusal = flashfit_device::guard::refusal_before_consent(&SystemRoots::default(), medium)?;
+pub fn would_be_refused(device: &Device) -> Option<String> {
+    let refusal = flashfit_device::guard::refusal_before_consent(&SystemRoots::default(), device)?;
     Some(format!("It would be refused: {refusal}."))
 }
 
 /// What a user should see before agreeing.
-pub fn what_is_lost(medium: &Device) -> String {
+pub fn what_is_lost(device: &Device) -> String {
     let mut lines = vec![format!(
         "All data on {} will be lost: {}, {}, {} ({}).",
-        medium.path.display(),
-        medium.kind,
-        flashfit_report::text::plain(&medium.identity.summary()),
-        medium.capacity,
-        medium.capacity.si()
+        device.path.display(),
+        device.kind,
+        flashfit_report::text::plain(&device.identity.summary()),
+        device.capacity,
+        device.capacity.si()
     )];
-    for partition in &medium.partitions {
+    for partition in &device.partitions {
         lines.push(format!("  {} of {}", partition.name, partition.size));
     }
     lines.join("\n")

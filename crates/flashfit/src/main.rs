@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 
 /// Help and the version go to standard output; a wrong command line also to scripts.
 fn usage(error: &clap::Error, is_for_scripts: bool) -> ExitCode {
-    // Nothing can be done about an output that is gone.
+    // Nothing can be done about a closed output.
     let _ = error.print();
     if error.use_stderr() && is_for_scripts {
         let text = error.render().to_string();

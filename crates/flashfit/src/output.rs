@@ -97,24 +97,24 @@ pub fn print_with_commands(text: &str) -> Result<(), CommandError> {
     print(&(lines.join("\n") + "\n"))
 }
 
-/// Tells the user something on standard error.
+/// Prints a message for the user on standard error.
 pub fn note(text: &str) {
     let mut out = anstream::stderr().lock();
     let width = width_of(std::io::stderr());
     for line in shown(text).lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
         for part in wrap(line, width.saturating_sub(indent.len())) {
-            // Nothing can be done about a standard error that is gone.
+            // Nothing can be done about a closed standard error.
             let _ = writeln!(out, "{indent}{part}");
         }
     }
 }
 
-/// Tells the user something on standard error, with indented lines left whole: commands are copied.
+/// Prints a message for the user on standard error, with indented lines left whole: commands are copied.
 pub fn note_with_commands(text: &str) {
     for line in text.lines() {
         if line.starts_with("  ") {
-            // Nothing can be done about a standard error that is gone.
+            // Nothing can be done about a closed standard error.
             let _ = writeln!(anstream::stderr().lock(), "{}", shown(line));
         } else {
             note(line);

@@ -106,7 +106,6 @@ impl Place {
         document["data"]["filesystems"][0].take()
     }
 
-    /// Leftover temporary files.
     fn left(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.path("tmp")];

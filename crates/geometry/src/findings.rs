@@ -108,13 +108,17 @@ pub struct GeometryFindings {
     /// The pages programmed together, in bytes.
     pub write_unit: GeometryFinding,
     /// The erase block, in bytes.
-    pub erase_unit: GeometryFinding,
+    #[serde(rename = "erase_unit")]
+    pub erase_block: GeometryFinding,
     /// Where the first whole erase block starts, in bytes from the start of the device.
-    pub erase_unit_offset: GeometryFinding,
+    #[serde(rename = "erase_unit_offset")]
+    pub erase_block_offset: GeometryFinding,
     /// Open erase blocks with writes in ascending order in each.
-    pub open_units_linear: GeometryFinding,
+    #[serde(rename = "open_units_linear")]
+    pub open_erase_blocks_linear: GeometryFinding,
     /// Open erase blocks with writes in random order in each.
-    pub open_units_random: GeometryFinding,
+    #[serde(rename = "open_units_random")]
+    pub open_erase_blocks_random: GeometryFinding,
     /// The largest write that goes to a separate log, in bytes.
     pub small_write_log: GeometryFinding,
     /// The specially mapped zone at the start, in bytes.

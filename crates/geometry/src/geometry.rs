@@ -50,21 +50,22 @@ impl Sourced {
 /// The known internal geometry of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
-    pub erase_unit: Option<Sourced>,
+    #[serde(rename = "erase_unit")]
+    pub erase_block: Option<Sourced>,
     /// The pages programmed together.
     pub write_unit: Option<Sourced>,
 }
 
 impl Geometry {
     pub fn is_unknown(&self) -> bool {
-        self.erase_unit.is_none() && self.write_unit.is_none()
+        self.erase_block.is_none() && self.write_unit.is_none()
     }
 
     /// Fills missing quantities from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
-            erase_unit: self.erase_unit.or(other.erase_unit),
+            erase_block: self.erase_block.or(other.erase_block),
             write_unit: self.write_unit.or(other.write_unit),
         }
     }
@@ -77,15 +78,15 @@ mod tests {
     #[test]
     fn given_values_take_precedence_over_declared_ones() {
         let given = Geometry {
-            erase_unit: Some(Sourced::new(Bytes::mib(8), QuantitySource::Given)),
+            erase_block: Some(Sourced::new(Bytes::mib(8), QuantitySource::Given)),
             write_unit: None,
         };
         let declared = Geometry {
-            erase_unit: Some(Sourced::new(Bytes::mib(4), QuantitySource::Declared("SSR".into()))),
+            erase_block: Some(Sourced::new(Bytes::mib(4), QuantitySource::Declared("SSR".into()))),
             write_unit: Some(Sourced::new(Bytes::kib(16), QuantitySource::Declared("SSR".into()))),
         };
         let both = given.or(declared);
-        assert_eq!(both.erase_unit.unwrap().bytes, Bytes::mib(8));
+        assert_eq!(both.erase_block.unwrap().bytes, Bytes::mib(8));
         assert_eq!(both.write_unit.unwrap().bytes, Bytes::kib(16));
     }
 }

@@ -14,7 +14,7 @@ fn every_seed_is_a_valid_card_and_all_kinds_occur() {
     const { assert!(cards::DEVELOPMENT < cards::EVALUATION) };
     for seed in 0..cards::DEVELOPMENT {
         let drawn = cards::draw(seed);
-        let (model, unit) = (&drawn.model, drawn.model.erase_unit_bytes());
+        let (model, unit) = (&drawn.model, drawn.model.erase_block_bytes());
         assert_eq!(cards::draw(seed).toml, drawn.toml);
         assert_eq!(drawn.shows_units_to_readers, model.layer.lookup_ns > 0);
         assert!((128 << 10..=32 << 20).contains(&unit), "{unit}");

@@ -37,7 +37,7 @@ fn runs_of_one_card_agree_on_its_erase_block() {
     let (mut pairs, mut agree, mut answered) = (0, 0, 0);
     let files = files("align");
     let answers: Vec<_> =
-        files.iter().map(|(card, file)| (card, findings(file).erase_unit.value)).collect();
+        files.iter().map(|(card, file)| (card, findings(file).erase_block.value)).collect();
     for (index, (card, answer)) in answers.iter().enumerate() {
         let Some(answer) = answer else { continue };
         let &QuantityValue::Bytes(bytes) = answer else { panic!("{answer:?}") };
@@ -60,7 +60,7 @@ fn open_erase_blocks_are_inferred_from_a_cliff() {
         let all = files("open-au");
         let (_, file) = all.iter().find(|(of, _)| of == card).unwrap();
         let findings = findings(file);
-        (findings.open_units_linear.value, findings.small_write_log.value)
+        (findings.open_erase_blocks_linear.value, findings.small_write_log.value)
     };
     assert_eq!(
         count("card-1"),
@@ -134,7 +134,7 @@ impl Drawn {
 }
 
 fn answer(table: AlignTable) -> Option<QuantityValue> {
-    infer(&Imported { align: vec![table], ..Imported::default() }).findings.erase_unit.value
+    infer(&Imported { align: vec![table], ..Imported::default() }).findings.erase_block.value
 }
 
 #[test]

@@ -45,13 +45,13 @@ fn answers_for_random_cards_are_correct() {
             continue;
         }
         let outcome = probes::probe_drawn(&drawn, seed);
-        let truth = drawn.model.erase_unit_bytes();
+        let truth = drawn.model.erase_block_bytes();
         if drawn.shows_units_to_readers {
             shown += 1;
-            answered += u32::from(outcome.erase_unit.is_some());
+            answered += u32::from(outcome.erase_block.is_some());
         }
-        if outcome.erase_unit.is_some_and(|unit| unit != truth) {
-            wrong.push((outcome.seed, outcome.erase_unit, truth));
+        if outcome.erase_block.is_some_and(|unit| unit != truth) {
+            wrong.push((outcome.seed, outcome.erase_block, truth));
         }
         let (reads, capacity) = (outcome.probed.reads, drawn.model.capacity.0);
         assert!(reads <= most_reads(capacity));
@@ -72,7 +72,7 @@ fn devices_without_geometry_get_no_answer() {
         for seed in 0..3 {
             let probed = probes::probe_plain(latency, (256 << 20) << (2 * seed), seed);
             let findings = &probed.findings;
-            for finding in [&findings.erase_unit, &findings.write_unit, &findings.page] {
+            for finding in [&findings.erase_block, &findings.write_unit, &findings.page] {
                 assert_eq!(
                     finding.verdict,
                     QuantityVerdict::Inconclusive,
@@ -184,7 +184,7 @@ fn probed(faults: Faults, options: &ReadingOptions) -> (Result<Probed, ProbeErro
 }
 
 fn found(probed: &Probed) -> (Option<QuantityValue>, Option<QuantityValue>) {
-    (probed.findings.erase_unit.value, probed.findings.write_unit.value)
+    (probed.findings.erase_block.value, probed.findings.write_unit.value)
 }
 
 const TRUTH: (Option<QuantityValue>, Option<QuantityValue>) =
@@ -235,7 +235,7 @@ fn units_are_counted_from_the_start_of_the_physical_device() {
     assert_eq!(found(&probed(faults, &known).0.unwrap()), TRUTH);
     let unknown = probed(faults, &ReadingOptions::default()).0.unwrap();
     assert_ne!(
-        unknown.findings.erase_unit.verdict,
+        unknown.findings.erase_block.verdict,
         QuantityVerdict::Found,
         "{:#?}",
         unknown.findings
@@ -255,8 +255,8 @@ fn a_region_with_fewer_places_than_reads_terminates() {
 fn only_the_region_is_read_and_invalid_regions_are_rejected() {
     let region = |region| ReadingOptions { region: Some(region), ..ReadingOptions::default() };
     let (result, asked) = probed(Faults::default(), &region(600 << 20..1200 << 20));
-    let (erase_unit, write_unit) = found(&result.unwrap());
-    assert_eq!(erase_unit, TRUTH.0);
+    let (erase_block, write_unit) = found(&result.unwrap());
+    assert_eq!(erase_block, TRUTH.0);
     // The budget of a small region may end before the write unit is certain.
     assert!(write_unit.is_none() || write_unit == TRUTH.1, "{write_unit:?}");
     assert!(asked.iter().all(|offset| (600 << 20..1200 << 20).contains(offset)));
@@ -274,9 +274,9 @@ fn a_device_smaller_than_the_largest_candidates_is_probed_for_the_others() {
     let options = ReadingOptions { region, ..ReadingOptions::default() };
     let probed = probed(Faults::default(), &options).0.unwrap();
     // Thirteen boundaries may be too few for an answer, but must not give a wrong one.
-    let unit = probed.findings.erase_unit.value;
+    let unit = probed.findings.erase_block.value;
     assert!(unit.is_none() || unit == TRUTH.0, "{unit:?}");
-    let sizes = probed.findings.erase_unit.candidates;
+    let sizes = probed.findings.erase_block.candidates;
     assert!(sizes.iter().all(|size| size.value <= QuantityValue::Bytes(20 << 20)), "{sizes:?}");
 }
 
@@ -303,8 +303,8 @@ impl ProbeObserver for InterruptAfter {
 #[test]
 fn an_observer_can_interrupt_the_probe() {
     let clock = VirtualClock::default();
-    let mut medium = Plain::new(Latency::Even, 1 << 30, clock.clone(), 1);
+    let mut device = Plain::new(Latency::Even, 1 << 30, clock.clone(), 1);
     let options = ReadingOptions::default();
-    let error = probe(&mut medium, &clock, &options, &mut InterruptAfter(0)).unwrap_err();
+    let error = probe(&mut device, &clock, &options, &mut InterruptAfter(0)).unwrap_err();
     assert!(matches!(error, ProbeError::Interrupted), "{error}");
 }

@@ -131,7 +131,7 @@ fn a_fake_device_gets_its_real_capacity_and_no_other_measurements() {
             panic!("{:?}", probed.findings.capacity)
         };
         assert!(found.abs_diff(real * MIB) <= MIB, "{found} of {fake:?}");
-        assert_ne!(probed.findings.erase_unit.verdict, QuantityVerdict::Found);
+        assert_ne!(probed.findings.erase_block.verdict, QuantityVerdict::Found);
         assert!(probed.written_bytes < 64 * MIB);
     }
 }
@@ -141,8 +141,11 @@ fn a_device_without_geometry_gets_no_findings() {
     let probed = probe_memory(256 * MIB, Fault::Loses(u64::MAX)).unwrap();
     let findings = &probed.findings;
     assert_eq!(findings.capacity.value, Some(QuantityValue::Bytes(256 * MIB)));
-    for finding in [&findings.erase_unit, &findings.open_units_linear, &findings.open_units_random]
-    {
+    for finding in [
+        &findings.erase_block,
+        &findings.open_erase_blocks_linear,
+        &findings.open_erase_blocks_random,
+    ] {
         assert_eq!(finding.value, None, "{finding:?}");
         assert!(!finding.reason.is_empty());
     }
@@ -266,13 +269,13 @@ fn shifted_units_are_found_with_their_offset() {
     let probed = writing::probe(&mut shifted, &clock, &options, None, &mut NoObserver).unwrap();
     let findings = &probed.findings;
     assert_eq!(
-        findings.erase_unit.value,
+        findings.erase_block.value,
         Some(QuantityValue::Bytes(4 * MIB)),
         "{:?}",
-        findings.erase_unit
+        findings.erase_block
     );
-    assert_eq!(findings.erase_unit_offset.value, Some(QuantityValue::Bytes(MIB)));
-    assert_eq!(findings.open_units_linear.value, Some(QuantityValue::Count(3)));
+    assert_eq!(findings.erase_block_offset.value, Some(QuantityValue::Bytes(MIB)));
+    assert_eq!(findings.open_erase_blocks_linear.value, Some(QuantityValue::Count(3)));
 }
 
 #[test]
@@ -285,13 +288,13 @@ fn a_log_for_small_writes_and_a_zone_are_found() {
     let probed = writing::probe(&mut device, &clock, &options, None, &mut NoObserver).unwrap();
     let findings = &probed.findings;
     assert_eq!(
-        findings.erase_unit.value,
+        findings.erase_block.value,
         Some(QuantityValue::Bytes(4 * MIB)),
         "{:?}",
-        findings.erase_unit
+        findings.erase_block
     );
-    assert_eq!(findings.open_units_linear.value, Some(QuantityValue::Count(4)));
-    assert_eq!(findings.open_units_random.value, Some(QuantityValue::Count(2)));
+    assert_eq!(findings.open_erase_blocks_linear.value, Some(QuantityValue::Count(4)));
+    assert_eq!(findings.open_erase_blocks_random.value, Some(QuantityValue::Count(2)));
     assert_eq!(findings.small_write_log.value, Some(QuantityValue::Bytes(16 << 10)));
     assert_eq!(findings.special_zone.value, Some(QuantityValue::Bytes(8 * MIB)));
     assert_eq!(findings.unwritten_is_faster.value, Some(QuantityValue::Is(true)));
@@ -302,17 +305,17 @@ fn page_mapped_cards_are_found_by_erasures_and_update_logs_by_parts() {
     let (mut device, clock) = card("kind = \"page-mapped\"\n");
     let page = options(&device);
     let probed = writing::probe(&mut device, &clock, &page, None, &mut NoObserver).unwrap();
-    let found = &probed.findings.erase_unit;
+    let found = &probed.findings.erase_block;
     assert_eq!(found.value, Some(QuantityValue::Bytes(4 * MIB)), "{found:?}");
     assert_eq!(probed.findings.write_unit.value, Some(QuantityValue::Bytes(16 << 10)));
-    assert_eq!(probed.findings.erase_unit_offset.value, None);
+    assert_eq!(probed.findings.erase_block_offset.value, None);
     let (mut device, clock) = card(
         "kind = \"update-log\"\nopen_units = 4\nlog_units = 2\nlog_request = \"8KiB\"\n\
          chunk = \"512KiB\"\n",
     );
     let update = options(&device);
     let probed = writing::probe(&mut device, &clock, &update, None, &mut NoObserver).unwrap();
-    let found = &probed.findings.erase_unit;
+    let found = &probed.findings.erase_block;
     assert_eq!(found.value, Some(QuantityValue::Bytes(4 * MIB)), "{found:?}");
 }
 

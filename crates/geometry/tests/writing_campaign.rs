@@ -46,7 +46,7 @@ impl Tally {
 
 #[derive(Debug, Default)]
 struct Tallies {
-    erase_unit: Tally,
+    erase_block: Tally,
     linear: Tally,
     random: Tally,
     write_unit: Tally,
@@ -56,7 +56,7 @@ impl Tallies {
     /// Adds a card and returns its line of output.
     fn add(&mut self, seed: u64, drawn: &DrawnCard, probed: &Probed) -> String {
         let (model, findings) = (&drawn.model, &probed.findings);
-        let (unit, write_unit) = (model.erase_unit_bytes(), model.write_unit_bytes());
+        let (unit, write_unit) = (model.erase_block_bytes(), model.write_unit_bytes());
         let bytes = |truth: u64| move |value| value == QuantityValue::Bytes(truth);
         let near = |truth: u32| {
             move |value| {
@@ -64,17 +64,17 @@ impl Tallies {
                 count.abs_diff(truth) <= 1
             }
         };
-        let is_unit = self.erase_unit.add(&findings.erase_unit, bytes(unit));
+        let is_unit = self.erase_block.add(&findings.erase_block, bytes(unit));
         let is_write_unit = self.write_unit.add(&findings.write_unit, bytes(write_unit));
-        let open = model.layer.open_units.unwrap_or(0);
-        let random = model.layer.open_units_random.unwrap_or(open);
+        let open = model.layer.open_erase_blocks.unwrap_or(0);
+        let random = model.layer.open_erase_blocks_random.unwrap_or(open);
         let (mut is_linear, mut is_random) = ("", "");
         if model.layer.kind != LayerKind::PageMapped {
-            is_linear = self.linear.add(&findings.open_units_linear, near(open));
+            is_linear = self.linear.add(&findings.open_erase_blocks_linear, near(open));
             // An update log keeps no unit open in random order, so there is no true value to
             // compare.
             if model.layer.kind != LayerKind::UpdateLog {
-                is_random = self.random.add(&findings.open_units_random, near(random));
+                is_random = self.random.add(&findings.open_erase_blocks_random, near(random));
             }
         }
         format!(
@@ -88,14 +88,14 @@ impl Tallies {
             unit >> 10,
             write_unit >> 10,
             model.nand.dies,
-            shown(&findings.erase_unit),
-            shown(&findings.open_units_linear),
-            shown(&findings.open_units_random),
+            shown(&findings.erase_block),
+            shown(&findings.open_erase_blocks_linear),
+            shown(&findings.open_erase_blocks_random),
             shown(&findings.write_unit),
             probed.elapsed_ns / 1_000_000_000,
             probed.written_bytes >> 20,
-            findings.erase_unit.confidence.unwrap_or(0.0),
-            findings.erase_unit.reason,
+            findings.erase_block.confidence.unwrap_or(0.0),
+            findings.erase_block.reason,
         )
     }
 }
@@ -169,9 +169,9 @@ fn known_geometries_are_found() {
     times.sort_unstable();
     println!("{tallies:#?}\ntime: median {} s, most {:?} s", times[times.len() / 2], times.last());
     if !verbose {
-        let Tallies { erase_unit, linear, random, .. } = &tallies;
-        assert!(erase_unit.answered * 3 >= erase_unit.cards * 2, "{erase_unit:?}");
-        for tally in [erase_unit, linear, random] {
+        let Tallies { erase_block, linear, random, .. } = &tallies;
+        assert!(erase_block.answered * 3 >= erase_block.cards * 2, "{erase_block:?}");
+        for tally in [erase_block, linear, random] {
             assert_eq!(tally.right, tally.answered, "{tallies:?}");
         }
     }
@@ -207,8 +207,8 @@ fn previously_misjudged_cards_are_correct() {
     ];
     for (seed, wanted) in wanted {
         let drawn = cards::draw(seed);
-        let found = probe(seed, &drawn, true).findings.erase_unit;
-        let unit = QuantityValue::Bytes(drawn.model.erase_unit_bytes());
+        let found = probe(seed, &drawn, true).findings.erase_block;
+        let unit = QuantityValue::Bytes(drawn.model.erase_block_bytes());
         assert!(found.value.is_none_or(|value| value == unit), "{seed}: {found:?}");
         if wanted == Wanted::TheUnit {
             assert_eq!(found.value, Some(unit), "{seed}: {found:?}");

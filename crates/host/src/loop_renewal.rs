@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
 const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
-/// The kernel detaches a moment after the last user is gone, and udev may look in once more.
+/// The kernel detaches a moment after the last user has gone, and udev may look in once more.
 const PATIENCE: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 

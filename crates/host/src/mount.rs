@@ -116,7 +116,6 @@ impl Mounted {
         }
     }
 
-    /// The mount point.
     pub fn point(&self) -> &Path {
         &self.point
     }

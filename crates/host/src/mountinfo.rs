@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 pub struct MountEntry {
     /// `major:minor` of the device; anonymous (major 0) for btrfs.
     pub device: (u32, u32),
-    /// The mount point.
     pub point: PathBuf,
     /// Per-mount options.
     pub options: String,

@@ -47,7 +47,7 @@ fn percent_encoded(name: &OsStr) -> String {
     text
 }
 
-/// `None` if an escape is incomplete or stands for the byte zero, which no name contains.
+/// `None` if an escape is incomplete or means the byte zero, which no name contains.
 fn percent_decoded(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

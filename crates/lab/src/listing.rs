@@ -41,7 +41,6 @@ pub(crate) struct ListedReservation {
     /// As `HOST/USER`.
     pub(crate) owner: String,
     pub(crate) state: ReservationState,
-    /// The allocated place.
     pub(crate) place: Option<String>,
 }
 

@@ -10,7 +10,6 @@ const DEPTH_MAX: u32 = 32;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PythonLiteral {
-    /// `None`.
     None,
     /// `True` or `False`.
     Bool(bool),

@@ -21,7 +21,6 @@ pub struct UnreleasedResources {
 
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
-    /// Released places.
     pub(crate) places: Vec<String>,
     pub(crate) still_held: Vec<UnreleasedResources>,
 }

@@ -26,10 +26,7 @@ pub enum OptionProbeError {
     },
     /// The image failed as a device does.
     #[error("the scratch image returned an error: {line}")]
-    Image {
-        /// The kernel's line.
-        line: String,
-    },
+    Image { line: String },
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// A mount failed in a way that no option explains.

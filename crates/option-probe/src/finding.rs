@@ -104,7 +104,6 @@ impl EvidenceSource {
 pub struct OptionEvidence {
     /// Where it was seen.
     pub place: EvidenceSource,
-    /// What was seen.
     pub text: String,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A catalog may be the user's own and is run without being asked for. mount(8) takes parameters
 //! that name another device or folder (`device=`, `logdev=`, `X-mount.*`), change an existing mount
-//! (`remount`, `bind`) or set up a device of its own (`loop`); mkfs programs take a journal device
+//! (`remount`, `bind`) or set up its own device (`loop`); mkfs programs take a journal device
 //! or a folder to copy. Sources: mount(8), ext4(5), xfs(5), btrfs(5), f2fs.rst.
 
 /// Parameters of mount(8) that do something else than to mount this device here.
@@ -30,7 +30,7 @@ const OTHER_MOUNTS: [&str; 17] = [
 const OTHER_DEVICES: [&str; 7] =
     ["device", "journal_dev", "journal_path", "logdev", "rtdev", "logfile", "usrjquota"];
 
-/// Parameters that mount(8) and fstab(5) keep to themselves: the file system is never told.
+/// Parameters that mount(8) and fstab(5) keep to themselves: the file system never gets them.
 const KEPT_BY_MOUNT: [&str; 12] = [
     "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail", "_netdev", "comment",
     "defaults", "silent",

@@ -28,7 +28,7 @@ pub(super) struct ObservedMount {
 /// What an option consists of, as far as the verdict depends on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OptionParts {
-    /// Whether it changes what mkfs or the tuning program is told.
+    /// Whether it changes the arguments of mkfs or of the tuning program.
     pub(super) making: bool,
     /// What it gives mount(8), a parameter each.
     pub(super) words: Vec<String>,

@@ -3,7 +3,7 @@
 //!
 //! For each option the file system is made and mounted with it and without it, as trials make it,
 //! and compared: the superblock, the mount table, the file system's own list of its options, the
-//! kernel's log. Every attempt has an image of its own (an empty file system is made in some
+//! kernel's log. Every attempt has its own image (an empty file system is made in some
 //! milliseconds), so that what a mount changes for good (`space_cache=v2`, `journal_async_commit`)
 //! is not taken for the next option's.
 //!
@@ -60,7 +60,7 @@ pub struct ProbedOptions {
 /// What is found of a file system's options under `conditions`, or was found before.
 ///
 /// # Errors
-/// As [`OptionProbeError`] tells: the machine's, never an option's.
+/// See [`OptionProbeError`]: the machine's, never an option's.
 pub fn find_out(
     runner: &dyn Runner,
     filesystem: &FileSystem,
@@ -129,7 +129,7 @@ fn recipe<S: AsRef<str>>(
 }
 
 /// The key of what is found of a file system's options under another kernel with the programs of
-/// this machine, where images can be mounted; `kernel` says all that its findings depend on.
+/// this machine, where images can be mounted; `kernel` identifies everything that its findings depend on.
 pub fn key_elsewhere(
     runner: &dyn Runner,
     filesystem: &FileSystem,
@@ -170,7 +170,7 @@ fn key(
 /// Finds out again; see [`find_out`].
 ///
 /// # Errors
-/// As [`OptionProbeError`] tells.
+/// See [`OptionProbeError`].
 pub fn measure(
     runner: &dyn Runner,
     filesystem: &FileSystem,

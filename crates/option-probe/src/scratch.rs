@@ -1,8 +1,8 @@
 //! Images that options are tried on, and the loop devices over them.
 //!
-//! Nothing of the user's is written to: the image is a sparse file that was made here a moment ago
+//! No data of the user is written to: the image is a sparse file that was made here a moment ago
 //! in a folder of our own, so no consent is asked. Where it is attached to a loop device, its name
-//! is removed at once: when the process is gone, however it went, the kernel detaches the device
+//! is removed at once: when the process has gone, however it went, the kernel detaches the device
 //! and frees the file. Only an empty folder can be left behind.
 
 use std::fs::{File, OpenOptions};
@@ -27,7 +27,7 @@ pub(super) struct ScratchImages {
 }
 
 impl ScratchImages {
-    /// A folder in `parent`; `rotational` is what the kernel is told of the loop devices.
+    /// A folder in `parent`; `rotational` is set for the loop devices.
     pub(super) fn new(parent: &Path, rotational: Option<bool>) -> Result<Self, OptionProbeError> {
         let error = |source| scratch_error(parent, source);
         let folder = tempfile::Builder::new()
@@ -57,7 +57,7 @@ impl ScratchImages {
         std::fs::remove_file(&image.path).map_err(|source| scratch_error(&image.path, source))?;
         if let Some(rotational) = self.rotational {
             // btrfs takes `ssd` for its default by this. It is set again when a device is attached,
-            // so nothing has to be put back; where it cannot be set, the disk's own holds.
+            // so nothing has to be put back; where it cannot be set, the disk's own applies.
             let value = if rotational { "1" } else { "0" };
             let _ = std::fs::write(device.queue().join("rotational"), value);
         }

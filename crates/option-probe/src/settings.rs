@@ -7,7 +7,7 @@ use flashfit_filesystem::{FsOption, Recipe};
 
 use crate::finding::{EvidenceSource, OptionEvidence, OptionVerdict};
 
-/// The verdict on an option of which mkfs and mount are told nothing; `None` where it sets nothing
+/// The verdict on an option that appears in no argument of mkfs and mount; `None` where it sets nothing
 /// of the machine either.
 pub(super) fn judge(
     option: &FsOption,
@@ -54,7 +54,7 @@ fn of_machine(name: &str, path: &Path, value: &str) -> (OptionVerdict, OptionEvi
     (verdict, OptionEvidence::new(EvidenceSource::Flashfit, text))
 }
 
-/// A scratch image's queue is not the device's, so only whether queues have the attribute is told.
+/// A scratch image's queue is not the device's, so only the existence of the attribute is reported.
 fn of_queues(attribute: &str) -> (OptionVerdict, OptionEvidence) {
     let disks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut disks = disks.map(|disk| disk.path()).peekable();

@@ -15,7 +15,7 @@ pub struct OptionProbeTools {
     pub(super) hint: Option<String>,
     /// Where scratch images are made.
     pub(super) folder: PathBuf,
-    /// What the kernel is told of scratch images; `None` for what their disk is.
+    /// The `rotational` attribute of scratch images; `None` for what their disk is.
     pub(super) rotational: Option<bool>,
 }
 

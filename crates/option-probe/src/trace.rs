@@ -1,7 +1,7 @@
 //! What can be seen of a mounted file system's options, and what two mounts differ in.
 //!
 //! The mount table shows some options only where they differ from the default, others always, and
-//! some never (ext4's `journal_ioprio`). ext4 lists all it knows, defaults included, in
+//! some never (ext4's `journal_ioprio`). ext4 lists all its options, defaults included, in
 //! `/proc/fs/ext4/DEVICE/options`. So an option that leaves no trace is not for that ignored.
 
 use std::path::Path;
@@ -24,7 +24,7 @@ impl MountTrace {
     pub(super) fn new(entry: &MountEntry, list: &str) -> Self {
         let table = entry.options.split(',').chain(entry.super_options.split(','));
         let mut table: Vec<String> = table.map(str::to_owned).collect();
-        // `rw` stands in both halves.
+        // `rw` is in both halves.
         table.dedup();
         Self { table, list: list.lines().map(|line| line.trim().to_owned()).collect() }
     }

@@ -165,7 +165,7 @@ impl OptionTrial<'_> {
         })
     }
 
-    /// A finding that also tells what was not mounted, and why.
+    /// A finding that also names what was not mounted, and why.
     fn told(
         &self,
         option: &FsOption,

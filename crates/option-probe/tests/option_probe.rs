@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 use std::path::Path;
+use std::time::Duration;
 
 use flashfit_catalog::{CatalogEntry, Origin};
 use flashfit_device::Bytes;
@@ -91,12 +92,12 @@ fn file_system(head: &str, options: &[(&str, &str)]) -> FileSystem {
 
 fn conditions(write_unit: Bytes) -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-    let geometry = Geometry { erase_unit: known(Bytes::mib(4)), ..Geometry::default() };
+    let geometry = Geometry { erase_block: known(Bytes::mib(4)), ..Geometry::default() };
     let geometry = geometry.or(Geometry { write_unit: known(write_unit), ..Geometry::default() });
     Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }
 
-/// What mounting is done with; `None`, told, where this machine lacks something.
+/// What mounting is done with; `None`, with a message, where this machine lacks something.
 fn means(filesystem: &FileSystem) -> Option<OptionProbeTools> {
     let program = &filesystem.mkfs.tool.program;
     let missing = block_devices().or_else(|| test_support::program(program)).or_else(|| {
@@ -379,7 +380,14 @@ fn a_disk_that_is_full_is_the_machines_fault_and_not_the_options() {
 }
 
 fn unmount(folder: &Path) {
-    rustix::mount::unmount(folder, rustix::mount::UnmountFlags::empty()).unwrap();
+    // The kernel detaches a loop device a moment after its last user has gone.
+    for _ in 0..100 {
+        match rustix::mount::unmount(folder, rustix::mount::UnmountFlags::empty()) {
+            Err(rustix::io::Errno::BUSY) => std::thread::sleep(Duration::from_millis(50)),
+            unmounted => return unmounted.unwrap(),
+        }
+    }
+    panic!("{} is still in use", folder.display());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The device behind a probe: a device opened for reading only, one that the user agreed to lose,
-//! or a simulated card in the process under a clock of its own.
+//! or a simulated card in the process under its own clock.
 
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_device::{
@@ -21,8 +21,8 @@ pub struct TimedDevice {
 
 impl TimedDevice {
     /// A node or an image that was looked at, for reading only.
-    pub fn read_only(medium: &Device) -> Result<Self, ProbeRunError> {
-        Ok(Self::direct(DirectDevice::open_described(medium)?))
+    pub fn read_only(device: &Device) -> Result<Self, ProbeRunError> {
+        Ok(Self::direct(DirectDevice::open_described(device)?))
     }
 
     /// A device whose data the user agreed to lose.

@@ -47,7 +47,7 @@ pub struct ProbeCost {
 
 /// The device that was probed, as far as it must be known again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbedMedium {
+pub struct ProbedDevice {
     /// What kind it is.
     pub kind: DeviceKind,
     /// Who it is.
@@ -83,7 +83,7 @@ pub struct FittedTwin {
     pub file_bytes: Option<Vec<u8>>,
     /// How many rates it was fitted to.
     pub rates: usize,
-    /// Half of its rates are off by no more than this ratio, in thousandths: 1000 is no error.
+    /// Half of its rates are off by no more than this ratio, in thousandths: 1000 is not an error.
     pub median_error_thousandths: u64,
     /// Nine in ten are off by no more than this, in thousandths.
     pub ninth_decile_error_thousandths: u64,
@@ -113,7 +113,8 @@ pub struct ProbeDocument {
     /// The part of the device that was probed: start and length, in bytes; absent for tables.
     pub region: Option<[u64; 2]>,
     /// The device; absent for tables.
-    pub medium: Option<ProbedMedium>,
+    #[serde(rename = "medium")]
+    pub device: Option<ProbedDevice>,
     /// A verdict for each quantity.
     #[serde(flatten)]
     pub findings: GeometryFindings,
@@ -141,7 +142,7 @@ pub struct ProbeSettings {
     pub seed: u64,
     /// Start and length, in bytes.
     pub region: Option<[u64; 2]>,
-    pub medium: Option<ProbedMedium>,
+    pub device: Option<ProbedDevice>,
     /// What is declared of it.
     pub declared: DeclaredFacts,
 }
@@ -159,7 +160,7 @@ impl ProbeDocument {
             interrupted,
             seed: asked.seed,
             region: asked.region,
-            medium: asked.medium,
+            device: asked.device,
             declared: asked.declared,
             cost: ProbeCost {
                 reads: probed.reads,
@@ -204,8 +205,8 @@ impl ProbeDocument {
     }
 
     /// Where the first erase block starts, in bytes, where that was found.
-    pub fn erase_unit_offset(&self) -> Option<u64> {
-        found_bytes(&self.findings.erase_unit_offset).map(|offset| offset.0)
+    pub fn erase_block_offset(&self) -> Option<u64> {
+        found_bytes(&self.findings.erase_block_offset).map(|offset| offset.0)
     }
 }
 
@@ -215,7 +216,7 @@ fn geometry(findings: &GeometryFindings) -> Geometry {
         let bytes = found_bytes(finding).filter(|bytes| bytes.0 > 0)?;
         Some(Sourced::new(bytes, QuantitySource::Probed))
     };
-    Geometry { erase_unit: known(&findings.erase_unit), write_unit: known(&findings.write_unit) }
+    Geometry { erase_block: known(&findings.erase_block), write_unit: known(&findings.write_unit) }
 }
 
 /// The size of a quantity that was found.
@@ -234,9 +235,9 @@ mod tests {
 
     fn document() -> ProbeDocument {
         let mut probed = Probed::default();
-        probed.findings.erase_unit =
+        probed.findings.erase_block =
             GeometryFinding::found(QuantityValue::Bytes(12 << 20), 0.99, "a step");
-        probed.findings.open_units_linear =
+        probed.findings.open_erase_blocks_linear =
             GeometryFinding::found(QuantityValue::Count(5), 0.98, "a cliff");
         let asked = ProbeSettings {
             target: "card.img".into(),
@@ -244,7 +245,7 @@ mod tests {
             simulated: false,
             seed: 7,
             region: Some([0, 1 << 30]),
-            medium: None,
+            device: None,
             declared: DeclaredFacts::default(),
         };
         ProbeDocument::new(asked, probed, false)
@@ -268,8 +269,11 @@ mod tests {
         std::fs::write(&path, document().text()).unwrap();
         let read = ProbeDocument::read(&path).unwrap();
         assert_eq!(read, document());
-        let erase_unit = read.geometry().erase_unit.unwrap();
-        assert_eq!((erase_unit.bytes, erase_unit.source), (Bytes::mib(12), QuantitySource::Probed));
+        let erase_block = read.geometry().erase_block.unwrap();
+        assert_eq!(
+            (erase_block.bytes, erase_block.source),
+            (Bytes::mib(12), QuantitySource::Probed)
+        );
     }
 
     #[test]

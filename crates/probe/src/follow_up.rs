@@ -55,8 +55,8 @@ fn plan(
         mount_point: PathBuf::from("/mnt/flash"),
         allow: Durability::Safe,
     };
-    let (medium, declared) = (target.planned(), target.declared_geometry());
-    let inputs = choose(filesystem, medium, probed.clone(), declared, &request)?;
+    let (device, declared) = (target.planned(), target.declared_geometry());
+    let inputs = choose(filesystem, device, probed.clone(), declared, &request)?;
     Plan::of(fs_catalog, &inputs)
 }
 
@@ -71,8 +71,8 @@ pub struct FirstEraseBlock {
 
 impl ProbeDocument {
     pub fn first_erase_block(&self) -> Option<FirstEraseBlock> {
-        let offset = self.erase_unit_offset().filter(|offset| *offset > 0)?;
-        let unit = self.geometry().erase_unit?.bytes.0;
+        let offset = self.erase_block_offset().filter(|offset| *offset > 0)?;
+        let unit = self.geometry().erase_block?.bytes.0;
         let partition_start = if offset >= unit { offset } else { offset + unit };
         Some(FirstEraseBlock { offset, partition_start })
     }

@@ -21,7 +21,7 @@ pub fn import(
     let imported = read(files)?;
     let probed = inference::infer(&imported);
     let hints = DeviceHints::from_findings(&imported, &probed.findings);
-    let tables = imported.open_units;
+    let tables = imported.open_erase_blocks;
     Ok((settings(files, seed), ProbeOutcome { probed, tables, hints, failure: None }))
 }
 
@@ -51,7 +51,7 @@ fn settings(files: &[PathBuf], seed: u64) -> ProbeSettings {
         simulated: false,
         seed,
         region: None,
-        medium: None,
+        device: None,
         declared: Default::default(),
     }
 }

@@ -15,7 +15,7 @@ mod saved;
 mod twin;
 
 pub use document::{
-    FittedTwin, NextCommand, ProbeDocument, ProbeMode, ProbeSettings, ProbedMedium, found_bytes,
+    FittedTwin, NextCommand, ProbeDocument, ProbeMode, ProbeSettings, ProbedDevice, found_bytes,
 };
 pub use error::{ProbeFileError, ProbeRunError};
 pub use follow_up::{FirstEraseBlock, FollowUp};

@@ -28,8 +28,8 @@ pub struct ExpectedDevice {
 }
 
 impl ExpectedDevice {
-    pub fn of(medium: &Device) -> Self {
-        let Device { object, identity, capacity, .. } = medium;
+    pub fn of(device: &Device) -> Self {
+        let Device { object, identity, capacity, .. } = device;
         Self { object: *object, identity: identity.clone(), capacity: *capacity }
     }
 

@@ -10,7 +10,7 @@ use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_twin::DeviceHints;
 
 use crate::device::TimedDevice;
-use crate::document::{ProbeMode, ProbeSettings, ProbedMedium, found_bytes};
+use crate::document::{ProbeMode, ProbeSettings, ProbedDevice, found_bytes};
 use crate::error::ProbeRunError;
 use crate::region::{DeviceRegion, ExpectedDevice};
 use crate::twin::{self, RateRoom};
@@ -65,7 +65,7 @@ pub struct ProbeRun<'a> {
     region: [u64; 2],
 }
 
-/// What is known at the end.
+/// The result of a probe.
 #[derive(Debug, Default)]
 pub struct ProbeOutcome {
     pub probed: Probed,
@@ -111,19 +111,19 @@ impl<'a> ProbeRun<'a> {
 
     /// What its document says about it.
     pub fn settings(&self) -> ProbeSettings {
-        let medium = self.target.planned();
+        let device = self.target.planned();
         ProbeSettings {
             target: self.options.name.clone(),
             mode: if self.options.write { ProbeMode::Write } else { ProbeMode::Read },
             simulated: self.target.is_simulated(),
             seed: self.options.seed,
             region: Some(self.region),
-            medium: Some(ProbedMedium {
-                kind: medium.kind,
-                identity: medium.identity,
-                capacity_bytes: medium.capacity_bytes,
-                sector_bytes: medium.sector_bytes,
-                partition_start_bytes: medium.partition_start_bytes,
+            device: Some(ProbedDevice {
+                kind: device.kind,
+                identity: device.identity,
+                capacity_bytes: device.capacity_bytes,
+                sector_bytes: device.sector_bytes,
+                partition_start_bytes: device.partition_start_bytes,
             }),
             declared: self.target.declared_facts(),
         }
@@ -212,9 +212,9 @@ impl<'a> ProbeRun<'a> {
     ) -> Result<OpenBlockTable, ProbeRunError> {
         let [start, length] = self.region;
         let room = RateRoom { region: start..start + length, left_bytes: self.budget().twin_bytes };
-        let declared = self.target.declared_geometry().erase_unit.map(|known| known.bytes);
+        let declared = self.target.declared_geometry().erase_block.map(|known| known.bytes);
         let declared = declared.filter(|_| !self.target.is_simulated());
-        let unit = found_bytes(&probed.findings.erase_unit).or(declared);
+        let unit = found_bytes(&probed.findings.erase_block).or(declared);
         twin::measure(device, clock, unit, room, observer, self.options.seed)
     }
 
@@ -284,7 +284,7 @@ impl<'a> ProbeRun<'a> {
     }
 }
 
-/// An interruption keeps what is known; any other error ends the probe without an outcome.
+/// An interruption keeps what was found; any other error ends the probe without an outcome.
 fn ended(probed: Probed, error: ProbeError) -> Result<ProbeOutcome, ProbeRunError> {
     match error {
         ProbeError::Interrupted => {

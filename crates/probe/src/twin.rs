@@ -45,16 +45,16 @@ pub fn measure(
 ) -> Result<OpenBlockTable, ProbeRunError> {
     let unit = unit.unwrap_or(SUPPOSED_UNIT);
     // Units that are no multiple of the smallest write cannot be written in such pieces.
-    let erase_unit = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
+    let erase_block = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
     let mut device = Within { device, region: room.region.clone() };
     let capacity = Bytes(device.describe().capacity_bytes);
-    let most_units = MOST_UNITS.min(OpenBlockProcedure::room(capacity, erase_unit)).max(1);
-    let procedure = OpenBlockProcedure { erase_unit, least_write: LEAST_WRITE, most_units, seed };
+    let most_units = MOST_UNITS.min(OpenBlockProcedure::room(capacity, erase_block)).max(1);
+    let procedure = OpenBlockProcedure { erase_block, least_write: LEAST_WRITE, most_units, seed };
     let (sizes, data) = (procedure.sizes()?, procedure.data());
     let mut cells = Vec::new();
     for access in [AccessOrder::Linear, AccessOrder::Random] {
         for units in 1..=most_units {
-            let row_bytes = u64::from(units) * erase_unit.0;
+            let row_bytes = u64::from(units) * erase_block.0;
             let mut expected_ns = 0;
             for &write in &sizes {
                 if expected_ns > LONGEST_CELL_NS || row_bytes > room.left_bytes {

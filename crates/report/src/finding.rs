@@ -1,6 +1,6 @@
 //! Findings in addition to the verdict, as tables: ties, effects of options, conditions of trials.
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Shortened in the middle if it does not fit.

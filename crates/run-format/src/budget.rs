@@ -76,7 +76,6 @@ impl Spent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetReached {
     Budget,
-    /// The bytes written.
     MaxWrite,
 }
 

@@ -100,7 +100,7 @@ pub struct Config {
     pub by: Option<Criterion>,
     /// Trials of each setup under each workload.
     pub repeats: Option<u32>,
-    /// Rounds of fresh trials of the winner against the untuned file system.
+    /// Rounds of fresh trials of the winner against the baseline.
     pub confirm_rounds: Option<u32>,
     /// The seed of everything random.
     pub seed: Option<u64>,
@@ -199,7 +199,7 @@ impl From<&RunSpec> for Config {
             result_dir: None,
             catalog_dir: spec.catalog_dir,
             media_page_size: spec.write_unit,
-            media_erase_block_size: spec.erase_unit,
+            media_erase_block_size: spec.erase_block,
             filesystems: Some(spec.filesystems),
             workloads: Some(spec.workloads),
             schedulers: names(spec.schedulers),
@@ -244,7 +244,7 @@ impl Config {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// As [`ConfigError`] tells.
+    /// See [`ConfigError`].
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = read_text(path, TEXT_BYTES).map_err(|error| ConfigError::Unreadable {
             path: path.to_owned(),

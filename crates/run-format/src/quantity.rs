@@ -19,7 +19,7 @@ const UNITS: [(&[&str], u64); 7] = [
     (&["us", "µs"], 1_000),
     (&["ns"], 1),
 ];
-/// What stands for no limit.
+/// The text for no limit.
 const UNLIMITED: &str = "unlimited";
 /// Larger weights are probably typing mistakes.
 const MOST_WEIGHT_THOUSANDTHS: u32 = 1_000_000;

@@ -24,9 +24,9 @@ pub enum TrialPurpose {
     /// Repeating the baseline to detect drift.
     #[serde(rename = "sentinel")]
     Baseline,
-    /// Comparing the best setups with the untuned one, with fresh trials.
+    /// Comparing the best setups with the baseline, with fresh trials.
     Confirm,
-    /// Comparing devices: the baseline on each of several. The search is not told of it.
+    /// Comparing devices: the baseline on each of several. The search does not see it.
     Overlap,
 }
 
@@ -62,12 +62,13 @@ pub struct TrialDevice {
     /// The board's name in its lab.
     pub board: String,
     /// The device by its name, and by its serial number where it has one.
-    pub medium: String,
+    #[serde(rename = "medium")]
+    pub device: String,
 }
 
 impl std::fmt::Display for TrialDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} on {}", self.medium, self.board)
+        write!(f, "{} on {}", self.device, self.board)
     }
 }
 
@@ -109,7 +110,7 @@ pub struct TrialRecord {
     /// What the device's own counters counted in the same time, without those that stood still.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wear: Vec<CounterDifference>,
-    /// What the processors did while the workload was measured, where the kernel tells.
+    /// What the processors did while the workload was measured, where the kernel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorTime>,
     /// How many lines the kernel logged.

@@ -1,8 +1,8 @@
 //! The run directory: everything that is needed to read, resume and repeat a run.
 //!
 //! ```text
-//! run.json        what is run on what: the resolved configuration, medium, geometry, versions
-//! config.toml     the same choices as a configuration file, to make the run anew
+//! run.json        what is run on what: the resolved configuration, device, geometry, versions
+//! config.toml     the same choices as a configuration file, to repeat the run
 //! trials.jsonl    one line a trial, appended and synced; see `record`
 //! fio/N-POINT.json   fio's own output of trial N
 //! kernel/N.log    what the kernel logged during trial N, where it logged anything
@@ -32,7 +32,7 @@ use crate::spec::{RunHeader, RunSpec};
 pub use error::RunDirError;
 use reading::{HEADER, TRIALS};
 
-/// The file that is locked; its name also tells that the directory is flashfit's.
+/// The file that is locked; its name also shows that the directory is flashfit's.
 const LOCK: &str = ".flashfit-lock";
 
 const CONFIG: &str = "config.toml";
@@ -65,7 +65,7 @@ impl RunDir {
     /// Makes a new run directory at `path`, which may exist if nothing in it would be overwritten.
     ///
     /// # Errors
-    /// As [`RunDirError`] tells.
+    /// See [`RunDirError`].
     pub fn create(path: &Path, header: &RunHeader) -> Result<Self, RunDirError> {
         RunDirLock::new(path, &header.spec)?.begin(header)
     }
@@ -73,7 +73,7 @@ impl RunDir {
     /// Opens an existing run to go on with it. A last line that was not written whole is cut off.
     ///
     /// # Errors
-    /// As [`RunDirError`] tells.
+    /// See [`RunDirError`].
     pub fn resume(path: &Path) -> Result<(Self, StoredRun), RunDirError> {
         let folder = open(path)?;
         let header: RunHeader = reading::header(&folder)?;
@@ -119,14 +119,14 @@ impl StoredRun {
     /// Reads a run without locking it, also while it is under way.
     ///
     /// # Errors
-    /// As [`RunDirError`] tells.
+    /// See [`RunDirError`].
     pub fn read(path: &Path) -> Result<Self, RunDirError> {
         let (header, trials) = read_any(path)?;
         Ok(Self { header, trials })
     }
 }
 
-/// Writes the report of the run at `path` beside it, and returns its name.
+/// Writes the report of the run at `path` next to the run, and returns its name.
 ///
 /// # Errors
 /// As [`DirError`] says.
@@ -135,8 +135,8 @@ pub fn write_report(path: &Path, html: &str) -> Result<PathBuf, RunDirError> {
     Ok(path.join(REPORT))
 }
 
-/// A directory taken for a run that is about to begin, before its device is touched: what stands in
-/// the way of keeping it shows now. Dropped without a run, it leaves nothing of its own.
+/// A directory taken for a run that is about to begin, before its device is touched: anything in
+/// the way of keeping it shows now. Dropped without a run, it removes what it made.
 #[derive(Debug)]
 pub struct RunDirLock {
     /// `None` once a run has begun in it.
@@ -155,7 +155,7 @@ impl RunDirLock {
     /// Takes `path`, which may exist if nothing in it would be overwritten.
     ///
     /// # Errors
-    /// As [`RunDirError`] tells.
+    /// See [`RunDirError`].
     pub fn new(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
         Self::is_free(path)?;
         let folder = DirHandle::create(path, 0o755)?;
@@ -250,7 +250,7 @@ fn lock(folder: &DirHandle) -> Result<File, RunDirError> {
 /// Reads a run whose header need not be flashfit's own: `T` is what is wanted of it.
 ///
 /// # Errors
-/// As [`RunDirError`] tells.
+/// See [`RunDirError`].
 pub fn read_any<T: for<'de> Deserialize<'de>>(
     path: &Path,
 ) -> Result<(T, Vec<TrialRecord>), RunDirError> {

@@ -36,7 +36,7 @@ pub struct RunSpec {
     #[serde(deserialize_with = "known_keys")]
     pub options: BTreeMap<String, OptionChoice>,
     pub workloads: Vec<String>,
-    /// Schedulers, by today's names; empty for all that the kernel offers.
+    /// Schedulers, by today's names; empty for all those of the kernel.
     pub schedulers: Vec<Scheduler>,
     /// How the next setup is chosen.
     pub strategy: StrategyKind,
@@ -61,7 +61,8 @@ pub struct RunSpec {
     /// When a stage of a workload ends although not all its data was moved, in milliseconds.
     pub runtime_ms: u64,
     /// The erase block, where the user gave it.
-    pub erase_unit: Option<Bytes>,
+    #[serde(rename = "erase_unit")]
+    pub erase_block: Option<Bytes>,
     /// The write unit, where the user gave it.
     pub write_unit: Option<Bytes>,
     /// What a probe found.
@@ -83,7 +84,7 @@ pub struct RunSpec {
     /// What the run may spend.
     #[serde(default)]
     pub limits: Budget,
-    /// What the file system holds when a workload begins.
+    /// The contents of the file system when a workload begins.
     #[serde(default)]
     pub state: StartingState,
 }
@@ -134,7 +135,7 @@ pub struct CatalogUsed {
     pub built_in: bool,
 }
 
-/// What `run.json` holds.
+/// The contents of `run.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHeader {
     /// The name of the format.
@@ -149,7 +150,7 @@ pub struct RunHeader {
     pub facts: TestBedFacts,
     /// What is tried of each file system.
     pub choices: Vec<ChoiceNames>,
-    /// What the user was told before it began.
+    /// What the user saw before it began.
     pub warnings: Vec<String>,
     /// What is not tried, each with the reason; earlier runs do not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

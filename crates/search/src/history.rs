@@ -32,7 +32,6 @@ pub enum Purpose {
 pub struct Batch {
     /// Counted from 0.
     pub number: u32,
-    /// Number of trials.
     pub size: u32,
 }
 

@@ -25,17 +25,17 @@ impl InspectedTarget {
 
 /// The geometry that a device declares.
 pub fn device_geometry(device: &Device) -> Geometry {
-    let erase_unit = device.declared_erase_block.as_ref().map(|declared| {
+    let erase_block = device.declared_erase_block.as_ref().map(|declared| {
         Sourced::new(declared.bytes, QuantitySource::Declared(declared.source.clone()))
     });
-    Geometry { erase_unit, write_unit: None }
+    Geometry { erase_block, write_unit: None }
 }
 
 /// The geometry that a card model states.
 pub fn model_geometry(model: &CardModel) -> Geometry {
     let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Modelled));
     Geometry {
-        erase_unit: known(model.erase_unit_bytes()),
+        erase_block: known(model.erase_block_bytes()),
         write_unit: known(model.write_unit_bytes()),
     }
 }
@@ -48,7 +48,7 @@ fn model_facts(model: &CardModel) -> DeclaredFacts {
         is_guess: false,
     };
     DeclaredFacts {
-        erase_block: geometry.erase_unit.iter().map(|known| stated(known.bytes)).collect(),
+        erase_block: geometry.erase_block.iter().map(|known| stated(known.bytes)).collect(),
         write_unit: geometry.write_unit.iter().map(|known| stated(known.bytes)).collect(),
         capacity: vec![stated(model.capacity)],
         cache: model.cache.iter().map(|cache| stated(cache.bytes)).collect(),

@@ -5,7 +5,6 @@ use std::io::Write;
 /// The environment variable that names the file of attempts.
 pub const ATTEMPTS_LOG: &str = "FLASHFIT_ATTEMPTS_LOG";
 
-/// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptKind {
     TargetInUse,

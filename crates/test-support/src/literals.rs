@@ -1,6 +1,6 @@
 //! The string literals of a Rust source file, for tests that check texts for users.
 //!
-//! Limits: it knows comments, characters, strings, raw strings and byte strings, which is enough
+//! Limits: it recognizes comments, characters, strings, raw strings and byte strings, which is enough
 //! for formatted code; it does not expand macros.
 
 /// A string literal, unescaped as far as line continuations and quotes.

@@ -1,4 +1,4 @@
-//! `scripts/run-tests.sh`, run on shell scripts that stand in for test programs and for cargo.
+//! `scripts/run-tests.sh`, run on shell scripts in place of test programs and cargo.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -40,7 +40,6 @@ pub struct LocalHost<'a> {
     runner: &'a SystemRunner,
     catalog: &'a FileSystemCatalog,
     cards: CardProgram,
-    /// Default mount point.
     mount_dir: PathBuf,
     /// For job files and results; not on the device.
     scratch_dir: PathBuf,

@@ -18,7 +18,6 @@ use crate::{TrialError, TrialRequest};
 /// The fastest bus that a card model can have.
 const INSTANT_BYTES_PER_SECOND: u64 = 1_000_000_000_000;
 
-/// What to record.
 #[derive(Debug)]
 pub struct RecordingRequest<'a> {
     pub filesystem: &'a FileSystem,

@@ -6,7 +6,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Where trials run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestBedSpec {

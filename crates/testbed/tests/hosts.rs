@@ -270,7 +270,7 @@ fn the_users_catalog_is_sent_to_the_agent() {
     assert!(error.to_string().contains("broken.toml"), "{error}");
 }
 
-/// Sends lines to an agent and returns all that it answers.
+/// Sends lines to an agent and returns everything that it answers.
 fn exchange(text: &str) -> String {
     let (mut near, far) = UnixStream::pair().expect("a pair of sockets");
     let agent = std::thread::spawn(move || {

@@ -26,7 +26,7 @@ const MAX_HALF_WIDTH: f64 = 0.34;
 pub enum BaselineCheck {
     /// The baseline was repeated too rarely.
     TooFewRepeats,
-    /// The repeats differ so much that neither a drift nor its absence can be told.
+    /// The repeats differ so much that neither a drift nor its absence can be determined.
     Failed {
         /// The ratio of the best to the worst repeat under the same workload, as a logarithm.
         spread: f64,

@@ -218,7 +218,7 @@ impl<'a> SearchDriver<'a> {
     }
 
     /// The number of repeats with which a ranking strategy can finish within the trial budget: one
-    /// whole pass tells more than a part of several.
+    /// whole pass is worth more than a part of several.
     fn affordable_repeats(&self, wanted: u32) -> u32 {
         let wanted = wanted.max(1);
         let Some(trials) = self.rules.limits.trials.filter(|_| !self.strategy_confirms()) else {

@@ -147,12 +147,12 @@ impl Problem {
 
     /// The default setup of a candidate's file system.
     pub fn own_baseline(&self, candidate: CandidateIndex) -> Option<CandidateIndex> {
-        let untuned = Setup {
+        let baseline = Setup {
             filesystem: self.setups[candidate].filesystem.clone(),
             options: Vec::new(),
             scheduler: self.baseline().scheduler.clone(),
         };
-        self.candidate(&untuned)
+        self.candidate(&baseline)
     }
 
     /// How many file systems there are.

@@ -36,10 +36,10 @@ pub struct Recommendation {
     /// the defaults.
     pub best_of_ties: Setup,
     /// The baseline: the first file system without options, under the default scheduler.
-    pub untuned: Setup,
+    pub baseline: Setup,
     /// Whether the baseline meets the user's constraints: it has every required option and does not
     /// significantly violate the latency constraint.
-    pub untuned_will_do: bool,
+    pub baseline_is_allowed: bool,
     pub verdict: GainVerdict,
     /// The probability that the recommended setup is within the requested distance of the best, 0
     /// to 1.
@@ -69,12 +69,12 @@ impl Recommendation {
     pub fn recommended(&self) -> &Setup {
         match self.verdict {
             GainVerdict::Better => &self.best_of_ties,
-            _ if !self.untuned_will_do => &self.best_of_ties,
+            _ if !self.baseline_is_allowed => &self.best_of_ties,
             GainVerdict::CannotTell
             | GainVerdict::Worse
             | GainVerdict::NothingBeatsUntuned
             | GainVerdict::BaselineTied
-            | GainVerdict::NotConfirmed => &self.untuned,
+            | GainVerdict::NotConfirmed => &self.baseline,
         }
     }
 
@@ -86,7 +86,7 @@ impl Recommendation {
         answer: &Answer,
         chosen_before: bool,
     ) -> Self {
-        let untuned = problem.space.baseline;
+        let baseline = problem.space.baseline;
         let confirmed = ConfirmingTrials::of(&problem.space, history);
         let failed = |candidate: CandidateIndex| {
             history.iter().any(|observation| {
@@ -100,13 +100,13 @@ impl Recommendation {
             confirmed.gain_among(one, other, finalists).filter(|_| !failed(one) && !failed(other))
         };
         let (winner, preferred) = (answer.winner, answer.recommended);
-        let shows = |candidate| over(candidate, untuned).is_some_and(|gain| gain.is_significant());
+        let shows = |candidate| over(candidate, baseline).is_some_and(|gain| gain.is_significant());
         // The baseline may be tied with a winner, and is then the subject of no gain.
-        let subject = if preferred == untuned || !shows(preferred) { winner } else { preferred };
-        let gain = over(subject, untuned);
-        let verdict = if winner == untuned {
+        let subject = if preferred == baseline || !shows(preferred) { winner } else { preferred };
+        let gain = over(subject, baseline);
+        let verdict = if winner == baseline {
             GainVerdict::NothingBeatsUntuned
-        } else if preferred == untuned {
+        } else if preferred == baseline {
             GainVerdict::BaselineTied
         } else if failed(winner) {
             GainVerdict::Worse
@@ -119,32 +119,32 @@ impl Recommendation {
             // With a single workload, the gain says everything.
             Some(_) if problem.workloads.len() > 1 => workloads
                 .filter_map(|workload| {
-                    let gain = confirmed.gain_under(subject, untuned, workload, finalists)?;
+                    let gain = confirmed.gain_under(subject, baseline, workload, finalists)?;
                     Some((problem.workloads[workload].clone(), Estimate::from(gain)))
                 })
                 .collect(),
             _ => Vec::new(),
         };
-        let own = problem.own_baseline(subject).filter(|own| *own != untuned && *own != subject);
+        let own = problem.own_baseline(subject).filter(|own| *own != baseline && *own != subject);
         let gain_within =
             own.and_then(|own| Some((problem.setups[own].clone(), over(subject, own)?.into())));
         let runner_up = answer
             .runner_up
-            .filter(|other| *other != untuned && Some(*other) != own && !failed(*other))
+            .filter(|other| *other != baseline && Some(*other) != own && !failed(*other))
             .zip(answer.gain_over_runner_up)
             .map(|(other, gain)| (problem.setups[other].clone(), Estimate::from(gain)));
         Self {
             winner: problem.setups[winner].clone(),
             best_of_ties: problem.setups[preferred].clone(),
-            untuned: problem.setups[untuned].clone(),
-            untuned_will_do: problem.space.candidates[untuned].allowed
-                && !constraint::broken(history).contains_key(&untuned),
+            baseline: problem.setups[baseline].clone(),
+            baseline_is_allowed: problem.space.candidates[baseline].allowed
+                && !constraint::broken(history).contains_key(&baseline),
             verdict,
             within: answer.recommended_within,
             subject: problem.setups[subject].clone(),
             gain: gain.map(Estimate::from),
             gain_by_workload,
-            winner_gain: over(winner, untuned).filter(|_| winner != subject).map(Estimate::from),
+            winner_gain: over(winner, baseline).filter(|_| winner != subject).map(Estimate::from),
             runner_up,
             gain_within,
             better_but_less_safe: None,

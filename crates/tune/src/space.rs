@@ -34,7 +34,7 @@ pub struct Space {
 }
 
 impl FileSystemChoices {
-    /// The setup with these options beside those always on; `None` where they exclude another.
+    /// The setup with these options in addition to those always on; `None` where they exclude another.
     pub fn setup(&self, options: &[String], scheduler: &Scheduler) -> Option<Setup> {
         let mut all = self.always.clone();
         all.extend(options.iter().filter(|option| !self.always.contains(option)).cloned());
@@ -116,7 +116,7 @@ impl Space {
     }
 
     /// The baseline of a file system: no options, the kernel's own scheduler.
-    pub fn untuned(&self, filesystem: &str) -> Option<Setup> {
+    pub fn defaults_of(&self, filesystem: &str) -> Option<Setup> {
         let choices = self.of(filesystem)?;
         Setup::new(
             &choices.filesystem,
@@ -129,14 +129,14 @@ impl Space {
 
     /// What a winner is compared with: the baseline of the file system that was named first.
     pub fn baseline(&self) -> Option<Setup> {
-        self.untuned(&self.choices.first()?.filesystem.name)
+        self.defaults_of(&self.choices.first()?.filesystem.name)
     }
 
-    /// The setups that confirming trials are made of beside `winner`: the reference, and the
-    /// winner's own file system untuned.
+    /// The setups of confirming trials besides `winner`: the baseline, and the
+    /// winner's own file system with its defaults.
     pub fn rivals(&self, winner: &Setup) -> Vec<Setup> {
         let mut rivals: Vec<Setup> =
-            [self.baseline(), self.untuned(&winner.filesystem)].into_iter().flatten().collect();
+            [self.baseline(), self.defaults_of(&winner.filesystem)].into_iter().flatten().collect();
         rivals.dedup();
         rivals.retain(|rival| rival != winner);
         rivals

@@ -73,7 +73,7 @@ pub fn key(cell: &TableCell) -> CellKey {
 /// The procedure that measured a target.
 pub fn procedure(target: &FitTarget) -> OpenBlockProcedure {
     OpenBlockProcedure {
-        erase_unit: target.erase_unit,
+        erase_block: target.erase_block,
         least_write: target.least_write,
         most_units: target.most_units(),
         seed: SEED,
@@ -115,7 +115,7 @@ pub fn count(
         jump: 0.0,
         switch: 0.0,
     };
-    let mut model = structure.model(target.erase_unit, u64::MAX, &zero);
+    let mut model = structure.model(target.erase_block, u64::MAX, &zero);
     model.nand.copy_ns = COPY_NS;
     model.layer.log_ns = model.layer.log_ns.map(|_| LOG_NS);
     let procedure = procedure(target);
@@ -130,7 +130,7 @@ pub fn count(
             let time_ns =
                 procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;
             let after = device.card().counters();
-            let requests = (u64::from(units) * target.erase_unit.0 / write.0) as f64;
+            let requests = (u64::from(units) * target.erase_block.0 / write.0) as f64;
             let programs = (after.nand_programmed_bytes - before.nand_programmed_bytes) / page;
             let reads = (after.nand_read_bytes - before.nand_read_bytes) / page;
             let jumps = if access == AccessOrder::Linear { 0.0 } else { requests };

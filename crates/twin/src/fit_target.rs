@@ -22,7 +22,7 @@ pub struct FitTarget {
     /// Open blocks and order of each run, in the order of measurement. Each run has all sizes.
     pub runs: Vec<(u32, AccessOrder)>,
     /// The erase block that the measurement assumed: the largest write.
-    pub erase_unit: Bytes,
+    pub erase_block: Bytes,
     pub least_write: Bytes,
 }
 
@@ -30,10 +30,10 @@ impl FitTarget {
     /// Combines the tables of one device; `None` if they have too few cells.
     pub fn from_tables(tables: &[OpenBlockTable]) -> Option<Self> {
         let all = || tables.iter().flat_map(|table| &table.cells);
-        let erase_unit = all().map(|cell| cell.write).max()?;
+        let erase_block = all().map(|cell| cell.write).max()?;
         // Other sizes would need a separate procedure.
-        let divides = |write: Bytes| erase_unit.0 % write.0 == 0;
-        let halves = |write: Bytes| divides(write) && (erase_unit.0 / write.0).is_power_of_two();
+        let divides = |write: Bytes| erase_block.0 % write.0 == 0;
+        let halves = |write: Bytes| divides(write) && (erase_block.0 / write.0).is_power_of_two();
         let mut rates: BTreeMap<(u32, AccessOrder, Bytes), Vec<f64>> = BTreeMap::new();
         let mut runs = Vec::new();
         for cell in all().filter(|cell| halves(cell.write) && cell.units <= MAX_UNITS) {
@@ -54,7 +54,7 @@ impl FitTarget {
             })
             .collect();
         let least_write = cells.iter().map(|cell| cell.write).min()?;
-        (cells.len() >= MIN_CELLS).then_some(Self { cells, runs, erase_unit, least_write })
+        (cells.len() >= MIN_CELLS).then_some(Self { cells, runs, erase_block, least_write })
     }
 
     /// The largest number of open blocks.

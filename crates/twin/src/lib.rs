@@ -37,7 +37,7 @@ pub struct DeviceHints {
 impl DeviceHints {
     /// Derives hints from imported alignment tables and their findings.
     pub fn from_findings(imported: &Imported, findings: &GeometryFindings) -> Self {
-        let Some(QuantityValue::Bytes(unit)) = findings.erase_unit.value else {
+        let Some(QuantityValue::Bytes(unit)) = findings.erase_block.value else {
             return Self::default();
         };
         let rows = align_step::pool(&imported.align);
@@ -68,10 +68,10 @@ pub enum TwinError {
     /// No open-block table, or one with very few rates.
     #[error("too few rates to fit a card model")]
     TooFewRates,
-    #[error("no card model has erase blocks of {erase_unit} with writes of {least_write}")]
+    #[error("no card model has erase blocks of {erase_block} with writes of {least_write}")]
     NoModel {
         /// The erase block that the measurement assumed.
-        erase_unit: Bytes,
+        erase_block: Bytes,
         least_write: Bytes,
     },
     /// The observer stopped the search.
@@ -127,11 +127,11 @@ pub fn fit_to(
     let best =
         Search::new(target, known, watch).run().map_err(|FitInterrupted| TwinError::Interrupted)?;
     let best = best.ok_or(TwinError::NoModel {
-        erase_unit: target.erase_unit,
+        erase_block: target.erase_block,
         least_write: target.least_write,
     })?;
     let bus = best.bus.bytes_per_second;
-    let mut model = best.structure.model(target.erase_unit, bus, &best.fitted.times);
+    let mut model = best.structure.model(target.erase_block, bus, &best.fitted.times);
     model.name = plain_name(name);
     model.title = format!("Twin of {what}");
     model.source =

@@ -18,7 +18,7 @@ pub fn predict(model: &CardModel, target: &FitTarget) -> Result<OpenBlockTable, 
         for write in procedure.sizes()? {
             let time_ns =
                 procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;
-            let bytes = u128::from(units) * u128::from(target.erase_unit.0);
+            let bytes = u128::from(units) * u128::from(target.erase_block.0);
             let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
             let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
             cells.push(TableCell { units, access, write, bytes_per_second });

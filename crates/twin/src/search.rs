@@ -75,7 +75,7 @@ impl<'a> Search<'a> {
         cache: &'a mut SimulatedCounts,
         observer: &'a mut dyn ProbeObserver,
     ) -> Self {
-        let unit = target.erase_unit.0 as f64;
+        let unit = target.erase_block.0 as f64;
         let durations = target
             .cells
             .iter()
@@ -179,14 +179,14 @@ impl<'a> Search<'a> {
 
     /// Start structures: one for each number of open blocks.
     fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
-        let unit = self.target.erase_unit.0;
+        let unit = self.target.erase_block.0;
         let mut starts = Vec::new();
-        for open_units in 1..=self.max_open() {
+        for open_erase_blocks in 1..=self.max_open() {
             let structure = CardStructure {
                 kind,
                 page: START_PAGE,
-                open_units,
-                open_units_random: open_units,
+                open_erase_blocks,
+                open_erase_blocks_random: open_erase_blocks,
                 random_pages: u32::try_from(unit / START_PAGE / 2).unwrap_or(0),
                 scratch: false,
                 buffer: true,
@@ -203,14 +203,14 @@ impl<'a> Search<'a> {
         starts
     }
 
-    /// One more than the target has stands for any larger number.
+    /// One more than the target has means any larger number.
     fn max_open(&self) -> u32 {
         self.target.most_units().min(MAX_OPEN) + 1
     }
 
     /// The structures that differ from `from` in one value.
     fn alternatives(&self, from: CardStructure, value: usize) -> Vec<CardStructure> {
-        let unit = self.target.erase_unit.0;
+        let unit = self.target.erase_block.0;
         let powers = |least: u64, most: u64| {
             std::iter::successors(Some(least), |size| Some(size * 2))
                 .take_while(move |&size| size <= most)
@@ -238,10 +238,10 @@ impl<'a> Search<'a> {
             3 => (1..=self.max_open())
                 .map(|open| {
                     with(&|s| {
-                        let all = s.open_units_random == s.open_units;
-                        s.open_units = open;
+                        let all = s.open_erase_blocks_random == s.open_erase_blocks;
+                        s.open_erase_blocks = open;
                         if all {
-                            s.open_units_random = open;
+                            s.open_erase_blocks_random = open;
                         }
                     })
                 })
@@ -256,7 +256,9 @@ impl<'a> Search<'a> {
             5 => powers(from.page.max(unit / 64), unit)
                 .map(|chunk| with(&|s| s.chunk = chunk))
                 .collect(),
-            6 => (0..=from.open_units).map(|open| with(&|s| s.open_units_random = open)).collect(),
+            6 => (0..=from.open_erase_blocks)
+                .map(|open| with(&|s| s.open_erase_blocks_random = open))
+                .collect(),
             7 => [1, 2, 4, 8, 16].map(|log| with(&|s| s.log_units = log)).to_vec(),
             8 => [true, false].map(|scratch| with(&|s| s.scratch = scratch)).to_vec(),
             _ => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
@@ -287,12 +289,12 @@ impl<'a> Search<'a> {
             .flat_map(|kind| LOG_REQUESTS.map(|log_request| (kind, log_request)))
             .map(|(kind, log_request)| {
                 let by_page = kind == OrderedLayerKind::PageMapped;
-                let chunk = if by_page { from.page } else { self.target.erase_unit.0 / 8 };
+                let chunk = if by_page { from.page } else { self.target.erase_block.0 / 8 };
                 let (log_units, spare_units) = (from.log_units.max(2), 6);
-                let open_units = from.open_units.max(1);
+                let open_erase_blocks = from.open_erase_blocks.max(1);
                 CardStructure {
                     kind,
-                    open_units,
+                    open_erase_blocks,
                     log_units,
                     log_request,
                     chunk,
@@ -310,7 +312,7 @@ impl<'a> Search<'a> {
 
     /// Whether the sizes are multiples of each other as required.
     fn is_valid(&self, structure: &CardStructure) -> bool {
-        let unit = self.target.erase_unit.0;
+        let unit = self.target.erase_block.0;
         let divides = |size: u64| size == 0 || unit % size == 0;
         divides(structure.page)
             && divides(structure.chunk)

@@ -23,9 +23,9 @@ pub struct CardStructure {
     /// Write unit, in bytes.
     pub page: u64,
     /// Open erase blocks; 0 for page-mapped layers.
-    pub open_units: u32,
+    pub open_erase_blocks: u32,
     /// Open erase blocks that accept writes in random order.
-    pub open_units_random: u32,
+    pub open_erase_blocks_random: u32,
     /// Pages that a random-order log can take; 0 for as many as fit.
     pub random_pages: u32,
     /// Whether partial pages are collected in a scratch block.
@@ -67,12 +67,12 @@ impl CardStructure {
         let has_open_logs =
             matches!(self.kind, OrderedLayerKind::BlockMapped | OrderedLayerKind::LogBlock);
         if by_page {
-            self.open_units = 0;
+            self.open_erase_blocks = 0;
         } else {
             self.spare_units = 0;
         }
         if !has_open_logs {
-            (self.open_units_random, self.random_pages, self.scratch) = (0, 0, false);
+            (self.open_erase_blocks_random, self.random_pages, self.scratch) = (0, 0, false);
         }
         if !has_log {
             (self.log_units, self.log_request) = (0, 0);
@@ -80,7 +80,7 @@ impl CardStructure {
         if has_open_logs {
             self.chunk = 0;
         }
-        self.open_units_random = self.open_units_random.min(self.open_units);
+        self.open_erase_blocks_random = self.open_erase_blocks_random.min(self.open_erase_blocks);
         if self.buffer {
             // The buffer makes the scratch block redundant.
             self.scratch = false;
@@ -88,7 +88,7 @@ impl CardStructure {
         self
     }
 
-    pub fn model(&self, erase_unit: Bytes, bus: u64, times: &Times) -> CardModel {
+    pub fn model(&self, erase_block: Bytes, bus: u64, times: &Times) -> CardModel {
         let ns = |seconds: f64| (seconds * 1e9).round().clamp(0.0, 6e10) as u64;
         let has_log = matches!(self.kind, OrderedLayerKind::LogBlock | OrderedLayerKind::UpdateLog);
         let has_open_logs =
@@ -100,20 +100,23 @@ impl CardStructure {
             title: String::new(),
             source: String::new(),
             counterpart: None,
-            capacity: Bytes(CAPACITY_UNITS * erase_unit.0),
+            capacity: Bytes(CAPACITY_UNITS * erase_block.0),
             sector_bytes: 512,
             nand: NandModel {
                 cell: CellType::default(),
                 page: Bytes(self.page),
                 planes: 1,
                 dies: 1,
-                erase_unit,
+                erase_block,
                 read_ns: ns(times.read),
                 program_ns: ns(times.program),
                 erase_ns: ns(times.erase),
                 copy_ns: ns(times.copy),
                 endurance_cycles: 3000,
-                spare_units: self.open_units + self.log_units + SPARE_UNITS + self.spare_units,
+                spare_units: self.open_erase_blocks
+                    + self.log_units
+                    + SPARE_UNITS
+                    + self.spare_units,
                 factory_bad_units: 0,
                 pslc: None,
             },
@@ -124,8 +127,8 @@ impl CardStructure {
             },
             layer: LayerModel {
                 kind: self.layer_kind(),
-                open_units: (!by_page).then_some(self.open_units),
-                open_units_random: has_open_logs.then_some(self.open_units_random),
+                open_erase_blocks: (!by_page).then_some(self.open_erase_blocks),
+                open_erase_blocks_random: has_open_logs.then_some(self.open_erase_blocks_random),
                 random_pages: (has_open_logs && self.random_pages > 0).then_some(self.random_pages),
                 scratch: self.scratch,
                 log_units: has_log.then_some(self.log_units),

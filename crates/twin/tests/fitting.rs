@@ -42,7 +42,7 @@ fn table(layer: &str) -> OpenBlockTable {
     let mut device = precondition(&model).unwrap();
     let clock = device.clock().clone();
     let procedure = OpenBlockProcedure {
-        erase_unit: model.nand.erase_unit,
+        erase_block: model.nand.erase_block,
         least_write: Bytes::kib(4),
         most_units: 4,
         seed: 9,
@@ -95,7 +95,7 @@ fn the_same_table_gives_the_same_valid_card_file() {
     let first = twin(&table).to_toml().unwrap();
     assert_eq!(first, twin(&table).to_toml().unwrap());
     let model = CardModel::parse(&first, &Origin::File("twin.toml".into())).unwrap();
-    assert_eq!((model.name.as_str(), model.layer.open_units), ("my-card-1", Some(2)));
+    assert_eq!((model.name.as_str(), model.layer.open_erase_blocks), ("my-card-1", Some(2)));
     assert!(model.source.contains("a small card"), "{}", model.source);
     assert!(first.contains("simulated") && first.contains("# fitted"), "{first}");
 }

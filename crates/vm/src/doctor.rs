@@ -11,7 +11,6 @@ use crate::kvm;
 use crate::modules::{ModulePresence, Modules};
 use crate::vm;
 
-/// What to check.
 #[derive(Debug, Clone, Default)]
 pub struct DoctorNeeds {
     /// A kernel chosen by the user.

@@ -176,7 +176,6 @@ impl DiskInterface {
     }
 }
 
-/// The guest's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockSpeed {
     /// Follows the host's clock; the processor speed depends on the host and its load.

@@ -255,7 +255,6 @@ fn answer_at(port: u16, line: &str) -> String {
     }
 }
 
-/// A sparse image.
 fn image(guest: &Guest, mib: u64) -> PathBuf {
     let path = guest.folder().join(format!("{mib}.img"));
     std::fs::File::create(&path).unwrap().set_len(mib << 20).unwrap();

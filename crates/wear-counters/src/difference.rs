@@ -1,4 +1,4 @@
-//! What a counter counted between two readings, and why that cannot be told.
+//! What a counter counted between two readings, and why that cannot be determined.
 //!
 //! A counter that is smaller afterwards began again at 0: by its width, which is recognized when it
 //! was in the last quarter of 32, 48 or 64 bits and is in the first quarter now, or for another

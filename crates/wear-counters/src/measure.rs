@@ -50,7 +50,7 @@ impl MeasureBudget {
 
 /// The device that is measured and the command that writes to it.
 pub trait MeasuredWorkload {
-    /// Reads the counters; all that was written has reached the device.
+    /// Reads the counters; everything that was written has reached the device.
     fn read(&mut self) -> Result<WearReading, MeasureError>;
 
     /// Runs the command once.

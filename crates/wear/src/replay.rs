@@ -1,7 +1,7 @@
 //! Replays recorded traces for years.
 //!
 //! The space of a card is divided into tiles as large as the card that the traces were recorded on.
-//! Each workload works in one or more tiles of its own; the other tiles contain data that never
+//! Each workload has one or more tiles; the other tiles contain data that never
 //! changes. Plain repetition of a trace hardly ages a card, because the same places are written in
 //! the same order and become invalid together. So:
 //!
@@ -9,7 +9,7 @@
 //!   blocks contain data of different age;
 //! - each pass of a trace works in another tile, if its workload has several;
 //! - a small write that does not continue another, to a place that the trace wrote only once and
-//!   that had data before, stands for its neighborhood: each time, another block within 1 MiB of
+//!   that had data before, is replaced by its neighborhood: each time, another block within 1 MiB of
 //!   the same extent is written instead. So all pages of a database change in time, not only
 //!   those that changed while it was recorded.
 //!
@@ -60,7 +60,6 @@ struct Part<'a> {
     first_tile: u32,
     profile: Profile,
     written_bytes: u64,
-    /// The next request.
     next: u64,
     /// Where this pass of the trace is replayed.
     tile: u32,

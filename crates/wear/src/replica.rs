@@ -15,7 +15,7 @@ use flashfit_device::Bytes;
 /// # Errors
 /// When no card of that size is possible.
 pub fn scaled(model: &CardModel, capacity: Bytes) -> Result<CardModel, ModelError> {
-    let unit = model.erase_unit_bytes();
+    let unit = model.erase_block_bytes();
     let (from, to) = (model.capacity.0 / unit, capacity.0 / unit);
     let share = |count: u32| -> u32 {
         let scaled = (u128::from(count) * u128::from(to) + u128::from(from) / 2) / u128::from(from);

@@ -5,10 +5,10 @@ const BEGIN: &str = "# flashfit begin ";
 const END: &str = "# flashfit end ";
 
 /// The text with `body` as the block of `key`, which takes the place of its earlier block, and of
-/// those blocks of ours that `replaces` holds of. The order of everything else is kept.
+/// those blocks of ours that `replaces` is true for. The order of everything else is kept.
 ///
 /// # Errors
-/// When a block of ours does not end: what belongs to it cannot be told then.
+/// When a block of ours does not end: what belongs to it cannot be determined then.
 pub fn put(
     text: &str,
     key: &str,

@@ -1,5 +1,5 @@
 //! Writing a plan into the system's files: a line of fstab(5) and a rule of udev(7), each in a
-//! marked block, with what was there before kept beside.
+//! marked block, with a copy of what was there before.
 
 pub mod block;
 
@@ -23,7 +23,7 @@ const UDEV_SOCKET: &str = "/run/udev/control";
 pub struct InstallTarget {
     /// The root of the system: `/`, or the folder of an image.
     pub root: PathBuf,
-    /// Whether the device has a name of its own in the kernel, by which a rule can know it.
+    /// Whether the device has its own name in the kernel, by which a rule can match it.
     pub with_rule: bool,
 }
 
@@ -146,7 +146,7 @@ fn read(path: &Path) -> Result<String, ApplyError> {
     }
 }
 
-/// A name beside a file that is not taken: no earlier copy is overwritten.
+/// A free name next to a file: no earlier copy is overwritten.
 fn copy_path(path: &Path) -> PathBuf {
     let stamp = clock::stamp(clock::unix_seconds());
     let name = |more: &str| {

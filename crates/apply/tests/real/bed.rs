@@ -120,7 +120,6 @@ impl Bed {
         self.folder.path().join(name)
     }
 
-    /// The image.
     pub fn image(&self) -> PathBuf {
         self.path("image")
     }

@@ -36,7 +36,7 @@ fn at_every_step(kind: Kind) {
         bed.wait_until_free();
         is_known(&bed, &format!("at event {event}"));
         if kind == Kind::Gpt {
-            told += u32::from(is_told_by_medium(&bed, &format!("at event {event}")));
+            told += u32::from(is_reported_by_device(&bed, &format!("at event {event}")));
         }
         goes_on(&bed, kind, event);
     }
@@ -110,7 +110,7 @@ fn taking_it_back() {
     panic!("there are more than {MOST_EVENTS} events");
 }
 
-/// The length of a whole work tells where the moments lie.
+/// The duration of a whole run determines the moments.
 fn at_moments_between() {
     let bed = Bed::new();
     for kind in [Kind::Mbr, Kind::Whole] {
@@ -131,10 +131,10 @@ fn at_moments_between() {
     }
 }
 
-/// Whether a machine that remembers nothing is told by the device alone, once it must be: where
+/// Whether a machine that remembers nothing learns it from the device alone, once it must be: where
 /// there is a gap before the partition, between the first stage and the last.
 #[track_caller]
-fn is_told_by_medium(bed: &Bed, when: &str) -> bool {
+fn is_reported_by_device(bed: &Bed, when: &str) -> bool {
     let found = bed.unfinished_as("another machine");
     match bed.unfinished() {
         None => assert_eq!(found, None, "{when}"),

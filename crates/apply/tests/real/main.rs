@@ -1,8 +1,8 @@
 //! Work carried out on real images through loop devices, and killed at every step. Needs root, loop
 //! devices, sfdisk and mkfs.
 //!
-//! This test has a main function of its own, because it also is the program that is killed: started
-//! with `work …` it carries out one work and dies where it is told to.
+//! This test has its own main function, because it also is the program that is killed: started
+//! with `work …` it applies one plan and dies where the argument says.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 

@@ -1,4 +1,4 @@
-//! What stands in the way is found before anything is written to the device.
+//! Obstacles are found before anything is written to the device.
 
 use flashfit_apply::ApplyError;
 use flashfit_host::{Program, Runner, SystemRunner};
@@ -11,7 +11,7 @@ pub const TESTS: &[Test] = &[
     ("a_folder_with_other_things_in_it", occupied),
     ("a_disk_without_room_for_the_backup", full),
     ("a_backup_that_was_damaged_is_not_written_back", damaged),
-    ("a_backup_of_another_medium_is_not_written_back", another_medium),
+    ("a_backup_of_another_medium_is_not_written_back", another_device),
     ("an_unfinished_medium_without_its_backup", without_backup),
     ("what_was_saved_is_given_up_by_name_only", given_up),
     ("another_plan_keeps_the_first_backup", another_plan),
@@ -35,7 +35,7 @@ fn occupied() {
     untouched(&bed);
 }
 
-/// In a namespace of its own, so that the small file system goes with it.
+/// In its own namespace, so that the small file system goes with it.
 fn full() {
     let bed = Bed::new();
     let exe = std::env::current_exe().unwrap();
@@ -66,7 +66,7 @@ fn damaged() {
     assert!(std::fs::read(bed.image()).unwrap() == made, "the device was written to");
 }
 
-fn another_medium() {
+fn another_device() {
     let bed = Bed::new();
     bed.order(Some(Kind::Gpt), 0).here().unwrap();
     std::fs::write(bed.image(), vec![7; 12 << 20]).unwrap();
@@ -92,7 +92,7 @@ fn without_backup() {
     bed.assert_backup();
 }
 
-/// The folder is gone, and so is what this machine remembers: only the device tells.
+/// The folder and the records of this machine were removed: only the device has the record.
 fn given_up() {
     let bed = Bed::new();
     bed.order(Some(Kind::Gpt), 0).here().unwrap();

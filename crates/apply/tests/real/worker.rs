@@ -20,7 +20,6 @@ pub const NAME: &str = "work";
 /// One work for a worker.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The image.
     pub image: PathBuf,
     /// What to make of it; `None` to take it back.
     pub kind: Option<Kind>,
@@ -35,7 +34,6 @@ pub struct Order {
 }
 
 impl Order {
-    /// Starts the worker.
     pub fn start(&self) -> Child {
         let kind = self.kind.map_or("back", Kind::name);
         Command::new(std::env::current_exe().unwrap())

@@ -27,7 +27,7 @@ impl KernelCard {
     /// Attaches a card and lets it begin. For a process that has not started any thread.
     ///
     /// # Errors
-    /// As [`ServeError`] tells; then nothing is attached.
+    /// See [`ServeError`]; then nothing is attached.
     pub fn attach(card: &LiveCard) -> Result<Self, ServeError> {
         enter_private_namespace()?;
         fuse_thread::stay_out_of_reclaim();
@@ -58,7 +58,7 @@ impl KernelCard {
         &self.notes
     }
 
-    /// Detaches it and waits until its last user is gone.
+    /// Detaches it and waits until its last user has gone.
     ///
     /// # Errors
     /// [`ServeError::InUse`] when it has one for longer than `wait`.

@@ -191,7 +191,7 @@ impl Filesystem for CardFile {
         });
     }
 
-    /// The closing of a file; a card knows nothing of it.
+    /// The closing of a file; it has no meaning for a card.
     fn flush(&self, _: &FuseRequest, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }

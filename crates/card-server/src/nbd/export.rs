@@ -6,7 +6,7 @@ use crate::live::LiveCard;
 /// The longest read or write, as is customary.
 pub const MOST_REQUEST_BYTES: u32 = 32 << 20;
 
-/// A card, and what a client is told of it.
+/// A card, and what is announced to a client.
 #[derive(Debug, Clone)]
 pub struct Export {
     card: LiveCard,

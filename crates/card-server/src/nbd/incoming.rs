@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Why a client is served no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum DropReason {
-    /// It is gone, or said that it goes.
+    /// It disconnected, or announced that it does.
     #[error("the client has gone")]
     Gone,
     /// It takes too long.
@@ -54,7 +54,7 @@ impl<R: Read> Incoming<R> {
     /// Fills `bytes`, which are of `what`, within `limit` from now.
     ///
     /// # Errors
-    /// As [`DropReason`] tells.
+    /// See [`DropReason`].
     pub fn fill(
         &mut self,
         mut bytes: &mut [u8],

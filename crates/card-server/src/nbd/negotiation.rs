@@ -22,7 +22,7 @@ const MOST_OPTION_BYTES: u32 = 8192;
 /// Answers a client's options until it begins.
 ///
 /// # Errors
-/// As [`DropReason`] tells, also when the client ends here.
+/// See [`DropReason`], also when the client ends here.
 pub fn negotiate<R: Read>(
     input: &mut Incoming<R>,
     output: &mut impl Write,

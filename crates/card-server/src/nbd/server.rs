@@ -95,7 +95,7 @@ impl NbdServer {
     /// Serves the card on a socket at `path` and lets it begin.
     ///
     /// # Errors
-    /// As [`SocketError`] tells.
+    /// See [`SocketError`].
     pub fn open(card: &LiveCard, path: &Path) -> Result<Self, SocketError> {
         let failed = |source| SocketError::Listen { path: path.to_owned(), source };
         let path = std::path::absolute(path).map_err(failed)?;
@@ -222,7 +222,7 @@ fn serve(stream: &UnixStream, export: &Export) -> Result<(), DropReason> {
 /// Serves one client over any pair of streams.
 ///
 /// # Errors
-/// As [`DropReason`] tells, also when the client ends in good order.
+/// See [`DropReason`], also when the client ends in good order.
 pub fn serve_client(
     input: impl std::io::Read,
     mut output: impl std::io::Write + Send + 'static,

@@ -29,7 +29,7 @@ const MOST_OWED_BYTES: usize = 2 * MOST_REQUEST_BYTES as usize;
 /// Serves requests until the client goes.
 ///
 /// # Errors
-/// As [`DropReason`] tells, also when the client ends in good order.
+/// See [`DropReason`], also when the client ends in good order.
 pub fn transmit<R: Read, W: Write + Send + 'static>(
     input: &mut Incoming<R>,
     output: W,

@@ -35,10 +35,8 @@ pub mod option {
     pub const GO: u32 = 7;
 }
 
-/// Replies to options.
 pub mod option_reply {
     pub const ACK: u32 = 1;
-    /// An export's name.
     pub const SERVER: u32 = 2;
     /// A piece of information.
     pub const INFO: u32 = 3;
@@ -50,7 +48,6 @@ pub mod option_reply {
     pub const ERR_UNKNOWN: u32 = (1 << 31) + 6;
 }
 
-/// Pieces of information.
 pub mod info {
     /// Size and flags.
     pub const EXPORT: u16 = 0;
@@ -78,7 +75,6 @@ pub mod transmission {
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
 }
 
-/// Commands.
 pub mod command {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
@@ -88,7 +84,6 @@ pub mod command {
     pub const WRITE_ZEROES: u16 = 6;
 }
 
-/// Flags of commands.
 pub mod command_flag {
     /// To be on the device when answered.
     pub const FUA: u16 = 1;
@@ -121,7 +116,7 @@ pub struct NbdRequest {
     pub flags: u16,
     /// [`command`].
     pub command: u16,
-    /// By which the client knows the reply.
+    /// Identifies the reply for the client.
     pub cookie: u64,
     /// From where, in bytes.
     pub offset: u64,

@@ -17,7 +17,6 @@ pub struct DirectDevice {
 }
 
 impl DirectDevice {
-    /// Opens it.
     pub fn open(device: &Path) -> Self {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).custom_flags(libc::O_DIRECT);
@@ -30,26 +29,22 @@ impl DirectDevice {
         (&self.file, &mut self.buffer[start..start + length])
     }
 
-    /// Reads.
     pub fn read(&mut self, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
         let (file, buffer) = self.aligned(length);
         file.read_exact_at(buffer, offset)?;
         Ok(buffer.to_vec())
     }
 
-    /// Writes.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> std::io::Result<()> {
         let (file, buffer) = self.aligned(data.len());
         buffer.copy_from_slice(data);
         file.write_all_at(buffer, offset)
     }
 
-    /// Flushes.
     pub fn flush(&self) -> std::io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Discards.
     pub fn discard(&self, offset: u64, length: u64) -> std::io::Result<()> {
         self.range_ioctl(BLKDISCARD, offset, length)
     }

@@ -67,12 +67,10 @@ impl NbdClient {
         Ok((u64::from_be_bytes(head[8..].try_into().unwrap()), error))
     }
 
-    /// Reads.
     pub fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         self.ask(command::READ, 0, offset, length, &[])
     }
 
-    /// Writes.
     pub fn write(&mut self, flags: u16, offset: u64, data: &[u8]) -> Result<(), u32> {
         let length = u32::try_from(data.len()).unwrap();
         self.ask(command::WRITE, flags, offset, length, data).map(drop)

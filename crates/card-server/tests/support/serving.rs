@@ -20,7 +20,7 @@ pub struct How {
     pub state: Option<PathBuf>,
 }
 
-/// Starts a card in a process of its own.
+/// Starts a card in its own process.
 pub fn start(card: &Path, how: &How) -> Result<CardProcess, ProcessError> {
     let path = |path: &Option<PathBuf>| {
         path.as_ref().map_or_else(|| "-".into(), |path| path.clone().into_os_string())

@@ -10,19 +10,15 @@ use crate::device::DirectDevice;
 use crate::nbd_client::NbdClient;
 use crate::serving::{How, start};
 
-/// A card that can be used and told things.
+/// A card that can be used and controlled.
 pub trait Way {
-    /// Reads.
     fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, ()>;
     /// Writes; `forced` means that it is on the card when this returns.
     fn write(&mut self, offset: u64, data: &[u8], forced: bool) -> Result<(), ()>;
-    /// Flushes.
     fn flush(&mut self) -> Result<(), ()>;
-    /// Discards.
     fn discard(&mut self, offset: u64, length: u64) -> Result<(), ()>;
     /// Writes zeros that are not to be discarded.
     fn write_zeros(&mut self, offset: u64, length: u64) -> Result<(), ()>;
-    /// The counters.
     fn counters(&self) -> Counters;
     /// The counters begin at 0.
     fn reset_counters(&mut self);
@@ -42,7 +38,6 @@ pub trait Way {
 pub struct InProcess(Card);
 
 impl InProcess {
-    /// A new card.
     pub fn new(model: &CardModel) -> Self {
         Self(Card::new(model))
     }
@@ -104,7 +99,7 @@ impl Way for InProcess {
     fn end(self) {}
 }
 
-/// A card in a process of its own, and what it is told beside its requests.
+/// A card in its own process, and its control messages.
 struct Served {
     model: PathBuf,
     how: How,
@@ -151,7 +146,7 @@ pub struct Nbd {
 }
 
 impl Nbd {
-    /// A new card with a socket beside its model.
+    /// A new card with a socket next to its model.
     pub fn new(model: &Path) -> Self {
         let nbd = Some(model.with_extension("socket"));
         let served = Served::new(model, How { nbd, ..How::default() });

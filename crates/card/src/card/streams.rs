@@ -23,7 +23,7 @@ impl Streams {
         if jump_ns == 0 && switch_ns == 0 || length == 0 {
             return 0;
         }
-        let unit_bytes = model.erase_unit_bytes();
+        let unit_bytes = model.erase_block_bytes();
         let (unit, end) = (offset / unit_bytes, offset + length);
         let switches = self.last.is_some_and(|last| last != unit);
         let jumps = self.ends.get(&unit).map_or(offset % unit_bytes != 0, |&last| last != offset);

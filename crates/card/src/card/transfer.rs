@@ -15,9 +15,9 @@ impl Card {
         self.host.host_read_requests += 1;
         self.host.host_read_bytes += buffer.len() as u64;
         let mut unreadable = None;
-        let mut unit = offset / self.model.erase_unit_bytes();
+        let mut unit = offset / self.model.erase_block_bytes();
         for piece in pieces(offset, buffer.len(), self.nand.page_bytes()) {
-            let reached = (offset + piece.part.start as u64) / self.model.erase_unit_bytes();
+            let reached = (offset + piece.part.start as u64) / self.model.erase_block_bytes();
             let lookup_ns = self.model.layer.lookup_ns;
             if std::mem::replace(&mut unit, reached) != reached && lookup_ns > 0 {
                 self.nand.wait(lookup_ns);

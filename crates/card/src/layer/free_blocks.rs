@@ -36,7 +36,6 @@ impl FreeBlocks {
         self.by_wear.last().map(|&(erases, _)| erases)
     }
 
-    /// Returns a block.
     pub fn put(&mut self, nand: &Nand, unit: u32) {
         let new = self.by_wear.insert((nand.erases_of(unit), unit));
         assert!(new, "unit {unit} is given back twice");

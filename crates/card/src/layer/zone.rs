@@ -31,8 +31,8 @@ impl Zone {
         let mut within = model.clone();
         within.layer = LayerModel {
             kind: LayerKind::PageMapped,
-            open_units: None,
-            open_units_random: None,
+            open_erase_blocks: None,
+            open_erase_blocks_random: None,
             random_pages: None,
             scratch: false,
             log_units: None,

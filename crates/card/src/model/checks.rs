@@ -77,8 +77,8 @@ fn sizes(model: &CardModel) -> Checked {
         return Err(InvalidKey { key: "nand.page", reason: "is too large".to_owned() });
     };
     map_unit(model, write_unit)?;
-    multiple("nand.erase_unit", model.nand.erase_unit.0, stripe, "write units across all dies")?;
-    multiple("capacity", model.capacity.0, model.nand.erase_unit.0, "erase blocks")
+    multiple("nand.erase_unit", model.nand.erase_block.0, stripe, "write units across all dies")?;
+    multiple("capacity", model.capacity.0, model.nand.erase_block.0, "erase blocks")
 }
 
 fn map_unit(model: &CardModel, write_unit: u64) -> Checked {
@@ -103,7 +103,7 @@ fn counts(model: &CardModel) -> Checked {
     })?;
     let pslc = nand.pslc.as_ref().map_or(0, |pslc| u64::from(pslc.units));
     let extra = u64::from(nand.spare_units) + u64::from(nand.factory_bad_units) + pslc;
-    let extra = extra.checked_mul(nand.erase_unit.0);
+    let extra = extra.checked_mul(nand.erase_block.0);
     let total = extra.and_then(|extra| extra.checked_add(model.capacity.0));
     let page_bytes = model.map_unit_bytes();
     require(total.is_some_and(|total| total / page_bytes <= MAX_PAGES), "nand.page", || {
@@ -142,7 +142,7 @@ fn layer(model: &CardModel) -> Checked {
     let (layer, kind) = (&model.layer, model.layer.kind);
     let mapped_by_page = kind == LayerKind::PageMapped;
     let has_log = matches!(kind, LayerKind::LogBlock | LayerKind::UpdateLog);
-    belongs(layer.open_units.is_some(), !mapped_by_page, "layer.open_units")?;
+    belongs(layer.open_erase_blocks.is_some(), !mapped_by_page, "layer.open_units")?;
     belongs(layer.log_units.is_some(), has_log, "layer.log_units")?;
     belongs(layer.log_request.is_some(), has_log, "layer.log_request")?;
     let has_chunks = kind == LayerKind::UpdateLog;
@@ -150,7 +150,7 @@ fn layer(model: &CardModel) -> Checked {
         (layer.log_ns.is_some(), has_log, "layer.log_ns"),
         (layer.chunk.is_some(), has_chunks, "layer.chunk"),
         (layer.scratch, !mapped_by_page && !has_chunks, "layer.scratch"),
-        (layer.open_units_random.is_some(), !mapped_by_page && !has_chunks, RANDOM),
+        (layer.open_erase_blocks_random.is_some(), !mapped_by_page && !has_chunks, RANDOM),
         (layer.random_pages.is_some(), !mapped_by_page && !has_chunks, RANDOM_PAGES),
     ] {
         require(wanted || !given, key, || "does not apply to this kind of layer".to_owned())?;
@@ -168,7 +168,7 @@ fn layer(model: &CardModel) -> Checked {
         "only a page-mapped layer can use a pSLC area".to_owned()
     })?;
     pslc_units(model)?;
-    open_units(model)?;
+    open_erase_blocks(model)?;
     spare_units(model)
 }
 
@@ -176,7 +176,7 @@ fn pslc_units(model: &CardModel) -> Checked {
     let Some(pslc) = &model.nand.pslc else { return Ok(()) };
     require(pslc.units > 0, "nand.pslc.units", || "is zero".to_owned())?;
     require(pslc.endurance_cycles > 0, "nand.pslc.endurance_cycles", || "is zero".to_owned())?;
-    let write_units = model.erase_unit_bytes() / model.write_unit_bytes();
+    let write_units = model.erase_block_bytes() / model.write_unit_bytes();
     let bits = model.nand.cell.bits();
     require(write_units >= u64::from(bits), "nand.erase_unit", || {
         format!("with one bit per cell instead of {bits}, it is smaller than a write unit")
@@ -193,19 +193,19 @@ fn chunk(model: &CardModel) -> Checked {
     if model.layer.kind != LayerKind::UpdateLog {
         return Ok(());
     }
-    let (chunk, erase_unit) = (model.chunk_bytes(), model.erase_unit_bytes());
+    let (chunk, erase_block) = (model.chunk_bytes(), model.erase_block_bytes());
     let stripe = model.write_unit_bytes() * u64::from(model.nand.dies);
     multiple("layer.chunk", chunk, stripe, "write units across all dies")?;
-    require(erase_unit % chunk == 0, "layer.chunk", || {
-        format!("{chunk} bytes do not divide the erase block of {erase_unit} bytes")
+    require(erase_block % chunk == 0, "layer.chunk", || {
+        format!("{chunk} bytes do not divide the erase block of {erase_block} bytes")
     })
 }
 
-fn open_units(model: &CardModel) -> Checked {
-    let Some(open) = model.layer.open_units else { return Ok(()) };
+fn open_erase_blocks(model: &CardModel) -> Checked {
+    let Some(open) = model.layer.open_erase_blocks else { return Ok(()) };
     require(open > 0, "layer.open_units", || "is zero".to_owned())?;
     require(model.layer.random_pages != Some(0), RANDOM_PAGES, || "is zero".to_owned())?;
-    let random = model.layer.open_units_random;
+    let random = model.layer.open_erase_blocks_random;
     require(random.is_none_or(|random| random <= open), RANDOM, || {
         format!("exceeds the {open} open erase blocks")
     })
@@ -241,7 +241,7 @@ pub fn needed_spare_units(model: &CardModel) -> u64 {
         LayerKind::UpdateLog => UPDATE_LOG_SPARE_UNITS,
         _ => 1 + u32::from(layer.scratch),
     };
-    zone + match layer.open_units {
+    zone + match layer.open_erase_blocks {
         Some(open) => u64::from(open) + u64::from(own) + log,
         None => u64::from(MIN_SPARE_PAGE_MAPPED) + u64::from(model.map_units()),
     }

@@ -10,11 +10,13 @@ pub struct LayerModel {
     pub kind: LayerKind,
     /// Maximum number of open erase blocks; not for page-mapped layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open_units: Option<u32>,
+    #[serde(rename = "open_units")]
+    pub open_erase_blocks: Option<u32>,
     /// How many of the open erase blocks may be written out of order; by default all. With 0, each
     /// out-of-order write costs a merge. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open_units_random: Option<u32>,
+    #[serde(rename = "open_units_random")]
+    pub open_erase_blocks_random: Option<u32>,
     /// Maximum number of pages in an out-of-order log of an open erase block; by default as many as
     /// fit. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

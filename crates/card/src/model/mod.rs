@@ -119,8 +119,8 @@ impl CardModel {
     }
 
     /// Size of an erase block.
-    pub fn erase_unit_bytes(&self) -> u64 {
-        self.nand.erase_unit.0
+    pub fn erase_block_bytes(&self) -> u64 {
+        self.nand.erase_block.0
     }
 
     /// Size of a write unit: the pages of all planes, which are programmed together.
@@ -135,7 +135,7 @@ impl CardModel {
 
     /// Addressable erase blocks.
     pub fn capacity_units(&self) -> u32 {
-        count(self.capacity.0 / self.nand.erase_unit.0)
+        count(self.capacity.0 / self.nand.erase_block.0)
     }
 
     /// All erase blocks, including spare, pSLC and bad ones.
@@ -153,7 +153,7 @@ impl CardModel {
 
     /// Mapped units per erase block.
     pub fn pages_per_unit(&self) -> u32 {
-        count(self.nand.erase_unit.0 / self.map_unit_bytes())
+        count(self.nand.erase_block.0 / self.map_unit_bytes())
     }
 
     /// Mapped units per write unit.
@@ -163,12 +163,12 @@ impl CardModel {
 
     /// Mapping granularity of an update-log layer.
     pub fn chunk_bytes(&self) -> u64 {
-        self.layer.chunk.map_or(self.nand.erase_unit.0 / CHUNKS_PER_UNIT, |chunk| chunk.0)
+        self.layer.chunk.map_or(self.nand.erase_block.0 / CHUNKS_PER_UNIT, |chunk| chunk.0)
     }
 
     /// Chunks per erase block.
     pub fn chunks_per_unit(&self) -> u32 {
-        count(self.nand.erase_unit.0 / self.chunk_bytes())
+        count(self.nand.erase_block.0 / self.chunk_bytes())
     }
 
     /// Factory-bad erase blocks: evenly spread, in ascending order.

@@ -19,7 +19,8 @@ pub struct NandModel {
     pub dies: u32,
     /// Size of an erase block over all planes and dies: a multiple of the write unit for each die,
     /// not necessarily a power of two.
-    pub erase_unit: Bytes,
+    #[serde(rename = "erase_unit")]
+    pub erase_block: Bytes,
     /// Time to read a write unit.
     pub read_ns: u64,
     /// Time to program a write unit.

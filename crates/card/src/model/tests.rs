@@ -21,7 +21,7 @@ pub(crate) fn small_with(changes: &[(&str, &str)]) -> Result<CardModel, ModelErr
 #[test]
 fn a_model_derives_its_geometry() {
     let model = parse(SMALL).unwrap();
-    assert_eq!(model.erase_unit_bytes(), 65536);
+    assert_eq!(model.erase_block_bytes(), 65536);
     assert_eq!(model.write_unit_bytes(), 4096);
     assert_eq!((model.capacity_units(), model.total_units()), (16, 20));
     assert_eq!(model.pages_per_unit(), 16);

@@ -95,7 +95,6 @@ impl<W: Write> ChecksumWriter<W> {
         self.inner.write_all(bytes)
     }
 
-    /// Writes the checksum.
     pub fn finish(mut self) -> io::Result<()> {
         self.inner.write_all(&self.checksum.finish().to_le_bytes())?;
         self.inner.flush()

@@ -31,7 +31,7 @@ pub fn filled(model: &CardModel) -> Device {
 /// rate in bytes per second.
 pub fn open_au(device: &mut Device, units: u64, block: Bytes, order: Order) -> u64 {
     let model = device.card().model();
-    let (unit_bytes, count) = (model.erase_unit_bytes(), u64::from(model.capacity_units()));
+    let (unit_bytes, count) = (model.erase_block_bytes(), u64::from(model.capacity_units()));
     // Not the first ones, which can be special; odd ones, so that no two are adjacent.
     let bases: Vec<u64> = (0..units).map(|unit| (3 + 2 * unit) % count * unit_bytes).collect();
     let blocks = unit_bytes / block.0;

@@ -41,7 +41,7 @@ impl Bench {
     pub fn setup(&self, label: &str) -> Result<CrashSetup, CrashError> {
         let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
         let geometry =
-            Geometry { erase_unit: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
+            Geometry { erase_block: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
         let conditions =
             Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
         let setup = CrashSetup::parse(label, &self.catalog, &conditions)?;
@@ -92,7 +92,6 @@ pub fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// The running kernel.
 pub fn kernel() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
     release.map_or("an unknown release".to_owned(), |text| text.trim().to_owned())

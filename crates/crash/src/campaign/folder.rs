@@ -50,7 +50,6 @@ pub struct BrokenState {
     pub violations: Vec<Violation>,
 }
 
-/// The open directory.
 #[derive(Debug)]
 pub struct CampaignFolder {
     path: PathBuf,
@@ -149,7 +148,7 @@ impl CampaignFolder {
         whole.lines().enumerate().map(parse).collect()
     }
 
-    /// The results of all that is recorded.
+    /// The results of everything that is recorded.
     ///
     /// # Errors
     /// When the records cannot be read.

@@ -110,7 +110,7 @@ pub struct Campaign<'a> {
 
 impl Campaign<'_> {
     /// Checks states until there are enough, the time is over, or an interrupt; `watch` is called
-    /// after every batch. Returns the results of all that is recorded.
+    /// after every batch. Returns the results of everything that is recorded.
     ///
     /// # Errors
     /// [`CrashError::Interrupted`], or why no more states can be checked.

@@ -12,7 +12,6 @@ use crate::model::{Oracle, Violation};
 /// Examples that a result keeps for each oracle.
 const MOST_EXAMPLES: usize = 3;
 
-/// Counts of states.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateCounts {
     pub states: u64,

@@ -25,7 +25,6 @@ impl DiskContents {
 /// A block that was read before it was written, with what it was.
 pub type ReadBlock = (u32, BlockId);
 
-/// The device.
 #[derive(Debug, Default)]
 pub struct OverlayDisk {
     pub pool: BlockPool,
@@ -110,7 +109,6 @@ impl OverlayDisk {
         }
     }
 
-    /// Writes whole sectors.
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         let sector = offset / SECTOR_BYTES as u64;
         let sectors = u32::try_from(data.len() / SECTOR_BYTES).expect("requests are small");

@@ -54,7 +54,6 @@ impl LogEntry {
     }
 }
 
-/// A recorded workload.
 #[derive(Debug, Clone)]
 pub struct CrashLog {
     /// The setup that it was recorded on, in words.

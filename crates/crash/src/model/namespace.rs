@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::workload::{LoggedOperation, Operation};
 
-/// The root directory.
 pub const ROOT: u32 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,7 +32,6 @@ pub struct StateObserver<'a> {
     pub recipe: &'a Recipe,
     /// Whether the file system is to be repaired before it is mounted.
     pub needs_fsck: bool,
-    /// Where to mount.
     pub point: PathBuf,
     /// Looks at what is mounted instead of reading the workload's own files.
     pub check: Option<Program>,

@@ -21,7 +21,6 @@ pub struct ObservedNode {
     pub kind: NodeKind,
     pub inode: u64,
     pub size_bytes: u64,
-    /// A file's sectors.
     pub content: Vec<SectorContent>,
     /// Why it could not be read.
     pub error: Option<String>,

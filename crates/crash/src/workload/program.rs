@@ -1,7 +1,7 @@
 //! A workload that is a program: each line that it prints acknowledges that something is durable.
 //!
 //! The file has `run` and `check`, commands for sh(1) that run in the mounted directory. `check`
-//! gets the acknowledged lines on its standard input and exits with 0 if nothing of them is lost.
+//! gets the acknowledged lines on its standard input and exits with 0 if none of them is lost.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

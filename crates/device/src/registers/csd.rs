@@ -6,7 +6,6 @@
 use super::{BadRegister, Register};
 use crate::units::Bytes;
 
-/// The register layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CsdFamily {
     /// SD and microSD cards.

@@ -10,7 +10,7 @@ use flashfit_device::units::SECTOR_BYTES;
 use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
 pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Vec<CheckFinding> {
-    let (Some(unit), true) = (examined.erase_unit(), volume.is_partition) else {
+    let (Some(unit), true) = (examined.erase_block(), volume.is_partition) else {
         return Vec::new();
     };
     let mut findings = vec![start(examined, volume, unit)];

@@ -8,7 +8,7 @@ use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
 pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
     let facts = volume.facts.as_ref()?;
-    let mut unit = examined.erase_unit()?;
+    let mut unit = examined.erase_block()?;
     // What F2FS frees at once is a section, so a smaller one has a smaller grid.
     if let Some(section) = facts.number("section_bytes") {
         unit = gcd(unit, section);

@@ -139,7 +139,7 @@ pub struct ExaminedDevice {
     /// The kernel's name of the whole disk; empty for an image.
     pub disk: String,
     pub capacity_bytes: u64,
-    /// What is known of how it is built.
+    /// The geometry, as far as it is known.
     pub geometry: Geometry,
     /// What the sources of the geometry disagree in.
     pub disagreements: Vec<String>,
@@ -160,8 +160,8 @@ pub struct ExaminedDevice {
 }
 
 impl ExaminedDevice {
-    fn erase_unit(&self) -> Option<u64> {
-        self.geometry.erase_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
+    fn erase_block(&self) -> Option<u64> {
+        self.geometry.erase_block.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }
 
     fn write_unit(&self) -> Option<u64> {
@@ -169,14 +169,14 @@ impl ExaminedDevice {
     }
 
     /// A new plan of a volume. Where its start is right and it has a node, the plan is of that
-    /// partition alone; otherwise of the device with all that is on it.
+    /// partition alone; otherwise of the device with everything that is on it.
     fn replan(&self, volume: &Volume, start_is_right: bool) -> Replan {
         let alone = volume.is_partition && start_is_right && !self.disk.is_empty();
         let others = self.volumes.iter().filter(|other| other.name != volume.name).count();
         Replan {
             target: if alone { volume.name.clone() } else { self.target.clone() },
             kind: volume.facts.as_ref().map(|facts| facts.kind.clone()),
-            erase_block_bytes: self.erase_unit(),
+            erase_block_bytes: self.erase_block(),
             write_unit_bytes: self.write_unit(),
             erased: if alone { 1 } else { others + 1 },
         }
@@ -192,7 +192,7 @@ impl ExaminedDevice {
                 size_bytes: volume.size_bytes,
             },
             sector_bytes: SECTOR_BYTES,
-            erase_unit_bytes: self.erase_unit(),
+            erase_block_bytes: self.erase_block(),
             write_unit_bytes: self.write_unit(),
             block_bytes: facts.block_bytes.max(SECTOR_BYTES),
             stripe_width: StripeWidth::Blocks,
@@ -233,7 +233,7 @@ fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
     Some(CheckFinding { repair: left.repair.clone().map(Repair::Command), ..finding })
 }
 
-/// What is on it cannot be judged. That a partition lies well can be told whatever it holds; of a
+/// What is on it cannot be judged. The alignment of a partition can be judged whatever it contains; of a
 /// device without partitions nothing is then left that was looked at.
 fn unread(volume: &Volume) -> Option<CheckFinding> {
     let text = match &volume.unreadable {
@@ -252,7 +252,7 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         let of = &examined.target;
         findings.push(CheckFinding::new("geometry", of, Severity::Advice, text.clone()));
     }
-    match &examined.geometry.erase_unit {
+    match &examined.geometry.erase_block {
         Some(known) => {
             let text = format!("the erase block is {}, {}", known.bytes, known.source);
             findings.push(CheckFinding::new("geometry", &examined.target, Severity::Fine, text));
@@ -267,7 +267,7 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     findings
 }
 
-/// A position for people: in sectors where it is no whole KiB.
+/// A position for people: in sectors where it is not a whole KiB.
 fn position(bytes: u64) -> String {
     if bytes % 1024 == 0 { Bytes(bytes).to_string() } else { format!("{bytes} bytes") }
 }

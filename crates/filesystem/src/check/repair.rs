@@ -7,7 +7,6 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repair {
-    /// A command line.
     Command(String),
     Replan(Replan),
 }

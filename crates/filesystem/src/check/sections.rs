@@ -12,7 +12,7 @@ use super::{CheckFinding, ExaminedDevice, Severity, Volume};
 const SEGMENT_BYTES: u64 = 2 << 20;
 
 pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
-    let unit = examined.erase_unit()?;
+    let unit = examined.erase_block()?;
     let facts = volume.facts.as_ref()?;
     let what = match facts.kind.as_str() {
         "f2fs" => "section",

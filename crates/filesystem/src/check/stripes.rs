@@ -8,7 +8,7 @@ use crate::plan::numbers::PlacementNumbers;
 use super::{CheckFinding, ExaminedDevice, Severity, Volume};
 
 pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
-    let unit = examined.erase_unit()?;
+    let unit = examined.erase_block()?;
     let facts = volume.facts.as_ref()?;
     match facts.kind.as_str() {
         "ext2" | "ext3" | "ext4" => Some(extended(examined, volume, unit)),

@@ -61,7 +61,7 @@ fn is_target(examined: &ExaminedDevice, volume: &Volume) -> bool {
         && volume.size_bytes == examined.capacity_bytes
 }
 
-/// A logical partition lies within an extended one, which is no overlap.
+/// A logical partition lies within an extended one, which is not an overlap.
 fn overlap(one: &Volume, other: &Volume) -> bool {
     let end = |volume: &Volume| volume.start_bytes.saturating_add(volume.size_bytes);
     let within = |inner: &Volume, outer: &Volume| {
@@ -73,7 +73,7 @@ fn overlap(one: &Volume, other: &Volume) -> bool {
         && !within(other, one)
 }
 
-/// An extended partition holds no file system, and the kernel shows a few sectors of it only.
+/// An extended partition contains no file system, and the kernel shows a few sectors of it only.
 fn is_container(volume: &Volume) -> bool {
     volume.facts.is_none() && volume.unreadable.is_none() && volume.mounts.is_empty()
 }

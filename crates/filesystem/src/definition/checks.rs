@@ -1,4 +1,4 @@
-//! What makes a file of the catalog valid beside its form: names, what options set, and what
+//! What makes a file of the catalog valid besides its form: names, what options set, and what
 //! cannot be set twice.
 
 use std::collections::BTreeSet;

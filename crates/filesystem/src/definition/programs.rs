@@ -1,4 +1,4 @@
-//! Which programs a definition may name, and what may stand in their arguments. A definition can be
+//! Which programs a definition may name, and what their arguments may contain. A definition can be
 //! somebody else's, its programs run as root, and their arguments could name any file.
 
 use toml::Spanned;

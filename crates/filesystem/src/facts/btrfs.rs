@@ -1,4 +1,4 @@
-//! btrfs, as `btrfs inspect-internal dump-super` tells it.
+//! btrfs, read with `btrfs inspect-internal dump-super`.
 //!
 //! Source: btrfs-inspect-internal(8). Limits: whether data and metadata are written once or twice
 //! is not in the superblock.
@@ -24,7 +24,7 @@ pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError>
     Ok(read)
 }
 
-/// Below each line of flags stand their names, one by one, in parentheses.
+/// Each line of flags is followed by their names, one by one, in parentheses.
 fn features(text: &str) -> Vec<String> {
     let flags = text.lines().skip_while(|line| !line.starts_with("compat_flags"));
     flags

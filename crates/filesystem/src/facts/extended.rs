@@ -1,4 +1,4 @@
-//! ext2, ext3 and ext4, as `dumpe2fs -h` tells them.
+//! ext2, ext3 and ext4, read with `dumpe2fs -h`.
 //!
 //! Source: dumpe2fs(8) and lib/e2p/ls.c of e2fsprogs, which prints the RAID numbers only where they
 //! are not 0.

@@ -17,7 +17,7 @@ impl ToolLines {
         Ok(Self { outcome })
     }
 
-    /// What stands behind the name at the start of a line, without a colon or an equals sign.
+    /// What follows the name at the start of a line, without a colon or an equals sign.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.outcome.stdout.lines().find_map(|line| {
             let rest = line.trim_start().strip_prefix(name)?;

@@ -1,6 +1,6 @@
 //! Reads the parameters of a file system from a node or an image with its own tools; read-only.
 //!
-//! blkid(8) tells the kind. ext2 to ext4, btrfs, xfs and squashfs are then asked by dumpe2fs,
+//! blkid(8) reports the kind. ext2 to ext4, btrfs, xfs and squashfs are then asked by dumpe2fs,
 //! btrfs, xfs_db and unsquashfs. Of FAT, exFAT, f2fs and nilfs2 the first bytes are read here: the
 //! tools of the first two tell no stable text, dump.f2fs opens what it reads for writing, and
 //! nilfs-tune takes no image files.
@@ -26,7 +26,7 @@ use flashfit_host::{Program, ProgramError, Runner};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
-/// Holds every superblock that is read here.
+/// Large enough for every superblock that is read here.
 const FIRST_BYTES: usize = 8 << 10;
 
 /// Why a file system cannot be read.
@@ -42,7 +42,7 @@ pub enum FactsError {
         path: std::path::PathBuf,
         source: std::io::Error,
     },
-    /// A program's output is not what is known of it.
+    /// The output of a program has an unknown form.
     #[error("`{command_line}` did not report {what}")]
     UnexpectedOutput {
         command_line: String,

@@ -1,4 +1,4 @@
-//! squashfs, as `unsquashfs -s` tells it.
+//! squashfs, read with `unsquashfs -s`.
 //!
 //! Source: unsquashfs(1). The image is packed as a whole, so there is no area that files are
 //! allocated from.

@@ -3,7 +3,7 @@
 //!
 //! Sources: UEFI specification, section 5.2 (the legacy MBR: one sector at the start, positions of
 //! 32 bits in sectors) and section 5.3 (GPT: a protective MBR and a header at the start, a header
-//! at the end, and beside each header at least 16 KiB of entries). Limits: one partition.
+//! at the end, and after each header at least 16 KiB of entries). Limits: one partition.
 
 use std::fmt;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub enum PartitionTable {
     Mbr,
 }
 
-/// What a partition holds, as far as tables tell it apart.
+/// What a partition contains, as far as tables tell it apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PartitionContent {
     /// A file system of Linux.
@@ -92,7 +92,7 @@ impl PartitionTable {
     ) -> Option<String> {
         let head = match self {
             Self::None => return None,
-            // sfdisk keeps the first MiB free unless it is told where the first sector is.
+            // sfdisk keeps the first MiB free unless the first sector is given.
             Self::Gpt => {
                 let first = self.front_bytes(sector_bytes).div_ceil(sector_bytes);
                 format!("label: gpt\nunit: sectors\nfirst-lba: {first}\n")

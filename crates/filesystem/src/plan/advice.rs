@@ -17,11 +17,11 @@ const MIN_READ_AHEAD: u64 = 128 << 10;
 pub fn udev_rule(
     device: &PlannedDevice,
     scheduler: &Scheduler,
-    erase_unit_bytes: Option<u64>,
+    erase_block_bytes: Option<u64>,
 ) -> String {
     let disk = if device.disk.is_empty() { "YOUR-CARD" } else { &device.disk };
     let rule = scheduler::udev_rule(disk, scheduler);
-    match erase_unit_bytes {
+    match erase_block_bytes {
         None => rule.trim_end().to_owned(),
         Some(unit) => {
             let kib = unit.clamp(MIN_READ_AHEAD, MAX_READ_AHEAD) / 1024;
@@ -41,7 +41,7 @@ pub fn kernel_parameter(scheduler: &Scheduler) -> Option<String> {
     Some(format!("elevator={earlier}"))
 }
 
-/// How freed space is told to the device.
+/// How freed space is discarded.
 pub fn trim(device: &PlannedDevice, recipe: &Recipe) -> TrimAdvice {
     let by_mount = |option: &String| option == "discard" || option.starts_with("discard=");
     let not = |option: &String| option == "nodiscard";

@@ -97,7 +97,7 @@ impl PlannedCommand {
 }
 
 impl Plan {
-    /// The node that stands in its commands.
+    /// The node that its commands name.
     pub fn example_node(&self) -> PathBuf {
         if self.device.disk.is_empty() {
             PathBuf::from(EXAMPLE_NODE)
@@ -110,7 +110,7 @@ impl Plan {
 /// What stood for a partition in plans that were written before [`EXAMPLE_PARTITION`].
 const FORMER_PARTITION: &str = "/dev/YOUR-CARD1";
 
-/// Whether two plans have the same commands, whichever of the two names stands in them for the
+/// Whether two plans have the same commands, whichever of the two names they use for the
 /// partition of a device that is not there.
 pub(super) fn are_same(one: &[PlannedCommand], other: &[PlannedCommand]) -> bool {
     let renamed = |commands: &[PlannedCommand]| -> Vec<PlannedCommand> {

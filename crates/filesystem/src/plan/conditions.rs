@@ -33,8 +33,8 @@ pub(super) fn site(
     PlacementContext {
         place,
         sector_bytes,
-        erase_unit_bytes: geometry
-            .erase_unit
+        erase_block_bytes: geometry
+            .erase_block
             .as_ref()
             .map(|known| known.bytes.0)
             .filter(whole_sectors),

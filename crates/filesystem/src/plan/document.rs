@@ -45,7 +45,7 @@ pub struct PlannedDevice {
     pub volatile_cache: bool,
 }
 
-/// What is known of how the device is built, and what the plan makes of it.
+/// The geometry of the device, and what the plan derives from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedGeometry {
     /// What the user gave, or a probe found.
@@ -161,7 +161,7 @@ pub struct PlannedCommand {
     pub writes: bool,
 }
 
-/// How freed space is told to the device.
+/// How freed space is discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trim {
@@ -209,14 +209,14 @@ pub struct Plan {
     pub commands: Vec<PlannedCommand>,
     /// Where it is mounted.
     pub mount_point: PathBuf,
-    /// The line for fstab(5); `UUID=YOUR-UUID` stands where the file system's UUID goes.
+    /// The line for fstab(5); `UUID=YOUR-UUID` is the placeholder for the file system's UUID.
     pub fstab_line: String,
     /// The udev(7) rule for scheduler and read-ahead.
     pub udev_rule: String,
     /// What does the same on a kernel before 5.0, as a kernel parameter; `None` where there was no
     /// such scheduler.
     pub kernel_parameter: Option<String>,
-    /// How freed space is told to the device.
+    /// How freed space is discarded.
     pub trim: TrimAdvice,
     /// Bytes of the device that cannot be used because of this layout: outside the partition, and
     /// what the numbers cost inside.

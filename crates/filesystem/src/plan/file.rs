@@ -8,7 +8,7 @@ use super::document::{Plan, SCHEMA, SCHEMA_VERSION};
 /// An invalid plan file.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanFileError {
-    /// It is no document of a plan.
+    /// It is not a document of a plan.
     #[error("it is not a plan: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// It is another document.

@@ -1,7 +1,7 @@
 //! The part of a plan that an image adds: a folder packed and compressed, on the file system that
 //! the plan makes, under a layer that can be written to.
 //!
-//! The image is a file and not a partition of its own: how large it is is known when it is packed,
+//! The image is a file and not a partition: its size is known when it is packed,
 //! and a new one takes the place of the earlier one by renaming. Limits: which folder is packed is
 //! the user's to say, so these commands are typed and not carried out.
 

@@ -95,7 +95,7 @@ impl Plan {
             node,
             &choices.mount_point,
         );
-        let erase_unit = geometry.used.erase_unit.as_ref().map(|known| known.bytes.0);
+        let erase_block = geometry.used.erase_block.as_ref().map(|known| known.bytes.0);
         let conditions = placement.conditions(filesystem, device, &geometry.used);
         let mut warnings = [warnings, placement.warnings].concat();
         let fitted = placement.fitted.unwrap_or_default();
@@ -120,7 +120,7 @@ impl Plan {
             commands: commands::written(&programs),
             mount_point: choices.mount_point.clone(),
             fstab_line: fstab_line(&recipe, &choices.mount_point),
-            udev_rule: advice::udev_rule(device, &choices.setup.scheduler, erase_unit),
+            udev_rule: advice::udev_rule(device, &choices.setup.scheduler, erase_block),
             kernel_parameter: advice::kernel_parameter(&choices.setup.scheduler),
             trim: advice::trim(device, &recipe),
             lost_bytes: outside + inside,

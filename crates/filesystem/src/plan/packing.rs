@@ -33,7 +33,7 @@ pub(super) fn usual(filesystem: &FileSystem, write_unit_bytes: Option<u64>) -> V
     named.into_iter().filter_map(|(flag, value)| option_of(filesystem, flag, value)).collect()
 }
 
-/// The least block that is offered and holds a write unit, within bounds.
+/// The smallest offered block of at least a write unit, within bounds.
 fn usual_block(filesystem: &FileSystem, write_unit_bytes: Option<u64>) -> u64 {
     let wanted = write_unit_bytes.unwrap_or(0).clamp(MIN_BLOCK, DEFAULT_BLOCK);
     let offered = filesystem.options.iter().filter_map(|option| value_of(option, BLOCK_FLAG));

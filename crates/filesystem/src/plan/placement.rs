@@ -142,7 +142,7 @@ fn choose_table(
     }
 }
 
-/// F2FS divides a device in units of its own, so its partition starts on a multiple of both.
+/// F2FS divides a device in its own units, so its partition starts on a multiple of both.
 fn start(
     filesystem: &FileSystem,
     device: &PlannedDevice,
@@ -150,7 +150,7 @@ fn start(
     table: PartitionTable,
     start_bytes: Option<u64>,
 ) -> LayoutStart {
-    match (table, start_bytes, &used.erase_unit) {
+    match (table, start_bytes, &used.erase_block) {
         (PartitionTable::None, _, _) => LayoutStart::Whole,
         (_, Some(at), _) => LayoutStart::At(Bytes(at)),
         (_, None, Some(unit)) => {
@@ -165,7 +165,7 @@ fn start(
 }
 
 fn reason_of_common_start(used: &Geometry) -> String {
-    let unit = used.erase_unit.as_ref().map_or(Bytes(0), |known| known.bytes);
+    let unit = used.erase_block.as_ref().map_or(Bytes(0), |known| known.bytes);
     format!(
         "it starts on the first common multiple of the erase block of {unit} and the segment of \
          2 MiB that F2FS counts in; its size is whole erase blocks"
@@ -173,7 +173,7 @@ fn reason_of_common_start(used: &Geometry) -> String {
 }
 
 fn off_grid(device: &PlannedDevice, used: &Geometry, place: PlannedPlacement) -> Option<String> {
-    let unit = used.erase_unit.as_ref()?.bytes;
+    let unit = used.erase_block.as_ref()?.bytes;
     if aligned(place.start_bytes, unit.0) {
         return None;
     }

@@ -22,7 +22,8 @@ pub struct PublishedRecipe {
     /// What it is, in a few words.
     pub title: String,
     /// The erase block that its author found or supposed.
-    pub erase_unit: Bytes,
+    #[serde(rename = "erase_unit")]
+    pub erase_block: Bytes,
     /// The write unit, where there was one.
     pub write_unit: Option<Bytes>,
     pub table: PartitionTable,
@@ -52,7 +53,7 @@ impl PublishedRecipe {
         let source = || QuantitySource::Published(format!("the recipe {}", self.name));
         let known = |bytes| Sourced::new(bytes, source());
         Geometry {
-            erase_unit: Some(known(self.erase_unit)),
+            erase_block: Some(known(self.erase_block)),
             write_unit: self.write_unit.map(known),
         }
     }
@@ -60,7 +61,7 @@ impl PublishedRecipe {
     /// Whether it was made for a device built like this.
     pub fn is_for(&self, used: &Geometry) -> bool {
         let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
-        bytes(&used.erase_unit) == Some(self.erase_unit)
+        bytes(&used.erase_block) == Some(self.erase_block)
             && bytes(&used.write_unit) == self.write_unit
     }
 }

@@ -23,7 +23,7 @@ pub fn combine(given: &Geometry, declared: &Geometry) -> (PlannedGeometry, Vec<S
         used
     };
     let used = Geometry {
-        erase_unit: one("erase block", &given.erase_unit, &declared.erase_unit),
+        erase_block: one("erase block", &given.erase_block, &declared.erase_block),
         write_unit: one("write unit", &given.write_unit, &declared.write_unit),
     };
     let geometry = PlannedGeometry { given: given.clone(), declared: declared.clone(), used };
@@ -67,16 +67,16 @@ pub fn given(bytes: Option<Bytes>) -> Option<Sourced> {
 mod tests {
     use super::*;
 
-    fn erase_unit(mib: u64, source: QuantitySource) -> Geometry {
-        let erase_unit = Some(Sourced::new(Bytes::mib(mib), source));
-        Geometry { erase_unit, ..Geometry::default() }
+    fn erase_block(mib: u64, source: QuantitySource) -> Geometry {
+        let erase_block = Some(Sourced::new(Bytes::mib(mib), source));
+        Geometry { erase_block, ..Geometry::default() }
     }
 
     fn used(given_mib: u64, declared_mib: u64) -> (u64, usize) {
-        let declared = erase_unit(declared_mib, QuantitySource::Declared("SSR".into()));
+        let declared = erase_block(declared_mib, QuantitySource::Declared("SSR".into()));
         let (geometry, warnings) =
-            combine(&erase_unit(given_mib, QuantitySource::Given), &declared);
-        (geometry.used.erase_unit.unwrap().bytes.0 >> 20, warnings.len())
+            combine(&erase_block(given_mib, QuantitySource::Given), &declared);
+        (geometry.used.erase_block.unwrap().bytes.0 >> 20, warnings.len())
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn one_source_is_taken_as_it_is() {
-        let declared = erase_unit(4, QuantitySource::Declared("SSR".into()));
+        let declared = erase_block(4, QuantitySource::Declared("SSR".into()));
         let (geometry, warnings) = combine(&Geometry::default(), &declared);
         assert_eq!(geometry.used, declared);
         assert!(warnings.is_empty());

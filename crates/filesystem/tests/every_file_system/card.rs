@@ -13,7 +13,7 @@ use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
-pub const ERASE_UNIT: Bytes = Bytes::mib(4);
+pub const ERASE_BLOCK: Bytes = Bytes::mib(4);
 pub const WRITE_UNIT: Bytes = Bytes::kib(16);
 
 /// A device with a cache that takes discards, and the numbers that a plan would compute.
@@ -26,7 +26,7 @@ pub fn conditions() -> Conditions {
         ("vendor_reserved_sectors", 7040),
     ];
     Conditions {
-        geometry: Geometry { erase_unit: known(ERASE_UNIT), write_unit: known(WRITE_UNIT) },
+        geometry: Geometry { erase_block: known(ERASE_BLOCK), write_unit: known(WRITE_UNIT) },
         discard: true,
         volatile_cache: true,
         planned: planned.map(|(name, value)| (name.to_owned(), value)).into(),
@@ -63,13 +63,13 @@ pub fn run(program: &Program) -> ProgramOutcome {
     SystemRunner::default().run_checked(program).unwrap()
 }
 
-/// Writes a file in a process of its own: a file that is open here is open in every child that
+/// Writes a file in its own process: a file that is open here is open in every child that
 /// another test starts meanwhile, and keeps what it lies on from being unmounted.
 pub fn write(file: &Path, text: &str) {
     run(&Program::new("tee").arg(file).stdin(text));
 }
 
-/// Reads a file in a process of its own.
+/// Reads a file in its own process.
 pub fn read(file: &Path) -> String {
     run(&Program::new("cat").arg(file)).stdout
 }
@@ -84,7 +84,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// Takes this thread into a mount namespace of its own: what is mounted in the common one is
+    /// Takes this thread into its own mount namespace: what is mounted in the common one is
     /// copied into every other that is made meanwhile, and is in use there.
     pub fn new(size: Bytes) -> Option<Self> {
         if let Err(error) = enter_private_namespace() {

@@ -1,5 +1,5 @@
 //! Every file system of the catalog, made by its real mkfs in a partition of a loop device, read
-//! back by [`flashfit_filesystem::facts`], and mounted and checked where this kernel knows it.
+//! back by [`flashfit_filesystem::facts`], and mounted and checked where this kernel supports it.
 //!
 //! Needs root, loop devices and the tools; what is lacking is said, and that part is left out.
 

@@ -1,5 +1,5 @@
 //! Every option of every file system is taken by the real mkfs and the real kernel, or the
-//! catalog knows why not.
+//! catalog says why not.
 
 use flashfit_device::Bytes;
 use flashfit_filesystem::{FileSystem, FsOption, Version, Versions};

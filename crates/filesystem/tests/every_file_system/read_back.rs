@@ -4,7 +4,7 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::facts::FileSystemFacts;
 use flashfit_host::{Program, Runner, SystemRunner};
 
-use crate::card::{Card, ERASE_UNIT, built_in, installed, mountable, recipe, run};
+use crate::card::{Card, ERASE_BLOCK, built_in, installed, mountable, recipe, run};
 
 /// Makes it with these options, reads it back, and checks it before and after it was written to.
 fn made(name: &str, options: &[&str], size: Bytes) -> Option<(Card, FileSystemFacts)> {
@@ -85,7 +85,7 @@ fn xfs() {
         &[
             ("block_bytes", 4096),
             ("sunit_bytes", 16 << 10),
-            ("swidth_bytes", ERASE_UNIT.0),
+            ("swidth_bytes", ERASE_BLOCK.0),
             ("allocation_groups", 2),
         ],
     );
@@ -99,9 +99,9 @@ fn xfs() {
 fn f2fs() {
     let options = ["geometry", "zone-2", "compression"];
     let Some((card, facts)) = made("f2fs", &options, Bytes::mib(256)) else { return };
-    assert_numbers(&facts, &[("section_bytes", ERASE_UNIT.0), ("zone_sections", 2)]);
+    assert_numbers(&facts, &[("section_bytes", ERASE_BLOCK.0), ("zone_sections", 2)]);
     let start = facts.data_start_bytes.unwrap();
-    assert_eq!((card.start_bytes + start) % ERASE_UNIT.0, 0);
+    assert_eq!((card.start_bytes + start) % ERASE_BLOCK.0, 0);
     assert!(facts.has_feature("compression") && facts.has_feature("extra_attr"), "{facts:?}");
     let text = printed("dump.f2fs", &["-d", "1"], &card);
     assert_printed(&text, "main_blkaddr", &(start / 4096).to_string());
@@ -128,7 +128,7 @@ fn fat32() {
 #[test]
 fn exfat() {
     for (options, border, cluster) in [
-        (vec!["geometry"], ERASE_UNIT.0, 32 << 10),
+        (vec!["geometry"], ERASE_BLOCK.0, 32 << 10),
         (vec!["vendor", "pack-bitmap"], 16 << 20, 128 << 10),
     ] {
         let Some((card, facts)) = made("exfat", &options, Bytes::mib(128)) else { return };
@@ -145,13 +145,13 @@ fn exfat() {
 #[test]
 fn nilfs2() {
     let Some((card, facts)) = made("nilfs2", &["geometry"], Bytes::mib(160)) else { return };
-    assert_numbers(&facts, &[("block_bytes", 4096), ("segment_bytes", ERASE_UNIT.0)]);
+    assert_numbers(&facts, &[("block_bytes", 4096), ("segment_bytes", ERASE_BLOCK.0)]);
     let text = printed("nilfs-tune", &["-l"], &card);
     assert_printed(&text, "# of blocks per segment", "1024");
 }
 
 #[test]
-fn the_least_medium_of_each_takes_its_base() {
+fn the_least_device_of_each_takes_its_base() {
     for name in ["ext2", "ext3", "f2fs", "fat32", "exfat", "xfs", "nilfs2"] {
         let filesystem = built_in(name);
         if !installed(&[&filesystem.mkfs.tool.program]) {
@@ -166,7 +166,7 @@ fn the_least_medium_of_each_takes_its_base() {
 }
 
 #[test]
-fn nothing_is_read_from_an_empty_medium_and_from_a_partition_table() {
+fn nothing_is_read_from_an_empty_device_and_from_a_partition_table() {
     let Some(card) = Card::new(Bytes::mib(16)) else { return };
     let runner = SystemRunner::default();
     let read = |node| flashfit_filesystem::facts::read(&runner, node).unwrap();

@@ -49,7 +49,7 @@ fn reads(text: &mut String, seeds: Range<u64>) {
             return None;
         }
         let outcome = probe_drawn(&drawn, seed);
-        let right = outcome.erase_unit == Some(drawn.model.erase_unit_bytes());
+        let right = outcome.erase_block == Some(drawn.model.erase_block_bytes());
         let flashbench = 3 * usual_reads(drawn.model.capacity.0);
         right.then(|| Reads {
             share: outcome.probed.reads as f64 / flashbench as f64,

@@ -74,6 +74,6 @@ fn real(target: &Path) -> Share {
 }
 
 fn is_silent(findings: &GeometryFindings) -> bool {
-    let quantities = [&findings.erase_unit, &findings.write_unit, &findings.page];
+    let quantities = [&findings.erase_block, &findings.write_unit, &findings.page];
     quantities.into_iter().all(|finding| finding.value.is_none())
 }

@@ -6,7 +6,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The built command.
 pub const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
 
 const POLL_INTERVAL: Duration = Duration::from_millis(2);

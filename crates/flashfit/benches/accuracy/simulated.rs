@@ -53,7 +53,7 @@ fn trial(seed: u64, state: State) -> Trial {
     let card = cards::draw(seed);
     let outcome = probe_drawn(&card, seed);
     let written = write(&card.model, seed, state);
-    Trial { read: (outcome.erase_unit, outcome.write_unit), card, written }
+    Trial { read: (outcome.erase_block, outcome.write_unit), card, written }
 }
 
 fn write(model: &CardModel, seed: u64, state: State) -> Probed {
@@ -94,8 +94,8 @@ fn count(finding: &GeometryFinding) -> Option<u32> {
 }
 
 impl Trial {
-    fn erase_unit(&self) -> u64 {
-        self.card.model.erase_unit_bytes()
+    fn erase_block(&self) -> u64 {
+        self.card.model.erase_block_bytes()
     }
 
     fn write_unit(&self) -> u64 {
@@ -103,14 +103,14 @@ impl Trial {
     }
 
     /// How many units the card keeps open, in order and out of order, where it keeps any.
-    fn open_units(&self) -> Option<(u32, u32)> {
+    fn open_erase_blocks(&self) -> Option<(u32, u32)> {
         let layer = &self.card.model.layer;
-        let linear = layer.open_units.filter(|_| layer.kind != LayerKind::PageMapped)?;
-        Some((linear, layer.open_units_random.unwrap_or(linear)))
+        let linear = layer.open_erase_blocks.filter(|_| layer.kind != LayerKind::PageMapped)?;
+        Some((linear, layer.open_erase_blocks_random.unwrap_or(linear)))
     }
 
-    fn found_erase_unit(&self) -> Option<u64> {
-        bytes(&self.written.findings.erase_unit)
+    fn found_erase_block(&self) -> Option<u64> {
+        bytes(&self.written.findings.erase_block)
     }
 }
 
@@ -142,27 +142,31 @@ fn answers(text: &mut String, what: &str, wanted: &str, answers: Answers) {
 fn summary(text: &mut String, trials: &[Trial]) {
     line(text, "\n| quantity | answered | correct, of those answered | goal |\n|---|---|---|---|");
     let all = trials.iter();
-    let written =
-        all.clone().map(|t| (t.found_erase_unit(), t.found_erase_unit() == Some(t.erase_unit())));
+    let written = all
+        .clone()
+        .map(|t| (t.found_erase_block(), t.found_erase_block() == Some(t.erase_block())));
     answers(text, "erase block, by writing", "95 %, 99 %", Answers::of(written));
     let shown = all.clone().filter(|t| t.card.shows_units_to_readers);
-    let shown = shown.map(|t| (t.read.0, t.read.0 == Some(t.erase_unit())));
+    let shown = shown.map(|t| (t.read.0, t.read.0 == Some(t.erase_block())));
     let name = "erase block, by reading, cards that reveal it to reads";
     answers(text, name, "90 %, 99 %", Answers::of(shown));
     let hidden = all.clone().filter(|t| !t.card.shows_units_to_readers);
-    let hidden = hidden.map(|t| (t.read.0, t.read.0 == Some(t.erase_unit())));
+    let hidden = hidden.map(|t| (t.read.0, t.read.0 == Some(t.erase_block())));
     let name = "erase block, by reading, other cards";
     answers(text, name, "none", Answers::of(hidden));
     let open = |linear: bool| {
         let trials = all.clone().filter(move |t| {
             let random_has_a_meaning = t.card.model.layer.kind != LayerKind::UpdateLog;
-            t.open_units().is_some() && (linear || random_has_a_meaning)
+            t.open_erase_blocks().is_some() && (linear || random_has_a_meaning)
         });
         trials.map(move |t| {
             let findings = &t.written.findings;
-            let found =
-                if linear { &findings.open_units_linear } else { &findings.open_units_random };
-            let (in_order, mixed) = t.open_units().expect("filtered");
+            let found = if linear {
+                &findings.open_erase_blocks_linear
+            } else {
+                &findings.open_erase_blocks_random
+            };
+            let (in_order, mixed) = t.open_erase_blocks().expect("filtered");
             let truth = if linear { in_order } else { mixed };
             (count(found), count(found).is_some_and(|found| found.abs_diff(truth) <= 1))
         })
@@ -195,10 +199,10 @@ fn calibration(text: &mut String, trials: &[Trial]) {
     line(text, "| confidence | correct |\n|---|---|");
     for (low, high) in [(0.95, 0.99), (0.99, 0.999), (0.999, 1.1)] {
         let within = trials.iter().filter(|t| {
-            let confidence = t.written.findings.erase_unit.confidence;
-            t.found_erase_unit().is_some() && confidence.is_some_and(|c| (low..high).contains(&c))
+            let confidence = t.written.findings.erase_block.confidence;
+            t.found_erase_block().is_some() && confidence.is_some_and(|c| (low..high).contains(&c))
         });
-        let right = Share::of(within.map(|t| t.found_erase_unit() == Some(t.erase_unit())));
+        let right = Share::of(within.map(|t| t.found_erase_block() == Some(t.erase_block())));
         line(text, &format!("| {low} to {} | {right} |", f64::min(high, 1.0)));
     }
 }
@@ -215,9 +219,9 @@ fn table<K: Ord>(text: &mut String, trials: &[Trial], key: impl Fn(&Trial) -> (K
         groups.entry(key).or_insert_with(|| (name, Vec::new())).1.push(trial);
     }
     for (name, group) in groups.values() {
-        let is_right = |found: Option<u64>, t: &Trial| found == Some(t.erase_unit());
+        let is_right = |found: Option<u64>, t: &Trial| found == Some(t.erase_block());
         let written = Answers::of(
-            group.iter().map(|t| (t.found_erase_unit(), is_right(t.found_erase_unit(), t))),
+            group.iter().map(|t| (t.found_erase_block(), is_right(t.found_erase_block(), t))),
         );
         let shown = group.iter().filter(|t| t.card.shows_units_to_readers);
         let read = Answers::of(shown.map(|t| (t.read.0, is_right(t.read.0, t))));

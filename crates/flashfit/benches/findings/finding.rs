@@ -9,13 +9,10 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Finding {
     pub title: String,
-    /// Who published it.
     pub source: String,
-    /// What they say.
     pub claim: String,
     /// What is measured here, and its unit.
     pub measured: String,
-    /// The simulated card.
     pub card: String,
     /// The last case is to be so many times as fast as the first, in thousandths.
     pub least_ratio_thousandths: Option<u64>,

@@ -18,7 +18,7 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{SystemRunner, capability, mount};
 use play::Outcome;
 
-/// The middle of three is told.
+/// The median of three is reported.
 const REPEATS: usize = 3;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;

@@ -1,7 +1,7 @@
 //! One case of a finding: a fresh simulated card behind the kernel, a partition, a file system, and
 //! the work on it.
 //!
-//! Limits: wall-clock time on this machine; the part of it that is the card's own is told beside,
+//! Limits: wall-clock time on this machine; the part of it that is the card's own is printed too,
 //! from its counters.
 
 use std::fs::{File, OpenOptions};
@@ -39,7 +39,6 @@ pub struct Outcome {
     pub write_amplification_thousandths: Option<u64>,
 }
 
-/// Tries a case.
 pub fn play(runner: &SystemRunner, finding: &Finding, case: &Case) -> Fallible<Outcome> {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_flashfit"));
     let folder = tempfile::tempdir()?;

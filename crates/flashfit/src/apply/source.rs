@@ -18,7 +18,7 @@ pub const NEW_PLAN_HINT: &str =
 /// Parts of a plan that name the device's node, which may be another today.
 const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
 
-/// A plan that holds for the device, and the catalog that it was made of.
+/// A plan that is valid for the device, and the catalog that it was made of.
 pub struct PlanSource {
     pub plan: Plan,
     pub fs_catalog: FileSystemCatalog,
@@ -42,7 +42,7 @@ impl PlanSource {
             (fs_catalog, plan.inputs(), Some(plan))
         };
         let now = PlannedDevice::of(device);
-        same_medium(&inputs.device, &now)?;
+        same_device(&inputs.device, &now)?;
         let mut inputs = PlanInputs { device: now, ..inputs };
         let resume_command = Plan::of(&fs_catalog, &inputs)?;
         if let Some(earlier) = earlier {
@@ -89,7 +89,7 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), CommandError> {
 
 /// Whether the device is the one that the plan was made for. Its node may have another name today,
 /// and the kernel may have counted it again.
-fn same_medium(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), CommandError> {
+fn same_device(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), CommandError> {
     let known =
         |identity: &DeviceIdentity| DeviceIdentity { disk_sequence: None, ..identity.clone() };
     let (before, after) = (known(&planned.identity), known(&now.identity));

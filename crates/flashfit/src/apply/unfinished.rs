@@ -48,7 +48,7 @@ pub fn unfinished(device: &Device) -> Result<Option<UnfinishedChange>, flashfit_
     flashfit_apply::unfinished(&SystemRoots::default(), device, &state::records())
 }
 
-/// An error that ends the work tells what state the device is in.
+/// An error that ends the work reports the state of the device.
 pub fn left(failure: CommandError, device: &Device) -> CommandError {
     let Ok(Some(UnfinishedChange {
         stage,

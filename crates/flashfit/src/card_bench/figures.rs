@@ -18,9 +18,11 @@ pub struct Measured {
     pub card: String,
     pub title: String,
     pub source: String,
-    pub erase_unit: Bytes,
+    #[serde(rename = "erase_unit")]
+    pub erase_block: Bytes,
     pub figures: CardFigures,
-    pub open_units_seen: OpenUnits,
+    #[serde(rename = "open_units_seen")]
+    pub open_erase_blocks_seen: OpenUnits,
     /// Published figures of similar cards.
     pub published: Vec<ComparedFigure>,
     pub counterpart: Option<Counterpart>,
@@ -53,6 +55,7 @@ impl OpenUnits {
 pub struct Counterpart {
     pub name: String,
     pub table: OpenBlockTable,
-    pub open_units_seen: OpenUnits,
+    #[serde(rename = "open_units_seen")]
+    pub open_erase_blocks_seen: OpenUnits,
     pub comparison: Option<Comparison>,
 }

@@ -17,7 +17,8 @@ pub struct CardFigures {
     pub sequential: SequentialFigures,
     /// In every prior state and access pattern.
     pub random: Vec<RandomFigures>,
-    pub open_units: OpenBlockTable,
+    #[serde(rename = "open_units")]
+    pub open_erase_blocks: OpenBlockTable,
 }
 
 pub fn figures(
@@ -29,11 +30,11 @@ pub fn figures(
     Ok(CardFigures {
         sequential: patterns::sequential(model)?,
         random: patterns::random(model, seed)?,
-        open_units: open_units(model, most_units, least_write, seed)?,
+        open_erase_blocks: open_erase_blocks(model, most_units, least_write, seed)?,
     })
 }
 
-fn open_units(
+fn open_erase_blocks(
     model: &CardModel,
     most_units: u32,
     least_write: Bytes,
@@ -41,7 +42,7 @@ fn open_units(
 ) -> Result<OpenBlockTable, CommandError> {
     let mut device = used(model)?;
     let procedure =
-        OpenBlockProcedure { erase_unit: model.nand.erase_unit, least_write, most_units, seed };
+        OpenBlockProcedure { erase_block: model.nand.erase_block, least_write, most_units, seed };
     let clock = device.clock().clone();
     Ok(procedure.run(&mut device, &clock)?)
 }

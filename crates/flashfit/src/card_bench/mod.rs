@@ -34,7 +34,6 @@ pub struct CardBenchArgs {
     #[arg(long = "blocks", alias = "units", value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub units: u32,
-    /// Smallest write.
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     pub least: Bytes,
     /// Seed of the random orders.
@@ -82,8 +81,8 @@ fn measured(
     let figures = measure::figures(model, args.units, args.least, args.seed)?;
     let published = published::compared(&model.name, &figures, catalog)?;
     let counterpart = real.map(|(name, table)| Counterpart {
-        comparison: Comparison::of(&figures.open_units, &table),
-        open_units_seen: OpenUnits::of(&table),
+        comparison: Comparison::of(&figures.open_erase_blocks, &table),
+        open_erase_blocks_seen: OpenUnits::of(&table),
         name,
         table,
     });
@@ -91,8 +90,8 @@ fn measured(
         card: model.name.clone(),
         title: model.title.clone(),
         source: model.source.clone(),
-        erase_unit: Bytes(model.erase_unit_bytes()),
-        open_units_seen: OpenUnits::of(&figures.open_units),
+        erase_block: Bytes(model.erase_block_bytes()),
+        open_erase_blocks_seen: OpenUnits::of(&figures.open_erase_blocks),
         figures,
         published,
         counterpart,

@@ -8,7 +8,7 @@ use flashfit_host::path_text;
 use flashfit_target::SIMULATED;
 
 /// The value of a device, an image or a simulated card for clap. A path that is not UTF-8 becomes
-/// its `file:` URL, which stands for it in commands and documents.
+/// its `file:` URL, which replaces it in commands and documents.
 pub fn target_name() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|name| {
         match name.as_bytes().strip_prefix(SIMULATED.as_bytes()) {

@@ -1,5 +1,5 @@
 //! `flashfit agent`, hidden: makes trials here for a flashfit elsewhere, over its standard input
-//! and output, or over a socket in a folder of its own, so that the connection may break.
+//! and output, or over a socket in its own folder, so that the connection may break.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

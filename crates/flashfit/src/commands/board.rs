@@ -14,7 +14,7 @@ use crate::hints;
 use crate::output;
 use crate::test_beds::ssh;
 
-/// Asks the agent on `host`, and tells.
+/// Asks the agent on `host`, and prints its answer.
 pub fn run(
     host: &str,
     fs_catalog: &FileSystemCatalog,

@@ -41,8 +41,8 @@ fn list(json: bool, catalog: Option<&Path>) -> Result<(), CommandError> {
         Column::text("WHAT IT IS").shorten(Shorten::End),
     ]);
     for card in &cards {
-        let erase_unit = Bytes(card.erase_unit_bytes()).to_string();
-        table.row([&card.name, &card.capacity.to_string(), &erase_unit, &card.title]);
+        let erase_block = Bytes(card.erase_block_bytes()).to_string();
+        table.row([&card.name, &card.capacity.to_string(), &erase_block, &card.title]);
     }
     output::print(&table.render(output::width()))
 }

@@ -56,7 +56,7 @@ pub fn cut(args: &CutArgs) -> Result<(), CommandError> {
     let image = unreadable.and_then(file_of);
     let honest = report.is_honest();
     let cut = Cut { report: &report, honest, powered_on, image };
-    // What the cut did is told also where the rest fails: it cannot be asked for again.
+    // What the cut did is printed even if the rest fails: it cannot be asked for again.
     if args.json { output::json("card-cut", cut) } else { output::print(&text(&cut, args)) }?;
     Ok(afterwards.map(drop)?)
 }

@@ -1,6 +1,6 @@
 //! `flashfit card-server`, hidden: the process that serves a simulated card to its parent.
 //!
-//! It is a process of its own because one that both serves FUSE and does I/O on it can deadlock
+//! It is its own process because one that both serves FUSE and does I/O on it can deadlock
 //! when it is killed.
 
 use std::ffi::OsString;

@@ -73,7 +73,7 @@ pub fn counters_text(counters: &Counters) -> String {
     text
 }
 
-/// What most cards never do, told only where it happened.
+/// What most cards never do is printed only if it happened.
 fn rare(counters: &Counters) -> [(&'static str, u64); 7] {
     [
         ("units beyond rating", counters.units_beyond_rating),

@@ -1,4 +1,4 @@
-//! `flashfit catalog`: everything that flashfit knows by name.
+//! `flashfit catalog`: everything in the catalog.
 
 use std::path::Path;
 

@@ -47,7 +47,7 @@ pub struct CheckArgs {
         value_name = "SIZE",
         value_parser = size
     )]
-    pub erase_unit: Option<Bytes>,
+    pub erase_block: Option<Bytes>,
     /// Write unit size: the pages that are programmed together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
@@ -82,7 +82,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let volumes = VolumeNodes::attach(&runner, device);
     let mut notes = volumes.warnings.clone();
     let flags = Geometry {
-        erase_unit: units::given(args.erase_unit),
+        erase_block: units::given(args.erase_block),
         write_unit: units::given(args.write_unit),
     };
     let saved = saved::read(args.geometry.as_deref(), &target.planned(), &mut notes)?;

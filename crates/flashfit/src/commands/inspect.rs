@@ -8,11 +8,11 @@ use flashfit_host::SystemRunner;
 use crate::cli::InspectArgs;
 use crate::command_error::CommandError;
 use crate::output;
-use crate::rendering::inspect::{card_text, medium_text};
+use crate::rendering::inspect::{card_text, device_text};
 
 pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let target = Target::parse(&args.target)?;
-    let medium = match &target {
+    let device = match &target {
         Target::Simulated(name) => {
             let model = flashfit_card::catalog::load(name, catalog)?;
             return if args.json {
@@ -26,5 +26,5 @@ pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         }
         Target::Image(path) => Device::from_image(&SystemRunner::default(), path)?,
     };
-    if args.json { output::json("medium", medium) } else { output::print(&medium_text(&medium)) }
+    if args.json { output::json("medium", device) } else { output::print(&device_text(&device)) }
 }

@@ -8,19 +8,19 @@ use crate::command_error::CommandError;
 use crate::output;
 
 pub fn run(args: &ListArgs) -> Result<(), CommandError> {
-    let media = list::devices(&SystemRoots::default());
+    let devices = list::devices(&SystemRoots::default());
     if args.json {
-        return output::json("media", media);
+        return output::json("devices", devices);
     }
-    if media.is_empty() {
+    if devices.is_empty() {
         output::note("no block devices here; flashfit card list shows the simulated cards");
         return Ok(());
     }
-    output::print(&table(&media))
+    output::print(&table(&devices))
 }
 
 /// A line for each device.
-pub fn table(media: &[Device]) -> String {
+pub fn table(devices: &[Device]) -> String {
     let mut table = TextTable::new([
         Column::text("DEVICE"),
         Column::text("KIND"),
@@ -30,18 +30,18 @@ pub fn table(media: &[Device]) -> String {
         Column::text("MODEL").shorten(Shorten::Middle),
         Column::text("MOUNTED ON").shorten(Shorten::Middle),
     ]);
-    for medium in media {
+    for device in devices {
         table.row([
-            medium.path.display().to_string(),
-            medium.kind.to_string(),
-            medium.capacity.to_string(),
-            medium
+            device.path.display().to_string(),
+            device.kind.to_string(),
+            device.capacity.to_string(),
+            device
                 .declared_erase_block
                 .as_ref()
                 .map_or_else(|| "-".to_owned(), |declared| declared.bytes.to_string()),
-            medium.queue.scheduler.clone().unwrap_or_else(|| "-".to_owned()),
-            medium.identity.summary(),
-            medium.mounts.first().map_or_else(String::new, |at| at.point.display().to_string()),
+            device.queue.scheduler.clone().unwrap_or_else(|| "-".to_owned()),
+            device.identity.summary(),
+            device.mounts.first().map_or_else(String::new, |at| at.point.display().to_string()),
         ]);
     }
     table.render(output::width())

@@ -1,4 +1,4 @@
-//! The subcommands, a file each; `tune` has a folder of its own.
+//! The subcommands, a file each; `tune` has its own folder.
 
 pub mod agent;
 pub mod analyze;

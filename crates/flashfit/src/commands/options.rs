@@ -20,7 +20,7 @@ use crate::output::{self, note};
 use crate::rendering::options as rendering;
 
 /// A common geometry, and none of it a default of any file system.
-const ERASE_UNIT: Bytes = Bytes::mib(4);
+const ERASE_BLOCK: Bytes = Bytes::mib(4);
 const WRITE_UNIT: Bytes = Bytes::kib(8);
 
 #[derive(Serialize)]
@@ -28,7 +28,8 @@ struct Document {
     kernel: String,
     /// Why nothing was mounted, where nothing was.
     cannot_mount: Option<String>,
-    erase_unit_bytes: u64,
+    #[serde(rename = "erase_unit_bytes")]
+    erase_block_bytes: u64,
     write_unit_bytes: u64,
     filesystems: Vec<FileSystemDocument>,
 }
@@ -87,11 +88,11 @@ fn wanted<'a>(
     Ok(wanted)
 }
 
-/// A device that offers all that an option can need.
+/// A device that offers everything that an option can need.
 fn conditions() -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {
-        geometry: Geometry { erase_unit: known(ERASE_UNIT), write_unit: known(WRITE_UNIT) },
+        geometry: Geometry { erase_block: known(ERASE_BLOCK), write_unit: known(WRITE_UNIT) },
         discard: true,
         volatile_cache: true,
         ..Conditions::default()
@@ -109,7 +110,7 @@ fn document(all: &[(&FileSystem, ProbedOptions)], means: &OptionProbeTools) -> D
     Document {
         kernel: kernel::release(),
         cannot_mount: means.cannot_mount().map(str::to_owned),
-        erase_unit_bytes: ERASE_UNIT.0,
+        erase_block_bytes: ERASE_BLOCK.0,
         write_unit_bytes: WRITE_UNIT.0,
         filesystems: all.iter().map(of).collect(),
     }
@@ -119,7 +120,7 @@ fn print(all: &[(&FileSystem, ProbedOptions)]) -> Result<(), CommandError> {
     let width = output::width();
     let head = format!(
         "Options on Linux {}, tried on scratch images; where one uses the geometry, with an erase \
-         block of {ERASE_UNIT} and a write unit of {WRITE_UNIT}.{}",
+         block of {ERASE_BLOCK} and a write unit of {WRITE_UNIT}.{}",
         kernel::release(),
         if all.iter().any(|(_, found)| found.cached) {
             " Some results are cached; --refresh tests again."

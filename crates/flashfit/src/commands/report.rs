@@ -15,7 +15,7 @@ use flashfit_tune::run::Catalogs;
 
 pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let run = StoredRun::read(&args.dir)?;
-    // Whoever names a file is told before the work that it would not be replaced.
+    // An existing file is refused before the work begins.
     let named = args.output.as_deref();
     let file =
         named.map(|path| OutputFile::check(path, OutputKind::Report, args.force)).transpose()?;

@@ -21,7 +21,7 @@ struct Document<'a> {
     id: &'a str,
     state: &'a CrashState,
     violations: &'a [Violation],
-    /// Whether the campaign found the same; null if it recorded nothing of this state.
+    /// Whether the campaign found the same; null if it has no record of this state.
     as_recorded: Option<bool>,
     timeline: &'a [TimelineEvent],
     image: Option<&'a Path>,

@@ -44,11 +44,11 @@ pub fn device(
         Some(name) => {
             let name = name.strip_prefix(flashfit_target::SIMULATED).unwrap_or(name);
             let model = flashfit_card::catalog::load(name, catalog)?;
-            (Bytes(model.write_unit_bytes()), Bytes(model.erase_unit_bytes()))
+            (Bytes(model.write_unit_bytes()), Bytes(model.erase_block_bytes()))
         }
     };
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-    let geometry = Geometry { erase_unit: known(erase_block), write_unit: known(write_unit) };
+    let geometry = Geometry { erase_block: known(erase_block), write_unit: known(write_unit) };
     let conditions =
         Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
     Ok((conditions, write_unit))

@@ -20,7 +20,7 @@ pub fn probe_file(error: &ProbeFileError) -> Option<String> {
 pub fn several_plans(error: &SeveralPlansError) -> Option<String> {
     match error {
         SeveralPlansError::Plan(error) => plan(error),
-        SeveralPlansError::EraseUnit { .. } => {
+        SeveralPlansError::EraseBlock { .. } => {
             Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB".to_owned())
         }
         SeveralPlansError::HostWithoutImage { .. } => {

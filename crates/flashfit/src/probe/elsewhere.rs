@@ -24,10 +24,10 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
     let mut place = ssh::reach(host, &token, &runner, catalog)?;
     let named = match args.write && !args.dry_run && !target.starts_with(SIMULATED) {
         true => {
-            let medium = place.inspect(target)?;
-            let mut guard = |given: &_| place.check_consent(&medium, given);
-            let named = consent::agreed(&medium, args.confirm.as_deref(), &mut guard)?;
-            Some((named, ExpectedDevice::of(&medium).text()))
+            let device = place.inspect(target)?;
+            let mut guard = |given: &_| place.check_consent(&device, given);
+            let named = consent::agreed(&device, args.confirm.as_deref(), &mut guard)?;
+            Some((named, ExpectedDevice::of(&device).text()))
         }
         false => None,
     };
@@ -66,7 +66,7 @@ fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> P
     ProbeRequest { args: words, files }
 }
 
-/// Tells what was told there, and ends as it ended there.
+/// Prints what was printed there, and ends with the same exit code.
 fn ended(code: Option<i32>, stderr: &str) -> Result<(), CommandError> {
     let (mut message, mut hint) = (None, None);
     for line in stderr.lines() {

@@ -41,10 +41,10 @@ pub fn next(
         }
         Some(Err(error)) => next.remarks.push(error.to_string()),
         None => {
-            next.partition_start_bytes = probed.erase_unit.as_ref().map(|known| known.bytes.0);
+            next.partition_start_bytes = probed.erase_block.as_ref().map(|known| known.bytes.0);
         }
     }
-    if document.mode == ProbeMode::Read && probed.erase_unit.is_none() {
+    if document.mode == ProbeMode::Read && probed.erase_block.is_none() {
         next.commands.push(format!("flashfit probe {target} --write"));
     }
     next.commands.push(plan_command(&target, &probed, saved));
@@ -69,7 +69,7 @@ fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String
             command.push_str(&format!(" --geometry {}", quote_path(path)));
         }
         _ => {
-            flag("erase-block", probed.erase_unit.as_ref());
+            flag("erase-block", probed.erase_block.as_ref());
             flag("write-unit", probed.write_unit.as_ref());
         }
     }

@@ -69,7 +69,7 @@ fn fitted(
 /// A device that has less than it says is a bad verdict.
 fn lacking(document: &ProbeDocument) -> Option<CommandError> {
     let real = found_bytes(&document.findings.capacity)?;
-    let announced = Bytes(document.medium.as_ref()?.capacity_bytes);
+    let announced = Bytes(document.device.as_ref()?.capacity_bytes);
     (real < announced).then(|| {
         let text = format!("{} has {real}, not {announced}: it is a fake", document.target);
         CommandError::new(
@@ -88,7 +88,7 @@ mod tests {
     use flashfit_device::DeclaredFacts;
     use flashfit_device::describe::DeviceKind;
     use flashfit_geometry::{GeometryFinding, Probed, QuantityValue};
-    use flashfit_probe::{ProbeMode, ProbedMedium};
+    use flashfit_probe::{ProbeMode, ProbedDevice};
 
     use super::*;
 
@@ -96,7 +96,7 @@ mod tests {
         let mut probed = Probed::default();
         probed.findings.capacity =
             GeometryFinding::found(QuantityValue::Bytes(found), 0.999, "marks were read");
-        let medium = ProbedMedium {
+        let device = ProbedDevice {
             kind: DeviceKind::Usb,
             identity: Default::default(),
             capacity_bytes: 32 << 30,
@@ -109,7 +109,7 @@ mod tests {
             simulated: false,
             seed: 1,
             region: Some([0, 32 << 30]),
-            medium: Some(medium),
+            device: Some(device),
             declared: DeclaredFacts::default(),
         };
         ProbeDocument::new(asked, probed, false)

@@ -11,12 +11,12 @@ use crate::command_error::CommandError;
 /// The geometry in the file that the user names, if any; `notes` gets remarks about it.
 pub fn read(
     path: Option<&Path>,
-    medium: &PlannedDevice,
+    device: &PlannedDevice,
     notes: &mut Vec<String>,
 ) -> Result<Geometry, CommandError> {
     let Some(path) = path else { return Ok(Geometry::default()) };
-    let saved = read_geometry(path, medium)?;
-    if let Some(reason) = saved.no_erase_unit {
+    let saved = read_geometry(path, device)?;
+    if let Some(reason) = saved.no_erase_block {
         notes.push(format!("the probe in {} found no erase block: {reason}", path.display()));
     }
     notes.extend(saved.first_erase_block.map(first_erase_block));

@@ -1,4 +1,4 @@
-//! What a search says beside its choice, as JSON: ties, effects, interactions, the front, and what
+//! What a search reports besides its choice, as JSON: ties, effects, interactions, the Pareto front, and what
 //! is out. Changes are in hundredths of a percent.
 
 use flashfit_filesystem::Setup;

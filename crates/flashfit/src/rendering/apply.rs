@@ -18,15 +18,15 @@ use crate::consent::what_is_lost;
 use crate::output;
 
 /// What is on the device: its partitions, the file systems on them and their labels.
-pub fn lost(runner: &dyn Runner, medium: &Device) -> String {
-    let mut lines: Vec<String> = what_is_lost(medium).lines().map(str::to_owned).collect();
-    let whole = seen(runner, medium, Bytes(0), medium.capacity);
+pub fn lost(runner: &dyn Runner, device: &Device) -> String {
+    let mut lines: Vec<String> = what_is_lost(device).lines().map(str::to_owned).collect();
+    let whole = seen(runner, device, Bytes(0), device.capacity);
     if let Some(whole) = whole {
         lines.insert(1, format!("  on the whole of it: {whole}"));
     }
-    for partition in &medium.partitions {
+    for partition in &device.partitions {
         let name = format!("  {} of ", partition.name);
-        let found = seen(runner, medium, partition.start, partition.size);
+        let found = seen(runner, device, partition.start, partition.size);
         if let (Some(line), Some(found)) =
             (lines.iter_mut().find(|line| line.starts_with(&name)), found)
         {
@@ -48,11 +48,11 @@ pub fn left_to_the_user(source: &PlanSource) -> Vec<String> {
 }
 
 /// The file system at a place, with its label, as blkid(8) finds it.
-fn seen(runner: &dyn Runner, medium: &Device, start: Bytes, size: Bytes) -> Option<String> {
+fn seen(runner: &dyn Runner, device: &Device, start: Bytes, size: Bytes) -> Option<String> {
     let blkid = Program::new("blkid")
         .args(["--probe", "--output", "export", "--usages", "filesystem,raid,crypto,other"])
         .args(["--offset", &start.0.to_string(), "--size", &size.0.to_string()])
-        .arg(&medium.path);
+        .arg(&device.path);
     let outcome = runner.run_checked(&blkid).ok()?;
     let value = |name: &str| {
         let line = |line: &str| line.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);

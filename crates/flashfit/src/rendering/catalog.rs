@@ -1,4 +1,4 @@
-//! Everything that flashfit knows by name, as a document and as tables.
+//! Everything in the catalog, as a document and as tables.
 
 use std::fmt::Write;
 

@@ -134,7 +134,7 @@ fn structure(text: &mut String, checked: &DeviceCheck, width: usize) {
     text.push_str("\nHow it is built\n");
     match &checked.reading {
         QuickReading::Made { reads, elapsed_ns, findings, .. } => {
-            fact(text, "erase block", &found(&findings.erase_unit), width);
+            fact(text, "erase block", &found(&findings.erase_block), width);
             fact(text, "write unit", &found(&findings.write_unit), width);
             let tenths = elapsed_ns / 100_000_000;
             let how = format!("{reads} reads in {}.{} s", tenths / 10, tenths % 10);

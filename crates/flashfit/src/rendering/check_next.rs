@@ -55,7 +55,7 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
         known
             .map_or_else(String::new, |known| format!(" --{name} {}", size_argument(known.bytes.0)))
     };
-    let erase_block = flag("erase-block", known.erase_unit);
+    let erase_block = flag("erase-block", known.erase_block);
     let units = format!("{erase_block}{}", flag("write-unit", known.write_unit));
     let mut push = |line: String, price: String, erases| {
         next.commands.push(PricedCommand { line, price, erases });

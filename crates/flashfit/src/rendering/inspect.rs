@@ -14,10 +14,10 @@ pub fn card_text(model: &CardModel) -> String {
     line("simulated card", model.name.clone());
     line("what it is", model.title.clone());
     line("size", size(model.capacity));
-    line("erase block", Bytes(model.erase_unit_bytes()).to_string());
+    line("erase block", Bytes(model.erase_block_bytes()).to_string());
     line("write unit", Bytes(model.write_unit_bytes()).to_string());
     line("translation", translation(model.layer.kind).to_owned());
-    if let Some(open) = model.layer.open_units {
+    if let Some(open) = model.layer.open_erase_blocks {
         line("open erase blocks", open.to_string());
     }
     let cache = |found: &flashfit_card::model::CacheModel| found.bytes.to_string();
@@ -33,25 +33,25 @@ pub fn card_text(model: &CardModel) -> String {
     text
 }
 
-pub fn medium_text(medium: &Device) -> String {
+pub fn device_text(device: &Device) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| line(&mut text, name, &value);
-    line("device", medium.path.display().to_string());
-    line("kind", medium.kind.to_string());
-    line("size", size(medium.capacity));
-    line("identity", identity(medium));
-    if let Some(start) = medium.partition_start {
-        line("starts at", format!("{start} of {}{}", medium.disk, on_unit(medium, start)));
+    line("device", device.path.display().to_string());
+    line("kind", device.kind.to_string());
+    line("size", size(device.capacity));
+    line("identity", identity(device));
+    if let Some(start) = device.partition_start {
+        line("starts at", format!("{start} of {}{}", device.disk, on_unit(device, start)));
     }
-    match &medium.declared_erase_block {
+    match &device.declared_erase_block {
         Some(declared) => {
             line("erase block", stated(declared));
-            let others = medium.declared.erase_block.iter().filter(|other| *other != declared);
+            let others = device.declared.erase_block.iter().filter(|other| *other != declared);
             others.for_each(|other| line("  or", stated(other)));
         }
         None => line("erase block", "not declared".to_owned()),
     }
-    let declared = &medium.declared;
+    let declared = &device.declared;
     declared.write_unit.iter().for_each(|unit| line("write unit", stated(unit)));
     declared.cache.iter().for_each(|size| line("cache", stated(size)));
     declared.capacity.iter().for_each(|size| line("declared size", stated(size)));
@@ -61,7 +61,7 @@ pub fn medium_text(medium: &Device) -> String {
     for rejected in &declared.rejected {
         line("not believed", format!("{}: {}", rejected.register, rejected.reason));
     }
-    let queue = &medium.queue;
+    let queue = &device.queue;
     if queue.logical_sector_bytes > 0 {
         let sectors = (queue.logical_sector_bytes, queue.physical_sector_bytes);
         line("sector", format!("{} bytes, {} physical", sectors.0, sectors.1));
@@ -72,19 +72,19 @@ pub fn medium_text(medium: &Device) -> String {
         let current = queue.scheduler.as_deref().unwrap_or("none");
         line("scheduler", format!("{current} (of {})", queue.schedulers.join(", ")));
     }
-    for partition in &medium.partitions {
+    for partition in &device.partitions {
         let place = format!(
             "{} at {}{}",
             partition.size,
             position(partition.start),
-            on_unit(medium, partition.start)
+            on_unit(device, partition.start)
         );
         line(&partition.name, place);
     }
-    for mount in &medium.mounts {
+    for mount in &device.mounts {
         line("mounted", format!("{} ({}) on {}", mount.node, mount.kind, mount.point.display()));
     }
-    if medium.read_only {
+    if device.read_only {
         line("writes", "refused: it is write-protected".to_owned());
     }
     text
@@ -118,8 +118,8 @@ fn position(start: Bytes) -> String {
     if start.0 % 1024 == 0 { start.to_string() } else { format!("{} bytes", start.0) }
 }
 
-fn identity(medium: &Device) -> String {
-    let identity = &medium.identity;
+fn identity(device: &Device) -> String {
+    let identity = &device.identity;
     let mut parts = vec![identity.summary()];
     let mut part = |name: &str, value: &Option<String>| {
         if let Some(value) = value {
@@ -133,8 +133,8 @@ fn identity(medium: &Device) -> String {
 }
 
 /// Whether a start lies on the declared erase block, in words.
-fn on_unit(medium: &Device, start: Bytes) -> String {
-    let Some(declared) = &medium.declared_erase_block else { return String::new() };
+fn on_unit(device: &Device, start: Bytes) -> String {
+    let Some(declared) = &device.declared_erase_block else { return String::new() };
     if flashfit_filesystem::aligned(start.0, declared.bytes.0) {
         format!(", a multiple of {}", declared.bytes)
     } else {

@@ -88,7 +88,7 @@ impl<'a> RunView<'a> {
         let recommended = self.recommendation().map(Recommendation::recommended);
         if recommended == Some(setup) {
             SetupRole::Recommended
-        } else if self.space.untuned(&setup.filesystem).as_ref() == Some(setup) {
+        } else if self.space.defaults_of(&setup.filesystem).as_ref() == Some(setup) {
             SetupRole::Baseline
         } else {
             SetupRole::Candidate
@@ -150,7 +150,7 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
             |known| format!("{} ({})", known.bytes, known.source),
         )
     };
-    fact("Erase block", known(&facts.geometry.erase_unit));
+    fact("Erase block", known(&facts.geometry.erase_block));
     fact("Write unit", known(&facts.geometry.write_unit));
     fact("Layout", facts.layout.reason.clone());
     fact("Test bed", facts.test_bed.clone());
@@ -233,7 +233,7 @@ fn warnings(view: &RunView<'_>) -> Vec<String> {
     view.header.warnings.iter().chain(noted).cloned().chain(drift).chain(devices).collect()
 }
 
-/// Warns if the device changed during the run beyond the noise, or if that cannot be told.
+/// Warns if the device changed during the run beyond the noise, or if that cannot be determined.
 fn baseline_warning(check: &BaselineCheck) -> Option<String> {
     let shown = |log: f64| flashfit_report::FigureUnit::PercentChange.show(percent(log));
     match check {

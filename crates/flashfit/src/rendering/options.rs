@@ -43,7 +43,7 @@ pub fn legend<'a>(all: impl IntoIterator<Item = &'a OptionFindings>, width: usiz
     verdicts.iter().map(line).collect()
 }
 
-/// Evidence; that nothing was mounted is said above and not beside each option that needs none.
+/// Evidence; that nothing was mounted is said above, not for each option that needs none.
 fn remarks(found: &OptionFinding, unmounted: bool) -> Vec<String> {
     let told = found.evidence.len() > 1 && unmounted;
     let evidence = found.evidence.iter().filter(|seen| {
@@ -68,7 +68,7 @@ fn hints(findings: &OptionFindings) -> Vec<String> {
     hints
 }
 
-/// A head with remarks beside it, all of them under the first.
+/// A heading and its remarks, aligned under the first remark.
 fn row(head: &str, remarks: &[String], width: usize) -> String {
     let indent = columns_of(head);
     let room = width.saturating_sub(indent).max(NARROWEST);

@@ -62,8 +62,8 @@ fn unplanned(filesystem: &str, reason: &UnplannedReason) -> String {
 fn note(note: &PlanNote) -> String {
     match note {
         PlanNote::Scheduler(text) => text.clone(),
-        PlanNote::RecipeGeometry { erase_unit } => format!(
-            "nothing is known of this device's erase block, so {erase_unit} of the recipe is \
+        PlanNote::RecipeGeometry { erase_block } => format!(
+            "nothing is known of this device's erase block, so {erase_block} of the recipe is \
              used, which was measured on its author's card"
         ),
         PlanNote::RecipeOption { option, durability, risk } => {
@@ -88,7 +88,7 @@ fn note(note: &PlanNote) -> String {
 pub fn text(found: &PlanList, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     if let Some(first) = found.plans.first() {
-        page.medium(&found.target, &first.device, &first.geometry);
+        page.device(&found.target, &first.device, &first.geometry);
     }
     for plan in &found.plans {
         page.plan(plan);
@@ -126,7 +126,7 @@ impl Page {
         }
     }
 
-    /// A name and what there is to say of it, broken beside the name.
+    /// A name and its description, wrapped in a second column.
     fn fact(&mut self, name: &str, text: &str) {
         let text = plain(text);
         let lines = wrap(&text, self.width.saturating_sub(NAME_COLUMNS + 3));
@@ -136,18 +136,18 @@ impl Page {
         }
     }
 
-    fn medium(&mut self, target: &str, medium: &PlannedDevice, geometry: &PlannedGeometry) {
-        let size = Bytes(medium.capacity_bytes);
+    fn device(&mut self, target: &str, device: &PlannedDevice, geometry: &PlannedGeometry) {
+        let size = Bytes(device.capacity_bytes);
         let line = format!(
             "{}: {}, {}, {size} ({}), sectors of {} bytes",
             target,
-            medium.kind,
-            medium.identity.summary(),
+            device.kind,
+            device.identity.summary(),
             size.si(),
-            medium.sector_bytes
+            device.sector_bytes
         );
         self.paragraph("", &line);
-        self.fact("erase block", &known(geometry.used.erase_unit.as_ref()));
+        self.fact("erase block", &known(geometry.used.erase_block.as_ref()));
         self.fact("write unit", &known(geometry.used.write_unit.as_ref()));
     }
 
@@ -232,7 +232,7 @@ impl Page {
         let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; it reads an erase block ahead, \
                     or the nearest from 128 KiB to 1 MiB";
         let plain_rule = "a rule for /etc/udev/rules.d/60-flashfit.rules";
-        let is_known = plan.geometry.used.erase_unit.is_some();
+        let is_known = plan.geometry.used.erase_block.is_some();
         self.paragraph("  # ", if is_known { rule } else { plain_rule });
         self.words(&plan.udev_rule.split(' ').map(str::to_owned).collect::<Vec<_>>());
         if let Some(parameter) = &plan.kernel_parameter {

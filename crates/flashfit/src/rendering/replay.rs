@@ -44,7 +44,8 @@ pub struct ReplayDocument {
     recommended: Option<RecordedSetup>,
     /// The best setup of the whole record.
     best: Option<RecordedSetup>,
-    untuned: RecordedSetup,
+    #[serde(rename = "untuned")]
+    baseline: RecordedSetup,
     verdict: Option<&'static str>,
     /// The gain in the confirming trials that the search drew.
     gain: Option<Change>,
@@ -108,7 +109,7 @@ pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
             .and_then(|found| index(found.recommended()))
             .map(|at| recorded_setup(replayed, at)),
         best: replayed.best().map(|at| recorded_setup(replayed, at)),
-        untuned: recorded_setup(replayed, replayed.problem.space.baseline),
+        baseline: recorded_setup(replayed, replayed.problem.space.baseline),
         verdict: found.map(|found| verdict::outcome(found.verdict).label()),
         gain: found.and_then(|found| found.gain.as_ref()).map(Change::from),
         answer: AnswerParts::of(conclusion),

@@ -20,11 +20,11 @@ use crate::rendering::duration;
 use crate::rendering::setup_commands::partitioning_line;
 use crate::test_beds;
 
-/// Stands for the loop device that an image or a card will get, and for its partition.
+/// A placeholder for the loop device that an image or a card will get, and for its partition.
 const LOOP: &str = "/dev/loopN";
 const LOOP_PARTITION: &str = "/dev/loopNp1";
 
-/// What is known about the geometry of the device, or that nothing is.
+/// The geometry of the device, or that it is unknown.
 pub fn geometry_text(subject: &TrialTarget) -> String {
     let geometry = &subject.geometry;
     if geometry.is_unknown() {
@@ -34,7 +34,7 @@ pub fn geometry_text(subject: &TrialTarget) -> String {
             subject.inspected.target
         );
     }
-    let named = [("erase block", &geometry.erase_unit), ("write unit", &geometry.write_unit)];
+    let named = [("erase block", &geometry.erase_block), ("write unit", &geometry.write_unit)];
     let known = named.iter().filter_map(|(name, known)| {
         let known = known.as_ref()?;
         Some(format!("{name} {} ({})", known.bytes, known.source))
@@ -88,9 +88,9 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
     let RunPreview { target: subject, space: built } = preview;
     let mut lines = Vec::new();
     match &subject.inspected.source {
-        TargetSource::Device(medium) => {
-            lines.push(what_is_lost(medium));
-            lines.extend(would_be_refused(medium));
+        TargetSource::Device(device) => {
+            lines.push(what_is_lost(device));
+            lines.extend(would_be_refused(device));
         }
         TargetSource::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }

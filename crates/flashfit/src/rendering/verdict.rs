@@ -58,11 +58,11 @@ pub fn outcome(verdict: recommend::GainVerdict) -> RunOutcome {
 }
 
 pub fn headline(found: &Recommendation, by: Criterion) -> String {
-    let untuned = &found.untuned;
-    let winner = in_words(&found.winner, untuned);
-    let recommended = in_words(found.recommended(), untuned);
-    let baseline = in_words(untuned, untuned);
-    if !found.untuned_will_do && found.verdict != recommend::GainVerdict::Better {
+    let baseline_setup = &found.baseline;
+    let winner = in_words(&found.winner, baseline_setup);
+    let recommended = in_words(found.recommended(), baseline_setup);
+    let baseline = in_words(baseline_setup, baseline_setup);
+    if !found.baseline_is_allowed && found.verdict != recommend::GainVerdict::Better {
         return format!(
             "use {recommended}: it meets the constraints, and {baseline} does not (no measured \
              speed-up)"
@@ -74,7 +74,7 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
         }
         recommend::GainVerdict::Better => format!(
             "{}; the fastest, {winner}, is tied with it",
-            better_than(&in_words(&found.subject, untuned), &baseline, found, by)
+            better_than(&in_words(&found.subject, baseline_setup), &baseline, found, by)
         ),
         recommend::GainVerdict::BaselineTied => format!(
             "keep {baseline}: it is tied with the best, {winner}, and is safer, causes less wear or \
@@ -183,14 +183,14 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
     let probability = format!(
         "The estimated probability that {} is within {within} of the best setup: {}.",
-        in_words(found.recommended(), &found.untuned),
+        in_words(found.recommended(), &found.baseline),
         flashfit_report::probability(found.within)
     );
     let mut detail = vec![probability];
     let answer = view.conclusion.answer.as_ref();
     let left = answer.and_then(|answer| match found.verdict {
         recommend::GainVerdict::Better => answer.left_to_gain,
-        _ if !found.untuned_will_do => answer.left_to_gain,
+        _ if !found.baseline_is_allowed => answer.left_to_gain,
         _ => answer.left_to_gain_over_baseline,
     });
     detail.extend(left.map(|left| super::more_time::sentence(&left)));
@@ -230,7 +230,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
             .unwrap_or_default();
         detail.push(format!(
             "{} scored higher in the search, but is not recommended: {}",
-            in_words(setup, &found.untuned),
+            in_words(setup, &found.baseline),
             risks.join(" ")
         ));
     }

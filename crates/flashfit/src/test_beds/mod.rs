@@ -1,4 +1,4 @@
-//! The stands by name: from what was chosen to a place where trials can be made.
+//! Test beds by name: from the choice to a place for trials.
 
 pub mod args;
 pub mod lab;
@@ -20,7 +20,6 @@ use flashfit_tune::run::Catalogs;
 pub struct TestBedContext<'a> {
     pub runner: &'a SystemRunner,
     pub catalogs: &'a Catalogs,
-    /// The run directory.
     pub dir: &'a Path,
     /// A folder for job files and results.
     pub scratch: &'a Path,
@@ -39,7 +38,6 @@ pub fn place<'a>(
     }
 }
 
-/// This machine.
 fn local<'a>(spec: &RunSpec, means: TestBedContext<'a>) -> LocalHost<'a> {
     let TestBedContext { runner, catalogs, dir, scratch } = means;
     let cards = cards(spec.catalog_dir.as_deref());

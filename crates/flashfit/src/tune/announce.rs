@@ -1,4 +1,4 @@
-//! What the user is told before the trials begin.
+//! What the user sees before the trials begin.
 
 use flashfit_tune::Problem;
 use flashfit_tune::run::{RunRequest, TrialTarget};
@@ -6,7 +6,7 @@ use flashfit_tune::run::{RunRequest, TrialTarget};
 use crate::output::note;
 use crate::rendering::run_preview::{extent, forecast_text, geometry_text};
 
-/// What is known of how the device is built, or that nothing is.
+/// The geometry of the device, or that it is unknown.
 pub fn geometry(target: &TrialTarget) {
     note(&geometry_text(target));
     target.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
@@ -18,7 +18,7 @@ pub fn forecast(request: RunRequest<'_>, target: &TrialTarget) {
     note(&forecast_text(request, target));
 }
 
-/// How much is going to be done. How long that takes is told once there are trials to tell it by.
+/// How many trials are planned. Their time is forecast once there are trials to forecast from.
 pub fn run(request: RunRequest<'_>, problem: &Problem, made: usize) {
     let RunRequest { spec, dir, .. } = request;
     let made = if made == 0 { String::new() } else { format!(" ({made} were made)") };

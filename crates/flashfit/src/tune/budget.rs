@@ -1,4 +1,4 @@
-//! What a run may spend, and what the file system holds when a workload begins.
+//! What a run may spend, and the contents of the file system when a workload begins.
 
 use flashfit_bench::StartingState;
 use flashfit_bench::state::{DEFAULT_AGING_FILL_HUNDREDTHS, MAX_AGE_ROUNDS, MAX_FILL_HUNDREDTHS};
@@ -58,7 +58,7 @@ pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandErro
     })
 }
 
-/// What the file system holds when a workload begins.
+/// The contents of the file system when a workload begins.
 pub fn state(asked: &GoalArgs, config: &Config) -> Result<StartingState, CommandError> {
     let age_rounds = asked.age.or(config.age).unwrap_or(0);
     let fill = asked.fill.or(config.fill);

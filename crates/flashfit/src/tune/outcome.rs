@@ -22,7 +22,8 @@ struct Answer {
     setup: Option<String>,
     /// The best setup of the search.
     winner: Option<String>,
-    untuned: Option<String>,
+    #[serde(rename = "untuned")]
+    baseline: Option<String>,
     headline: String,
     /// Why the search ended, in words.
     ended: String,
@@ -117,7 +118,7 @@ pub fn present(
             verdict: shown.supported_outcome().label().to_lowercase(),
             setup: recommended.map(|found| found.recommended().label()),
             winner: recommended.map(|found| found.winner.label()),
-            untuned: recommended.map(|found| found.untuned.label()),
+            baseline: recommended.map(|found| found.baseline.label()),
             headline: shown.headline.clone(),
             gain: shown.gain.map(|gain| GainParts {
                 percent_hundredths: hundredths(gain.percent_mid),

@@ -29,9 +29,9 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
              catalog has; its setups are read by this catalog"
         ));
     }
-    if let [first, others @ ..] = &recording.media[..] {
+    if let [first, others @ ..] = &recording.devices[..] {
         if !others.is_empty() {
-            let count = recording.media.len();
+            let count = recording.devices.len();
             output::note(&format!(
                 "note: {count} devices were measured; figures are as on {first}"
             ));

@@ -101,7 +101,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
         } else {
             10_000
         }),
-        erase_unit: what.erase_unit.or(config.media_erase_block_size),
+        erase_block: what.erase_block.or(config.media_erase_block_size),
         write_unit: what.write_unit.or(config.media_page_size),
         mount_dir: config.mount_dir,
         catalog_dir,
@@ -132,7 +132,7 @@ fn once(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|name| seen.insert(name.clone())).collect()
 }
 
-/// `run-` and what tells the target apart.
+/// `run-` and a name for the target.
 fn default_dir(target: &str) -> PathBuf {
     let last = target.rsplit(['/', ':']).next().unwrap_or(target);
     PathBuf::from(format!("run-{last}"))

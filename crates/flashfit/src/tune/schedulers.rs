@@ -5,7 +5,7 @@ use flashfit_filesystem::{Scheduler, scheduler};
 
 use crate::output::note;
 
-/// Schedulers by today's names; earlier names are translated, which the user is told.
+/// Schedulers by today's names; earlier names are translated, which the user sees.
 pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, CatalogEntryError> {
     let mut schedulers = Vec::new();
     for name in names.unwrap_or_default() {

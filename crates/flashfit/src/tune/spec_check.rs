@@ -15,7 +15,7 @@ const USUAL_FILESYSTEM: &str = "ext4";
 /// One day: longer is a unit mistaken.
 const MOST_RUNTIME_MS: u64 = 86_400_000;
 
-/// All that are tried without being asked for, the usual one first: it is what the others are
+/// All those tried without being asked for, the usual one first: it is what the others are
 /// compared with.
 pub fn default_filesystems(filesystems: &FileSystemCatalog) -> Vec<String> {
     let tried = filesystems.filesystems().iter().filter(|found| found.tried);

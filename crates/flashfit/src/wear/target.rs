@@ -1,4 +1,4 @@
-//! The target of an estimate: which card model it stands for.
+//! The target of an estimate, as a card model.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const CLASS_FACTOR: f64 = 1.6;
 #[derive(Debug)]
 pub struct ModeledTarget {
     pub model: CardModel,
-    /// How the model stands for the target, for people.
+    /// How the model was chosen for the target, for people.
     pub explanation: String,
     pub uncertainty: Uncertainty,
 }
@@ -71,7 +71,7 @@ pub fn modeled(
     if spare > 0 {
         // What is never written serves as spare blocks.
         let units = u64::from(scaled.capacity_units()) * spare / 10_000;
-        scaled.capacity.0 -= units * scaled.erase_unit_bytes();
+        scaled.capacity.0 -= units * scaled.erase_block_bytes();
         scaled.nand.spare_units += u32::try_from(units).unwrap_or(0);
     }
     if let Some(cycles) = args.endurance {

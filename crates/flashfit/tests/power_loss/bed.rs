@@ -23,13 +23,11 @@ pub fn skip_without_strace() -> bool {
     test_support::skip(missing)
 }
 
-/// A recorded command.
 pub struct Recording {
     /// For messages.
     pub name: String,
     /// The state before.
     pub before: Box<dyn Fn() -> CrashDisk>,
-    /// The recorded operations.
     pub ops: Vec<DiskOp>,
 }
 

@@ -16,7 +16,7 @@ pub trait Campaign {
     /// What the states after this operation are counted as.
     fn scenario(&self, op: Option<&DiskOp>) -> &'static str;
 
-    /// Is told of an operation that ended; `disk` is the disk as the program sees it.
+    /// Called when an operation ended; `disk` is the disk as the program sees it.
     fn acknowledge(&mut self, op: &DiskOp, disk: &CrashDisk);
 
     /// What this state has lost, if anything.

@@ -85,8 +85,8 @@ impl Campaign for DeviceCampaign {
     fn check(&mut self, state: &StateAfterCut) -> Result<(), String> {
         self.put(state);
         let image = state.entries.get(Path::new(IMAGE)).ok_or("the image is gone")?.hash();
-        let medium = self.medium()?;
-        let found = self.unfinished(&medium)?;
+        let device = self.device()?;
+        let found = self.unfinished(&device)?;
         let journal =
             ApplyJournal::read(&self.bed.path(BACKUP)).map_err(|error| error.to_string())?;
         let is_untouched = !self.is_restore() && image == self.before;
@@ -109,7 +109,7 @@ impl Campaign for DeviceCampaign {
                 return Err("the backup is not of what the device held at first".to_owned());
             }
         }
-        self.take_back(&medium, &backup)
+        self.take_back(&device, &backup)
     }
 }
 
@@ -135,7 +135,7 @@ impl DeviceCampaign {
         overwrite(&path, text.replace(boot.trim(), &boot.trim().replace('a', "b")).as_bytes());
     }
 
-    fn medium(&self) -> Result<Device, String> {
+    fn device(&self) -> Result<Device, String> {
         let image = self.bed.path(IMAGE);
         Device::from_image(&ScriptedRunner::new(), &image).map_err(|error| error.to_string())
     }
@@ -146,17 +146,17 @@ impl DeviceCampaign {
 
     fn unfinished(
         &self,
-        medium: &Device,
+        device: &Device,
     ) -> Result<Option<flashfit_apply::UnfinishedChange>, String> {
-        unfinished(&SystemRoots::default(), medium, &self.records())
+        unfinished(&SystemRoots::default(), device, &self.records())
             .map_err(|error| error.to_string())
     }
 
-    fn take_back(&mut self, medium: &Device, backup: &Backup) -> Result<(), String> {
+    fn take_back(&mut self, device: &Device, backup: &Backup) -> Result<(), String> {
         let (system, runner, interrupt) =
             (SystemRoots::default(), ScriptedRunner::new(), Interrupt::new());
-        let agreement = ConsentMethod::Named(medium.short_name());
-        let consent = WriteConsent::ask(&system, &runner, medium, &agreement);
+        let agreement = ConsentMethod::Named(device.short_name());
+        let consent = WriteConsent::ask(&system, &runner, device, &agreement);
         let consent = consent.map_err(|error| error.to_string())?;
         let tools = ApplyTools {
             system: &system,
@@ -168,7 +168,7 @@ impl DeviceCampaign {
         self.bed.changed(IMAGE, None);
         restore(&tools, &consent, backup, false, "undo").map_err(|error| error.to_string())?;
         self.is_back()?;
-        match self.unfinished(medium)? {
+        match self.unfinished(device)? {
             None => Ok(()),
             Some(found) => Err(format!("it is written back and still named: {found:?}")),
         }
@@ -193,10 +193,10 @@ impl DeviceCampaign {
     fn whole_program(&mut self, state: &StateAfterCut) -> Result<(), String> {
         self.put(state);
         self.bed.forget();
-        let medium = self.medium()?;
+        let device = self.device()?;
         let is_changed =
             state.entries.get(Path::new(IMAGE)).is_some_and(|it| it.hash() != self.before);
-        let is_done = is_changed && self.unfinished(&medium)?.is_none();
+        let is_done = is_changed && self.unfinished(&device)?.is_none();
         let is_restore = self.is_restore();
         let run = |args: &[&str]| match self.bed.run(args) {
             (Some(0), text) => Ok(text),
@@ -248,7 +248,6 @@ fn restored(setup: DeviceSetup) -> (DeviceCampaign, Recording) {
     (DeviceCampaign::new(bed, original, &before), recording)
 }
 
-/// What is recorded.
 #[derive(Debug, Clone, Copy)]
 pub enum DeviceScenario {
     Apply(DeviceSetup),

@@ -223,7 +223,6 @@ fn resumed(repeats: usize) -> (CrashBed, Recording) {
     (bed, recording)
 }
 
-/// What is recorded.
 #[derive(Debug, Clone, Copy)]
 pub enum RunScenario {
     Fresh,

@@ -10,7 +10,6 @@ use flashfit_test_support::{self as test_support, MissingNeed, TestNeed};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The built command.
 pub const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
 
 /// A command that takes longer hangs.
@@ -77,7 +76,6 @@ impl Place {
         place
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -92,7 +90,6 @@ impl Place {
         self.path(name).display().to_string()
     }
 
-    /// Writes a file.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
@@ -225,9 +222,7 @@ pub fn once_for_this_build(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
 pub struct Ended {
     /// `None` if a signal killed it.
     pub code: Option<i32>,
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error.
     pub stderr: String,
 }
 

@@ -35,9 +35,7 @@ fn attachment(name: &str) -> Option<Attachment> {
 
 /// The server of the test's card.
 pub struct Server {
-    /// Its process.
     pub process: u32,
-    /// Its device.
     pub device: Attachment,
 }
 
@@ -139,14 +137,12 @@ pub fn is_mounted(process: u32, point: &Path) -> bool {
 
 /// A loop device attached by losetup and not open; detached on drop.
 pub struct PlainLoop {
-    /// Its node.
     pub node: String,
     /// The name that confirms it.
     pub name: String,
 }
 
 impl PlainLoop {
-    /// Attaches a file.
     pub fn attach(file: &Path, sector_bytes: u32, more: &[&str]) -> Self {
         let losetup = Program::new("losetup")
             .args(["--find", "--show", "--partscan", "--sector-size"])

@@ -176,7 +176,7 @@ fn an_output_may_have_a_name_that_is_not_utf8() {
             assert_eq!(document["twin"]["file_bytes"].as_array().unwrap().last().unwrap(), 0xff);
         }
     }
-    // The name of a mount point stands in commands and in fstab.
+    // The name of a mount point appears in commands and in fstab.
     let args = ["plan", "image", "--mount-point"];
     Ended::new(place.command(&args).arg(name).output().unwrap()).said(2, &["UTF-8"]);
 }

@@ -19,8 +19,8 @@ fn every_json_document_has_a_schema() {
     for (args, schema) in commands {
         place.flashfit(args).document(schema);
     }
-    let medium = place.flashfit(&["inspect", "image", "--json"]).document("flashfit.medium");
-    assert_eq!(medium["capacity"], 64 << 20);
+    let device = place.flashfit(&["inspect", "image", "--json"]).document("flashfit.medium");
+    assert_eq!(device["capacity"], 64 << 20);
     let card = place.flashfit(&["inspect", &place.card(), "--json"]).document("flashfit.card");
     assert_eq!(card["capacity"], 160 << 20);
 }

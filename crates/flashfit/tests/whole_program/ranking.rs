@@ -19,8 +19,8 @@ fn a_ranking_has_scores_trials_and_intervals() {
     for table in top.document("flashfit.rankings").as_array().unwrap() {
         // The first setup, and the baseline at any rank.
         let rows = table["rows"].as_array().unwrap();
-        let first_or_untuned = |row: &Value| row["place"] == 1 || row["setup"] == "ext4 base none";
-        assert!(rows.iter().all(first_or_untuned), "{table}");
+        let first_or_baseline = |row: &Value| row["place"] == 1 || row["setup"] == "ext4 base none";
+        assert!(rows.iter().all(first_or_baseline), "{table}");
     }
     let text = place.flashfit(&["analyze", "run"]);
     assert!(

@@ -59,7 +59,6 @@ impl Terminal {
         }
     }
 
-    /// Types a line.
     pub fn types(&mut self, line: &str) {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
     }

@@ -86,7 +86,7 @@ struct Draft {
     page: u64,
     planes: u64,
     dies: u64,
-    erase_unit: u64,
+    erase_block: u64,
     capacity: u64,
     read_ns: u64,
     command_ns: u64,
@@ -95,7 +95,7 @@ struct Draft {
 
 impl Draft {
     fn draw(random: &mut Random) -> Self {
-        let erase_unit = if chance(random, 25) {
+        let erase_block = if chance(random, 25) {
             3 << between(random, 16, 23)
         } else {
             1 << between(random, 17, 25)
@@ -106,21 +106,21 @@ impl Draft {
             let dies = one_of(random, &[1, 1, 1, 2, 4]);
             // At least 32 write units on each die; real flash has 64 pages a block and more.
             let stripe = page * planes * dies;
-            if erase_unit % stripe == 0 && erase_unit / stripe >= 32 {
+            if erase_block % stripe == 0 && erase_block / stripe >= 32 {
                 break (page, planes, dies);
             }
         };
         // Uniform over orders of magnitude, not only powers of two.
         let size = (256 * MIB) << random.below(7);
         let capacity = size + random.below(if size < 32 << 30 { size } else { 1 });
-        let capacity = capacity / erase_unit * erase_unit;
+        let capacity = capacity / erase_block * erase_block;
         Self {
             sector: if chance(random, 10) { 4096 } else { 512 },
             page,
             planes,
             dies,
-            erase_unit,
-            capacity: capacity.max(8 * erase_unit),
+            erase_block,
+            capacity: capacity.max(8 * erase_block),
             read_ns: between(random, 25, 120) * 1000,
             command_ns: between(random, 60, 900) * 1000,
             bytes_per_second: between(random, 8, 90) * 1_000_000,
@@ -128,7 +128,7 @@ impl Draft {
     }
 
     fn units(&self) -> u64 {
-        self.capacity / self.erase_unit
+        self.capacity / self.erase_block
     }
 
     fn write_unit(&self) -> u64 {
@@ -154,7 +154,7 @@ impl Draft {
             let _ = writeln!(text, "flush_ns = {}", random.below(1000) * 1000);
         }
         if chance(random, 60) {
-            let granularity = one_of(random, &[self.write_unit(), self.erase_unit]);
+            let granularity = one_of(random, &[self.write_unit(), self.erase_block]);
             let _ = writeln!(text, "[discard]\ngranularity = {granularity}");
         }
         if chance(random, 25) {
@@ -195,16 +195,16 @@ impl Draft {
             }
         }
         if kind == "update-log" {
-            let stripes = self.erase_unit / (self.write_unit() * self.dies);
+            let stripes = self.erase_block / (self.write_unit() * self.dies);
             let parts: Vec<u64> = [1, 2, 4, 8].into_iter().filter(|n| stripes % n == 0).collect();
-            let _ = writeln!(text, "chunk = {}", self.erase_unit / one_of(random, &parts));
+            let _ = writeln!(text, "chunk = {}", self.erase_block / one_of(random, &parts));
             return text;
         }
         if chance(random, 60) {
             let _ = writeln!(text, "open_units_random = {}", random.below(open + 1));
         }
         if chance(random, 30) {
-            let pages = self.erase_unit / self.write_unit();
+            let pages = self.erase_block / self.write_unit();
             let _ = writeln!(text, "random_pages = {}", between(random, pages / 4, pages));
         }
         let _ = writeln!(text, "scratch = {}", chance(random, 30));
@@ -238,7 +238,7 @@ impl Draft {
     }
 
     fn file(&self, seed: u64, spare: u64, sections: &str) -> String {
-        let Self { sector, page, planes, dies, erase_unit, capacity, read_ns, .. } = self;
+        let Self { sector, page, planes, dies, erase_block, capacity, read_ns, .. } = self;
         let (command_ns, bytes_per_second) = (self.command_ns, self.bytes_per_second);
         // Depends on the seed only, so that more spare units change nothing else.
         let mut random = Random::new(seed);
@@ -253,7 +253,7 @@ impl Draft {
             "name = \"drawn-{seed}\"\ntitle = \"{} of chance\"\nsource = \"drawn at random\"\n\
              capacity = {capacity}\nsector_bytes = {sector}\n\
              [nand]\ncell = \"{cell}\"\npage = {page}\nplanes = {planes}\ndies = {dies}\n\
-             erase_unit = {erase_unit}\nread_ns = {read_ns}\nprogram_ns = {program_ns}\n\
+             erase_unit = {erase_block}\nread_ns = {read_ns}\nprogram_ns = {program_ns}\n\
              erase_ns = {erase_ns}\ncopy_ns = {copy_ns}\nendurance_cycles = 3000\n\
              spare_units = {spare}\n\
              [bus]\ncommand_ns = {command_ns}\nbytes_per_second = {bytes_per_second}\n{sections}",

@@ -29,9 +29,9 @@ pub fn runs_needed(drawn: &DrawnCard, seed: u64) -> Option<usize> {
     let mut imported = Imported::default();
     (1..=MAX_RUNS).find(|_| {
         imported.align.push(run(&mut card, &clock));
-        let found = infer(&imported).findings.erase_unit;
+        let found = infer(&imported).findings.erase_block;
         found.verdict == QuantityVerdict::Found
-            && found.value == Some(QuantityValue::Bytes(drawn.model.erase_unit_bytes()))
+            && found.value == Some(QuantityValue::Bytes(drawn.model.erase_block_bytes()))
     })
 }
 

@@ -19,10 +19,9 @@ pub struct Outcome {
     /// The seed of the card and the probe.
     pub seed: u64,
     /// The erase block that was found, in bytes.
-    pub erase_unit: Option<u64>,
+    pub erase_block: Option<u64>,
     /// The write unit that was found, in bytes.
     pub write_unit: Option<u64>,
-    /// All that was found.
     pub probed: Probed,
 }
 
@@ -40,7 +39,7 @@ pub fn probe_drawn(drawn: &DrawnCard, seed: u64) -> Outcome {
     };
     Outcome {
         seed,
-        erase_unit: bytes(probed.findings.erase_unit.value),
+        erase_block: bytes(probed.findings.erase_block.value),
         write_unit: bytes(probed.findings.write_unit.value),
         probed,
     }
@@ -181,7 +180,7 @@ impl BlockDev for Plain {
 /// If the probe fails.
 pub fn probe_plain(latency: Latency, capacity_bytes: u64, seed: u64) -> Probed {
     let clock = VirtualClock::default();
-    let mut medium = Plain::new(latency, capacity_bytes, clock.clone(), seed);
+    let mut device = Plain::new(latency, capacity_bytes, clock.clone(), seed);
     let options = ReadingOptions { seed, ..ReadingOptions::default() };
-    probe(&mut medium, &clock, &options, &mut NoObserver).expect("it answers")
+    probe(&mut device, &clock, &options, &mut NoObserver).expect("it answers")
 }

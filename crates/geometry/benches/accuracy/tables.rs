@@ -150,7 +150,7 @@ fn rule_outside() -> usize {
 
 fn answer(table: &AlignTable) -> Option<u64> {
     let one = Imported { align: vec![table.clone()], ..Imported::default() };
-    match infer(&one).findings.erase_unit.value {
+    match infer(&one).findings.erase_block.value {
         Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     }

@@ -13,7 +13,7 @@ use super::table::{AccessOrder, OpenBlockTable};
 pub struct Comparison {
     /// Number of common cells.
     pub cells: usize,
-    /// In thousandths: 1000 is no error.
+    /// In thousandths: 1000 is not an error.
     pub median_error_thousandths: u64,
     pub ninth_decile_error_thousandths: u64,
     /// Number of cells with an error of at most 2.

@@ -26,7 +26,7 @@ const DEFAULT_OPEN_UNITS: u32 = 2;
 pub struct Imported {
     pub align: Vec<AlignTable>,
     /// A repeated cell starts another table.
-    pub open_units: Vec<OpenBlockTable>,
+    pub open_erase_blocks: Vec<OpenBlockTable>,
     pub fat: Vec<FatTable>,
     pub warnings: Vec<ImportWarning>,
     /// Number of warnings beyond the limit.
@@ -94,14 +94,14 @@ impl Imported {
     /// Adds the tables of another file of the same device.
     pub fn add(&mut self, other: Self) {
         self.align.extend(other.align);
-        self.open_units.extend(other.open_units);
+        self.open_erase_blocks.extend(other.open_erase_blocks);
         self.fat.extend(other.fat);
         self.warnings.extend(other.warnings);
         self.more_warnings += other.more_warnings;
     }
 
     pub fn is_empty(&self) -> bool {
-        self.align.is_empty() && self.open_units.is_empty() && self.fat.is_empty()
+        self.align.is_empty() && self.open_erase_blocks.is_empty() && self.fat.is_empty()
     }
 }
 
@@ -211,10 +211,10 @@ impl Reader {
 
     fn cell(&mut self, cell: TableCell) {
         let known = |table: &OpenBlockTable| table.rate(cell.units, cell.access, cell.write);
-        if self.imported.open_units.last().is_none_or(|table| known(table).is_some()) {
-            self.imported.open_units.push(OpenBlockTable::default());
+        if self.imported.open_erase_blocks.last().is_none_or(|table| known(table).is_some()) {
+            self.imported.open_erase_blocks.push(OpenBlockTable::default());
         }
-        self.imported.open_units.last_mut().expect("one was begun").cells.push(cell);
+        self.imported.open_erase_blocks.last_mut().expect("one was begun").cells.push(cell);
     }
 
     fn fat(&mut self, row: FatRow) {

@@ -27,9 +27,11 @@ fn a_log_with_all_kinds_of_tables_is_imported() {
     let [align] = &read.align[..] else { panic!("{:?}", read.align) };
     assert_eq!(align.rows.len(), 2);
     assert!((align.rows[1].on_ns - 1e6).abs() < 1e-6);
-    let [open_units] = &read.open_units[..] else { panic!("{:?}", read.open_units) };
-    assert_eq!(open_units.rate(5, AccessOrder::Random, Bytes::mib(2)), Some(1_586_000_000));
-    assert_eq!(open_units.rate(2, AccessOrder::Linear, Bytes::mib(4)), Some(10_400_000));
+    let [open_erase_blocks] = &read.open_erase_blocks[..] else {
+        panic!("{:?}", read.open_erase_blocks)
+    };
+    assert_eq!(open_erase_blocks.rate(5, AccessOrder::Random, Bytes::mib(2)), Some(1_586_000_000));
+    assert_eq!(open_erase_blocks.rate(2, AccessOrder::Linear, Bytes::mib(4)), Some(10_400_000));
     let [fat] = &read.fat[..] else { panic!("{:?}", read.fat) };
     assert_eq!((fat.rows.len(), fat.unit()), (2, Some(Bytes::mib(4))));
 }
@@ -58,7 +60,7 @@ fn consecutive_runs_are_separate_tables() {
     assert_eq!(read.align.len(), 2);
     let run = "== AU=1, linear access ==\n4MiB 1M/s\n2MiB 1M/s\n";
     let read = Imported::read(format!("{run}{run}").as_bytes()).unwrap();
-    assert_eq!(read.open_units.len(), 2);
+    assert_eq!(read.open_erase_blocks.len(), 2);
 }
 
 #[test]
@@ -98,7 +100,7 @@ fn every_published_table_is_imported_without_warnings() {
             let read = Imported::read(&bytes).unwrap();
             assert_eq!(read.warnings, [], "{}", path.display());
             let used: usize = read.align.iter().map(|table| table.rows.len()).sum::<usize>()
-                + read.open_units.iter().map(|table| table.cells.len()).sum::<usize>()
+                + read.open_erase_blocks.iter().map(|table| table.cells.len()).sum::<usize>()
                 + read.fat.iter().map(|table| table.rows.len()).sum::<usize>();
             let text = String::from_utf8(bytes).unwrap();
             let rows = text.lines().filter(|line| !line.starts_with("==") && !line.is_empty());

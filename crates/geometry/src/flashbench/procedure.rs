@@ -41,7 +41,7 @@ const SPACING_UNITS: u64 = 12;
 #[derive(Debug, Clone)]
 pub struct OpenBlockProcedure {
     /// The assumed erase block size.
-    pub erase_unit: Bytes,
+    pub erase_block: Bytes,
     pub least_write: Bytes,
     /// The largest number of erase blocks written in turn; the table starts with 1.
     pub most_units: u32,
@@ -52,10 +52,10 @@ pub struct OpenBlockProcedure {
 /// Why a table could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcedureError {
-    #[error("the device of {capacity} is too small for {units} erase blocks of {erase_unit}")]
-    TooSmall { capacity: Bytes, units: u32, erase_unit: Bytes },
-    #[error("writes of {least_write} do not divide the erase block of {erase_unit}")]
-    OddWrite { least_write: Bytes, erase_unit: Bytes },
+    #[error("the device of {capacity} is too small for {units} erase blocks of {erase_block}")]
+    TooSmall { capacity: Bytes, units: u32, erase_block: Bytes },
+    #[error("writes of {least_write} do not divide the erase block of {erase_block}")]
+    OddWrite { least_write: Bytes, erase_block: Bytes },
     #[error(transparent)]
     Device(#[from] BlockDevError),
 }
@@ -94,7 +94,7 @@ impl OpenBlockProcedure {
                 for write in self.sizes()? {
                     let time_ns =
                         self.time_ns(device, clock, (units, access), part_of(&data, write))?;
-                    let bytes = u128::from(units) * u128::from(self.erase_unit.0);
+                    let bytes = u128::from(units) * u128::from(self.erase_block.0);
                     let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
                     let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
                     cells.push(TableCell { units, access, write, bytes_per_second });
@@ -106,7 +106,7 @@ impl OpenBlockProcedure {
 
     /// Incompressible data of the size of an erase block.
     pub fn data(&self) -> Vec<u8> {
-        incompressible(self.erase_unit.0, self.seed)
+        incompressible(self.erase_block.0, self.seed)
     }
 
     /// Writes some erase blocks in turn, in one order and with one of the [sizes](Self::sizes), and
@@ -134,12 +134,14 @@ impl OpenBlockProcedure {
     /// # Errors
     /// [`ProcedureError::OddWrite`].
     pub fn sizes(&self) -> Result<Vec<Bytes>, ProcedureError> {
-        let odd =
-            ProcedureError::OddWrite { least_write: self.least_write, erase_unit: self.erase_unit };
-        if self.least_write.0 == 0 || self.erase_unit.0 % self.least_write.0 != 0 {
+        let odd = ProcedureError::OddWrite {
+            least_write: self.least_write,
+            erase_block: self.erase_block,
+        };
+        if self.least_write.0 == 0 || self.erase_block.0 % self.least_write.0 != 0 {
             return Err(odd);
         }
-        let halves = std::iter::successors(Some(self.erase_unit.0), |size| {
+        let halves = std::iter::successors(Some(self.erase_block.0), |size| {
             (size % 2 == 0).then_some(size / 2)
         });
         let divides = |size: &u64| size % self.least_write.0 == 0;
@@ -151,31 +153,31 @@ impl OpenBlockProcedure {
     }
 
     /// The largest number of erase blocks that fit on a device of this capacity.
-    pub fn room(capacity: Bytes, erase_unit: Bytes) -> u32 {
-        u32::try_from(Self::place_and_room(capacity, erase_unit).1).unwrap_or(u32::MAX)
+    pub fn room(capacity: Bytes, erase_block: Bytes) -> u32 {
+        u32::try_from(Self::place_and_room(capacity, erase_block).1).unwrap_or(u32::MAX)
     }
 
     /// The first erase block, and how many follow. Random orders extend into one more.
-    fn place_and_room(capacity: Bytes, erase_unit: Bytes) -> (u64, u64) {
-        let units = capacity.0 / erase_unit.0.max(1);
-        let first = FIRST_BYTES.div_ceil(erase_unit.0.max(1)).min(units / 4);
+    fn place_and_room(capacity: Bytes, erase_block: Bytes) -> (u64, u64) {
+        let units = capacity.0 / erase_block.0.max(1);
+        let first = FIRST_BYTES.div_ceil(erase_block.0.max(1)).min(units / 4);
         (first, units.saturating_sub(first + 1))
     }
 
     /// Start offsets of the erase blocks that are written in turn.
     fn starts(&self, device: &(impl BlockDev + ?Sized)) -> Result<Vec<u64>, ProcedureError> {
         let capacity = Bytes(device.describe().capacity_bytes);
-        let (first, room) = Self::place_and_room(capacity, self.erase_unit);
+        let (first, room) = Self::place_and_room(capacity, self.erase_block);
         let wanted = u64::from(self.most_units);
         if wanted == 0 || room < wanted {
             return Err(ProcedureError::TooSmall {
                 capacity,
                 units: self.most_units,
-                erase_unit: self.erase_unit,
+                erase_block: self.erase_block,
             });
         }
         let spacing = SPACING_UNITS.min(room / wanted);
-        Ok((0..wanted).map(|unit| (first + unit * spacing) * self.erase_unit.0).collect())
+        Ok((0..wanted).map(|unit| (first + unit * spacing) * self.erase_block.0).collect())
     }
 
     fn write_in_turn(
@@ -188,7 +190,7 @@ impl OpenBlockProcedure {
     ) -> Result<u64, BlockDevError> {
         let flush = device.describe().volatile_cache;
         let write_bytes = write.len() as u64;
-        let count = self.erase_unit.0 / write_bytes;
+        let count = self.erase_block.0 / write_bytes;
         let places = match access {
             AccessOrder::Linear => (0..count).collect(),
             AccessOrder::Random => mixed(count, self.seed),
@@ -283,7 +285,7 @@ mod tests {
 
     fn procedure() -> OpenBlockProcedure {
         OpenBlockProcedure {
-            erase_unit: Bytes::mib(1),
+            erase_block: Bytes::mib(1),
             least_write: Bytes(64 << 10),
             most_units: 3,
             seed: 1,
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn an_erase_block_of_three_times_a_power_of_two_is_halved_while_divisible() {
         let odd = OpenBlockProcedure {
-            erase_unit: Bytes::mib(3),
+            erase_block: Bytes::mib(3),
             least_write: Bytes(24 << 10),
             ..procedure()
         };
@@ -341,7 +343,7 @@ mod tests {
     fn too_small_a_device_is_rejected() {
         let clock = VirtualClock::default();
         let mut recorder = Recorder { clock: clock.clone(), writes: Vec::new() };
-        let wide = OpenBlockProcedure { erase_unit: Bytes::mib(32), ..procedure() };
+        let wide = OpenBlockProcedure { erase_block: Bytes::mib(32), ..procedure() };
         let error = wide.run(&mut recorder, &clock).unwrap_err();
         assert!(matches!(error, ProcedureError::TooSmall { .. }), "{error}");
         assert!(recorder.writes.is_empty());

@@ -97,7 +97,7 @@ impl EraseBlockReads {
             };
             let smaller = levels.clone().any(|level| level < top);
             let shows = if smaller { 1.0 } else { smaller_shows(top) };
-            let is_unit = shows * erase_unit_above(top) + (1.0 - shows) * erase_unit_alone(top);
+            let is_unit = shows * erase_block_above(top) + (1.0 - shows) * erase_block_alone(top);
             of_unit.push((Some(top), weight + is_unit.ln()));
             // As the step of a write unit it counts as an additional step.
             of_unit.push((None, weight + ((1.0 - is_unit) * also(top, 0.0)).ln()));
@@ -139,7 +139,7 @@ fn with(beside: &[usize], levels: &[usize]) -> StepModel {
 }
 
 /// The probability that the largest of several levels is the erase block.
-fn erase_unit_above(bytes: u64) -> f64 {
+fn erase_block_above(bytes: u64) -> f64 {
     match bytes >> 10 {
         0..64 => 0.02,
         64..128 => 0.8,
@@ -149,7 +149,7 @@ fn erase_unit_above(bytes: u64) -> f64 {
 }
 
 /// The same for a single level.
-fn erase_unit_alone(bytes: u64) -> f64 {
+fn erase_block_alone(bytes: u64) -> f64 {
     match bytes >> 10 {
         0..128 => 0.01,
         128..384 => 0.2,
@@ -192,10 +192,10 @@ impl WriteUnitReads {
         Self { levels: [powers, threes].concat(), models }
     }
 
-    /// The posterior of each size. Reads across larger units, including multiples of `erase_unit`
+    /// The posterior of each size. Reads across larger units, including multiples of `erase_block`
     /// if it is known, are ignored.
-    pub fn shares(&self, crossings: &[BoundaryRead], erase_unit: Option<u64>) -> SmallUnitBelief {
-        let limit = erase_unit.unwrap_or(u64::MAX);
+    pub fn shares(&self, crossings: &[BoundaryRead], erase_block: Option<u64>) -> SmallUnitBelief {
+        let limit = erase_block.unwrap_or(u64::MAX);
         let fine: Vec<BoundaryRead> = crossings
             .iter()
             .copied()

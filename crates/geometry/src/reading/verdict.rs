@@ -151,13 +151,13 @@ fn alignment_probability(search: &Search, unit: u64) -> f64 {
 }
 
 pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
-    let erase_unit = erase_unit(&search);
-    let found = match erase_unit.value {
+    let erase_block = erase_block(&search);
+    let found = match erase_block.value {
         Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     };
     let mut findings = GeometryFindings {
-        erase_unit,
+        erase_block,
         write_unit: write_unit(&search, found),
         page: page(&search),
         ..GeometryFindings::default()
@@ -165,9 +165,9 @@ pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
     let writing = "requires writing";
     for finding in [
         &mut findings.capacity,
-        &mut findings.erase_unit_offset,
-        &mut findings.open_units_linear,
-        &mut findings.open_units_random,
+        &mut findings.erase_block_offset,
+        &mut findings.open_erase_blocks_linear,
+        &mut findings.open_erase_blocks_random,
         &mut findings.small_write_log,
         &mut findings.special_zone,
         &mut findings.pslc_cache,
@@ -195,7 +195,7 @@ pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
     probed
 }
 
-fn erase_unit(search: &Search) -> GeometryFinding {
+fn erase_block(search: &Search) -> GeometryFinding {
     let candidates = search.belief.shown();
     let Some((unit, probability)) = search.belief.answer() else {
         return GeometryFinding::inconclusive(nothing_shows(search), candidates);
@@ -271,7 +271,7 @@ fn shown(shares: &UnitShares) -> Vec<CandidateValue> {
     sizes.filter(|candidate| candidate.probability >= 0.001).take(5).collect()
 }
 
-fn write_unit(search: &Search, erase_unit: Option<u64>) -> GeometryFinding {
+fn write_unit(search: &Search, erase_block: Option<u64>) -> GeometryFinding {
     let candidates = shown(&search.small.write_unit);
     let nothing = "reads across page boundaries cost no more than adjacent reads";
     let Some(&(Some(unit), probability)) = search.small.write_unit.first() else {
@@ -282,7 +282,7 @@ fn write_unit(search: &Search, erase_unit: Option<u64>) -> GeometryFinding {
         format!("{}, too little for a page of flash", step.describe(unit))
     } else if probability < SURE {
         format!("{}, but other sizes explain it as well", step.describe(unit))
-    } else if unit > LARGEST_PLAIN && erase_unit.is_none_or(|erase_unit| unit > erase_unit / 8) {
+    } else if unit > LARGEST_PLAIN && erase_block.is_none_or(|erase_block| unit > erase_block / 8) {
         format!("{}: a write unit or an erase block", step.describe(unit))
     } else {
         let found =

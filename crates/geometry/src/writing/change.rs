@@ -6,7 +6,7 @@
 //! extra variation are unknowns. Limits: one change; a gradual rise that starts late is estimated
 //! one too high, so a number that is only certain to within one is reported as such.
 
-use super::open_units::{UnitOrder, UnitWriteCost};
+use super::open_erase_blocks::{UnitOrder, UnitWriteCost};
 use crate::belief::{log_student_3, log_sum_exp};
 use crate::findings::{CandidateValue, GeometryFinding, QuantityValue};
 
@@ -54,7 +54,7 @@ impl Beyond {
     }
 }
 
-/// The log-likelihood of each number of open erase blocks from `least` up; the last one stands for
+/// The log-likelihood of each number of open erase blocks from `least` up; the last one means
 /// more than were measured. `base_ns` is the time of a sequential write without merges.
 fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u32, f64)> {
     let logs: Vec<f64> = costs.iter().map(|cost| (cost.time_ns / base_ns).max(1e-3).ln()).collect();

@@ -20,7 +20,7 @@ use crate::belief::{log_sum_exp, median};
 use crate::probed::SamplePurpose;
 
 /// Units over which folding is observed, and units written before so that every single-bit unit
-/// holds sequential data.
+/// contains sequential data.
 const SEEN: usize = 8;
 const PASSED: usize = 18;
 /// Smallest ratio of folding to erasing alone that shows folding, and largest that excludes it.

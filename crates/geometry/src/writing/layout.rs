@@ -65,7 +65,7 @@ enum Way {
     /// order from its start. Limits the number of random logs and their capacity.
     Logs {
         random: usize,
-        /// How much one out of order holds, in bytes.
+        /// The capacity of one out of order, in bytes.
         holds: u64,
     },
     /// Each is written in order, behind copies of what lies before, and completed with copies.
@@ -96,7 +96,7 @@ pub struct LayoutHypothesis {
 }
 
 impl LayoutHypothesis {
-    /// All that is supposed of a size, with how likely each is.
+    /// All hypotheses about a size with their probabilities.
     pub fn of_unit(unit: u64, grain: u64) -> Vec<(Self, f64)> {
         let grain = (unit / OFFSETS).max(grain).min(unit);
         let count = unit.div_ceil(grain);
@@ -108,7 +108,7 @@ impl LayoutHypothesis {
             let logs = |holds| Way::Logs { random: most, holds };
             all.push((of(aligned, logs(unit), most), share * LOGS));
             for parts in HOLDING {
-                // A log that holds less than a stretch costs the same everywhere.
+                // A log smaller than a stretch costs the same everywhere.
                 let holds = unit * parts / 20;
                 let share = if holds < MIN_STRETCH { 0.0 } else { share };
                 let less = of(aligned, logs(holds), most);

@@ -8,7 +8,7 @@ use super::boundaries::{MIN_STRETCH, MergeEvidence, SensedMerging};
 use super::erasures::BuildBelief;
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
-use super::open_units::{self, UnitOrder, UnitPlacement};
+use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
 use super::streams::{self, StreamAnswer};
 use super::write_unit::{self, InferredWriteUnit};
 use super::{WritingOptions, capacity, change, small_writes, sustained, unwritten, zone};
@@ -82,7 +82,7 @@ impl<'a> WriteSession<'a> {
             capacity_bytes,
             belief,
             first: read.and_then(|read| read.belief.clone()),
-            read: read.map(|read| read.findings.erase_unit.clone()),
+            read: read.map(|read| read.findings.erase_block.clone()),
             window: start..start,
             ns_per_byte: 0.0,
             write_unit: None,
@@ -93,7 +93,6 @@ impl<'a> WriteSession<'a> {
         }
     }
 
-    /// Runs all measurements.
     pub fn run(mut self) -> Result<Probed, ProbeError> {
         match self.measure() {
             Ok(()) => {}
@@ -127,10 +126,10 @@ impl<'a> WriteSession<'a> {
         }
         // Where writes clearly cause merges, these would be mistaken for erasures.
         let surely = merging.as_ref().is_some_and(|merging| merging.is_clear());
-        if self.erase_unit().value.is_none() && !surely {
+        if self.erase_block().value.is_none() && !surely {
             self.read_again()?;
         }
-        if self.erase_unit().value.is_none() && !surely {
+        if self.erase_block().value.is_none() && !surely {
             self.meter.now("observing erasures")?;
             self.watch_erasures()?;
         }
@@ -155,7 +154,7 @@ impl<'a> WriteSession<'a> {
             self.meter.probed.findings.special_zone = GeometryFinding::not_measured(reason);
         }
         self.meter.now("counting open erase blocks")?;
-        self.count_open_units(merges)
+        self.count_open_erase_blocks(merges)
     }
 
     /// Writes a window sequentially, then makes scattered writes in it.
@@ -228,7 +227,7 @@ impl<'a> WriteSession<'a> {
             if result.probability > 0.95 && unit == layout.unit {
                 let offset = QuantityValue::Bytes(layout.offset);
                 let reason = "the boundaries that cause merges start there";
-                self.meter.probed.findings.erase_unit_offset =
+                self.meter.probed.findings.erase_block_offset =
                     GeometryFinding::found(offset, result.probability, reason);
             }
         }
@@ -277,15 +276,15 @@ impl<'a> WriteSession<'a> {
         let read = self.meter.read_only(|device, clock, observer| {
             reading::probe(device, clock, &options, observer)
         })?;
-        let GeometryFindings { erase_unit, write_unit, .. } = read.findings;
+        let GeometryFindings { erase_block, write_unit, .. } = read.findings;
         // Written data shows other structures too: starts of requests, pieces cut by the cache,
         // pieces of the mapping table. A size must have had some support before.
         let showed_before = |bytes| first.probability(DeviceStructure::Unit(bytes)) > HINTED;
         let is_clear =
-            matches!(erase_unit.value, Some(QuantityValue::Bytes(bytes)) if showed_before(bytes));
+            matches!(erase_block.value, Some(QuantityValue::Bytes(bytes)) if showed_before(bytes));
         if let Some(belief) = read.belief.filter(|_| is_clear) {
             self.belief.update_from_hints(&belief);
-            self.read = Some(erase_unit);
+            self.read = Some(erase_block);
             if self.meter.probed.findings.write_unit.value.is_none() {
                 self.meter.probed.findings.write_unit = write_unit;
             }
@@ -332,7 +331,7 @@ impl<'a> WriteSession<'a> {
                         are erased then is not clear"
             .to_owned();
         self.seen = "writes are delayed periodically by an erasure, wherever they go";
-        self.meter.probed.findings.erase_unit_offset = GeometryFinding::inconclusive(
+        self.meter.probed.findings.erase_block_offset = GeometryFinding::inconclusive(
             "the device places writes freely, so its erase blocks have no fixed address",
             Vec::new(),
         );
@@ -412,7 +411,7 @@ impl<'a> WriteSession<'a> {
 
     /// The finding for the erase block. If writing is inconclusive, the result of reading counts
     /// with its confidence, unless something else is now more likely.
-    fn erase_unit(&self) -> GeometryFinding {
+    fn erase_block(&self) -> GeometryFinding {
         let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
         let likeliest = self.belief.likeliest().0.bytes();
         let read = self.read.as_ref().filter(|read| {
@@ -423,8 +422,8 @@ impl<'a> WriteSession<'a> {
         read.cloned().unwrap_or(found)
     }
 
-    fn count_open_units(&mut self, merges: bool) -> Result<(), MeasurementStop> {
-        let unit = match self.erase_unit().value {
+    fn count_open_erase_blocks(&mut self, merges: bool) -> Result<(), MeasurementStop> {
+        let unit = match self.erase_block().value {
             Some(QuantityValue::Bytes(bytes)) => Some(bytes),
             _ => None,
         };
@@ -454,11 +453,11 @@ impl<'a> WriteSession<'a> {
                 };
                 found = GeometryFinding::inconclusive(reason, found.candidates);
             }
-            let series = open_units::series(&format!("open erase blocks, {name}"), &costs);
+            let series = open_erase_blocks::series(&format!("open erase blocks, {name}"), &costs);
             self.meter.probed.evidence.series.push(series);
             match order {
-                UnitOrder::Linear => self.meter.probed.findings.open_units_linear = found,
-                UnitOrder::Random => self.meter.probed.findings.open_units_random = found,
+                UnitOrder::Linear => self.meter.probed.findings.open_erase_blocks_linear = found,
+                UnitOrder::Random => self.meter.probed.findings.open_erase_blocks_random = found,
             }
         }
         Ok(())
@@ -466,9 +465,9 @@ impl<'a> WriteSession<'a> {
 
     fn finish(self) -> Probed {
         let elapsed_ns = self.meter.elapsed_ns();
-        let erase_unit = self.erase_unit();
+        let erase_block = self.erase_block();
         let mut probed = self.meter.probed;
-        probed.findings.erase_unit = erase_unit;
+        probed.findings.erase_block = erase_block;
         probed.belief = Some(self.belief);
         probed.elapsed_ns = elapsed_ns;
         probed

@@ -88,7 +88,7 @@ fn record(bytes: &[u8], folder: &DirHandle, before: usize) -> Result<TrialRecord
     }
 }
 
-/// Reads JSON; what is no JSON is told from what only this version does not understand.
+/// Reads JSON; what is not JSON is distinguished from what only this version does not understand.
 fn understood<T: DeserializeOwned>(
     bytes: &[u8],
     folder: &DirHandle,

@@ -15,7 +15,6 @@ use flashfit_search::{
 
 use crate::gaussian_process;
 
-/// What is searched.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Subject {
     Kind(LandscapeKind),

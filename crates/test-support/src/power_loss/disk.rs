@@ -151,7 +151,7 @@ impl CrashDisk {
         Self::read_as(root, root, ignored)
     }
 
-    /// Reads a copy that stands for `root`.
+    /// Reads a copy in place of `root`.
     pub fn read_as(copy: &Path, root: &Path, ignored: &[PathBuf]) -> io::Result<Self> {
         let mut disk = Self { root: root.to_owned(), nodes: Vec::new() };
         disk.read_dir(copy, ignored)?;

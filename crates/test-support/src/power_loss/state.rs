@@ -126,7 +126,6 @@ impl StateEntry {
         }
     }
 
-    /// Identifies the entry.
     pub fn hash(&self) -> u64 {
         match self {
             Self::Dir => 1,
@@ -136,7 +135,6 @@ impl StateEntry {
 }
 
 impl StateAfterCut {
-    /// Identifies the state.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (path, entry) in &self.entries {

@@ -25,7 +25,6 @@ pub struct TracedDevice {
 
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    /// Watched directory.
     pub root: PathBuf,
     /// Ignored paths below the root.
     pub ignored: Vec<PathBuf>,
@@ -323,7 +322,6 @@ fn text(arg: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(strings(arg)))
 }
 
-/// Decodes `\x2f\x61`.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
     let byte = |four: &[u8]| Some(digit(four[2])? << 4 | digit(four[3])?);

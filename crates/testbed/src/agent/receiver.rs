@@ -89,7 +89,7 @@ impl ConnectionReader {
     }
 
     fn take(&self, message: ToAgent) {
-        // If the receiver is gone, the process is about to end.
+        // If the receiver has gone, the process is about to end.
         let _ = match message {
             ToAgent::Ask { id, request } => self.requests.send((id, *request)).is_ok(),
             ToAgent::Continue { id } => self.gate.send(id).is_ok(),

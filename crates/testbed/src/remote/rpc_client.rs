@@ -31,9 +31,9 @@ pub struct RpcClient<L> {
     interrupt: Interrupt,
     connection: Option<Connection>,
     last: u64,
-    /// Whether the agent was told to end or is lost.
+    /// Whether the agent was asked to end or is lost.
     is_closed: bool,
-    /// Whether the agent ended without being told to.
+    /// Whether the agent ended without being asked to.
     agent_ended: bool,
 }
 
@@ -270,7 +270,7 @@ impl<L: Link> RpcClient<L> {
 }
 
 impl<L> RpcClient<L> {
-    /// Tells the agent to end and waits until it has cleaned up.
+    /// Asks the agent to end and waits until it has cleaned up.
     fn end(&mut self) {
         self.is_closed = true;
         self.send(&line(&ToAgent::End {}));

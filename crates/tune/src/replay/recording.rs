@@ -129,13 +129,14 @@ struct FactsPart {
     kernel: Option<Value>,
     machine: Option<Value>,
     default_scheduler: Option<Scheduler>,
-    medium: MediumPart,
+    #[serde(rename = "medium")]
+    device: DevicePart,
     card: Option<CardPart>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct MediumPart {
+struct DevicePart {
     capacity: Option<Value>,
     identity: IdentityPart,
 }
@@ -174,8 +175,7 @@ pub struct Recording {
     /// Workload weights of the first run other than 1, in thousandths.
     pub weights_thousandths: BTreeMap<String, u32>,
     /// The devices of a run with several; its trials are converted to the first.
-    pub media: Vec<TrialDevice>,
-    /// The runs.
+    pub devices: Vec<TrialDevice>,
     pub paths: Vec<PathBuf>,
     /// What runs used, as far as they say.
     pub catalogs: Vec<RecordedCatalog>,
@@ -194,7 +194,7 @@ impl Recording {
     /// Reads runs.
     ///
     /// # Errors
-    /// As [`ReplayError`] tells.
+    /// See [`ReplayError`].
     pub fn read(paths: &[PathBuf]) -> Result<Self, ReplayError> {
         let mut recording = Self {
             trials: Vec::new(),
@@ -205,7 +205,7 @@ impl Recording {
             judge: Objective { by: Criterion::Throughput, p99_write_max_ns: None },
             allow: None,
             weights_thousandths: BTreeMap::new(),
-            media: Vec::new(),
+            devices: Vec::new(),
             paths: paths.to_vec(),
             catalogs: Vec::new(),
         };
@@ -216,7 +216,7 @@ impl Recording {
             if levels.are_several() && paths.len() > 1 {
                 return Err(ReplayError::SeveralMedia { path: path.clone() });
             }
-            recording.media = levels.devices().to_vec();
+            recording.devices = levels.devices().to_vec();
             // A long record fits into memory once, not twice.
             let trials = if levels.are_several() { levels.applied_to_all(&trials) } else { trials };
             for (earlier_path, earlier) in &headers {
@@ -316,13 +316,13 @@ fn once(names: Vec<String>) -> Vec<String> {
 fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), ReplayError> {
     let card = |header: &Header| header.facts.card.clone().unwrap_or_default();
     let (a_card, b_card) = (card(a), card(b));
-    let identity = |header: &Header| header.facts.medium.identity.clone();
+    let identity = |header: &Header| header.facts.device.identity.clone();
     let (a_identity, b_identity) = (identity(a), identity(b));
     let state = |header: &Header| header.spec.state.clone();
     let pairs = [
         ("the card", a_card.name, b_card.name),
         ("the card's model", a_card.model, b_card.model),
-        ("the device size", a.facts.medium.capacity.clone(), b.facts.medium.capacity.clone()),
+        ("the device size", a.facts.device.capacity.clone(), b.facts.device.capacity.clone()),
         ("the device", a_identity.model, b_identity.model),
         ("the device serial number", a_identity.serial, b_identity.serial),
         ("the test bed", a.facts.stand.clone(), b.facts.stand.clone()),

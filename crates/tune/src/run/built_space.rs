@@ -21,14 +21,14 @@ pub struct BuiltSpace {
     pub notes: Vec<String>,
 }
 
-/// What is known of the place of the trials.
+/// The properties of the test bed.
 #[derive(Clone, Copy)]
 pub(super) struct HostKnowledge<'a> {
     pub findings: &'a RunOptionFindings,
     pub offers: &'a Capabilities,
 }
 
-/// Builds the space; `conditions` tells what the place offers a file system.
+/// Builds the space; `conditions` are what the test bed offers a file system.
 pub(super) fn build(
     spec: &RunSpec,
     fs_catalog: &FileSystemCatalog,
@@ -148,7 +148,7 @@ fn choices_of(
     })
 }
 
-/// Why an option is no choice here: it cannot be used, or it changes no command.
+/// Why an option is not a choice here: it cannot be used, or it changes no command.
 fn why_left_out(
     filesystem: &FileSystem,
     option: &FsOption,

@@ -49,7 +49,6 @@ use take::RunPlan;
 #[derive(Clone, Copy)]
 pub struct RunRequest<'a> {
     pub spec: &'a RunSpec,
-    /// The run directory.
     pub dir: &'a Path,
     pub catalogs: &'a Catalogs,
     /// The flashfit that makes it, for the record.
@@ -102,7 +101,7 @@ pub enum RunEvent<'a> {
         problem: &'a Problem,
         made: usize,
     },
-    /// There are no more trials.
+    /// No trials are left.
     Ended,
 }
 

@@ -11,7 +11,7 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 use super::{RunError, RunRequest, TrialTarget};
 use flashfit_target::TargetSource;
 
-/// What is known of the options of a run's file systems.
+/// What is known about the options of a run's file systems.
 #[derive(Debug, Default)]
 pub struct RunOptionFindings {
     /// By place.
@@ -53,19 +53,19 @@ impl RunOptionFindings {
         Ok(Self { found: vec![by_file_system], notes })
     }
 
-    /// Joins what is known of another place: what is no choice in one of them is none.
+    /// Joins what is known about another place: what is not a choice in one of them is none.
     pub fn and(&mut self, other: Self) {
         self.found.extend(other.found);
         self.notes.extend(other.notes);
     }
 
-    /// Why an option is no choice here; `None` where it is one, or where that is not known.
+    /// Why an option is not a choice here; `None` where it is one, or where that is not known.
     pub fn why_no_choice(&self, filesystem: &str, option: &str) -> Option<String> {
         let by_place = self.found.iter().filter_map(|found| found.get(filesystem)?.of(option));
         by_place.filter_map(|finding| finding.why_no_choice()).next()
     }
 
-    /// The refusal of an option that the user named although it is no choice here.
+    /// The refusal of an option that the user named although it is not a choice here.
     pub fn check_named<'a>(
         &self,
         filesystem: &str,
@@ -87,6 +87,6 @@ fn rotational(target: &TrialTarget) -> Option<bool> {
     match (&target.inspected.source, &target.inspected.target) {
         (TargetSource::Card(_), _) => Some(false),
         (TargetSource::Device(_), Target::Image(_)) => None,
-        (TargetSource::Device(medium), _) => Some(medium.queue.rotational),
+        (TargetSource::Device(device), _) => Some(device.queue.rotational),
     }
 }

@@ -44,9 +44,9 @@ pub(super) fn device(header: &RunHeader, target: &TrialTarget) -> Result<(), Run
 /// Whether both looks were at one file: an image, or what is behind a loop device. A run of an
 /// earlier flashfit does not say.
 fn same_file(before: &Device, now: &Device) -> bool {
-    let file = |medium: &Device| match medium.kind {
-        DeviceKind::Image => medium.object,
-        _ => medium.backing,
+    let file = |device: &Device| match device.kind {
+        DeviceKind::Image => device.object,
+        _ => device.backing,
     };
     match (file(before), file(now)) {
         (Some(before), Some(now)) => before.is_same_file(&now),

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::RunError;
 
-/// A name that nobody else gives a folder: it is removed with all that is in it.
+/// A name that nobody else gives a folder: it is removed with everything that is in it.
 const FOLDER: &str = ".flashfit-scratch";
 /// Where file systems are mounted.
 pub(super) const MOUNTED: &str = "mnt";
@@ -49,7 +49,6 @@ impl ScratchFolder {
         let _ = std::fs::remove_dir_all(dir.join(FOLDER));
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

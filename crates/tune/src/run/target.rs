@@ -42,7 +42,7 @@ impl TrialTarget {
         let known =
             |bytes: Option<Bytes>| bytes.map(|bytes| Sourced::new(bytes, QuantitySource::Given));
         let given =
-            Geometry { erase_unit: known(spec.erase_unit), write_unit: known(spec.write_unit) };
+            Geometry { erase_block: known(spec.erase_block), write_unit: known(spec.write_unit) };
         let declared = inspected.declared_geometry();
         let (agreed, disagreements) = units::combine(&spec.probed, &declared);
         let geometry = given.or(agreed.used);
@@ -96,8 +96,8 @@ impl TrialTarget {
             (TargetSource::Card(model), Target::Simulated(name), _) => {
                 WriteGrant::Card { name: name.clone(), model: model.clone() }
             }
-            (TargetSource::Device(medium), _, Some(named)) => {
-                WriteGrant::Named { device: medium.clone(), name: named }
+            (TargetSource::Device(device), _, Some(named)) => {
+                WriteGrant::Named { device: device.clone(), name: named }
             }
             _ => unreachable!("a device comes with a name, a card model with a simulated target"),
         }
@@ -117,7 +117,7 @@ fn found(
 
 fn partition_reason(start: Bytes, geometry: &Geometry) -> String {
     let place = format!("the partition stays where it is, {} bytes into its device", start.0);
-    match &geometry.erase_unit {
+    match &geometry.erase_block {
         None => format!("{place}; whether that is aligned cannot be told without an erase block"),
         Some(unit) if flashfit_filesystem::aligned(start.0, unit.bytes.0) => {
             format!("{place}, on a multiple of the erase block of {}", unit.bytes)
@@ -131,8 +131,8 @@ fn partition_reason(start: Bytes, geometry: &Geometry) -> String {
 
 fn conditions(source: &TargetSource, geometry: &Geometry) -> Conditions {
     let (discard, volatile_cache) = match source {
-        TargetSource::Device(medium) if medium.disk.is_empty() => (true, true),
-        TargetSource::Device(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
+        TargetSource::Device(device) if device.disk.is_empty() => (true, true),
+        TargetSource::Device(device) => (device.queue.discards, device.queue.volatile_cache()),
         TargetSource::Card(model) => (model.discard.is_some(), model.declares_cache()),
     };
     Conditions { geometry: geometry.clone(), discard, volatile_cache, ..Conditions::default() }
@@ -140,8 +140,8 @@ fn conditions(source: &TargetSource, geometry: &Geometry) -> Conditions {
 
 fn schedulers(source: &TargetSource) -> Vec<Scheduler> {
     match source {
-        TargetSource::Device(medium) if !medium.disk.is_empty() => {
-            medium.queue.schedulers.iter().map(Scheduler::new).collect()
+        TargetSource::Device(device) if !device.disk.is_empty() => {
+            device.queue.schedulers.iter().map(Scheduler::new).collect()
         }
         _ => LOOP_SCHEDULERS.into_iter().map(Scheduler::new).collect(),
     }

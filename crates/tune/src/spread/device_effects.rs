@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_medium_is_compared_by_way_of_another() {
+    fn a_device_is_compared_by_way_of_another() {
         let cells = vec![vec![(0, 1.0), (1, 2.0)], vec![(1, 5.0), (2, 8.0)]];
         let levels = solved(&cells, 4);
         let logs: Vec<Option<f64>> = levels.iter().map(|level| level.map(|l| l.log)).collect();

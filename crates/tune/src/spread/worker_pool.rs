@@ -150,7 +150,7 @@ impl Worker {
         self.say(WorkerEvent::Opened(Box::new(facts.clone())));
     }
 
-    /// Runs trials until there are no more. `still_ours` is called before each trial and while
+    /// Runs trials until none is left. `still_ours` is called before each trial and while
     /// idle.
     ///
     /// # Errors

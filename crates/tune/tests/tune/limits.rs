@@ -243,7 +243,7 @@ fn a_baseline_that_violates_the_constraint_is_not_recommended() {
     went.ended.unwrap();
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     let recommended = found.recommendation.unwrap();
-    assert!(!recommended.untuned_will_do);
+    assert!(!recommended.baseline_is_allowed);
     assert_eq!(recommended.recommended().options_label(), "a");
     let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
     let dir = tempdir_in_memory().unwrap();

@@ -33,17 +33,17 @@ fn recommended(trials: &[TrialRecord]) -> Recommendation {
 }
 
 /// After that search, with these confirming trials of the winner and the baseline.
-fn confirmed(winner: &[u64], untuned: &[u64]) -> Recommendation {
+fn confirmed(winner: &[u64], baseline: &[u64]) -> Recommendation {
     let found = recommended(
         &[
             searched(),
             trials(TrialPurpose::Confirm, "x a none", winner),
-            trials(TrialPurpose::Confirm, "x base none", untuned),
+            trials(TrialPurpose::Confirm, "x base none", baseline),
         ]
         .concat(),
     );
     assert_eq!(found.winner.label(), "x a none");
-    assert_eq!(found.untuned.label(), "x base none");
+    assert_eq!(found.baseline.label(), "x base none");
     found
 }
 
@@ -91,8 +91,8 @@ fn rounds_are_compared_in_pairs() {
 fn rounds_are_paired_by_number_in_any_order() {
     let mut winner = trials(TrialPurpose::Confirm, "x a none", &[10_200, 5100, 1020, 2040]);
     winner.reverse();
-    let untuned = trials(TrialPurpose::Confirm, "x base none", &[10_000, 5000, 1000, 2000]);
-    let found = recommended(&[searched(), winner, untuned].concat());
+    let baseline = trials(TrialPurpose::Confirm, "x base none", &[10_000, 5000, 1000, 2000]);
+    let found = recommended(&[searched(), winner, baseline].concat());
     assert_eq!(found.verdict, GainVerdict::Better);
 }
 
@@ -127,7 +127,7 @@ fn the_baseline_can_be_the_winner() {
     ];
     let found = recommended(&trials.concat());
     assert_eq!(found.verdict, GainVerdict::NothingBeatsUntuned);
-    assert_eq!(found.winner, found.untuned);
+    assert_eq!(found.winner, found.baseline);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn another_file_system_is_also_compared_with_its_own_defaults() {
         .concat(),
     );
     assert_eq!(
-        (found.winner.label(), found.untuned.label().as_str()),
+        (found.winner.label(), found.baseline.label().as_str()),
         ("y a none".into(), "x base none")
     );
     assert!((found.gain.unwrap().middle - 3f64.ln()).abs() < 0.01);

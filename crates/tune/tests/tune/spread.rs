@@ -41,7 +41,7 @@ fn workloads() -> Vec<Workload> {
 }
 
 fn board(name: &str) -> TrialDevice {
-    TrialDevice { board: name.to_owned(), medium: format!("device of {name}") }
+    TrialDevice { board: name.to_owned(), device: format!("device of {name}") }
 }
 
 /// A board: its name, its device's landscape, and the trials after which it fails.

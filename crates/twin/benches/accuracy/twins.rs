@@ -35,7 +35,9 @@ pub fn section() -> String {
     let (mut tables, mut within) = (0, 0);
     for (card, runs) in published("open-au") {
         for (file, imported) in runs {
-            let Some(target) = FitTarget::from_tables(&imported.open_units) else { continue };
+            let Some(target) = FitTarget::from_tables(&imported.open_erase_blocks) else {
+                continue;
+            };
             let mut known = SimulatedCounts::default();
             for seed in 1..=SPLITS {
                 let (visible, hidden) = split(&target, seed);

@@ -42,7 +42,6 @@ pub(super) fn read(folder: &Path) -> io::Result<Modules> {
     Ok(modules)
 }
 
-/// The built-in modules.
 pub(super) fn built_in(folder: &Path) -> io::Result<std::collections::BTreeSet<String>> {
     let list = optional(folder, BUILT_IN)?;
     Ok(list.lines().filter_map(|line| name_of(Path::new(line.trim()))).collect())

@@ -15,7 +15,7 @@ const LEAST_ERASES: u64 = 7;
 /// The small card of the recordings, with erase blocks that wear visibly.
 fn model() -> CardModel {
     let mut model = catalog::load("usd-a1-pagemap", None).unwrap();
-    model.nand.erase_unit = Bytes::mib(1);
+    model.nand.erase_block = Bytes::mib(1);
     model.nand.spare_units *= 4;
     model
 }

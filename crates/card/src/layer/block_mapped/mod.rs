@@ -41,8 +41,10 @@ pub struct BlockMapped {
     data: Vec<u32>,
     /// The open blocks, least recently written first.
     open: Vec<OpenBlock>,
-    open_units: usize,
-    open_units_random: usize,
+    #[serde(rename = "open_units")]
+    open_erase_blocks: usize,
+    #[serde(rename = "open_units_random")]
+    open_erase_blocks_random: usize,
     /// Maximum number of pages in an out-of-order log.
     random_pages: u32,
     scratch: Option<ScratchUnit>,
@@ -58,12 +60,13 @@ impl BlockMapped {
     /// The layer of a new card on these erase blocks.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         let layer = &model.layer;
-        let open_units = layer.open_units.expect("a checked block-mapped model says");
+        let open_erase_blocks = layer.open_erase_blocks.expect("a checked block-mapped model says");
         Self {
             data: vec![0; model.capacity_units() as usize],
             open: Vec::new(),
-            open_units: open_units as usize,
-            open_units_random: layer.open_units_random.unwrap_or(open_units) as usize,
+            open_erase_blocks: open_erase_blocks as usize,
+            open_erase_blocks_random: layer.open_erase_blocks_random.unwrap_or(open_erase_blocks)
+                as usize,
             random_pages: layer.random_pages.unwrap_or(u32::MAX),
             scratch: layer.scratch.then(ScratchUnit::default),
             free: FreeBlocks::of(units),
@@ -151,7 +154,7 @@ impl BlockMapped {
             self.open[index..].rotate_left(1);
             return;
         }
-        let mut open = if self.open.len() == self.open_units {
+        let mut open = if self.open.len() == self.open_erase_blocks {
             self.close(nand, 0, newer)
         } else {
             OpenBlock::default()
@@ -172,14 +175,14 @@ impl BlockMapped {
             self.open(nand, logical_unit, newer);
         }
         let open = self.open.last_mut().expect("it was just opened");
-        if self.open_units_random == 0 && place != open.used() {
+        if self.open_erase_blocks_random == 0 && place != open.used() {
             self.begin_at(nand, place, newer);
         }
     }
 
     fn keep_few_out_of_order(&mut self, nand: &mut Nand, newer: &mut impl NewerPages) {
         let out_of_order = self.open.iter().filter(|open| !open.in_order).count();
-        if out_of_order > self.open_units_random {
+        if out_of_order > self.open_erase_blocks_random {
             let oldest = self.open.iter().position(|open| !open.in_order);
             self.close(nand, oldest.expect("some are out of order"), newer);
         }

@@ -67,10 +67,10 @@ impl Options {
             if self.wear { "wear_spread = 2\n" } else { "" },
         );
         let spare = 2 + if self.cached { 3 } else { 0 } + self.more_spare;
-        let planes = if self.wide { "erase_unit = \"64KiB\"\nplanes = 2" } else { ERASE_UNIT };
+        let planes = if self.wide { "erase_unit = \"64KiB\"\nplanes = 2" } else { ERASE_BLOCK };
         small_with(&[
             ("capacity = \"1MiB\"", "capacity = \"8MiB\""),
-            (ERASE_UNIT, planes),
+            (ERASE_BLOCK, planes),
             ("[bus]", if self.pslc_units > 0 { &pslc } else { "[bus]" }),
             ("spare_units = 4", &format!("spare_units = {spare}")),
             ("[discard]", &layer),
@@ -79,7 +79,7 @@ impl Options {
     }
 }
 
-const ERASE_UNIT: &str = "erase_unit = \"64KiB\"";
+const ERASE_BLOCK: &str = "erase_unit = \"64KiB\"";
 
 /// A layer with its flash, and the expected content of each page.
 struct Stamped {

@@ -74,7 +74,6 @@ impl Chunks {
         self.change(to / self.slots_per_unit, |unit| unit.current += 1);
     }
 
-    /// Unmaps a chunk.
     pub fn forget(&mut self, chunk: u32) {
         if let Some(slot) = std::mem::take(&mut self.slots[chunk as usize]).checked_sub(1) {
             self.current[slot as usize] = 0;

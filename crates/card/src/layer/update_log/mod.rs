@@ -37,7 +37,8 @@ pub struct UpdateLog {
     chunks: Chunks,
     /// The open blocks, least recently written first.
     streams: Vec<Stream>,
-    open_units: usize,
+    #[serde(rename = "open_units")]
+    open_erase_blocks: usize,
     log: SmallLog,
     log_request_bytes: u64,
     /// By logical block: one more than the page written last, or 0.
@@ -63,7 +64,7 @@ impl UpdateLog {
         Self {
             chunks: Chunks::new(model.capacity_units(), model.total_units(), slots_per_unit),
             streams: Vec::new(),
-            open_units: layer.open_units.expect("a checked log layer says") as usize,
+            open_erase_blocks: layer.open_erase_blocks.expect("a checked log layer says") as usize,
             log: SmallLog::new(layer, pages_per_chunk),
             log_request_bytes: layer.log_request.expect("a checked log layer says").0,
             written_last: vec![0; model.capacity_units() as usize],

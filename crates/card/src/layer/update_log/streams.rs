@@ -6,7 +6,6 @@ use super::UpdateLog;
 use crate::layer::block_mapped::NewerPages;
 use crate::nand::Nand;
 
-/// An open block.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Stream {
     logical_unit: u32,
@@ -58,7 +57,7 @@ impl UpdateLog {
         let own = self.streams.iter().position(|stream| stream.logical_unit == logical_unit);
         if let Some(index) = own {
             self.streams[index..].rotate_left(1);
-        } else if self.streams.len() < self.open_units {
+        } else if self.streams.len() < self.open_erase_blocks {
             self.streams.push(Stream::default());
         } else {
             self.streams.rotate_left(1);

@@ -80,7 +80,7 @@ fn single_pages_go_to_the_log_and_their_chunks_are_rewritten_when_it_is_full() {
 }
 
 #[test]
-fn beyond_the_open_units_writing_in_order_costs_a_part_of_what_it_costs_out_of_order() {
+fn beyond_the_open_erase_blocks_writing_in_order_costs_a_part_of_what_it_costs_out_of_order() {
     let mut card = Filled::new();
     let before = card.nand.counters().programs;
     for place in (0..UNIT).step_by(2) {

@@ -10,7 +10,6 @@ pub const DAMAGE_BYTES: usize = 512;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PageContent {
-    /// All zeros.
     #[default]
     Zeros,
     Bytes(Arc<[u8]>),

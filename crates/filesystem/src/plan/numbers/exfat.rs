@@ -16,11 +16,11 @@ const MAX_CLUSTER_BYTES: u64 = 32 << 20;
 
 pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     let mut fitted = PlacementNumbers::default();
-    let Some(erase_unit) = site.erase_unit_bytes else { return Ok(fitted) };
-    let boundary = power_in(erase_unit);
+    let Some(erase_block) = site.erase_block_bytes else { return Ok(fitted) };
+    let boundary = power_in(erase_block);
     let usual = cluster(site).min(boundary.max(MIN_CLUSTER_BYTES));
     let on_grid = |(_, start): &(u64, u64)| {
-        site.place.start_bytes.checked_add(*start).is_some_and(|at| at % erase_unit == 0)
+        site.place.start_bytes.checked_add(*start).is_some_and(|at| at % erase_block == 0)
     };
     let smaller = std::iter::successors(Some(usual), |cluster| Some(cluster / 2))
         .take_while(|cluster| *cluster >= MIN_CLUSTER_BYTES.min(usual));
@@ -35,7 +35,7 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
         fitted.warn(format!(
             "mkfs.exfat takes a boundary that is a power of two, and no cluster size puts the \
              data on an erase block of {}; it starts on a multiple of {}",
-            Bytes(erase_unit),
+            Bytes(erase_block),
             Bytes(boundary)
         ));
     }
@@ -44,10 +44,10 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     fitted.set("cluster_bytes", cluster);
     fitted.set("boundary_bytes", boundary);
     fitted.add("cluster_bytes", cluster, NumberUnit::Bytes, why);
-    let why = if boundary == erase_unit {
-        format!("the erase block of {}", Bytes(erase_unit))
+    let why = if boundary == erase_block {
+        format!("the erase block of {}", Bytes(erase_block))
     } else {
-        format!("the largest power of two that divides the erase block of {}", Bytes(erase_unit))
+        format!("the largest power of two that divides the erase block of {}", Bytes(erase_block))
     };
     fitted.add("boundary_bytes", boundary, NumberUnit::Bytes, why);
     let why = "the first boundary behind the allocation table";

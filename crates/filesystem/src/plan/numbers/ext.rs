@@ -19,20 +19,20 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
         NumberUnit::Bytes,
         "the page of most machines, which is the largest block that Linux mounts there",
     );
-    let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
-    let whole = lcm(erase_unit, block).map(|bytes| bytes / block);
-    // One bitmap block tells of the blocks of a group.
+    let Some(erase_block) = site.erase_block_bytes else { return fitted };
+    let whole = lcm(erase_block, block).map(|bytes| bytes / block);
+    // One bitmap block describes the blocks of a group.
     let Some(width) = whole.filter(|blocks| *blocks <= 8 * block) else {
         fitted.warn(format!(
             "the erase block of {} is wider than a block group of {}: the kernel would pass over \
              such a stripe width, so none is set",
-            Bytes(erase_unit),
+            Bytes(erase_block),
             Bytes(8 * block * block)
         ));
         return fitted;
     };
     let stride = stride(site, width, &mut fitted);
-    let (value, reason) = stripe_width(site, erase_unit, width, stride);
+    let (value, reason) = stripe_width(site, erase_block, width, stride);
     fitted.set("stripe_width_blocks", value);
     fitted.add("stripe_width_blocks", value, NumberUnit::Blocks, reason);
     fitted
@@ -73,7 +73,7 @@ fn stride(site: &PlacementContext, width: u64, fitted: &mut PlacementNumbers) ->
 
 fn stripe_width(
     site: &PlacementContext,
-    erase_unit: u64,
+    erase_block: u64,
     width: u64,
     stride: u64,
 ) -> (u64, String) {
@@ -88,10 +88,10 @@ fn stripe_width(
                 Bytes(stride * block)
             ),
         ),
-        _ if width * block == erase_unit => (
+        _ if width * block == erase_block => (
             width,
-            format!("the erase block of {} / a block of {}", Bytes(erase_unit), Bytes(block)),
+            format!("the erase block of {} / a block of {}", Bytes(erase_block), Bytes(block)),
         ),
-        _ => (width, format!("{} in blocks", multiple("erase block", width * block, erase_unit))),
+        _ => (width, format!("{} in blocks", multiple("erase block", width * block, erase_block))),
     }
 }

@@ -17,7 +17,7 @@ use super::{PlacementContext, PlacementNumbers, multiple};
 pub(super) const SEGMENT_BYTES: u64 = 2 << 20;
 const SEGMENT_BLOCKS: u64 = 512;
 const BLOCK_BYTES: u64 = 4096;
-/// A section may cost this part of the space at most, beside what the least section costs.
+/// A section may cost this part of the space at most, in addition to what the smallest section costs.
 const MAX_COST_PERCENT: u64 = 10;
 /// No erase block is as large as this many segments.
 const MAX_SECTION_SEGMENTS: u64 = 4096;
@@ -39,12 +39,12 @@ struct Volume {
 
 pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let mut fitted = PlacementNumbers::default();
-    let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
+    let Some(erase_block) = site.erase_block_bytes else { return fitted };
     let size = site.place.size_bytes;
     let usable = |section: u64| volume(size, section).map_or(0, |v| v.main.saturating_sub(v.kept));
     let least = usable(1);
     let cost = |section: u64| least.saturating_sub(usable(section));
-    let wanted = lcm(erase_unit, SEGMENT_BYTES).map_or(1, |bytes| bytes / SEGMENT_BYTES);
+    let wanted = lcm(erase_block, SEGMENT_BYTES).map_or(1, |bytes| bytes / SEGMENT_BYTES);
     let affordable = |section: &u64| cost(*section) * 100 <= least * MAX_COST_PERCENT;
     let section = (1..=wanted.min(MAX_SECTION_SEGMENTS))
         .rev()
@@ -53,7 +53,7 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
         .unwrap_or(1);
     let bytes = section * SEGMENT_BYTES;
     fitted.set("section_segments", section);
-    fitted.add("section_bytes", bytes, NumberUnit::Bytes, why(erase_unit, section, wanted));
+    fitted.add("section_bytes", bytes, NumberUnit::Bytes, why(erase_block, section, wanted));
     let reason = "a zone of one section: the logs need not lie apart where nothing is known of \
                   the units that the device keeps open";
     fitted.add("zone_sections", 1, NumberUnit::Sections, reason);
@@ -77,17 +77,17 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     fitted
 }
 
-fn why(erase_unit: u64, section: u64, wanted: u64) -> String {
+fn why(erase_block: u64, section: u64, wanted: u64) -> String {
     let bytes = section * SEGMENT_BYTES;
     if section < wanted {
         format!(
             "the largest part of the erase block of {} that does not cost too much",
-            Bytes(erase_unit)
+            Bytes(erase_block)
         )
-    } else if bytes == erase_unit {
+    } else if bytes == erase_block {
         format!("a section is one erase block of {}, written and cleaned as a whole", Bytes(bytes))
     } else {
-        format!("{}, in segments of 2 MiB", multiple("erase block", bytes, erase_unit))
+        format!("{}, in segments of 2 MiB", multiple("erase block", bytes, erase_block))
     }
 }
 

@@ -1,7 +1,7 @@
 //! FAT32: clusters, and reserved sectors that bring the start of the data on an erase block.
 //!
 //! The data of FAT32 start behind the reserved sectors and two allocation tables, whose length
-//! depends on how many clusters are left for the data. mkfs.fat(8) is told the reserved sectors;
+//! depends on how many clusters are left for the data. mkfs.fat(8) gets the reserved sectors;
 //! so the length that it will choose is computed as it computes it, and the reserved sectors are
 //! moved until both agree.
 //!
@@ -53,8 +53,8 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     if let Some(found) = vendor {
         fitted.set("vendor_reserved_sectors", found.reserved);
     }
-    let Some(erase_unit) = site.erase_unit_bytes else { return Ok(fitted) };
-    let unit = erase_unit / sector;
+    let Some(erase_block) = site.erase_block_bytes else { return Ok(fitted) };
+    let unit = erase_block / sector;
     let clusters = std::iter::successors(Some(MAX_CLUSTER_BYTES / sector), |n| Some(n / 2))
         .take_while(|cluster| *cluster > 0)
         .filter(|cluster| *cluster <= power_in(unit));
@@ -68,18 +68,18 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
         }
     }
     let Some(found) = found else {
-        return Err(why_none(site, erase_unit, any));
+        return Err(why_none(site, erase_block, any));
     };
-    add_numbers(&mut fitted, site, erase_unit, found);
+    add_numbers(&mut fitted, site, erase_block, found);
     Ok(fitted)
 }
 
-fn why_none(site: &PlacementContext, erase_unit: u64, any: bool) -> String {
+fn why_none(site: &PlacementContext, erase_block: u64, any: bool) -> String {
     if any {
         format!(
             "FAT32 has at most {MAX_RESERVED} reserved sectors, too few to align the data to an \
              erase block of {}",
-            Bytes(erase_unit)
+            Bytes(erase_block)
         )
     } else {
         format!(
@@ -92,7 +92,7 @@ fn why_none(site: &PlacementContext, erase_unit: u64, any: bool) -> String {
 fn add_numbers(
     fitted: &mut PlacementNumbers,
     site: &PlacementContext,
-    erase_unit: u64,
+    erase_block: u64,
     found: Found,
 ) {
     let sector = site.sector_bytes;
@@ -120,7 +120,7 @@ fn add_numbers(
         "data_start_bytes",
         found.data_start() * sector,
         NumberUnit::Bytes,
-        format!("on an erase block of {} of the device", Bytes(erase_unit)),
+        format!("on an erase block of {} of the device", Bytes(erase_block)),
     );
     fitted.lost_bytes = (found.reserved - MIN_RESERVED) * sector;
     fitted.lost_reason =

@@ -18,14 +18,14 @@ use flashfit_device::Bytes;
 
 use super::document::{NumberUnit, PlanNumber, PlannedPlacement, StripeWidth};
 
-/// Where a file system goes, and what is known of the device there.
+/// Where a file system goes, and what is known about the device there.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacementContext {
     pub place: PlannedPlacement,
     /// The device's sector, in bytes.
     pub sector_bytes: u64,
     /// The erase block, in bytes, where it is known; a multiple of the sector.
-    pub erase_unit_bytes: Option<u64>,
+    pub erase_block_bytes: Option<u64>,
     /// The write unit, in bytes, where it is known; not 0.
     pub write_unit_bytes: Option<u64>,
     /// The file system's block, in bytes, as the catalog states it.
@@ -91,10 +91,10 @@ pub fn is_planned(kind: &str) -> bool {
 
 /// The least multiple of the erase block that the file system's own layout can follow: f2fs divides
 /// a device in segments of 2 MiB. `None` where that does not fit in 64 bits.
-pub fn start_unit_bytes(kind: &str, erase_unit_bytes: u64) -> Option<u64> {
+pub fn start_unit_bytes(kind: &str, erase_block_bytes: u64) -> Option<u64> {
     match kind {
-        "f2fs" => super::arithmetic::lcm(erase_unit_bytes, f2fs::SEGMENT_BYTES),
-        _ => Some(erase_unit_bytes),
+        "f2fs" => super::arithmetic::lcm(erase_block_bytes, f2fs::SEGMENT_BYTES),
+        _ => Some(erase_block_bytes),
     }
 }
 

@@ -14,7 +14,7 @@ const MIN_STRIPES: u64 = 4;
 
 pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let mut fitted = PlacementNumbers::default();
-    let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
+    let Some(erase_block) = site.erase_block_bytes else { return fitted };
     let (sunit, why) = match site.write_unit_bytes {
         Some(write_unit) => (
             lcm(write_unit, site.block_bytes),
@@ -25,24 +25,24 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
             },
         ),
         None => (
-            lcm(erase_unit, site.block_bytes),
+            lcm(erase_block, site.block_bytes),
             "the write unit is not known, so the stripe unit is the erase block".to_owned(),
         ),
     };
-    let both = sunit.and_then(|sunit| Some((sunit, lcm(sunit, erase_unit)?)));
+    let both = sunit.and_then(|sunit| Some((sunit, lcm(sunit, erase_block)?)));
     let room = site.place.size_bytes / MIN_GROUPS / MIN_STRIPES;
     let Some((sunit, swidth)) = both.filter(|(_, swidth)| *swidth <= room) else {
         fitted.warn(format!(
             "with an erase block of {} there are no {MIN_STRIPES} stripes in an allocation group, \
              so no stripe is set",
-            Bytes(erase_unit)
+            Bytes(erase_block)
         ));
         return fitted;
     };
     fitted.set("sunit_bytes", sunit);
     fitted.set("swidth_units", swidth / sunit);
     fitted.add("sunit_bytes", sunit, NumberUnit::Bytes, why);
-    let why = format!("{}, in whole stripe units", multiple("erase block", swidth, erase_unit));
+    let why = format!("{}, in whole stripe units", multiple("erase block", swidth, erase_block));
     fitted.add("swidth_bytes", swidth, NumberUnit::Bytes, why);
     fitted
 }

@@ -36,7 +36,7 @@ pub fn plan_several(
     device: &PlanningDevice,
     request: &SeveralPlansRequest<'_>,
 ) -> Result<SeveralPlans, SeveralPlansError> {
-    check_erase_unit(request.erase_unit, device.planned.sector_bytes)?;
+    check_erase_block(request.erase_block, device.planned.sector_bytes)?;
     let recipe = request.recipe;
     let mut notes = Vec::new();
     let given = given(request, device, &mut notes);
@@ -66,10 +66,10 @@ pub fn plan_several(
     Ok(SeveralPlans { plans, unplanned, notes })
 }
 
-fn check_erase_unit(given: Option<Bytes>, sector_bytes: u64) -> Result<(), SeveralPlansError> {
+fn check_erase_block(given: Option<Bytes>, sector_bytes: u64) -> Result<(), SeveralPlansError> {
     match given {
-        Some(erase_unit) if erase_unit.0 == 0 || erase_unit.0 % sector_bytes.max(1) != 0 => {
-            Err(SeveralPlansError::EraseUnit { erase_unit, sector_bytes })
+        Some(erase_block) if erase_block.0 == 0 || erase_block.0 % sector_bytes.max(1) != 0 => {
+            Err(SeveralPlansError::EraseBlock { erase_block, sector_bytes })
         }
         _ => Ok(()),
     }
@@ -83,15 +83,15 @@ fn given(
     notes: &mut Vec<PlanNote>,
 ) -> Geometry {
     let given = Geometry {
-        erase_unit: units::given(request.erase_unit),
+        erase_block: units::given(request.erase_block),
         write_unit: units::given(request.write_unit),
     };
     let given = given.or(request.probed.clone());
     let Some(recipe) = request.recipe else { return given };
-    if given.erase_unit.is_some() || device.declared.erase_unit.is_some() {
+    if given.erase_block.is_some() || device.declared.erase_block.is_some() {
         return given;
     }
-    notes.push(PlanNote::RecipeGeometry { erase_unit: recipe.erase_unit });
+    notes.push(PlanNote::RecipeGeometry { erase_block: recipe.erase_block });
     given.or(recipe.geometry())
 }
 
@@ -174,7 +174,7 @@ fn chosen<'a>(
     }
 }
 
-/// The file system that holds an image: the one that was named, or the first suitable one among
+/// The file system for an image: the one that was named, or the first suitable one among
 /// those that are planned anyway.
 fn host(
     request: &SeveralPlansRequest<'_>,

@@ -18,7 +18,7 @@ pub struct SeveralPlansRequest<'a> {
     pub filesystems: Option<&'a [String]>,
     /// Options; `base` alone for none.
     pub options: Option<&'a [String]>,
-    /// The file system that holds a read-only image.
+    /// The file system for a read-only image.
     pub host: Option<&'a str>,
     /// Name of the I/O scheduler, current or former.
     pub scheduler: Option<&'a str>,
@@ -26,7 +26,7 @@ pub struct SeveralPlansRequest<'a> {
     /// Where the file system starts.
     pub start: Option<LayoutStart>,
     /// Takes precedence over `probed`.
-    pub erase_unit: Option<Bytes>,
+    pub erase_block: Option<Bytes>,
     /// Takes precedence over `probed`.
     pub write_unit: Option<Bytes>,
     /// What a probe found.
@@ -84,7 +84,7 @@ pub enum PlanNote {
     /// Nothing is known about the device's erase blocks, so the recipe's are used.
     RecipeGeometry {
         /// The recipe's erase block.
-        erase_unit: Bytes,
+        erase_block: Bytes,
     },
     /// An option of the recipe is less safe than is allowed.
     RecipeOption {
@@ -111,9 +111,9 @@ pub enum SeveralPlansError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The erase block is not made of sectors.
-    #[error("an erase block of {} bytes is not made of sectors of {sector_bytes}", erase_unit.0)]
-    EraseUnit {
-        erase_unit: Bytes,
+    #[error("an erase block of {} bytes is not made of sectors of {sector_bytes}", erase_block.0)]
+    EraseBlock {
+        erase_block: Bytes,
         /// The device's logical sector.
         sector_bytes: u64,
     },
@@ -132,14 +132,14 @@ impl UserError for SeveralPlansError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Plan(error) => error.class(),
-            Self::EraseUnit { .. } | Self::HostWithoutImage { .. } => ExitClass::Usage,
+            Self::EraseBlock { .. } | Self::HostWithoutImage { .. } => ExitClass::Usage,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Plan(error) => error.hint(),
-            Self::EraseUnit { .. } | Self::HostWithoutImage { .. } => None,
+            Self::EraseBlock { .. } | Self::HostWithoutImage { .. } => None,
         }
     }
 }

@@ -43,7 +43,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         scheduler: args.scheduler.as_deref(),
         table,
         start,
-        erase_unit: args.erase_unit,
+        erase_block: args.erase_block,
         write_unit: args.write_unit,
         probed: probed::read(args.geometry.as_deref(), &device.planned, &mut notes)?,
         mount_point: args.mount_point.clone(),

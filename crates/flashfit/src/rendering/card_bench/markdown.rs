@@ -67,7 +67,7 @@ fn chapter(text: &mut String, measured: &Measured) {
 }
 
 fn grid(text: &mut String, measured: &Measured, access: AccessOrder) {
-    let ours = &measured.figures.open_units;
+    let ours = &measured.figures.open_erase_blocks;
     let (sizes, counts) = axes(ours, access);
     let heads: String = counts.iter().map(|count| format!(" {count} |")).collect();
     line(text, &format!("| write |{heads}"));

@@ -39,7 +39,7 @@ fn section(text: &mut String, measured: &Measured, width: usize) {
     }
     for access in [AccessOrder::Linear, AccessOrder::Random] {
         line(text, &format!("\nMB/s by erase blocks written in turn, {access} within each"));
-        text.push_str(&grid(&measured.figures.open_units, access, width));
+        text.push_str(&grid(&measured.figures.open_erase_blocks, access, width));
         if let Some(real) = &measured.counterpart {
             line(text, &format!("\nthe same of the real card, {}", real.name));
             text.push_str(&grid(&real.table, access, width));
@@ -126,12 +126,12 @@ pub fn facts(measured: &Measured) -> Vec<(&'static str, String)> {
     let writes = rate(figures.sequential.write_bytes_per_second);
     let reads = rate(figures.sequential.read_bytes_per_second);
     let mut facts = vec![
-        ("erase block", measured.erase_unit.to_string()),
+        ("erase block", measured.erase_block.to_string()),
         ("sequential, 1 MiB", format!("writes {writes}, reads {reads} MB/s")),
-        ("open erase blocks seen", cliffs(&measured.open_units_seen)),
+        ("open erase blocks seen", cliffs(&measured.open_erase_blocks_seen)),
     ];
     if let Some(counterpart) = &measured.counterpart {
-        facts.push(("of the real card", cliffs(&counterpart.open_units_seen)));
+        facts.push(("of the real card", cliffs(&counterpart.open_erase_blocks_seen)));
         facts.push(("agreement, factor", agreement(counterpart)));
     }
     facts

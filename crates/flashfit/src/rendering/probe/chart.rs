@@ -48,7 +48,7 @@ fn chart(title: String, (x_unit, y_unit): (&str, &str), series: &[&PlotSeries]) 
             let index = labels.iter().position(|label| *label == label_of(x));
             index.and_then(|index| u32::try_from(index).ok()).map_or(f64::NAN, f64::from)
         }
-        // A logarithmic axis has no zero: the first place stands beside it.
+        // A logarithmic axis has no zero: the first place is next to it.
         _ => x.max(1.0),
     };
     let lines = series.iter().map(|series| figure::ChartSeries {

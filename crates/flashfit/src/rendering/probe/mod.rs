@@ -1,4 +1,4 @@
-//! A probe as text: the verdict on each quantity with its reason, what is declared beside it, the
+//! A probe as text: the verdict on each quantity with its reason, what is declared, the
 //! evidence as a plot, and what to do next.
 
 pub mod chart;
@@ -28,12 +28,12 @@ const PLOTS_SHOWN: usize = 3;
 fn quantities(findings: &GeometryFindings) -> [(&'static str, &GeometryFinding); 11] {
     [
         ("capacity", &findings.capacity),
-        ("erase block", &findings.erase_unit),
-        ("first erase block at", &findings.erase_unit_offset),
+        ("erase block", &findings.erase_block),
+        ("first erase block at", &findings.erase_block_offset),
         ("write unit", &findings.write_unit),
         ("page", &findings.page),
-        ("open erase blocks, linear", &findings.open_units_linear),
-        ("open erase blocks, random", &findings.open_units_random),
+        ("open erase blocks, linear", &findings.open_erase_blocks_linear),
+        ("open erase blocks, random", &findings.open_erase_blocks_random),
         ("small-write log", &findings.small_write_log),
         ("special zone", &findings.special_zone),
         ("pSLC cache", &findings.pslc_cache),
@@ -66,15 +66,15 @@ pub fn text(document: &ProbeDocument, width: usize) -> String {
 }
 
 fn heading(document: &ProbeDocument) -> String {
-    let Some(medium) = &document.medium else { return document.target.clone() };
-    let size = Bytes(medium.capacity_bytes);
+    let Some(device) = &document.device else { return document.target.clone() };
+    let size = Bytes(device.capacity_bytes);
     format!(
         "{}: {}, {}, {size} ({}), sectors of {} bytes",
         document.target,
-        medium.kind,
-        medium.identity.summary(),
+        device.kind,
+        device.identity.summary(),
         size.si(),
-        medium.sector_bytes
+        device.sector_bytes
     )
 }
 
@@ -92,7 +92,7 @@ fn cost(document: &ProbeDocument) -> String {
     let simulated = if document.simulated { " of the card's time" } else { "" };
     let time = Duration::from_nanos(cost.elapsed_ns);
     text.push_str(&format!(", in {}{simulated}; seed {}.", seconds(time), document.seed));
-    let all = document.medium.as_ref().map(|medium| [0, medium.capacity_bytes]);
+    let all = document.device.as_ref().map(|device| [0, device.capacity_bytes]);
     if let Some([start, length]) = document.region.filter(|region| Some(*region) != all) {
         text.push_str(&format!(" Region: {} from {start}.", Bytes(length)));
     }
@@ -134,7 +134,7 @@ impl Page {
         }
     }
 
-    /// A name and what there is to say of it, broken beside the name.
+    /// A name and its description, wrapped in a second column.
     fn fact(&mut self, name: &str, text: &str) {
         let lines = wrap(&plain(text), self.width.saturating_sub(NAME_COLUMNS + 3));
         for (index, line) in lines.iter().enumerate() {
@@ -295,7 +295,8 @@ mod tests {
             0.97,
             "the rate falls behind five units",
         );
-        let findings = GeometryFindings { open_units_linear: found, ..GeometryFindings::default() };
+        let findings =
+            GeometryFindings { open_erase_blocks_linear: found, ..GeometryFindings::default() };
         page.findings(&findings);
         assert!(page.text.starts_with("  open erase blocks, linear 5 (97 %): the rate falls"));
         assert_eq!(page.text.matches("not measured").count(), 1, "{}", page.text);

@@ -28,7 +28,6 @@ const LOST_PATIENCE: Duration = Duration::from_secs(60);
 pub struct BoardAccess<'a> {
     pub runner: &'a SystemRunner,
     pub spec: &'a RunSpec,
-    /// The run directory.
     pub dir: &'a std::path::Path,
 }
 

@@ -59,7 +59,7 @@ pub struct SearchSpaceArgs {
         value_name = "SIZE",
         value_parser = size
     )]
-    pub erase_unit: Option<Bytes>,
+    pub erase_block: Option<Bytes>,
     /// Write unit size: the pages that are programmed together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,

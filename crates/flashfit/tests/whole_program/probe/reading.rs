@@ -81,7 +81,7 @@ fn a_file_has_no_geometry_and_is_not_changed() {
 }
 
 #[test]
-fn a_medium_that_is_write_protected_and_one_of_4_kib_sectors_are_read() {
+fn a_device_that_is_write_protected_and_one_of_4_kib_sectors_are_read() {
     if skip_without_block_devices() {
         return;
     }

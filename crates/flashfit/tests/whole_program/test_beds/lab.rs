@@ -51,7 +51,7 @@ struct Lab {
     ssh: PathBuf,
     flashfit: PathBuf,
     /// The name of each board's device.
-    medium: &'static str,
+    device: &'static str,
     confirm: &'static str,
 }
 
@@ -76,8 +76,8 @@ impl Lab {
             ssh.push_str(&format!("  IdentityFile {here}/user\n"));
         }
         let ssh = place.file("ssh_config", &ssh);
-        let (flashfit, medium, confirm) = (PathBuf::from(FLASHFIT), "card.img", CONFIRM);
-        Self { place, rack, ssh, flashfit, medium, confirm }
+        let (flashfit, device, confirm) = (PathBuf::from(FLASHFIT), "card.img", CONFIRM);
+        Self { place, rack, ssh, flashfit, device, confirm }
     }
 
     /// Two virtual machines, initially off.
@@ -90,7 +90,7 @@ impl Lab {
         let ssh = place.file("ssh_config", &ssh);
         let rack = Rack::with(machines.each_ref().map(|one| Arc::clone(one) as Arc<dyn Board>));
         let (flashfit, confirm) = (VmBoard::flashfit(), CONFIRM_MACHINES);
-        (Self { place, rack, ssh, flashfit, medium: MEDIUM, confirm }, machines)
+        (Self { place, rack, ssh, flashfit, device: MEDIUM, confirm }, machines)
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -111,7 +111,7 @@ impl Lab {
     /// A run in the directory `run`.
     fn tune(&self, more: &[&str]) -> Child {
         let all = [&["--on", ON, "--confirm", self.confirm], more].concat();
-        self.command(&self.place.tune_args(self.medium, &all)).spawn().unwrap()
+        self.command(&self.place.tune_args(self.device, &all)).spawn().unwrap()
     }
 
     fn resume(&self) -> Ended {

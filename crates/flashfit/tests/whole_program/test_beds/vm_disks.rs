@@ -33,10 +33,10 @@ fn run_on(place: &Place, disk: &str) -> Value {
 fn an_sd_card_in_the_machine_has_its_registers() {
     with_machine(|place| {
         let header = run_on(&place, "sd");
-        let medium = &header["facts"]["medium"];
-        assert_eq!(medium["disk"], "mmcblk0", "{medium:#}");
-        assert_eq!(medium["identity"]["cid"].as_str().map(str::len), Some(32), "{medium:#}");
-        assert!(medium["declared_erase_unit"]["bytes"].is_u64(), "{medium:#}");
+        let device = &header["facts"]["medium"];
+        assert_eq!(device["disk"], "mmcblk0", "{device:#}");
+        assert_eq!(device["identity"]["cid"].as_str().map(str::len), Some(32), "{device:#}");
+        assert!(device["declared_erase_unit"]["bytes"].is_u64(), "{device:#}");
         let warnings = header["warnings"].to_string();
         assert!(warnings.contains("use them to test registers"), "{warnings}");
     });
@@ -46,8 +46,8 @@ fn an_sd_card_in_the_machine_has_its_registers() {
 #[ignore = "full: boots virtual machines"]
 fn an_nvme_disk_is_one_in_the_machine() {
     with_machine(|place| {
-        let medium = run_on(&place, "nvme")["facts"]["medium"].clone();
-        assert_eq!(medium["disk"], "nvme0n1", "{medium:#}");
+        let device = run_on(&place, "nvme")["facts"]["medium"].clone();
+        assert_eq!(device["disk"], "nvme0n1", "{device:#}");
     });
 }
 
@@ -56,8 +56,8 @@ fn an_nvme_disk_is_one_in_the_machine() {
 fn a_usb_stick_is_one_in_the_machine() {
     with_machine(|place| {
         place.file("vm.toml", "vm_disk = \"usb\"\non = \"vm\"\n");
-        let medium = run_on(&place, "usb")["facts"]["medium"].clone();
-        assert_eq!(medium["disk"], "sda", "{medium:#}");
+        let device = run_on(&place, "usb")["facts"]["medium"].clone();
+        assert_eq!(device["disk"], "sda", "{device:#}");
     });
 }
 
@@ -84,8 +84,8 @@ fn an_emmc_needs_a_recent_qemu() {
         let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
         let listed = std::process::Command::new(qemu).args(["-device", "help"]).output().unwrap();
         if String::from_utf8_lossy(&listed.stdout).contains("name \"emmc\"") {
-            let medium = run_on(&place, "emmc")["facts"]["medium"].clone();
-            assert_eq!(medium["disk"], "mmcblk0", "{medium:#}");
+            let device = run_on(&place, "emmc")["facts"]["medium"].clone();
+            assert_eq!(device["disk"], "mmcblk0", "{device:#}");
             return;
         }
         let ended = Ended::of(start(&place, &["--vm-disk", "emmc"]));

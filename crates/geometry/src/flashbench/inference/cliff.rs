@@ -38,7 +38,7 @@ const COPYING: f64 = 0.15;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cliff {
     /// Numbers with their probabilities, most likely first; the remainder is for no cliff.
-    pub open_units: Vec<(u32, f64)>,
+    pub open_erase_blocks: Vec<(u32, f64)>,
     /// The largest number of units written in turn.
     pub most_units: u32,
     /// The drop beyond the most likely number, as a factor.
@@ -63,28 +63,28 @@ impl Cliff {
         let total = log_sum_exp(
             logs.iter().map(|log| each + log).chain([none]).collect::<Vec<_>>().into_iter(),
         );
-        let mut open_units: Vec<(u32, f64)> =
+        let mut open_erase_blocks: Vec<(u32, f64)> =
             (1..).zip(&logs).map(|(open, log)| (open, (each + log - total).exp())).collect();
-        open_units.sort_by(|one, other| other.1.total_cmp(&one.1));
-        let open = open_units[0].0 as usize;
+        open_erase_blocks.sort_by(|one, other| other.1.total_cmp(&one.1));
+        let open = open_erase_blocks[0].0 as usize;
         let falls: Vec<f64> = rows
             .iter()
             .filter(|row| row.len() > open)
             .map(|row| (median(&row[..open]) - median(&row[open..])).exp())
             .collect();
         let most_units = u32::try_from(most).expect("a table has few units");
-        Some(Self { open_units, most_units, fall: median(&falls) })
+        Some(Self { open_erase_blocks, most_units, fall: median(&falls) })
     }
 
     /// The number, if its probability is at least [`SURE`].
     pub fn answer(&self) -> Option<u32> {
-        let (open, probability) = self.open_units[0];
+        let (open, probability) = self.open_erase_blocks[0];
         (probability >= SURE).then_some(open)
     }
 
     pub fn finding(&self) -> GeometryFinding {
         let candidates: Vec<CandidateValue> = self
-            .open_units
+            .open_erase_blocks
             .iter()
             .filter(|(_, probability)| *probability >= 0.001)
             .map(|&(open, probability)| CandidateValue {
@@ -93,8 +93,8 @@ impl Cliff {
             })
             .collect();
         let Some(open) = self.answer() else {
-            let none =
-                1.0 - self.open_units.iter().map(|(_, probability)| probability).sum::<f64>();
+            let none = 1.0
+                - self.open_erase_blocks.iter().map(|(_, probability)| probability).sum::<f64>();
             let reason = if none >= SURE {
                 format!("the rates do not drop with up to {} units in turn", self.most_units)
             } else {
@@ -108,7 +108,7 @@ impl Cliff {
             self.fall
         );
         let found =
-            GeometryFinding::found(QuantityValue::Count(open), self.open_units[0].1, reason);
+            GeometryFinding::found(QuantityValue::Count(open), self.open_erase_blocks[0].1, reason);
         GeometryFinding { candidates, ..found }
     }
 }

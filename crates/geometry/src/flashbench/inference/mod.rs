@@ -43,12 +43,12 @@ pub fn infer(imported: &Imported) -> Probed {
         steps.update(&mut belief);
     }
     let cliffs = [AccessOrder::Linear, AccessOrder::Random]
-        .map(|access| (access, Cliff::of(&imported.open_units, access)));
+        .map(|access| (access, Cliff::of(&imported.open_erase_blocks, access)));
     let mut copying = false;
     for (access, cliff) in &cliffs {
         let cliff = cliff.as_ref();
         if let Some(likelihood) =
-            cliff.and_then(|cliff| CopyLikelihood::of(&imported.open_units, *access, cliff))
+            cliff.and_then(|cliff| CopyLikelihood::of(&imported.open_erase_blocks, *access, cliff))
         {
             belief.update(|structure| likelihood.log_likelihood(structure));
             copying = true;
@@ -56,14 +56,18 @@ pub fn infer(imported: &Imported) -> Probed {
     }
     let [(_, linear), (_, random)] = &cliffs;
     let findings = GeometryFindings {
-        erase_unit: erase_unit(&belief, steps.is_some(), copying),
+        erase_block: erase_block(&belief, steps.is_some(), copying),
         write_unit: pages(&rows, SoughtStep::Write, &belief),
         page: pages(&rows, SoughtStep::Page, &belief),
-        open_units_linear: open_units(linear.as_ref()),
-        open_units_random: open_units_random(imported, linear.as_ref(), random.as_ref()),
-        small_write_log: match imported.open_units[..] {
+        open_erase_blocks_linear: open_erase_blocks(linear.as_ref()),
+        open_erase_blocks_random: open_erase_blocks_random(
+            imported,
+            linear.as_ref(),
+            random.as_ref(),
+        ),
+        small_write_log: match imported.open_erase_blocks[..] {
             [] => GeometryFinding::not_measured("requires an open-unit table"),
-            _ => small_log::finding(&imported.open_units),
+            _ => small_log::finding(&imported.open_erase_blocks),
         },
         special_zone: zone::finding(&imported.fat),
         ..not_in_tables()
@@ -81,7 +85,7 @@ fn not_in_tables() -> GeometryFindings {
     let none = || GeometryFinding::not_measured("flashbench's tables do not contain it");
     GeometryFindings {
         capacity: none(),
-        erase_unit_offset: none(),
+        erase_block_offset: none(),
         pslc_cache: none(),
         unwritten_is_faster: none(),
         ..GeometryFindings::default()
@@ -100,7 +104,7 @@ fn notes(imported: &Imported) -> Vec<String> {
     notes
 }
 
-fn erase_unit(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> GeometryFinding {
+fn erase_block(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> GeometryFinding {
     let lacking = match (from_rows, from_copying) {
         (false, false) => {
             return GeometryFinding::not_measured(
@@ -153,20 +157,21 @@ fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> Geo
     }
 }
 
-fn open_units(cliff: Option<&Cliff>) -> GeometryFinding {
+fn open_erase_blocks(cliff: Option<&Cliff>) -> GeometryFinding {
     cliff.map_or_else(
         || GeometryFinding::not_measured("requires an open-unit table for 1, 2 and more units"),
         Cliff::finding,
     )
 }
 
-fn open_units_random(
+fn open_erase_blocks_random(
     imported: &Imported,
     linear: Option<&Cliff>,
     random: Option<&Cliff>,
 ) -> GeometryFinding {
-    let found = open_units(random);
-    let none = linear.and_then(|linear| cliff::none_in_a_mixed_order(&imported.open_units, linear));
+    let found = open_erase_blocks(random);
+    let none =
+        linear.and_then(|linear| cliff::none_in_a_mixed_order(&imported.open_erase_blocks, linear));
     if found.value.is_none() && none == Some(true) {
         let reason = "random writes to one unit take as long as linear writes beyond the cliff";
         return GeometryFinding::found(QuantityValue::Count(0), SURE, reason);
@@ -194,7 +199,7 @@ fn series(rows: &[PooledRow], imported: &Imported) -> Vec<PlotSeries> {
         name: format!("{access} writes of {SHOWN_WRITE}, by units in turn"),
         x_unit: "count".to_owned(),
         y_unit: "bytes/s".to_owned(),
-        points: points_by_units(&imported.open_units, access),
+        points: points_by_units(&imported.open_erase_blocks, access),
     }));
     all.retain(|series| !series.points.is_empty());
     all

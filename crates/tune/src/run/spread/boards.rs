@@ -39,7 +39,7 @@ impl InspectedBoard {
     /// Where its trials are made, for their records.
     pub fn made_on(&self) -> TrialDevice {
         let inspected = &self.target.inspected;
-        let medium = match &inspected.source {
+        let device = match &inspected.source {
             TargetSource::Card(_) => inspected.target.to_string(),
             TargetSource::Device(device) => {
                 let identity = &device.identity;
@@ -48,7 +48,7 @@ impl InspectedBoard {
                 format!("{}{own}", device.short_name())
             }
         };
-        TrialDevice { board: self.board.name.clone(), medium }
+        TrialDevice { board: self.board.name.clone(), device }
     }
 
     /// How its device is taken over.

@@ -31,7 +31,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         data_size: Bytes::mib(16),
         memory: Bytes::mib(64),
         runtime_ms: 2000,
-        erase_unit: None,
+        erase_block: None,
         write_unit: None,
         probed: flashfit_geometry::Geometry::default(),
         mount_dir: None,
