@@ -38,6 +38,7 @@ attempt() {
 }
 
 attempt "devices in use, replaced, resized" -p flashfit-device --test guard
+attempt "swap areas on partitions" -p flashfit-device --test swap_partitions
 attempt "run directories with links, damage, unknown keys" -p flashfit-tune --test tune -- run_dir corpus
 attempt "links in backups, journals and records" -p flashfit-apply --lib -- link
 attempt "workloads that reach outside" -p flashfit-bench --lib -- jobfile
