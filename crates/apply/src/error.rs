@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_device::{DeviceError, DeviceLockError, Refusal};
+use flashfit_device::{ConsentedRunError, DeviceError, DeviceLockError, Refusal};
 use flashfit_filesystem::FactsError;
 use flashfit_host::ProgramError;
 use flashfit_host::dir::DirError;
@@ -87,6 +87,15 @@ pub enum ApplyError {
     /// A file of the system is not such that a part of it can be replaced.
     #[error("{}: {reason}", path.display())]
     SystemFile { path: PathBuf, reason: String },
+}
+
+impl From<ConsentedRunError> for ApplyError {
+    fn from(error: ConsentedRunError) -> Self {
+        match error {
+            ConsentedRunError::Refused(refusal) => refusal.into(),
+            ConsentedRunError::Program(error) => error.into(),
+        }
+    }
 }
 
 impl ApplyError {

@@ -33,5 +33,5 @@ pub use job::ApplyJob;
 pub use journal::{ApplyJournal, ApplyStage, UnfinishedRecords};
 pub use planned::InfeasiblePlan;
 pub use restore::restore;
-pub use steps::{Applied, ApplyEvent, ApplyRequest, ApplyTools, apply};
+pub use steps::{Applied, ApplyEvent, ApplyRequest, ApplyTools, apply, mount};
 pub use unfinished::{UnfinishedChange, unfinished};

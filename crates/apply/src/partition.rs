@@ -34,7 +34,7 @@ pub fn make(
     partition: &NewPartition,
 ) -> Result<WriteConsent, ApplyError> {
     consent.check(runner)?;
-    runner.run_checked(&partition.sfdisk)?;
+    consent.run(runner, &partition.sfdisk)?;
     if !is_as_planned(partition) {
         // A kernel without support for the table's format gets each partition by ioctl; it may still
         // show one of an earlier table.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_device::{SystemRoots, WriteConsent};
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner};
 
 use crate::backup::Backup;
@@ -105,6 +106,27 @@ pub fn apply(tools: &ApplyTools<'_>, request: &ApplyRequest<'_>) -> Result<Appli
     Ok(Applied { backup: folder, verified, installed, notes })
 }
 
+/// Mounts what was applied; it stays mounted only if the caller keeps it.
+///
+/// # Errors
+/// When the device is not as it was applied, or cannot be mounted.
+pub fn mount(
+    tools: &ApplyTools<'_>,
+    request: &ApplyRequest<'_>,
+    point: &Path,
+) -> Result<Mounted, ApplyError> {
+    let place = place(tools, request)?;
+    crate::verify::mount(tools.runner, &place, request.work, point)
+}
+
+/// Leave to write to where the file system lies.
+fn place(tools: &ApplyTools<'_>, request: &ApplyRequest<'_>) -> Result<WriteConsent, ApplyError> {
+    match &request.work.partition {
+        Some(wanted) => partition::find(tools.runner, request.consent, wanted),
+        None => Ok(request.consent.clone()),
+    }
+}
+
 /// Work that has been begun.
 pub(crate) struct ApplySteps<'a> {
     pub(crate) tools: &'a ApplyTools<'a>,
@@ -137,7 +159,7 @@ impl ApplySteps<'_> {
     fn run(&self, program: &Program, place: &WriteConsent) -> Result<(), ApplyError> {
         place.check(self.tools.runner)?;
         (self.tools.on_event)(&ApplyEvent::Running(program.command_line()));
-        self.tools.runner.run_checked(program)?;
+        place.run(self.tools.runner, program)?;
         Ok(())
     }
 
@@ -149,20 +171,16 @@ impl ApplySteps<'_> {
         if !is_made || self.journal.uuid.is_none() {
             return Ok(None);
         }
-        let Ok(_) = self.place() else { return Ok(None) };
-        match verify(self.tools.runner, self.work()) {
+        let Ok(place) = self.place() else { return Ok(None) };
+        match verify(self.tools.runner, &place, self.work()) {
             Ok(found) if found.uuid == self.journal.uuid => Ok(Some(found)),
             Ok(_) | Err(ApplyError::NotAsPlanned { .. } | ApplyError::Facts(_)) => Ok(None),
             Err(other) => Err(other),
         }
     }
 
-    /// Leave to write to where the file system lies.
     fn place(&self) -> Result<WriteConsent, ApplyError> {
-        match &self.work().partition {
-            Some(wanted) => partition::find(self.tools.runner, self.consent(), wanted),
-            None => Ok(self.consent().clone()),
-        }
+        place(self.tools, self.request)
     }
 
     fn mark(&mut self) -> Result<(), ApplyError> {
@@ -217,8 +235,8 @@ impl ApplySteps<'_> {
     fn verify(&mut self) -> Result<Verified, ApplyError> {
         self.step(ApplyStage::Verifying)?;
         // What is mounted is written to: its journal and its time of mounting.
-        self.place()?;
-        verify(self.tools.runner, self.work())
+        let place = self.place()?;
+        verify(self.tools.runner, &place, self.work())
     }
 
     /// Sets the scheduler of the device's queue; an image has none.

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use flashfit_device::WriteConsent;
 use flashfit_filesystem::{FactsError, FileSystemFacts, facts};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{ProgramError, Runner, mountinfo};
@@ -29,16 +30,20 @@ pub struct Verified {
     pub uuid: Option<String>,
 }
 
-/// Compares the file system on `work.node` with the plan: first by its tools, then mounted where
+/// Compares the file system on `place` with the plan: first by its tools, then mounted where
 /// nobody else sees it.
 ///
 /// # Errors
 /// [`ApplyError::NotAsPlanned`] with every difference; or when something cannot be read.
-pub fn verify(runner: &dyn Runner, work: &ApplyJob) -> Result<Verified, ApplyError> {
+pub fn verify(
+    runner: &dyn Runner,
+    place: &WriteConsent,
+    work: &ApplyJob,
+) -> Result<Verified, ApplyError> {
     let mut found = Verified::default();
     let mut wrong = Vec::new();
     by_tools(runner, work, &mut found, &mut wrong)?;
-    by_mount(runner, work, &mut found, &mut wrong)?;
+    by_mount(runner, place, work, &mut found, &mut wrong)?;
     if wrong.is_empty() { Ok(found) } else { Err(ApplyError::NotAsPlanned { what: wrong }) }
 }
 
@@ -105,6 +110,7 @@ fn told(facts: &FileSystemFacts, name: &str) -> Option<u64> {
 
 fn by_mount(
     runner: &dyn Runner,
+    place: &WriteConsent,
     work: &ApplyJob,
     found: &mut Verified,
     wrong: &mut Vec<String>,
@@ -113,7 +119,7 @@ fn by_mount(
     // A separate thread, because it takes its mounts with it; and should this process be killed,
     // nothing stays mounted.
     let shown = std::thread::scope(|scope| {
-        let looking = scope.spawn(|| options_shown(runner, work, folder.path()));
+        let looking = scope.spawn(|| options_shown(runner, place, work, folder.path()));
         looking.join().expect("looking at a mount does not panic")
     });
     match shown {
@@ -132,11 +138,12 @@ fn by_mount(
 /// Mounts it, and gives the options that the kernel shows.
 fn options_shown(
     runner: &dyn Runner,
+    place: &WriteConsent,
     work: &ApplyJob,
     point: &Path,
 ) -> Result<Vec<String>, ApplyError> {
     enter_private_namespace()?;
-    let mounted = Mounted::new(runner, &work.node, &work.kind, point, &work.mount_options)?;
+    let mounted = mount(runner, place, work, point)?;
     let entry = mountinfo::at(mounted.point()).map_err(ApplyError::file(point))?;
     let mut shown: Vec<String> = entry
         .iter()
@@ -146,6 +153,19 @@ fn options_shown(
     shown.extend(options_of_ext4(&work.node));
     mounted.unmount()?;
     Ok(shown)
+}
+
+/// Mounts the file system on `place`. The kernel writes to it, so it must be the consented device
+/// before and after.
+pub(crate) fn mount(
+    runner: &dyn Runner,
+    place: &WriteConsent,
+    work: &ApplyJob,
+    point: &Path,
+) -> Result<Mounted, ApplyError> {
+    place.surrounded(|| {
+        Ok(Mounted::new(runner, place.path(), &work.kind, point, &work.mount_options)?)
+    })
 }
 
 /// ext4 shows all its options here, also those that are its defaults.

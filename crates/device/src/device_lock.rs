@@ -9,7 +9,7 @@ use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::describe::DeviceKind;
-use crate::guard::WriteConsent;
+use crate::guard::{WriteConsent, retry_while_transient};
 use crate::refusal::Refusal;
 
 /// Why a device cannot be locked.
@@ -109,7 +109,11 @@ fn lock(consent: &WriteConsent) -> Result<File, Refusal> {
     let path = || consent.path().to_owned();
     let file = consent.target().file().try_clone();
     let file = file.map_err(|source| Refusal::Open { path: path(), source })?;
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| Refusal::Busy { path: path() })?;
+    // The loop device of a process that was just killed has the image's descriptor, and its lock,
+    // for moments after the kernel no longer shows that it is attached.
+    retry_while_transient(|| {
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| Refusal::Busy { path: path() })
+    })?;
     Ok(file)
 }

@@ -7,9 +7,9 @@
 //! descriptor is opened from the one that was shown, never by path, and compared with it
 //! ([`crate::object`]). Every file handed to a writer is the same object, reopened. A loop device
 //! is attached to the descriptor of its image; the node of a partition is kept open and must belong
-//! to the confirmed disk. Programs use the kernel's nodes in `/dev`; the open descriptors keep
-//! those names from being reused, and each node is compared with its descriptor before a program
-//! runs.
+//! to the confirmed disk. Programs get the path of the open descriptor where they can use it
+//! (`WriteConsent::run`); the open descriptors keep the kernel's names from being reused, and each
+//! node is compared with its descriptor before and after a program runs.
 //!
 //! A node is kept open without `O_EXCL`, because mkfs, mount and sfdisk claim it exclusively. Each
 //! check, and each file for writing, opens it with `O_EXCL`, which fails while a file system on it
@@ -338,7 +338,9 @@ impl WriteConsent {
 }
 
 /// Repeats a check while its refusal is transient, up to [`OPEN_TIMEOUT`].
-fn retry_while_transient<T>(check: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
+pub(crate) fn retry_while_transient<T>(
+    check: impl Fn() -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
     let start = Instant::now();
     loop {
         match check() {
@@ -351,16 +353,20 @@ fn retry_while_transient<T>(check: impl Fn() -> Result<T, Refusal>) -> Result<T,
 }
 
 /// The refusal that a device would get, as far as it can be predicted without opening the device
-/// for writing; for dry runs.
+/// for writing; for dry runs, and before anything else is said of a device.
 pub fn refusal_before_consent(system: &SystemRoots, shown: &Device) -> Option<Refusal> {
-    let path = shown.path.clone();
+    let target = shown.target.as_ref()?;
     let own_pids: Vec<u32> =
         std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
-    let uses = usage(system, shown, shown.target.as_ref()?, &own_pids).uses;
-    if !uses.is_empty() {
-        return Some(Refusal::InUse { path, uses });
-    }
-    shown.read_only.then_some(Refusal::ReadOnly { path })
+    retry_while_transient(|| {
+        let path = shown.path.clone();
+        match usage(system, shown, target, &own_pids).uses {
+            uses if !uses.is_empty() => Err(Refusal::InUse { path, uses }),
+            _ if shown.read_only => Err(Refusal::ReadOnly { path }),
+            _ => Ok(()),
+        }
+    })
+    .err()
 }
 
 fn usage(
@@ -422,6 +428,11 @@ fn server_of(system: &SystemRoots, shown: &Device) -> Option<u32> {
 fn difference(shown: &Device, now: &Device) -> Option<String> {
     if shown.capacity != now.capacity {
         return Some(size_difference(shown.capacity, now.capacity));
+    }
+    // A kernel may give another partition the name and the number of a deleted one.
+    if shown.partition_start != now.partition_start {
+        let start = |device: &Device| device.partition_start.unwrap_or_default().0;
+        return Some(format!("it started at byte {} and starts at {}", start(shown), start(now)));
     }
     disk_difference(shown, now)
 }

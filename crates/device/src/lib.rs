@@ -5,6 +5,7 @@
 
 pub mod blockdev;
 pub mod clock;
+mod consented_run;
 pub mod declared;
 pub mod describe;
 pub mod device_lock;
@@ -26,6 +27,7 @@ pub mod units;
 
 pub use blockdev::{BlockDev, BlockDevError, BlockDevInfo};
 pub use clock::{Clock, SystemClock, VirtualClock};
+pub use consented_run::ConsentedRunError;
 pub use declared::{DeclaredBytes, DeclaredFacts};
 pub use describe::{Device, DeviceError, DeviceKind};
 pub use device_lock::{DeviceLock, DeviceLockError};

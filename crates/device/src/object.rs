@@ -126,6 +126,11 @@ impl TargetFile {
         &self.file
     }
 
+    /// The same descriptor, kept open by whoever has it.
+    pub(crate) fn shared(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
     /// A path that other programs can use for this object while this process keeps it open.
     pub fn path_for_programs(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))

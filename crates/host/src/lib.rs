@@ -9,6 +9,7 @@ pub mod durable;
 pub mod error_trace;
 mod exchange;
 pub mod free_space;
+mod handed_file;
 pub mod input_file;
 pub mod interrupt;
 pub mod kernel_log;

@@ -62,7 +62,7 @@ impl PipedProgram {
             .ok_or_else(|| ProgramError::Missing { name: program.name.clone() })?;
         let mut command = Command::new(path);
         command
-            .args(&program.args)
+            .args(program.actual_arguments())
             .envs(for_children().map(|path| ("PATH", path)))
             .envs(program.env.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::piped())

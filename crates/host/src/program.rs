@@ -5,10 +5,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::handed_file::HandedFile;
 use crate::program_path;
 pub use crate::program_path::find;
 pub use crate::scripted_runner::ScriptedRunner;
@@ -24,6 +27,7 @@ pub struct Program {
     pub(crate) timeout: Duration,
     pub(crate) cgroup_procs: Vec<PathBuf>,
     pub(crate) shows_output: bool,
+    pub(crate) handed: Option<HandedFile>,
 }
 
 impl Program {
@@ -37,6 +41,7 @@ impl Program {
             timeout: Duration::from_secs(600),
             cgroup_procs: Vec::new(),
             shows_output: false,
+            handed: None,
         }
     }
 
@@ -86,6 +91,22 @@ impl Program {
     pub fn show_output(mut self) -> Self {
         self.shows_output = true;
         self
+    }
+
+    /// Gives the program the open `file` instead of its `name` in the arguments, so that it cannot
+    /// be led to another file. Command lines and messages keep the name.
+    #[must_use]
+    pub fn hand(mut self, name: &Path, file: Arc<File>) -> Self {
+        self.handed = Some(HandedFile::new(name, file));
+        self
+    }
+
+    /// The arguments that it is started with.
+    pub(crate) fn actual_arguments(&self) -> Vec<OsString> {
+        match &self.handed {
+            Some(handed) => self.args.iter().map(|arg| handed.argument(arg)).collect(),
+            None => self.args.clone(),
+        }
     }
 
     pub fn name(&self) -> &str {

@@ -41,7 +41,7 @@ impl Runner for SystemRunner {
             .ok_or_else(|| ProgramError::Missing { name: program.name.clone() })?;
         let mut command = Command::new(path);
         command
-            .args(&program.args)
+            .args(program.actual_arguments())
             .envs(for_children().map(|path| ("PATH", path)))
             .envs(program.env.iter().map(|(k, v)| (k, v)))
             .stdin(if program.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
@@ -65,7 +65,10 @@ impl Runner for SystemRunner {
                 return Err(ProgramError::TimedOut { command_line, limit: program.timeout });
             }
         }
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let text = |bytes: Vec<u8>| {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            program.handed.as_ref().map_or(text.clone(), |handed| handed.named(&text))
+        };
         Ok(ProgramOutcome {
             code: ended.status.code(),
             signal: ended.status.signal(),
@@ -118,6 +121,25 @@ mod tests {
         let outcome = SystemRunner::default().run(&program).unwrap();
         assert_eq!((outcome.code, outcome.success()), (Some(7), false));
         assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn a_handed_file_is_opened_although_its_name_leads_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("name");
+        std::fs::write(&path, "first").unwrap();
+        let open = std::sync::Arc::new(std::fs::File::open(&path).unwrap());
+        std::fs::rename(&path, folder.path().join("aside")).unwrap();
+        std::fs::write(&path, "other").unwrap();
+        let run = |program: &Program| SystemRunner::default().run(program).unwrap();
+        let cat = Program::new("cat").arg(&path);
+        assert_eq!(run(&cat).stdout, "other");
+        let handed = cat.hand(&path, open);
+        assert_eq!(handed.command_line(), format!("cat {}", path.display()));
+        assert_eq!(run(&handed).stdout, "first");
+        // Messages have the name as well.
+        let shown = run(&Program { name: "echo".into(), ..handed });
+        assert_eq!(shown.stdout, format!("{}\n", path.display()));
     }
 
     #[test]

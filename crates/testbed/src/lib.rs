@@ -20,6 +20,7 @@ pub mod remote;
 mod scheduler_guard;
 mod scheduler_modules;
 mod spec;
+mod trial_failure;
 pub mod vm;
 pub mod writable_device;
 mod written;

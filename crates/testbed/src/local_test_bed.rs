@@ -8,8 +8,7 @@ use std::time::Instant;
 use flashfit_bench::plan::Points;
 use flashfit_bench::state::{self, StateTools};
 use flashfit_bench::{
-    BenchError, PreparedExercise, RunPlan, StartVariation, StateReached, WorkloadTarget,
-    run_workload,
+    PreparedExercise, RunPlan, StartVariation, StateReached, WorkloadTarget, run_workload,
 };
 use flashfit_device::{Refusal, SystemRoots, WriteConsent};
 use flashfit_filesystem::plan::fitted_conditions;
@@ -19,9 +18,9 @@ use flashfit_filesystem::{
 use flashfit_geometry::Geometry;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::memory_limit::MemoryLimit;
-use flashfit_host::mount::{MountError, Mounted};
+use flashfit_host::mount::Mounted;
 use flashfit_host::program::version;
-use flashfit_host::{Program, ProgramError, Runner};
+use flashfit_host::{Program, Runner};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::device_errors::ErrorCounter;
@@ -31,6 +30,7 @@ use crate::knob_guard::{KnobGuard, KnobPaths};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
 use crate::scheduler_modules;
+use crate::trial_failure::Failure;
 use crate::writable_device::WritableBlockDevice;
 use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, device_wear, written};
 
@@ -157,7 +157,7 @@ impl<'a> LocalTestBed<'a> {
     }
 
     fn attempt(&self, request: &TrialRequest<'_>, report: &mut TrialReport) -> Result<(), Failure> {
-        self.consent.check(self.runner).map_err(|error| Failure::Fatal(error.into()))?;
+        self.consent.check(self.runner)?;
         self.scheduler.set(&request.setup.scheduler).map_err(|error| {
             Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
         })?;
@@ -171,11 +171,9 @@ impl<'a> LocalTestBed<'a> {
         let node = self.consent.path().to_owned();
         let written_before = self.written();
         timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
-        self.still_same()?;
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
         // Restored when the trial ends, even after an error.
         let _knobs = self.set_knobs(&recipe)?;
-        self.still_same()?;
         let mounted = timed(&mut report.phases.mount_ns, || self.mount(&recipe, &node))?;
         let prepared = self
             .reach_state(request, &mounted, &node, report)
@@ -184,7 +182,6 @@ impl<'a> LocalTestBed<'a> {
             Some(start) if start.remounted && prepared.is_ok() => {
                 timed(&mut report.phases.state_ns, || {
                     mounted.unmount()?;
-                    self.still_same()?;
                     self.mount(&recipe, &node)
                 })?
             }
@@ -232,7 +229,7 @@ impl<'a> LocalTestBed<'a> {
 
     /// Checks that the next step writes to the device of the consent, with the same size.
     fn still_same(&self) -> Result<(), Failure> {
-        self.consent.check_same().map_err(|refusal| Failure::Fatal(refusal.into()))
+        Ok(self.consent.check_same()?)
     }
 
     /// Fills and ages the file system, if requested.
@@ -291,8 +288,9 @@ impl<'a> LocalTestBed<'a> {
 
     fn mount(&self, recipe: &Recipe, node: &Path) -> Result<Mounted, Failure> {
         let options = recipe.mount_options();
-        Mounted::new(self.runner, node, recipe.kind(), &self.mount_dir, options)
-            .map_err(Failure::from)
+        self.consent.surrounded(|| {
+            Ok(Mounted::new(self.runner, node, recipe.kind(), &self.mount_dir, options)?)
+        })
     }
 
     fn written(&self) -> Option<u64> {
@@ -305,15 +303,15 @@ impl<'a> LocalTestBed<'a> {
             return Ok(());
         }
         let program = Program::new("blkdiscard").arg("--force").arg(node);
-        self.runner.run_checked(&program).map(drop).map_err(Failure::from)
+        self.consent.run(self.runner, &program).map(drop).map_err(Failure::from)
     }
 
     fn make(&self, recipe: &Recipe, node: &Path) -> Result<(), Failure> {
         // The discard may have taken minutes.
-        self.consent.check(self.runner).map_err(|error| Failure::Fatal(error.into()))?;
-        self.runner.run_checked(&recipe.mkfs(node))?;
+        self.consent.check(self.runner)?;
+        self.consent.run(self.runner, &recipe.mkfs(node))?;
         for program in recipe.tune(node) {
-            self.runner.run_checked(&program)?;
+            self.consent.run(self.runner, &program)?;
         }
         Ok(())
     }
@@ -443,48 +441,6 @@ fn run_exercise(mut exercise: PreparedExercise, report: &mut TrialReport) -> Res
     let written = timed(&mut report.phases.fio_ns, || exercise.run())?;
     report.exercised_bytes = Some(written);
     Ok(())
-}
-
-/// Whether a failure ends the run or only this setup.
-enum Failure {
-    Fatal(TrialError),
-    Setup(String),
-}
-
-impl From<ProgramError> for Failure {
-    fn from(error: ProgramError) -> Self {
-        match error {
-            ProgramError::Failed { .. } | ProgramError::TimedOut { .. } => {
-                Self::Setup(error.to_string())
-            }
-            ProgramError::Missing { .. }
-            | ProgramError::Start { .. }
-            | ProgramError::Interrupted { .. } => Self::Fatal(error.into()),
-        }
-    }
-}
-
-impl From<MountError> for Failure {
-    fn from(error: MountError) -> Self {
-        match error {
-            MountError::Program(error) => error.into(),
-            other => Self::Setup(other.to_string()),
-        }
-    }
-}
-
-impl From<BenchError> for Failure {
-    fn from(error: BenchError) -> Self {
-        match error {
-            BenchError::Program(error) => error.into(),
-            other => match other.class() {
-                ExitClass::Environment | ExitClass::Interrupted => {
-                    Self::Fatal(TrialError::stopped(&other))
-                }
-                _ => Self::Setup(other.to_string()),
-            },
-        }
-    }
 }
 
 /// Adds to `into_ns` how long the work took.

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
 mod bed;
+mod handed;
 mod kills;
 mod refusals;
 mod worker;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
         return worker::main(&args[1..]);
     }
     let plain = |&(name, test): &Test| HarnessTest::new(name, test);
-    let daily = refusals::TESTS.iter().chain(kills::DAILY).map(plain);
+    let daily = refusals::TESTS.iter().chain(handed::TESTS).chain(kills::DAILY).map(plain);
     let full = kills::FULL.iter().map(plain).map(HarnessTest::only_in_full);
     run_tests(daily.chain(full).collect(), THREADS, bed::missing)
 }

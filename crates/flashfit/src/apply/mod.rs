@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, backup};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::SystemRunner;
-use flashfit_host::mount::Mounted;
 use flashfit_host::program::quote_path;
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
@@ -46,6 +45,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         let lost = with_objection(lost, &device);
         return show::dry_run(args.agreed.json, &source.plan, &lost, &doing);
     }
+    consent::refuse_early(&device)?;
     let programs = source.plan.commands.iter().map(|command| command.program.as_str());
     environment(programs.chain(["blkid", "partx", "wipefs"]))?;
     note_with_commands(&lost);
@@ -73,15 +73,17 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let applied = flashfit_apply::apply(&means.tools(), &request)
         .map_err(|error| left(error.into(), consent.device()))?;
     if let Some(point) = &point {
-        mount(&means.runner, &work, point)?;
+        flashfit_apply::mount(&means.tools(), &request, point)?.keep();
     }
     present(args, &source, &applied, &device, point.as_deref())
 }
 
-/// What a dry run shows: also that the guard would refuse.
-fn with_objection(mut lost: String, device: &Device) -> String {
-    lost.extend(consent::would_be_refused(device).map(|text| format!("\n{text}")));
-    lost
+/// What a dry run shows: first that the guard would refuse.
+fn with_objection(lost: String, device: &Device) -> String {
+    match consent::would_be_refused(device) {
+        Some(refusal) => format!("{refusal}\n{lost}"),
+        None => lost,
+    }
 }
 
 fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
@@ -107,12 +109,6 @@ fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
 fn install(args: &ApplyArgs, device: &Device) -> Option<InstallTarget> {
     let with_rule = device.kind != DeviceKind::Image;
     args.install.then(|| InstallTarget { root: args.root.clone(), with_rule })
-}
-
-/// Mounts it where the user wants it, and leaves it there.
-fn mount(runner: &SystemRunner, work: &ApplyJob, point: &Path) -> Result<(), CommandError> {
-    Mounted::new(runner, &work.node, &work.kind, point, &work.mount_options)?.keep();
-    Ok(())
 }
 
 fn present(

@@ -1,0 +1,70 @@
+//! Runs the programs that write to a device: mkfs, sfdisk, blkdiscard, wipefs.
+//!
+//! A program gets the path of the open descriptor instead of the device's name, so a name that is
+//! replaced between the last check and the program's own open leads it nowhere else. The name is
+//! compared with the descriptor right before and right after, too: programs such as mkfs.btrfs
+//! resolve the path and open the present name of the node.
+//!
+//! Limit: mount(8) resolves every path before it calls the kernel, and mount tables show the name,
+//! so it gets the name. If that is replaced in between, it is noticed only afterwards.
+
+use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner};
+use flashfit_user_error::{ExitClass, Hint, UserError};
+
+use crate::guard::WriteConsent;
+use crate::refusal::Refusal;
+
+/// Why a program was not run on a device, or did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsentedRunError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+impl UserError for ConsentedRunError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Refused(error) => error.class(),
+            Self::Program(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Refused(error) => error.hint(),
+            Self::Program(error) => error.hint(),
+        }
+    }
+}
+
+impl WriteConsent {
+    /// Runs a program on the open device. Where its arguments have the path of this consent, it
+    /// gets the descriptor.
+    ///
+    /// # Errors
+    /// When the device is not the same before or after, or the program fails.
+    pub fn run(
+        &self,
+        runner: &dyn Runner,
+        program: &Program,
+    ) -> Result<ProgramOutcome, ConsentedRunError> {
+        let handed = program.clone().hand(self.path(), self.target().shared());
+        self.surrounded(|| Ok(runner.run_checked(&handed)?))
+    }
+
+    /// Does work that finds the device by its name, such as mounting it.
+    ///
+    /// # Errors
+    /// Those of `work`, and when the device is not the same before or after.
+    pub fn surrounded<T, E: From<Refusal>>(
+        &self,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.check_same()?;
+        let done = work()?;
+        self.check_same()?;
+        Ok(done)
+    }
+}
