@@ -63,10 +63,17 @@ fn agreement(device: &Device, confirm: Option<&str>, lost: Option<&str>) -> Cons
     }
 }
 
-/// What a dry run says of a device that the guard would refuse.
+/// What a dry run says first of a device that the guard would refuse.
 pub fn would_be_refused(device: &Device) -> Option<String> {
     let refusal = flashfit_device::guard::refusal_before_consent(&SystemRoots::default(), device)?;
-    Some(format!("It would be refused: {refusal}."))
+    Some(format!("This device would be refused: {refusal}."))
+}
+
+/// Refuses a device before anything else is said of it: without this, a user is told to become
+/// root, or to install a program, for a device that is refused anyway.
+pub fn refuse_early(device: &Device) -> Result<(), Refusal> {
+    flashfit_device::guard::refusal_before_consent(&SystemRoots::default(), device)
+        .map_or(Ok(()), Err)
 }
 
 /// What a user should see before agreeing.

@@ -13,6 +13,7 @@ use super::args::RestoreArgs;
 use super::context::{ApplyContext, environment};
 use super::{left, look, restore_command, show, with_objection};
 use crate::command_error::CommandError;
+use crate::consent;
 use crate::output::{self, note_with_commands};
 
 const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. The rest is \
@@ -56,6 +57,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
             false => output::print_with_commands(&format!("{shown}\nNothing was changed.")),
         };
     }
+    consent::refuse_early(&device)?;
     environment(["blockdev"])?;
     note_with_commands(&shown);
     if is_copy && !args.to_copy && args.agreed.confirm.is_some() {

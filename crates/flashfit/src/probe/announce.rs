@@ -26,16 +26,19 @@ pub fn dry_run(
             Bytes(length)
         ));
     }
-    let estimate = probe.estimate()?;
-    let lost = match target.device() {
-        None => "A simulated card: nothing is lost.".to_owned(),
-        Some(device) => {
-            let mut text = lost(device, region);
-            text.extend(consent::would_be_refused(device).map(|refusal| format!("\n{refusal}")));
-            text
+    let Some(device) = target.device() else {
+        let cost = cost(&probe.estimate()?);
+        return Ok(format!("A simulated card: nothing is lost.\n{cost}\nNothing was done.\n"));
+    };
+    let (first, cost) = match (consent::would_be_refused(device), probe.estimate()) {
+        (None, estimate) => (String::new(), cost(&estimate?)),
+        (Some(refusal), Ok(estimate)) => (format!("{refusal}\n"), cost(&estimate)),
+        // What is refused may also be unreadable, and that is not the reason.
+        (Some(refusal), Err(error)) => {
+            (format!("{refusal}\n"), format!("The cost of the probe is unknown: {error}."))
         }
     };
-    Ok(format!("{lost}\n{}\nNothing was done.\n", cost(&estimate)))
+    Ok(format!("{first}{}\n{cost}\nNothing was done.\n", lost(device, region)))
 }
 
 pub fn cost(estimate: &WriteEstimate) -> String {

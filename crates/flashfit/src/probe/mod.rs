@@ -62,7 +62,11 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let target = InspectedTarget::inspect(name, &runner, catalog)?;
     let probe = ProbeRun::new(&target, args.options(name))?;
     if args.dry_run {
-        return output::print(&announce::dry_run(name, args.write, &target, &probe)?);
+        let text = announce::dry_run(name, args.write, &target, &probe)?;
+        return output::print_with_commands(&text);
+    }
+    if args.write {
+        target.device().map_or(Ok(()), consent::refuse_early)?;
     }
     let mut progress = ProbeProgress::new(signals()?);
     let mut agree = |shown: &Device, estimate: &WriteEstimate| {

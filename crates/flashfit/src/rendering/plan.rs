@@ -20,6 +20,9 @@ const NAME_COLUMNS: usize = 20;
 pub struct PlanList {
     /// The device as the user named it.
     pub target: String,
+    /// That and why the device would be refused, if it would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// The plans, in the catalog's order.
     pub plans: Vec<Plan>,
     /// File systems without a plan.
@@ -37,13 +40,24 @@ pub struct UnplannedFileSystem {
 
 impl PlanList {
     /// The plans of `target`; `notes` come before those of the plans.
-    pub fn new(target: &str, found: SeveralPlans, mut notes: Vec<String>) -> Self {
+    pub fn new(
+        target: &str,
+        refusal: Option<String>,
+        found: SeveralPlans,
+        mut notes: Vec<String>,
+    ) -> Self {
         notes.extend(found.notes.iter().map(note));
         let others = found.unplanned.into_iter().map(|(filesystem, reason)| {
             let reason = unplanned(&filesystem, &reason);
             UnplannedFileSystem { filesystem, reason }
         });
-        Self { target: target.to_owned(), plans: found.plans, others: others.collect(), notes }
+        Self {
+            target: target.to_owned(),
+            refusal,
+            plans: found.plans,
+            others: others.collect(),
+            notes,
+        }
     }
 }
 
@@ -87,6 +101,10 @@ fn note(note: &PlanNote) -> String {
 /// All plans, for a terminal of `width` columns.
 pub fn text(found: &PlanList, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
+    if let Some(refusal) = &found.refusal {
+        page.paragraph("", refusal);
+        page.text.push('\n');
+    }
     if let Some(first) = found.plans.first() {
         page.device(&found.target, &first.device, &first.geometry);
     }

@@ -89,8 +89,8 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
     let mut lines = Vec::new();
     match &subject.inspected.source {
         TargetSource::Device(device) => {
-            lines.push(what_is_lost(device));
             lines.extend(would_be_refused(device));
+            lines.push(what_is_lost(device));
         }
         TargetSource::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }

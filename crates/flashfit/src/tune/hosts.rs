@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use flashfit_host::SystemRunner;
+use flashfit_target::InspectedTarget;
 use flashfit_testbed::TestBedSpec;
+use flashfit_tune::RunSpec;
 use flashfit_tune::run::{Catalogs, RunResult, ScratchFolder, TrialHosts};
 
 use super::args::TuneArgs;
 use super::resolve::ResolvedSpec;
 use crate::command_error::CommandError;
+use crate::consent;
 use crate::output::warn;
 use crate::test_beds::lab::{self, BoardAccess};
 use crate::test_beds::{self, TestBedContext};
@@ -22,6 +25,10 @@ pub fn with_hosts(
     run: impl FnOnce(TrialHosts<'_>) -> Result<Option<RunResult>, CommandError>,
 ) -> Result<Option<RunResult>, CommandError> {
     let TestBedSpec::Lab { tags } = &spec.on else {
+        // A killed run may still be detaching the device of the one that continues it.
+        if !args.dry_run && args.resume.is_none() {
+            refuse_early(spec)?;
+        }
         let scratch = ScratchFolder::of(dir)?;
         let context = TestBedContext { runner, catalogs, dir, scratch: scratch.path() };
         let mut host = test_beds::place(spec, context)?;
@@ -37,4 +44,15 @@ pub fn with_hosts(
         warn(&format!("{error}; the next start releases what is still locked"));
     }
     result
+}
+
+/// Refuses a device of this machine before the test bed is prepared: that may fail for want of
+/// root or of a kernel for a virtual machine, which would not help.
+fn refuse_early(spec: &RunSpec) -> Result<(), CommandError> {
+    if !matches!(spec.on, TestBedSpec::Here | TestBedSpec::Vm(_)) {
+        return Ok(());
+    }
+    let catalog = spec.catalog_dir.as_deref();
+    let target = InspectedTarget::inspect(&spec.target, &SystemRunner::default(), catalog)?;
+    Ok(target.device().map_or(Ok(()), consent::refuse_early)?)
 }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use flashfit_device::SystemRoots;
 use flashfit_host::mount::Mounted;
-use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
 use flashfit_test_support::{AttemptKind, attempted};
 
-use crate::fixture::{Place, skip_without_block_devices};
+use crate::fixture::{Ended, Place, skip, skip_without_block_devices};
 use crate::machine::PlainLoop;
+use crate::swapped::{as_user, folder_of_a_user};
 
 /// Asserts that `work` does not change `file`.
 #[track_caller]
@@ -141,11 +143,78 @@ fn a_dry_run_reports_refusals_with_the_reason() {
     for args in would {
         let ended = place.flashfit(args);
         ended.said(0, &[]);
-        let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         let wanted = format!("is part of {}", device.name);
-        assert!(told.contains("would be refused") && told.contains(&wanted), "{args:?}: {told}");
+        refused_first(&ended, args, &wanted);
     }
     drop(device);
     let free = place.flashfit(would[0]);
     assert!(!free.stdout.contains("would be refused"), "{}", free.stdout);
+}
+
+/// Asserts that the first words are that the device would be refused, and why.
+#[track_caller]
+fn refused_first(ended: &Ended, args: &[&str], reason: &str) {
+    ended.said(0, &[]);
+    let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.starts_with("This device would be refused: "), "{args:?}: {told}");
+    let first = told.split(". ").next().unwrap();
+    assert!(first.contains(reason), "{args:?}: {told}");
+    let widest = ended.stdout.lines().filter(|line| !line.starts_with("  "));
+    assert!(widest.map(|line| line.chars().count()).max() <= Some(80), "{}", ended.stdout);
+}
+
+/// The disk with the running system's `/`; `None` where that is not on one block device.
+fn root_disk() -> Option<String> {
+    let system = SystemRoots::default();
+    let root = mountinfo::at(Path::new("/")).ok()??;
+    let node = format!("/dev/{}", system.whole_disk(&system.name_of(root.device)?));
+    Path::new(&node).exists().then_some(node)
+}
+
+/// Nobody is told to become root, or anything else, for a disk that is refused anyway. Only dry
+/// runs are made as root.
+#[test]
+fn the_disk_of_the_running_system_is_refused_before_anything_else_is_said() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let Some(disk) = root_disk() else {
+        let _ = skip(Some("/ is not on a block device".to_owned()));
+        return;
+    };
+    const USER: u32 = 65_534;
+    let place = Place::in_memory();
+    let home = folder_of_a_user(&place, USER);
+    for name in ["short.toml", "card.toml"] {
+        std::fs::copy(place.path(name), home.join(name)).unwrap();
+    }
+    let (plan_file, name) = (home.join("plan.json"), disk.strip_prefix("/dev/").unwrap());
+    let plan_file = plan_file.to_str().unwrap();
+    let plan = ["plan", &disk, "--fs", "ext4", "--erase-block", "4MiB", "--output", plan_file];
+    let reason = format!("{disk} has the running system's /");
+    refused_first(&place.flashfit(&plan), &plan, &reason);
+    let would = [
+        &["tune", &disk, "--config", "short.toml", "--dir", "run", "--dry-run"][..],
+        &["apply", plan_file, &disk, "--dry-run"],
+        &["probe", &disk, "--write", "--dry-run"],
+        &["plan", &disk, "--fs", "ext4"],
+    ];
+    for args in would {
+        refused_first(&place.flashfit(args), args, &reason);
+        let Some(ended) = as_user(&place, USER, args) else { return };
+        refused_first(&ended, args, &reason);
+    }
+    let does = [
+        &["tune", &disk, "--config", "short.toml", "--confirm", name][..],
+        &["tune", &disk, "--config", "short.toml", "--on", "here", "--confirm", name],
+        &["apply", plan_file, &disk, "--confirm", name],
+        &["probe", &disk, "--write", "--confirm", name],
+    ];
+    for args in does {
+        let Some(ended) = as_user(&place, USER, args) else { return };
+        attempted(AttemptKind::TargetInUse, 1);
+        let error = ended.stderr.lines().find(|line| line.starts_with("error: ")).unwrap_or("");
+        let wanted = format!("error: {disk} is in use: ");
+        assert!(ended.code == Some(3) && error.starts_with(&wanted), "{args:?}: {ended:#?}");
+    }
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{AttemptKind, TestNeed, attempted};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -182,8 +183,77 @@ fn a_loop_device_over_another_file_is_not_written_to() {
     });
 }
 
+/// Writes a table with one partition of 16 MiB to a file or a device.
+fn partition(target: &str, start_mib: u64) {
+    let script = format!("label: gpt\nstart={start_mib}MiB, size=16MiB\n");
+    let sfdisk = Program::new("sfdisk").args(["--quiet", "--no-reread"]).arg(target).stdin(script);
+    SystemRunner::default().run_checked(&sfdisk).unwrap();
+}
+
+/// Makes the kernel show the partitions of the table, as udev does where it runs.
+fn show_partitions(node: &str) {
+    let partx = Program::new("partx").arg("--update").arg(node);
+    SystemRunner::default().run_checked(&partx).unwrap();
+}
+
+/// At the prompt for a partition, the disk is exchanged for one with an equal partition, or the
+/// partition is moved.
+#[test]
+fn another_partition_of_the_same_name_is_not_written_to() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let commands = [
+        &["probe", "PART", "--write", "--max-write", "1MiB"][..],
+        &["tune", "PART", "--config", "short.toml", "--dir", "run", "--progress", "never"],
+        &["apply", "plan.json", "PART", "--backup", "saved"],
+    ];
+    for (args, is_moved) in commands.iter().flat_map(|args| [(*args, false), (*args, true)]) {
+        let place = Place::in_memory();
+        let files = ["image", "other"].map(|name| place.image(name, MIB));
+        files.iter().for_each(|file| partition(file.to_str().unwrap(), 1));
+        let device = PlainLoop::attach(&files[0], 512, &[]);
+        let node = device.node.clone();
+        show_partitions(&node);
+        let (part, name) = (format!("{node}p1"), format!("{}p1", device.name));
+        if args[0] == "apply" {
+            apply::plan(&place, &part, &["--fs", "ext4"]);
+        }
+        let args: Vec<&str> =
+            args.iter().map(|arg| if *arg == "PART" { &part } else { *arg }).collect();
+        let mut terminal = Terminal::start(apply::command(&place, &args));
+        terminal.wait_for("Type its name");
+        let device = if is_moved {
+            // The kernel gives the new partition the number of the old one.
+            let forget = Program::new("partx").arg("--delete").arg(&node);
+            SystemRunner::default().run_checked(&forget).unwrap();
+            partition(&node, 32);
+            show_partitions(&node);
+            device
+        } else {
+            drop(device);
+            let other = PlainLoop::attach_to(&node, &files[1]);
+            show_partitions(&node);
+            other
+        };
+        rustix::fs::fsync(std::fs::File::open(&node).unwrap()).unwrap();
+        let before = files.clone().map(|file| std::fs::read(file).unwrap());
+        terminal.types(&name);
+        let ended = terminal.ends();
+        attempted(AttemptKind::SwappedTarget, 1);
+        let context = format!("{args:?}, moved: {is_moved}: {}", ended.stderr);
+        assert_eq!(ended.code, Some(3), "{context}");
+        assert!(ended.stderr.contains("has changed since it was displayed"), "{context}");
+        drop(device);
+        for (file, before) in files.iter().zip(before) {
+            assert!(std::fs::read(file).unwrap() == before, "{}: {context}", file.display());
+        }
+        wait_for_no_traces(&place, None);
+    }
+}
+
 /// A directory that belongs to an ordinary user.
-fn folder_of_a_user(place: &Place, user: u32) -> PathBuf {
+pub fn folder_of_a_user(place: &Place, user: u32) -> PathBuf {
     use std::os::unix::fs::{PermissionsExt, chown};
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(place.folder(), open).unwrap();
@@ -270,7 +340,7 @@ fn an_image_that_shrinks_ends_a_run_and_keeps_its_size() {
 }
 
 /// The command as an ordinary user; `None` if that user may not run it.
-fn as_user(place: &Place, user: u32, args: &[&str]) -> Option<Ended> {
+pub fn as_user(place: &Place, user: u32, args: &[&str]) -> Option<Ended> {
     use std::os::unix::process::CommandExt;
     let mut command = place.command(args);
     command.uid(user).gid(user).current_dir(place.path("home"));

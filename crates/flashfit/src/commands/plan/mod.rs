@@ -51,8 +51,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         allow: args.allow,
     };
     let made = plan_several(&fs_catalog, &recipes, &device, &request).map_err(in_words)?;
-    let mut shown = PlanList::new(&args.target, made, notes);
-    shown.notes.extend(target.device().and_then(consent::would_be_refused));
+    let refusal = target.device().and_then(consent::would_be_refused);
+    let shown = PlanList::new(&args.target, refusal, made, notes);
     if let Some(path) = &args.output {
         write(path, args.force, &shown.plans)?;
     }
