@@ -22,7 +22,7 @@ pub struct SectorTag {
 }
 
 /// What a sector was found to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SectorContent {
     Zero,
     /// As written.

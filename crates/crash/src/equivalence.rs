@@ -115,8 +115,9 @@ mod tests {
         let contents = DiskContents {
             base: Arc::new((0..8).map(BlockId::unwritten).collect()),
             changed: changed.iter().map(|(b, id)| (*b, BlockId::unwritten(*id))).collect(),
+            card: None,
         };
-        BuiltState { contents, fingerprint }
+        BuiltState { contents, fingerprint, happened: Vec::new() }
     }
 
     #[test]

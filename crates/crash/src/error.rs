@@ -3,11 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
+use flashfit_card_server::nbd::SocketError;
 use flashfit_filesystem::SetupError;
 use flashfit_host::ProgramError;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use flashfit_vm::{KernelError, VmError};
 
 use crate::log::LogFileError;
 
@@ -54,12 +56,34 @@ pub enum CrashError {
     LogRemoved { id: String },
     #[error("{id} does not show the violation when its workload is recorded again")]
     NotShown { id: String },
+    /// What a card does depends on all requests before.
+    #[error("{id} is a power cut of a simulated card: its workload cannot be shortened")]
+    OfCard { id: String },
     #[error("{} has another campaign", path.display())]
     OtherCampaign { path: PathBuf },
     #[error("{} is in use by another flashfit", path.display())]
     InUse { path: PathBuf },
     #[error("{0}")]
     Unprivileged(String),
+    #[error(transparent)]
+    Vm(#[from] VmError),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The card cannot have the size that the file systems need.
+    #[error(transparent)]
+    Card(#[from] flashfit_card::ModelError),
+    /// Something other than the file system failed in the virtual machine.
+    #[error("in the virtual machine: {reason}")]
+    Guest { reason: String },
+    #[error("the virtual machine has not answered for {seconds} s")]
+    Silent { seconds: u64 },
+    #[error("the virtual machine ended: {console}")]
+    GuestEnded { console: String },
+    /// The oracles find something where no power was cut.
+    #[error("{setup} breaks a promise without a power cut: {detail}")]
+    BrokenWithoutCut { setup: String, detail: String },
     #[error("interrupted")]
     Interrupted,
 }
@@ -72,6 +96,14 @@ impl UserError for CrashError {
             Self::Program(error) => error.class(),
             Self::Setup(error) => error.class(),
             Self::LogFile(error) => error.class(),
+            Self::Vm(error) => error.class(),
+            Self::Kernel(error) => error.class(),
+            Self::Socket(error) => error.class(),
+            Self::Card(error) => error.class(),
+            Self::Guest { .. } | Self::Silent { .. } | Self::GuestEnded { .. } => {
+                ExitClass::Environment
+            }
+            Self::BrokenWithoutCut { .. } => ExitClass::BadVerdict,
             Self::Fuse(_)
             | Self::File { .. }
             | Self::NoFileSystem { .. }
@@ -84,6 +116,7 @@ impl UserError for CrashError {
             | Self::NotWritable { .. }
             | Self::LogRemoved { .. }
             | Self::NotShown { .. }
+            | Self::OfCard { .. }
             | Self::NoState { .. } => ExitClass::Usage,
             Self::OtherCampaign { .. } | Self::InUse { .. } => ExitClass::Refused,
             Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,
@@ -98,6 +131,12 @@ impl UserError for CrashError {
             Self::Program(error) => error.hint(),
             Self::Setup(error) => error.hint(),
             Self::LogFile(error) => error.hint(),
+            Self::Vm(error) => error.hint(),
+            Self::Kernel(error) => error.hint(),
+            Self::Socket(error) => error.hint(),
+            Self::Silent { .. } => {
+                Some("end other programs that keep the processors busy, then try again".into())
+            }
             Self::Unprivileged(_) => Some("run it as root".into()),
             _ => None,
         }

@@ -9,13 +9,14 @@ use flashfit_host::Runner;
 
 use crate::CrashError;
 use crate::blocks::BlockPool;
+use crate::campaign::CardPlan;
 use crate::device::CrashDevice;
 use crate::equivalence::{Equivalence, ObservationCache};
 use crate::log::{CrashLog, LogEntry};
 use crate::model::Violation;
 use crate::observe::StateObserver;
 use crate::setup::CrashSetup;
-use crate::state::{BuiltState, CrashState, RecoveryCut, StateBuilder};
+use crate::state::{BuiltState, CrashState, FaultyCard, RecoveryCut, StateBuilder};
 use crate::verdict::Judge;
 use crate::workload::{CrashWorkload, SqliteMode};
 
@@ -28,6 +29,8 @@ pub struct StateExamination<'a> {
     /// For each input of the checking program.
     caches: HashMap<String, ObservationCache>,
     builder: StateBuilder,
+    /// Decides what is there, instead of the builder.
+    card: Option<FaultyCard>,
     workload: CrashWorkload,
     looks_at_all: bool,
 }
@@ -66,18 +69,37 @@ impl<'a> StateExamination<'a> {
             judge: Judge::new(workload, log, needs_fsck),
             caches: HashMap::new(),
             builder: StateBuilder::new(log),
+            card: None,
             workload: workload.clone(),
             looks_at_all: false,
         }
     }
 
+    /// Lets a simulated card decide what its power cuts leave. Every state is then looked at, as it
+    /// may have blocks that cannot be read.
+    ///
+    /// # Errors
+    /// When the card cannot have the size of the device.
+    pub fn use_card(&mut self, card: &CardPlan) -> Result<(), CrashError> {
+        self.card = Some(FaultyCard::new(card, self.log)?);
+        self.looks_at_all = true;
+        Ok(())
+    }
+
+    pub fn log(&self) -> &CrashLog {
+        self.log
+    }
+
     /// Whether every state is looked at, even if it is equivalent to one before.
     pub fn looks_at_all(&mut self, all: bool) {
-        self.looks_at_all = all;
+        self.looks_at_all = all || self.card.is_some();
     }
 
     /// The contents of a state, without a second power cut.
     pub fn build(&mut self, state: &CrashState) -> BuiltState {
+        if let (Some(card), Some(seed)) = (&self.card, state.cut_seed) {
+            return card.build(self.log, state.position, seed);
+        }
         let mut disk = self.device.disk();
         self.builder.build(self.log, &mut disk.pool, state)
     }
@@ -130,7 +152,9 @@ impl<'a> StateExamination<'a> {
         let contents = built.contents.clone();
         let seen = self.observer.observe(self.device, contents, &input, record_recovery)?;
         let violations = self.judge.violations(&seen.observation, state.position);
-        self.caches.entry(input).or_default().add(built, &seen.reads, seen.observation);
+        if self.card.is_none() {
+            self.caches.entry(input).or_default().add(built, &seen.reads, seen.observation);
+        }
         let (recovery, recovery_log) = (seen.recovery, seen.recovery_log);
         Ok(Examined { violations, equivalence: None, recovery, recovery_log })
     }

@@ -14,6 +14,7 @@ pub mod blocks;
 pub mod bound;
 pub mod campaign;
 pub mod content;
+pub mod cuts;
 pub mod device;
 pub mod equivalence;
 mod error;

@@ -1,6 +1,5 @@
 //! Records a workload on a new file system.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -116,7 +115,7 @@ fn record_with(
     device.drop_pages()?;
     // What was written is in the log, so the device need not keep it.
     let zeros = Arc::new(vec![BlockId::ZERO; base.len()]);
-    device.disk().load(DiskContents { base: zeros, changed: HashMap::new() });
+    device.disk().load(DiskContents { base: zeros, ..DiskContents::default() });
     let operations = operations?;
     if !operations.iter().any(|done| done.error.is_none() && done.operation.is_sync()) {
         return Err(CrashError::NothingAcknowledged);

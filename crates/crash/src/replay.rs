@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use flashfit_card::Card;
 use flashfit_host::Runner;
 
 use crate::CrashError;
@@ -91,6 +92,7 @@ impl FoundState {
                     most: batch.most as usize,
                     unit_sectors: plan.unit_sectors,
                     flushes: plan.flushes,
+                    by_card: plan.card.is_some(),
                 };
                 let mut states = enumerate(&log, &how);
                 let index = id.index as usize;
@@ -133,6 +135,9 @@ pub fn replay(
     let point = points.folder("mounted")?;
     let mut examination =
         StateExamination::new(runner, setup, &plan.workload, &device, &found.log, point);
+    if let Some(card) = &plan.card {
+        examination.use_card(card)?;
+    }
     let first = CrashState { recovery: None, ..found.state.clone() };
     let mut built = examination.build(&first);
     if let Some(cut) = &found.state.recovery {
@@ -154,6 +159,10 @@ pub fn replay(
 fn write_image(path: &Path, built: &BuiltState, device: &CrashDevice) -> Result<(), CrashError> {
     let failed = |source| CrashError::File { path: path.to_owned(), source };
     let file = File::create_new(path).map_err(failed)?;
+    if let Some(card) = &built.contents.card {
+        let card = Card::load(&card[..]).expect("saved by this process");
+        return card.write_image(&file).and_then(|_| file.sync_all()).map_err(failed);
+    }
     let disk = device.disk();
     file.set_len(disk.device_bytes()).map_err(failed)?;
     let mut content = [0; BLOCK_BYTES];

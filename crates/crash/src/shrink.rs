@@ -65,6 +65,9 @@ pub fn shrink(
     points: &MountPoints,
     watch: &dyn Fn(usize),
 ) -> Result<ShrunkState, CrashError> {
+    if found.state.cut_seed.is_some() {
+        return Err(CrashError::OfCard { id: found.id.clone() });
+    }
     let not_shown = || CrashError::NotShown { id: found.id.clone() };
     let recorded = found.recorded.as_deref().unwrap_or_default();
     let promised =
@@ -159,6 +162,7 @@ impl Shrinking<'_> {
             most: MOST_STATES,
             unit_sectors: self.plan.unit_sectors,
             flushes: self.plan.flushes,
+            by_card: false,
         };
         let mut states = enumerate(&log, &how);
         // The simplest ones first, and the latest: they have the most acknowledged.

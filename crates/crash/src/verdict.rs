@@ -17,12 +17,17 @@ pub struct Judge {
 impl Judge {
     /// `needs_fsck`: whether the file system is to be repaired before it is mounted.
     pub fn new(workload: &CrashWorkload, log: &CrashLog, needs_fsck: bool) -> Self {
-        Self {
-            workload: workload.clone(),
-            history: History::new(&log.operations),
-            operations: log.operations.clone(),
-            needs_fsck,
-        }
+        Self::of_operations(workload, log.operations.clone(), needs_fsck)
+    }
+
+    /// The same for operations without a log of requests.
+    pub fn of_operations(
+        workload: &CrashWorkload,
+        operations: Vec<LoggedOperation>,
+        needs_fsck: bool,
+    ) -> Self {
+        let history = History::new(&operations);
+        Self { workload: workload.clone(), history, operations, needs_fsck }
     }
 
     /// The lines that a program had printed at a position, one on each line.

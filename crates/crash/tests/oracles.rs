@@ -44,6 +44,8 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
         states: Some(states),
         unit_sectors: 8,
         flushes: FlushFault::None,
+        card: None,
+        kernel: None,
     }
 }
 

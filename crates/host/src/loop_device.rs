@@ -152,7 +152,7 @@ impl LoopDevice {
     /// # Errors
     /// When writing back fails, or without root.
     pub fn drop_pages(&self) -> std::io::Result<()> {
-        ioctl(&self.open, BLKFLSBUF, std::ptr::null_mut()).map(drop)
+        drop_pages_of(&self.open)
     }
 
     /// The sysfs folder of the queue attributes.
@@ -160,6 +160,14 @@ impl LoopDevice {
         let name = self.node.file_name().unwrap_or_default();
         Path::new("/sys/block").join(name).join("queue")
     }
+}
+
+/// Writes back and drops the kernel's cached pages of any open block device.
+///
+/// # Errors
+/// When writing back fails, or without root.
+pub fn drop_pages_of(device: &File) -> std::io::Result<()> {
+    ioctl(device, BLKFLSBUF, std::ptr::null_mut()).map(drop)
 }
 
 /// Device and inode number of the backing file of the loop device at `node`; `None` if nothing is

@@ -66,6 +66,8 @@ impl Bench {
             states: Some(states),
             unit_sectors: 8,
             flushes,
+            card: None,
+            kernel: None,
         };
         let dir = tempfile::tempdir().expect("a temporary directory");
         let folder = CampaignFolder::open(dir.path(), &plan)?;

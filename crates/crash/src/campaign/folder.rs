@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use flashfit_card::CutReport;
 use flashfit_host::durable;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,7 @@ use crate::CrashError;
 use crate::log::CrashLog;
 use crate::model::Violation;
 use crate::state::CrashState;
+use crate::workload::LoggedOperation;
 
 const PLAN: &str = "campaign.json";
 const RECORDS: &str = "records.jsonl";
@@ -39,6 +41,21 @@ pub struct StateBatch {
     /// States with a violation; of a promise that is not given too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<BrokenState>,
+    /// A live power cut, of which a batch has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<CutRecord>,
+}
+
+/// When the power was cut, and what the device did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutRecord {
+    /// Operations that were acknowledged before.
+    pub acknowledged: u32,
+    /// From the start of the work.
+    pub after_ns: u64,
+    /// Milliseconds since 1970.
+    pub time_ms: u64,
+    pub report: CutReport,
 }
 
 /// A state with a violation.
@@ -181,6 +198,35 @@ impl CampaignFolder {
     /// Removes the log of a round; one that cannot be removed only takes space.
     pub fn remove_log(&self, label: &str, round: u32) {
         let _ = fs::remove_file(self.log_path(label, round));
+    }
+
+    /// Where the image of a live power cut is, or will be.
+    pub fn image_path(&self, label: &str, round: u32) -> PathBuf {
+        self.log_path(label, round).with_extension("img")
+    }
+
+    /// Where the image of the present power cut is kept until it is judged.
+    pub fn draft_path(&self) -> PathBuf {
+        self.path.join(LOGS).join("draft.img")
+    }
+
+    /// Keeps the image of the present power cut, and what was acknowledged before it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_cut(
+        &self,
+        label: &str,
+        round: u32,
+        operations: &[LoggedOperation],
+    ) -> Result<(), CrashError> {
+        let image = self.image_path(label, round);
+        let ledger = image.with_extension("json");
+        let text = serde_json::to_string_pretty(operations).expect("plain data");
+        let failed = |source| CrashError::File { path: ledger.clone(), source };
+        durable::write(&ledger, (text + "\n").as_bytes()).map_err(failed)?;
+        fs::rename(self.draft_path(), &image)
+            .map_err(|source| CrashError::File { path: image, source })
     }
 
     fn log_path(&self, label: &str, round: u32) -> PathBuf {

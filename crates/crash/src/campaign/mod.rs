@@ -15,7 +15,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use flashfit_card::{CardModel, EnabledFault, FaultClass};
+use flashfit_device::Bytes;
 use flashfit_host::SystemRunner;
+use flashfit_wear::replica::scaled;
 use serde::{Deserialize, Serialize};
 
 use crate::CrashError;
@@ -23,10 +26,10 @@ use crate::setup::CrashSetup;
 use crate::state::FlushFault;
 use crate::workload::CrashWorkload;
 
-pub use folder::{BrokenState, CampaignFolder, StateBatch};
+pub use folder::{BrokenState, CampaignFolder, CutRecord, StateBatch};
 pub use points::MountPoints;
 pub use round::round_seed;
-pub use summary::SetupResult;
+pub use summary::{FaultCounts, SetupResult, StateCounts};
 
 /// What decides the states of a campaign, and must be the same when it continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,37 @@ pub struct CampaignPlan {
     pub states: Option<u64>,
     pub unit_sectors: u32,
     pub flushes: FlushFault,
+    /// The simulated card that decides what a power cut leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardPlan>,
+    /// The kernel of the virtual machine whose power is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+}
+
+/// A simulated card and its faults.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardPlan {
+    pub model: CardModel,
+    /// What it does at every power cut besides what a correct card does.
+    pub faults: Vec<EnabledFault>,
+}
+
+impl CardPlan {
+    /// The model with at least this size.
+    ///
+    /// # Errors
+    /// When there is no such card.
+    pub fn of_size(&self, bytes: u64) -> Result<CardModel, CrashError> {
+        let capacity = bytes.next_multiple_of(self.model.erase_block_bytes());
+        Ok(scaled(&self.model, Bytes(capacity))?)
+    }
+
+    /// For how long the card must be able to undo writes, in milliseconds.
+    pub fn history_ms(&self) -> u64 {
+        let rollbacks = self.faults.iter().filter(|fault| fault.class == FaultClass::Rollback);
+        rollbacks.map(|fault| fault.value_or_default()).max().unwrap_or(0)
+    }
 }
 
 /// How a campaign runs.

@@ -74,11 +74,15 @@ impl<'a> Worker<'a> {
             most: job.most as usize,
             unit_sectors: plan.unit_sectors,
             flushes: plan.flushes,
+            by_card: plan.card.is_some(),
         };
         let states = enumerate(&log, &how);
         let mut examination =
             StateExamination::new(campaign.runner, setup, &plan.workload, device, &log, point);
         examination.looks_at_all(self.limits.looks_at_all);
+        if let Some(card) = &plan.card {
+            examination.use_card(card)?;
+        }
         let mut at = job.from as usize;
         let mut is_broken = false;
         while at < states.len() && !is_over() {
@@ -92,6 +96,7 @@ impl<'a> Worker<'a> {
                 ends_round: end == states.len(),
                 counts: StateCounts::default(),
                 broken: Vec::new(),
+                cut: None,
             };
             let start = Instant::now();
             check(&mut examination, &states[at..end], &mut batch, &setup.promises.keeps)?;
@@ -145,7 +150,9 @@ fn check(
     for (index, state) in states.iter().enumerate() {
         let built = examination.build(state);
         let id = format!("{}/{}/{}", batch.setup, batch.round, batch.from as usize + index);
-        let cuts = batch.counts.mounted % RECOVERY_CUT_ONE_IN == 0;
+        let is_turn = batch.counts.mounted % RECOVERY_CUT_ONE_IN == 0;
+        // What a card writes during recovery is not recorded.
+        let cuts = is_turn && state.cut_seed.is_none();
         let log = check_one(examination, state, &built, &id, cuts, batch, keeps)?;
         if let Some(cut) = recovery_cut(log.len(), batch.counts.mounted).filter(|_| cuts) {
             let second = examination.build_recovery(&built, &log, &cut);
@@ -184,6 +191,12 @@ fn check_one(
     let took = u64::try_from(examined.recovery.as_millis()).unwrap_or(u64::MAX);
     counts.longest_recovery_ms = counts.longest_recovery_ms.max(took);
     counts.count(&examined.violations, keeps);
+    for class in &built.happened {
+        counts.faults.entry(*class).or_default().count(&examined.violations, keeps);
+    }
+    if state.ignores_flush(examination.log()) {
+        counts.ignored_flushes.count(&examined.violations, keeps);
+    }
     if !examined.violations.is_empty() && batch.broken.len() < MOST_BROKEN {
         let (id, state) = (id.to_owned(), state.clone());
         batch.broken.push(BrokenState { id, state, violations: examined.violations });

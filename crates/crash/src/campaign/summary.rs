@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flashfit_card::FaultClass;
 use flashfit_filesystem::Promise;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,44 @@ pub struct StateCounts {
     pub seconds: f64,
     /// The longest recovery by the kernel, in milliseconds.
     pub longest_recovery_ms: u64,
+    /// What the device did at its power cuts, where it is a simulated card.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub faults: BTreeMap<FaultClass, FaultCounts>,
+    /// States in which a flush that the device ignored makes a difference.
+    #[serde(default)]
+    pub ignored_flushes: FaultCounts,
+}
+
+/// How often something happened to the device, and who noticed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultCounts {
+    /// States in which it happened.
+    pub happened: u64,
+    /// Of these, with a broken promise.
+    pub noticed: u64,
+    /// Of these, by what found a violation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_oracle: BTreeMap<Oracle, u64>,
+}
+
+impl FaultCounts {
+    /// Counts a state in which it happened.
+    pub fn count(&mut self, violations: &[Violation], keeps: &BTreeSet<Promise>) {
+        self.happened += 1;
+        let oracles: BTreeSet<Oracle> = violations.iter().map(|found| found.oracle).collect();
+        self.noticed += u64::from(oracles.iter().any(|oracle| keeps.contains(&oracle.promise())));
+        for oracle in oracles {
+            *self.by_oracle.entry(oracle).or_default() += 1;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.happened += other.happened;
+        self.noticed += other.noticed;
+        for (oracle, count) in &other.by_oracle {
+            *self.by_oracle.entry(*oracle).or_default() += count;
+        }
+    }
 }
 
 impl StateCounts {
@@ -65,6 +104,10 @@ impl StateCounts {
         self.broken += other.broken;
         self.seconds += other.seconds;
         self.longest_recovery_ms = self.longest_recovery_ms.max(other.longest_recovery_ms);
+        for (class, faults) in &other.faults {
+            self.faults.entry(*class).or_default().add(faults);
+        }
+        self.ignored_flushes.add(&other.ignored_flushes);
         for (oracle, count) in &other.by_oracle {
             *self.by_oracle.entry(*oracle).or_default() += count;
         }

@@ -6,6 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use flashfit_card::{Card, CardRequest};
+use flashfit_device::BlockDevError;
+
 use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, Block, BlockId, BlockPool, SECTOR_BYTES};
 use crate::log::{LogEntry, LoggedWrite, blocks_of};
 
@@ -14,6 +17,8 @@ use crate::log::{LogEntry, LoggedWrite, blocks_of};
 pub struct DiskContents {
     pub base: Arc<Vec<BlockId>>,
     pub changed: HashMap<u32, BlockId>,
+    /// A saved simulated card, which is shown instead.
+    pub card: Option<Arc<Vec<u8>>>,
 }
 
 impl DiskContents {
@@ -31,6 +36,8 @@ pub struct OverlayDisk {
     contents: DiskContents,
     /// What was written since the contents were loaded; empty while recording.
     written: HashMap<u32, Box<Block>>,
+    /// Where one is shown, it is read and written instead of the blocks.
+    card: Option<Box<Card>>,
     reads: Vec<ReadBlock>,
     seen: HashSet<u32>,
     /// The requests since recording began.
@@ -42,7 +49,7 @@ impl OverlayDisk {
     pub fn unwritten(device_bytes: u64) -> Self {
         let blocks = u32::try_from(device_bytes / BLOCK_BYTES as u64).expect("a small device");
         let base = (0..blocks).map(BlockId::unwritten).collect();
-        let contents = DiskContents { base: Arc::new(base), changed: HashMap::new() };
+        let contents = DiskContents { base: Arc::new(base), ..DiskContents::default() };
         Self { contents, ..Self::default() }
     }
 
@@ -53,6 +60,12 @@ impl OverlayDisk {
     /// Shows `contents` and forgets what was written and read.
     pub fn load(&mut self, contents: DiskContents) {
         assert_eq!(contents.base.len(), self.contents.base.len(), "the size stays");
+        self.card = contents.card.as_ref().map(|saved| {
+            let mut card = Card::load(&saved[..]).expect("saved by this process");
+            // A bricked card stays without power, and its requests fail.
+            let _ = card.power_on();
+            Box::new(card)
+        });
         self.contents = contents;
         self.written.clear();
         self.reads.clear();
@@ -92,7 +105,17 @@ impl OverlayDisk {
     }
 
     /// Fills `buffer` from a byte offset; what is beyond the end is zeros.
-    pub fn read(&mut self, offset: u64, buffer: &mut [u8]) {
+    ///
+    /// # Errors
+    /// Those of the card that is shown.
+    pub fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
+        if let Some(card) = &mut self.card {
+            let left = card.model().capacity.0.saturating_sub(offset);
+            let inside = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let (buffer, beyond) = buffer.split_at_mut(inside);
+            beyond.fill(0);
+            return card.serve(CardRequest::Read { offset, buffer }).map(drop);
+        }
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + done as u64;
@@ -107,9 +130,17 @@ impl OverlayDisk {
             }
             done += length;
         }
+        Ok(())
     }
 
-    pub fn write(&mut self, offset: u64, data: &[u8]) {
+    /// Writes whole sectors.
+    ///
+    /// # Errors
+    /// Those of the card that is shown.
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
+        if let Some(card) = &mut self.card {
+            return card.serve(CardRequest::Write { offset, data }).map(drop);
+        }
         let sector = offset / SECTOR_BYTES as u64;
         let sectors = u32::try_from(data.len() / SECTOR_BYTES).expect("requests are small");
         let mut blocks = Vec::new();
@@ -126,10 +157,30 @@ impl OverlayDisk {
             self.change(block, within, |content| content[bytes].copy_from_slice(piece));
         }
         self.note(|| LogEntry::Write(LoggedWrite { sector, sectors, blocks, is_durable: false }));
+        Ok(())
     }
 
     /// Makes a range read as zeros; as a discard it is recorded as such.
-    pub fn zero(&mut self, offset: u64, length: u64, is_discard: bool) {
+    ///
+    /// # Errors
+    /// Those of the card that is shown.
+    pub fn zero(
+        &mut self,
+        offset: u64,
+        length: u64,
+        is_discard: bool,
+    ) -> Result<(), BlockDevError> {
+        if let Some(card) = &mut self.card {
+            return match card.serve(CardRequest::Discard { offset, length }) {
+                Err(BlockDevError::NoDiscard) if !is_discard => {
+                    let zeros = vec![0; usize::try_from(length).unwrap_or(0)];
+                    card.serve(CardRequest::Write { offset, data: &zeros }).map(drop)
+                }
+                // A card that cannot discard keeps the data, as it may.
+                Err(BlockDevError::NoDiscard) => Ok(()),
+                served => served.map(drop),
+            };
+        }
         // A range of any length is recorded in pieces whose sectors can be counted.
         const MOST: u64 = 1 << 30;
         let (mut offset, end) = (offset, (offset + length).min(self.device_bytes()));
@@ -152,10 +203,17 @@ impl OverlayDisk {
             });
             offset += length;
         }
+        Ok(())
     }
 
-    pub fn flush(&mut self) {
+    /// # Errors
+    /// Those of the card that is shown.
+    pub fn flush(&mut self) -> Result<(), BlockDevError> {
+        if let Some(card) = &mut self.card {
+            return card.serve(CardRequest::Flush).map(drop);
+        }
         self.note(|| LogEntry::Flush);
+        Ok(())
     }
 
     fn note(&mut self, entry: impl FnOnce() -> LogEntry) {
@@ -202,10 +260,10 @@ mod tests {
         let mut disk = OverlayDisk::unwritten(1 << 20);
         let before = disk.snapshot();
         disk.record();
-        disk.write(4096 + 512, &[7; 1024]);
-        disk.flush();
+        disk.write(4096 + 512, &[7; 1024]).unwrap();
+        disk.flush().unwrap();
         let mut buffer = [0; 4096];
-        disk.read(4096, &mut buffer);
+        disk.read(4096, &mut buffer).unwrap();
         assert_eq!(
             (buffer[511] == 7, buffer[512], buffer[1535], buffer[1536] == 7),
             (false, 7, 7, false)
@@ -217,8 +275,9 @@ mod tests {
         disk.load(DiskContents {
             base: Arc::new(before),
             changed: HashMap::from([(1, BlockId::ZERO)]),
+            card: None,
         });
-        disk.read(4096, &mut buffer);
+        disk.read(4096, &mut buffer).unwrap();
         assert_eq!(buffer, [0; 4096]);
         assert_eq!(disk.reads(), [(1, BlockId::ZERO)]);
     }
@@ -227,8 +286,8 @@ mod tests {
     fn zeros_are_a_write_or_a_discard() {
         let mut disk = OverlayDisk::unwritten(1 << 20);
         disk.record();
-        disk.zero(0, 8192, false);
-        disk.zero(8192, 1 << 40, true);
+        disk.zero(0, 8192, false).unwrap();
+        disk.zero(8192, 1 << 40, true).unwrap();
         let entries = disk.take_recorded();
         assert!(matches!(&entries[0], LogEntry::Write(write) if write.blocks.len() == 2));
         assert_eq!(entries[1], LogEntry::Discard { sector: 16, sectors: 2032 });

@@ -107,8 +107,10 @@ impl Filesystem for DiskFile {
     ) {
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         buffer.resize(size as usize, 0);
-        lock(&self.disk).read(offset, &mut buffer);
-        reply.data(&buffer);
+        match lock(&self.disk).read(offset, &mut buffer) {
+            Ok(()) => reply.data(&buffer),
+            Err(_) => reply.error(Errno::EIO),
+        }
     }
 
     fn write(
@@ -123,8 +125,10 @@ impl Filesystem for DiskFile {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        lock(&self.disk).write(offset, data);
-        reply.written(u32::try_from(data.len()).expect("below the maximum write"));
+        match lock(&self.disk).write(offset, data) {
+            Ok(()) => reply.written(u32::try_from(data.len()).expect("below the maximum write")),
+            Err(_) => reply.error(Errno::EIO),
+        }
     }
 
     /// The closing of a file, which is not a flush of the device.
@@ -133,8 +137,10 @@ impl Filesystem for DiskFile {
     }
 
     fn fsync(&self, _: &FuseRequest, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        lock(&self.disk).flush();
-        reply.ok();
+        match lock(&self.disk).flush() {
+            Ok(()) => reply.ok(),
+            Err(_) => reply.error(Errno::EIO),
+        }
     }
 
     fn fallocate(
@@ -149,8 +155,10 @@ impl Filesystem for DiskFile {
     ) {
         match mode {
             PUNCH_HOLE | ZERO_RANGE => {
-                lock(&self.disk).zero(offset, length, mode == PUNCH_HOLE);
-                reply.ok();
+                match lock(&self.disk).zero(offset, length, mode == PUNCH_HOLE) {
+                    Ok(()) => reply.ok(),
+                    Err(_) => reply.error(Errno::EIO),
+                }
             }
             _ => reply.error(Errno::EOPNOTSUPP),
         }

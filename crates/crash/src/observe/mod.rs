@@ -3,11 +3,11 @@
 //! repairs it first and looks again.
 
 mod mount;
+mod mounted;
 mod tree;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use flashfit_filesystem::Recipe;
 use flashfit_host::kernel_log::KernelLog;
@@ -18,13 +18,11 @@ use crate::device::{CrashDevice, DiskContents, ReadBlock};
 use crate::log::LogEntry;
 
 pub use mount::{mount_with, unmount_at};
+pub use mounted::{MountLook, MountedView, ProgramView};
 pub use tree::{ObservedNode, ObservedTree};
 
 /// Checking a device of some hundred megabytes takes milliseconds.
 const FSCK_LIMIT: Duration = Duration::from_secs(120);
-/// A check that takes longer hangs.
-const CHECK_LIMIT: Duration = Duration::from_secs(60);
-const PROBE_NAME: &str = "written-after-the-power-cut";
 
 /// How states of one setup are mounted and checked.
 pub struct StateObserver<'a> {
@@ -37,15 +35,6 @@ pub struct StateObserver<'a> {
     pub check: Option<Program>,
 }
 
-/// What a checking program said about what is mounted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramView {
-    pub code: Option<i32>,
-    pub output: String,
-    /// The last line of its error output.
-    pub error: String,
-}
-
 /// What was seen of one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrashObservation {
@@ -55,21 +44,6 @@ pub struct CrashObservation {
     pub damage: Option<String>,
     /// After a repair, where one was needed.
     pub repaired: Option<RepairedView>,
-}
-
-/// What was seen of a mounted file system.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MountedView {
-    /// Why it was not mounted.
-    pub not_mounted: Option<String>,
-    /// Why it could not be read as a whole.
-    pub unreadable: Option<String>,
-    pub tree: Option<ObservedTree>,
-    pub program: Option<ProgramView>,
-    /// Why a new file could not be written and synced.
-    pub not_writable: Option<String>,
-    /// Errors in the kernel log.
-    pub kernel_errors: Vec<String>,
 }
 
 /// A state after a repair.
@@ -155,49 +129,22 @@ impl StateObserver<'_> {
         input: &str,
         on_mount: impl FnOnce(Duration),
     ) -> Result<MountedView, CrashError> {
-        let mut view = MountedView::default();
-        let start = Instant::now();
-        let options = self.recipe.mount_options();
-        let mounted = mount_with(device.node(), self.recipe.kind(), &self.point, options);
-        on_mount(start.elapsed());
-        match mounted {
-            Err(error) => view.not_mounted = Some(error.to_string()),
-            Ok(()) => {
-                match &self.check {
-                    Some(check) => view.program = Some(self.program_view(check, input)?),
-                    None => match ObservedTree::read(&self.point) {
-                        Ok(tree) => view.tree = Some(tree),
-                        Err(error) => view.unreadable = Some(error.to_string()),
-                    },
-                }
-                view.not_writable = probe(&self.point).err().map(|error| error.to_string());
-                unmount_at(&self.point).map_err(CrashError::Unmount)?;
-            }
-        }
-        view.kernel_errors = errors(&log.take(), device.node());
-        Ok(view)
-    }
-
-    fn program_view(&self, check: &Program, input: &str) -> Result<ProgramView, CrashError> {
-        let program = check.clone().stdin(input).timeout(CHECK_LIMIT);
-        match self.runner.run(&program) {
-            Ok(outcome) => Ok(ProgramView {
-                code: outcome.code,
-                output: outcome.stdout,
-                error: outcome.stderr.lines().last().unwrap_or_default().to_owned(),
-            }),
-            Err(error @ ProgramError::TimedOut { .. }) => {
-                Ok(ProgramView { code: None, output: String::new(), error: error.to_string() })
-            }
-            Err(error) => Err(error.into()),
-        }
+        let look = MountLook {
+            runner: self.runner,
+            node: device.node(),
+            kind: self.recipe.kind(),
+            options: self.recipe.mount_options(),
+            point: &self.point,
+            check: self.check.as_ref(),
+        };
+        look.view(log, input, on_mount)
     }
 
     fn damage(&self, device: &CrashDevice) -> Result<Option<String>, CrashError> {
         // The program reads through the kernel's pages, which unmounting may have left.
         device.drop_pages()?;
         let outcome = self.runner.run(&self.recipe.fsck(device.node()).timeout(FSCK_LIMIT));
-        Ok(said(outcome)?.map(|text| without_name(&text, device.node())))
+        Ok(said(outcome)?.map(|text| mounted::without_name(&text, device.node())))
     }
 
     fn repaired(
@@ -211,7 +158,7 @@ impl StateObserver<'_> {
         let not_repaired = match outcome {
             // Bits 0 and 1 of fsck(8): errors were corrected.
             Ok(outcome) if outcome.code.is_some_and(|code| code & !3 == 0) => None,
-            other => said(other)?.map(|text| without_name(&text, device.node())),
+            other => said(other)?.map(|text| mounted::without_name(&text, device.node())),
         };
         device.drop_pages()?;
         let mut view = self.mounted(device, log, input, |_| {})?;
@@ -225,7 +172,7 @@ impl StateObserver<'_> {
 }
 
 /// What a checking program found; `None` if nothing.
-fn said(
+pub(crate) fn said(
     outcome: Result<flashfit_host::ProgramOutcome, ProgramError>,
 ) -> Result<Option<String>, CrashError> {
     match outcome {
@@ -240,34 +187,4 @@ fn said(
         Err(error @ ProgramError::TimedOut { .. }) => Ok(Some(error.to_string())),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Writes, syncs and removes a file.
-fn probe(root: &Path) -> std::io::Result<()> {
-    let path = root.join(PROBE_NAME);
-    let mut file = std::fs::File::create(&path)?;
-    file.write_all(&[0x5a; 4096])?;
-    file.sync_all()?;
-    std::fs::remove_file(path)
-}
-
-/// A message that is the same on every device: which loop device was free is chance.
-fn without_name(text: &str, node: &Path) -> String {
-    let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    text.replace(&node.display().to_string(), "DEVICE").replace(&name, "DEVICE")
-}
-
-/// The lines of the kernel log that report errors of this device.
-fn errors(lines: &[String], node: &Path) -> Vec<String> {
-    const ERRORS: [&str; 7] =
-        ["error", "corrupt", "critical", "warning", "bug:", "call trace", "shutdown"];
-    let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let is_error = |line: &&String| {
-        let lower = line.to_ascii_lowercase();
-        let about = lower.contains(&name);
-        // ext4 writes that it has nothing against errors: "errors=remount-ro" and the like.
-        let says = ERRORS.iter().any(|word| lower.contains(word)) && !lower.contains("errors=");
-        about && says && !lower.contains("warning: mounting")
-    };
-    lines.iter().filter(is_error).map(|line| without_name(line, node)).collect()
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::blocks::SECTOR_BYTES;
 use crate::content::{SectorContent, parse};
 use crate::model::NodeKind;
@@ -16,7 +18,7 @@ const LOST_AND_FOUND: &str = "lost+found";
 const MOST_BYTES: u64 = 64 << 20;
 
 /// A file or directory as it was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedNode {
     pub kind: NodeKind,
     pub inode: u64,
@@ -27,7 +29,7 @@ pub struct ObservedNode {
 }
 
 /// Everything that was found, by path.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedTree {
     pub nodes: BTreeMap<String, ObservedNode>,
 }

@@ -1,7 +1,8 @@
 //! Builds the contents of crash states from a log, in ascending order of their positions.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use flashfit_card::FaultClass;
 
 use super::{CrashState, TornWrite};
 use crate::blocks::{BLOCK_SECTORS, BlockId, BlockPool};
@@ -14,6 +15,8 @@ pub struct BuiltState {
     pub contents: DiskContents,
     /// Equal for equal contents; different for different ones, up to a collision of 128 bits.
     pub fingerprint: u128,
+    /// What a simulated card did at its power cut.
+    pub happened: Vec<FaultClass>,
 }
 
 /// Builds states of one log.
@@ -50,8 +53,9 @@ impl StateBuilder {
         }
         self.advance(log, pool, first);
         let mut built = BuiltState {
-            contents: DiskContents { base: Arc::clone(&self.base), changed: HashMap::new() },
+            contents: DiskContents { base: Arc::clone(&self.base), ..DiskContents::default() },
             fingerprint: self.fingerprint,
+            happened: Vec::new(),
         };
         for entry in first..state.position {
             if state.dropped.binary_search(&entry).is_ok() {

@@ -24,11 +24,16 @@ pub struct Enumeration {
     /// Sectors that a write leaves or takes together.
     pub unit_sectors: u32,
     pub flushes: FlushFault,
+    /// Whether a simulated card decides what is there.
+    pub by_card: bool,
 }
 
 /// States of a log in the order of their positions, without duplicates.
 pub fn enumerate(log: &CrashLog, how: &Enumeration) -> Vec<CrashState> {
     let mut random = Random::new(how.seed);
+    if how.by_card {
+        return by_card(log, how.most, &mut random);
+    }
     let mut states = Vec::new();
     for position in 1..=log.end() {
         at(log, position, how, &mut random, &mut states);
@@ -40,6 +45,19 @@ pub fn enumerate(log: &CrashLog, how: &Enumeration) -> Vec<CrashState> {
         states.truncate(how.most);
         states.sort_by(|a, b| (a.position, &a.dropped).cmp(&(b.position, &b.dropped)));
     }
+    states
+}
+
+/// Power cuts of a card at random positions.
+fn by_card(log: &CrashLog, most: usize, random: &mut Random) -> Vec<CrashState> {
+    let mut states: Vec<CrashState> = (0..most)
+        .map(|_| {
+            let position = 1 + random.below(u64::from(log.end().max(1)));
+            let position = u32::try_from(position).expect("logs are short").min(log.end());
+            CrashState { cut_seed: Some(random.next_u64()), ..CrashState::complete(position) }
+        })
+        .collect();
+    states.sort_by_key(|state| state.position);
     states
 }
 

@@ -7,6 +7,7 @@
 
 mod build;
 mod enumerate;
+mod faulty_card;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use crate::log::CrashLog;
 
 pub use build::{BuiltState, StateBuilder};
 pub use enumerate::{Enumeration, enumerate};
+pub use faulty_card::FaultyCard;
 
 /// A state of the device after a power cut.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub struct CrashState {
     /// The requests during the recovery of this state that arrived before a second power cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryCut>,
+    /// The seed of a power cut of the campaign's simulated card, which then decides what is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_seed: Option<u64>,
 }
 
 /// A write of which some parts are there.
@@ -54,7 +59,14 @@ pub struct RecoveryCut {
 impl CrashState {
     /// A power cut that loses nothing.
     pub fn complete(position: u32) -> Self {
-        Self { position, dropped: Vec::new(), torn: None, recovery: None }
+        Self { position, dropped: Vec::new(), torn: None, recovery: None, cut_seed: None }
+    }
+
+    /// Whether something is lost that a flush came after.
+    pub fn ignores_flush(&self, log: &CrashLog) -> bool {
+        let torn = self.torn.iter().map(|torn| torn.entry);
+        let first = self.dropped.iter().copied().chain(torn).min().unwrap_or(self.position);
+        (first..self.position).any(|entry| log.entries[entry as usize].is_flush())
     }
 
     /// Why it is not a state of this log; `None` if it is one.

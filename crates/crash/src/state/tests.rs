@@ -82,7 +82,8 @@ proptest! {
         seed: u64,
     ) {
         let log = log(&requests);
-        let how = Enumeration { seed, most: 80, unit_sectors: 3, flushes: FlushFault::None };
+        let flushes = FlushFault::None;
+        let how = Enumeration { seed, most: 80, unit_sectors: 3, flushes, by_card: false };
         let mut builder = StateBuilder::new(&log);
         let mut pool = log.pool.clone();
         let mut seen: Vec<(Vec<u8>, u128)> = Vec::new();
@@ -104,7 +105,8 @@ proptest! {
         seed: u64,
     ) {
         let log = log(&requests);
-        let how = Enumeration { seed, most: 400, unit_sectors: 8, flushes: FlushFault::None };
+        let flushes = FlushFault::None;
+        let how = Enumeration { seed, most: 400, unit_sectors: 8, flushes, by_card: false };
         for state in enumerate(&log, &how) {
             let flush = (0..state.position).rev().find(|e| log.entries[*e as usize].is_flush());
             let torn = state.torn.iter().map(|torn| torn.entry);
@@ -119,7 +121,8 @@ proptest! {
         seed: u64,
     ) {
         let log = log(&requests);
-        let how = Enumeration { seed, most: 50, unit_sectors: 8, flushes: FlushFault::One };
+        let flushes = FlushFault::One;
+        let how = Enumeration { seed, most: 50, unit_sectors: 8, flushes, by_card: false };
         prop_assert_eq!(enumerate(&log, &how), enumerate(&log, &how));
     }
 }

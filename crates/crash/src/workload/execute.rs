@@ -47,6 +47,11 @@ impl<'a> Execution<'a> {
         self.done.push(done);
     }
 
+    /// The operation that returned last.
+    pub fn last(&self) -> Option<&LoggedOperation> {
+        self.done.last()
+    }
+
     /// What was done.
     pub fn finish(self) -> Vec<LoggedOperation> {
         self.done

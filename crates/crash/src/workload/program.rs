@@ -61,17 +61,8 @@ pub fn run_program(
     input: &str,
     log: &dyn LogPosition,
 ) -> Result<Vec<LoggedOperation>, CrashError> {
-    let (mut running, output, mut stdin) = PipedProgram::start(program)?;
-    let writing = std::thread::spawn({
-        let input = input.to_owned();
-        move || {
-            // A program that does not read its input is not in error.
-            let _ = std::io::Write::write_all(&mut stdin, input.as_bytes());
-        }
-    });
     let mut operations: Vec<LoggedOperation> = Vec::new();
-    let lines = BufReader::new(output).lines().map_while(Result::ok);
-    for (number, line) in (0..MOST_LINES).zip(lines) {
+    let last_error = each_line(program, input, |number, line| {
         let end = log.position();
         let begin = operations.last().map_or(0, |last| last.end);
         operations.push(LoggedOperation {
@@ -82,11 +73,39 @@ pub fn run_program(
             inode: None,
             error: None,
         });
-    }
-    let last_error = running.last_error_line();
-    let _ = writing.join();
+        true
+    })?;
     if operations.is_empty() && !last_error.is_empty() {
         return Err(CrashError::WorkloadFailed { reason: last_error });
     }
     Ok(operations)
+}
+
+/// Runs a program and hands over each line of its output when it arrives, with its number, for as
+/// long as the answer is `true`. Returns the last line of its error output.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn each_line(
+    program: &Program,
+    input: &str,
+    mut on_line: impl FnMut(u32, String) -> bool,
+) -> Result<String, CrashError> {
+    let (mut running, output, mut stdin) = PipedProgram::start(program)?;
+    let writing = std::thread::spawn({
+        let input = input.to_owned();
+        move || {
+            // A program that does not read its input is not in error.
+            let _ = std::io::Write::write_all(&mut stdin, input.as_bytes());
+        }
+    });
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    for (number, line) in (0..MOST_LINES).zip(lines) {
+        if !on_line(number, line) {
+            break;
+        }
+    }
+    let last_error = running.last_error_line();
+    let _ = writing.join();
+    Ok(last_error)
 }

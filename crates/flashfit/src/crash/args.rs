@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use flashfit_card::EnabledFault;
 use flashfit_crash::state::FlushFault;
 use flashfit_tune::TimeSpan;
+
+use super::cuts_args::CutsArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,10 +32,15 @@ pub struct CrashArgs {
 pub enum CrashCommand {
     /// Record a workload and check what power cuts could have left of it, on this kernel.
     States(StatesArgs),
+    /// Cut the power of a virtual machine at random moments of its work, again and again.
+    Cuts(CutsArgs),
     /// Look at one state again, and show what happened around its power cut.
     Replay(ReplayArgs),
     /// Find the shortest workload with the same violation, then the fewest lost writes.
     Shrink(ShrinkArgs),
+    /// Work and look at what is left, in a virtual machine.
+    #[command(hide = true)]
+    Guest,
 }
 
 #[derive(Debug, Args)]
@@ -68,20 +76,10 @@ pub struct ShrinkArgs {
 #[command(after_help = EXAMPLES)]
 pub struct StatesArgs {
     /// Simulated card whose write unit decides how writes tear [default: write units of 4 KiB].
+    /// With --card-fault, all its power cuts are those of this card [default: usd-a2-cq].
     pub card: Option<String>,
-    /// File systems with default options, separated by commas.
-    #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES", default_value = "ext4")]
-    pub filesystems: Vec<String>,
-    /// Another setup, such as ext4:nobarrier or ext4:writeback+noatime. Repeat for several.
-    #[arg(long, value_name = "FS:OPTIONS")]
-    pub with: Vec<String>,
-    /// What is done before the power cut: files, metadata, sqlite, sqlite:JOURNAL-SYNC such as
-    /// sqlite:delete-extra, or a file with your own commands (docs/power-loss.md).
-    #[arg(long, value_name = "NAME|FILE", default_value = "files")]
-    pub workload: String,
-    /// Seed of workloads and states.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    #[command(flatten)]
+    pub what: TestedArgs,
     /// States to check for each setup [default: 1000 without --for].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub states: Option<u64>,
@@ -91,6 +89,10 @@ pub struct StatesArgs {
     /// Let the device ignore one flush before each power cut, or all: a fault of the device.
     #[arg(long, value_name = "WHICH", value_enum)]
     pub ignore_flush: Option<IgnoreFlushArg>,
+    /// Let a simulated card decide what its power cuts leave, and do this at each of them, where it
+    /// can: a name of `card cut --help`, such as torn-sector or rollback=200. Repeat for several.
+    #[arg(long, value_name = "CLASS", conflicts_with = "ignore_flush")]
+    pub card_fault: Vec<EnabledFault>,
     /// Directory for records and logs [default: crash-run, or the next that does not exist].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -106,6 +108,24 @@ pub struct StatesArgs {
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is tested, and by which work.
+#[derive(Debug, Args)]
+pub struct TestedArgs {
+    /// File systems with default options, separated by commas.
+    #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES", default_value = "ext4")]
+    pub filesystems: Vec<String>,
+    /// Another setup, such as ext4:nobarrier or ext4:writeback+noatime. Repeat for several.
+    #[arg(long, value_name = "FS:OPTIONS")]
+    pub with: Vec<String>,
+    /// What is done before the power cut: files, metadata, sqlite, sqlite:JOURNAL-SYNC such as
+    /// sqlite:delete-extra, or a file with your own commands (docs/power-loss.md).
+    #[arg(long, value_name = "NAME|FILE", default_value = "files")]
+    pub workload: String,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// Flushes that the device ignores.

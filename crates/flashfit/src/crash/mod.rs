@@ -1,6 +1,8 @@
 //! `flashfit crash`: what setups keep at power cuts.
 
 pub mod args;
+mod cuts;
+pub mod cuts_args;
 mod folder;
 mod replay;
 mod shrink;
@@ -18,6 +20,8 @@ use args::{CrashArgs, CrashCommand};
 pub fn run(args: &CrashArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     match &args.command {
         CrashCommand::States(args) => states::run(args, catalog),
+        CrashCommand::Cuts(args) => cuts::run(args, catalog),
+        CrashCommand::Guest => cuts::serve(),
         CrashCommand::Replay(args) => replay::run(args, catalog),
         CrashCommand::Shrink(args) => shrink::run(args, catalog),
     }

@@ -1,9 +1,9 @@
-//! The JSON document of `flashfit crash states`.
+//! The JSON document of `flashfit crash states` and `flashfit crash cuts`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flashfit_crash::campaign::{BrokenState, CampaignPlan, SetupResult};
+use flashfit_crash::campaign::{BrokenState, CampaignPlan, FaultCounts, SetupResult};
 use flashfit_crash::model::Oracle;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_filesystem::Promise;
@@ -36,7 +36,8 @@ struct SetupDocument<'a> {
     upper_bound: f64,
     by_promise: BTreeMap<Promise, PromiseDocument>,
     by_oracle: &'a BTreeMap<Oracle, u64>,
-    device_faults: BTreeMap<String, u64>,
+    /// What happened to the device, and who noticed.
+    device_faults: BTreeMap<&'static str, &'a FaultCounts>,
     longest_recovery_ms: u64,
     /// Of one worker's time.
     states_per_hour: u64,
@@ -58,11 +59,11 @@ pub fn document<'a>(
     results: &'a [SetupResult],
     dir: &'a Path,
 ) -> Document<'a> {
-    let setups = setups.iter().zip(results).map(|(setup, result)| one(plan, setup, result));
+    let setups = setups.iter().zip(results).map(|(setup, result)| one(setup, result));
     Document { plan, dir, setups: setups.collect() }
 }
 
-fn one<'a>(plan: &CampaignPlan, setup: &CrashSetup, result: &'a SetupResult) -> SetupDocument<'a> {
+fn one<'a>(setup: &CrashSetup, result: &'a SetupResult) -> SetupDocument<'a> {
     let counts = &result.counts;
     let promise = |promise: Promise| {
         let document = PromiseDocument {
@@ -72,7 +73,9 @@ fn one<'a>(plan: &CampaignPlan, setup: &CrashSetup, result: &'a SetupResult) -> 
         };
         (promise, document)
     };
-    let ignored = plan.flushes != flashfit_crash::state::FlushFault::None;
+    let ignored = &counts.ignored_flushes;
+    let ignored = (ignored.happened > 0).then_some(("ignored-flush", ignored));
+    let faults = counts.faults.iter().map(|(class, faults)| (class.name(), faults));
     SetupDocument {
         setup: &result.label,
         logs: result.rounds,
@@ -88,10 +91,7 @@ fn one<'a>(plan: &CampaignPlan, setup: &CrashSetup, result: &'a SetupResult) -> 
         upper_bound: result.upper_bound(),
         by_promise: Promise::ALL.into_iter().map(promise).collect(),
         by_oracle: &counts.by_oracle,
-        device_faults: ignored
-            .then(|| ("ignored-flush".to_owned(), counts.states))
-            .into_iter()
-            .collect(),
+        device_faults: faults.chain(ignored).collect(),
         longest_recovery_ms: counts.longest_recovery_ms,
         states_per_hour: result.states_per_hour(),
         examples: &result.examples,

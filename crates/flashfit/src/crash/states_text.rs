@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use flashfit_crash::campaign::SetupResult;
+use flashfit_crash::campaign::{SetupResult, StateCounts};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_filesystem::Promise;
 use flashfit_report::text::wrap;
@@ -20,10 +20,27 @@ const HEADINGS: [(Promise, &str); 7] = [
     (Promise::OrderedNames, "ORDER"),
 ];
 
-pub fn text(setups: &[CrashSetup], results: &[SetupResult], dir: &Path, width: usize) -> String {
+/// What was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    States,
+    Cuts,
+}
+
+pub fn text(
+    setups: &[CrashSetup],
+    results: &[SetupResult],
+    dir: &Path,
+    counted: Counted,
+    width: usize,
+) -> String {
+    let (heading, title) = match counted {
+        Counted::States => ("STATES", "States with a broken promise, by promise:"),
+        Counted::Cuts => ("CUTS", "Power cuts that broke a promise, by promise:"),
+    };
     let columns = HEADINGS.map(|(_, heading)| Column::text(heading).align(Align::Right));
     let mut table = TextTable::new(
-        [Column::text("SETUP").shorten(Shorten::Middle), Column::number("STATES")]
+        [Column::text("SETUP").shorten(Shorten::Middle), Column::number(heading)]
             .into_iter()
             .chain(columns),
     );
@@ -32,10 +49,10 @@ pub fn text(setups: &[CrashSetup], results: &[SetupResult], dir: &Path, width: u
         let first = [result.label.clone(), result.counts.states.to_string()];
         table.row(first.into_iter().chain(cells));
     }
-    let mut text = String::from("States with a broken promise, by promise:\n\n");
+    let mut text = format!("{title}\n\n");
     text.push_str(&table.render(width));
     text.push('\n');
-    for paragraph in notes(setups, results) {
+    for paragraph in notes(setups, results, counted) {
         for line in wrap(&paragraph, width) {
             writeln!(text, "{line}").expect("a string takes any text");
         }
@@ -57,19 +74,24 @@ fn cell(setup: &CrashSetup, result: &SetupResult, promise: Promise) -> String {
     }
 }
 
-fn notes(setups: &[CrashSetup], results: &[SetupResult]) -> Vec<String> {
+fn notes(setups: &[CrashSetup], results: &[SetupResult], counted: Counted) -> Vec<String> {
     let mut notes = Vec::new();
     for result in results {
         let counts = &result.counts;
         let percent = result.upper_bound() * 100.0;
-        notes.push(format!(
-            "{}: {} of {} states with a broken promise, at most {percent:.3} % at 95 %; {} mounted, {} equal to one of them.",
-            result.label,
-            counts.broken,
-            counts.states,
-            counts.mounted,
-            counts.same_bytes + counts.same_reads,
-        ));
+        let (label, broken, all) = (&result.label, counts.broken, counts.states);
+        notes.push(match counted {
+            Counted::States => format!(
+                "{label}: {broken} of {all} states with a broken promise, at most {percent:.3} % at 95 %; {} mounted, {} equal to one of them.",
+                counts.mounted,
+                counts.same_bytes + counts.same_reads,
+            ),
+            Counted::Cuts => format!(
+                "{label}: {broken} of {all} power cuts broke a promise, at most {percent:.3} % at 95 %; {} power cuts an hour.",
+                result.states_per_hour(),
+            ),
+        });
+        notes.extend(faults(counts).map(|text| format!("{label}: {text}")));
         if counts.mismatched > 0 {
             notes.push(format!(
                 "{}: {} of {} equal states were judged otherwise when mounted. Please report it.",
@@ -83,6 +105,25 @@ fn notes(setups: &[CrashSetup], results: &[SetupResult]) -> Vec<String> {
         notes.push("n w: an option withdraws the promise, as the catalog says.".to_owned());
     }
     notes
+}
+
+/// What the device did, and how often it was noticed.
+fn faults(counts: &StateCounts) -> impl Iterator<Item = String> {
+    let named = counts.faults.iter().map(|(class, faults)| (class.name(), faults));
+    let ignored =
+        (counts.ignored_flushes.happened > 0).then_some(("ignored flush", &counts.ignored_flushes));
+    named.chain(ignored).map(|(name, faults)| {
+        let by: Vec<String> = faults
+            .by_oracle
+            .iter()
+            .map(|(oracle, count)| format!("{} {count}", oracle.name()))
+            .collect();
+        let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
+        format!(
+            "{name} happened {} times, with a broken promise {} times{by}.",
+            faults.happened, faults.noticed
+        )
+    })
 }
 
 fn examples(results: &[SetupResult], dir: &Path, width: usize) -> String {

@@ -3,17 +3,23 @@
 
 use std::path::Path;
 
+use flashfit_card::CardModel;
 use flashfit_crash::CrashError;
+use flashfit_crash::campaign::SetupResult;
+use flashfit_crash::setup::CrashSetup;
 use flashfit_device::Bytes;
-use flashfit_filesystem::Conditions;
+use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::SystemRunner;
 use flashfit_host::capability::missing_for_simulated_cards;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_user_error::ExitClass;
 
+use super::args::TestedArgs;
 use crate::command_error::CommandError;
 
+/// Has a volatile cache, and may reorder what is in it.
+pub const DEFAULT_CARD: &str = "usd-a2-cq";
 /// Without a card: what any flash device writes at once.
 const WRITE_UNIT: Bytes = Bytes::kib(4);
 /// For options that need an erase block, where no card has one.
@@ -39,17 +45,59 @@ pub fn device(
     card: Option<&str>,
     catalog: Option<&Path>,
 ) -> Result<(Conditions, Bytes), CommandError> {
-    let (write_unit, erase_block) = match card {
-        None => (WRITE_UNIT, ERASE_BLOCK),
+    Ok(match card {
+        None => (of_units(WRITE_UNIT, ERASE_BLOCK), WRITE_UNIT),
         Some(name) => {
-            let name = name.strip_prefix(flashfit_target::SIMULATED).unwrap_or(name);
-            let model = flashfit_card::catalog::load(name, catalog)?;
-            (Bytes(model.write_unit_bytes()), Bytes(model.erase_block_bytes()))
+            let model = model(name, catalog)?;
+            (conditions(&model), Bytes(model.write_unit_bytes()))
         }
-    };
+    })
+}
+
+/// The simulated card of this name, with or without `sim:`.
+pub fn model(name: &str, catalog: Option<&Path>) -> Result<CardModel, CommandError> {
+    let name = name.strip_prefix(flashfit_target::SIMULATED).unwrap_or(name);
+    Ok(flashfit_card::catalog::load(name, catalog)?)
+}
+
+/// The conditions that a card sets for options.
+pub fn conditions(model: &CardModel) -> Conditions {
+    of_units(Bytes(model.write_unit_bytes()), Bytes(model.erase_block_bytes()))
+}
+
+fn of_units(write_unit: Bytes, erase_block: Bytes) -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     let geometry = Geometry { erase_block: known(erase_block), write_unit: known(write_unit) };
-    let conditions =
-        Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
-    Ok((conditions, write_unit))
+    Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
+}
+
+/// The setups that were named, each once.
+pub fn setups(
+    args: &TestedArgs,
+    catalog: Option<&Path>,
+    conditions: &Conditions,
+) -> Result<Vec<CrashSetup>, CommandError> {
+    let known = FileSystemCatalog::load(catalog)?;
+    let mut setups: Vec<CrashSetup> = Vec::new();
+    for text in args.filesystems.iter().chain(&args.with) {
+        let setup = CrashSetup::parse(text, &known, conditions)?;
+        if !setups.iter().any(|other| other.label == setup.label) {
+            setups.push(setup);
+        }
+    }
+    Ok(setups)
+}
+
+/// A bad verdict where a promise was broken.
+pub fn verdict(results: &[SetupResult]) -> Result<(), CommandError> {
+    let broken: Vec<&str> = results
+        .iter()
+        .filter(|result| result.counts.broken > 0)
+        .map(|result| result.label.as_str())
+        .collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let message = format!("power cuts broke promises of {}", broken.join(", "));
+    Err(CommandError::new(ExitClass::BadVerdict, message, None))
 }

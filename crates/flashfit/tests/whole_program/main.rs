@@ -11,6 +11,7 @@ mod card;
 mod catalog;
 mod check;
 mod crash;
+mod crash_cuts;
 mod devices;
 mod environment;
 mod fixture;

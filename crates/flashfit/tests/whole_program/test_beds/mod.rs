@@ -8,7 +8,7 @@ mod lab;
 mod rack;
 mod ssh;
 mod sshd;
-mod vm;
+pub mod vm;
 mod vm_board;
 mod vm_disks;
 mod vm_full;

@@ -1,0 +1,135 @@
+//! What every power cut of a campaign needs: the card, the saved machine, and for each setup a card
+//! with a new file system.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flashfit_card::CardModel;
+use flashfit_host::{Runner, SystemRunner};
+
+use super::card::{PluggedCard, SavedCard};
+use super::ledger::CutLedger;
+use super::machine::{Guest, SILENCE_LIMIT, SavedMachine, unexpected};
+use super::wire::{Arrival, GuestMount, GuestReply, GuestRequest};
+use crate::CrashError;
+use crate::setup::CrashSetup;
+use crate::workload::CrashWorkload;
+
+/// Making a file system of some hundred megabytes takes less than a second.
+const MKFS_LIMIT: Duration = Duration::from_secs(120);
+
+pub(super) struct CutBench<'a> {
+    pub card: PluggedCard,
+    pub machine: SavedMachine,
+    pub workload: &'a CrashWorkload,
+    pub runner: &'a SystemRunner,
+}
+
+/// A setup that is ready for power cuts.
+pub(super) struct CutSetup<'a> {
+    pub setup: &'a CrashSetup,
+    pub mount: GuestMount,
+    /// With a new file system.
+    new: SavedCard,
+}
+
+/// How far the work came.
+pub(super) struct WorkDone {
+    pub ledger: CutLedger,
+    pub took: Duration,
+}
+
+impl<'a> CutSetup<'a> {
+    /// Makes the file system in `image`, which is overwritten.
+    pub(super) fn new(
+        setup: &'a CrashSetup,
+        model: &CardModel,
+        image: &Path,
+        runner: &SystemRunner,
+    ) -> Result<Self, CrashError> {
+        let failed = |source| CrashError::File { path: image.to_owned(), source };
+        let file = std::fs::File::create(image).map_err(failed)?;
+        file.set_len(model.capacity.0).map_err(failed)?;
+        let recipe = &setup.recipe;
+        for program in std::iter::once(recipe.mkfs(image)).chain(recipe.tune(image)) {
+            runner.run_checked(&program.timeout(MKFS_LIMIT))?;
+        }
+        let new = SavedCard::of_image(model, image)?;
+        let mount =
+            GuestMount { kind: recipe.kind().to_owned(), options: recipe.mount_options().to_vec() };
+        Ok(Self { setup, mount, new })
+    }
+}
+
+impl CutBench<'_> {
+    pub(super) fn restore(&self) -> Result<Guest, CrashError> {
+        self.machine.restore(self.runner)
+    }
+
+    /// Begins the work of `seed` on a card with a new file system.
+    pub(super) fn begin(
+        &self,
+        guest: &mut Guest,
+        setup: &CutSetup<'_>,
+        seed: u64,
+    ) -> Result<(), CrashError> {
+        self.card.insert(&setup.new);
+        let (mount, workload) = (setup.mount.clone(), self.workload.clone());
+        guest.send(&GuestRequest::Work { mount, workload, seed })?;
+        match guest.reply(SILENCE_LIMIT)? {
+            GuestReply::Mounted => Ok(()),
+            GuestReply::NotMounted(reason) => {
+                Err(CrashError::NotMounted { setup: setup.setup.label.clone(), reason })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Lets the guest work, until it is done or for `time`.
+    pub(super) fn work(
+        &self,
+        guest: &mut Guest,
+        seed: u64,
+        time: Option<Duration>,
+    ) -> Result<WorkDone, CrashError> {
+        let planned = self.workload.operations(seed);
+        let paced = !planned.is_empty();
+        let mut ledger = CutLedger::new(planned);
+        let start = Instant::now();
+        let end = time.map(|time| start + time);
+        if paced {
+            guest.send(&GuestRequest::Go)?;
+        }
+        loop {
+            let until = end.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT);
+            match guest.until(until)? {
+                Arrival::Nothing if time.is_some() => break,
+                Arrival::Nothing => {
+                    return Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() });
+                }
+                Arrival::End => return Err(CrashError::GuestEnded { console: guest.last_line() }),
+                Arrival::Message(GuestReply::Done { number, inode, error }) => {
+                    if !ledger.acknowledge(number, inode, error) {
+                        let reason = format!("operation {number} is not the next one");
+                        return Err(CrashError::Guest { reason });
+                    }
+                    if end.is_some_and(|end| Instant::now() >= end) {
+                        break;
+                    }
+                    guest.send(&GuestRequest::Go)?;
+                }
+                Arrival::Message(GuestReply::Line(line)) => ledger.line(line),
+                Arrival::Message(GuestReply::WorkEnded(error)) => {
+                    if ledger.acknowledged() == 0 && !error.is_empty() {
+                        return Err(CrashError::WorkloadFailed { reason: error });
+                    }
+                    if time.is_none() {
+                        break;
+                    }
+                }
+                Arrival::Message(other) => return Err(unexpected(&other)),
+            }
+        }
+        Ok(WorkDone { ledger, took: start.elapsed() })
+    }
+}

@@ -1,0 +1,176 @@
+//! One live power cut: work, cut, power on, look, judge, record.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use flashfit_card::{CutReport, FaultClass};
+use flashfit_numbers::SplitMix64;
+
+use super::CutCampaign;
+use super::bench::{CutBench, CutSetup, WorkDone};
+use super::machine::Guest;
+use crate::CrashError;
+use crate::campaign::{BrokenState, CutRecord, StateBatch, StateCounts, round_seed};
+use crate::state::CrashState;
+
+/// Images that are kept of one setup.
+const MOST_KEPT: u64 = 20;
+
+/// A setup with what is left to do.
+pub(super) struct Turn<'a> {
+    pub setup: CutSetup<'a>,
+    pub next: u32,
+    pub left: u64,
+    pub kept: u64,
+    pub pace: Pace,
+}
+
+/// How long all work takes, which depends on what else the computer does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    whole: Duration,
+    items: usize,
+}
+
+impl Pace {
+    pub(super) fn of(done: &WorkDone) -> Self {
+        Self { whole: done.took, items: done.ledger.acknowledged() }
+    }
+
+    /// Corrects the estimate by work that was cut short.
+    fn learn(&mut self, took: Duration, items: usize) {
+        const LEAST_ITEMS: usize = 5;
+        const SHARE: f64 = 0.1;
+        if items >= LEAST_ITEMS {
+            let whole = took.as_secs_f64() * self.items as f64 / items as f64;
+            let mixed = self.whole.as_secs_f64() * (1.0 - SHARE) + whole * SHARE;
+            self.whole = Duration::from_secs_f64(mixed);
+        }
+    }
+
+    /// A moment of the work, drawn evenly.
+    fn moment(&self, random: &mut SplitMix64) -> Duration {
+        let share = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        self.whole.mul_f64(share)
+    }
+}
+
+/// The end of one round of work.
+struct PowerCut {
+    done: WorkDone,
+    report: CutReport,
+    /// The machine after the power is back, or why the card does not answer.
+    guest: Result<Guest, String>,
+}
+
+impl CutCampaign<'_> {
+    /// One power cut. `guest` is a machine that waits for work.
+    pub(super) fn cut(
+        &self,
+        bench: &CutBench<'_>,
+        turn: &mut Turn<'_>,
+        guest: Option<Guest>,
+    ) -> Result<(StateBatch, Option<Guest>), CrashError> {
+        let (start, round) = (Instant::now(), turn.next);
+        let (label, keeps) = (&turn.setup.setup.label, &turn.setup.setup.promises.keeps);
+        let image = self.folder.draft_path();
+        let PowerCut { done, report, guest } = self.pull(bench, turn, guest, &image)?;
+        turn.pace.learn(done.took, done.ledger.acknowledged());
+        let found = bench.examine(guest, &turn.setup, &done.ledger, &image)?;
+        let mut counts = StateCounts { mounted: 1, ..StateCounts::default() };
+        counts.count(&found.violations, keeps);
+        counts.longest_recovery_ms = u64::try_from(found.recovery.as_millis()).unwrap_or(u64::MAX);
+        for damage in &report.happened {
+            counts.faults.entry(damage.class).or_default().count(&found.violations, keeps);
+        }
+        let mut broken = Vec::new();
+        if !found.violations.is_empty() {
+            if turn.kept < MOST_KEPT && image.exists() {
+                self.folder.keep_cut(label, round, &found.operations)?;
+                turn.kept += 1;
+            }
+            let state = CrashState::complete(done.ledger.position());
+            let id = format!("{label}/{round}/0");
+            broken.push(BrokenState { id, state, violations: found.violations });
+        }
+        counts.seconds = start.elapsed().as_secs_f64();
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let record = CutRecord {
+            acknowledged: u32::try_from(done.ledger.acknowledged()).unwrap_or(u32::MAX),
+            after_ns: u64::try_from(done.took.as_nanos()).unwrap_or(u64::MAX),
+            time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            report,
+        };
+        let batch = StateBatch {
+            setup: label.clone(),
+            round,
+            from: 0,
+            to: 1,
+            most: 1,
+            ends_round: true,
+            counts,
+            broken,
+            cut: Some(record),
+        };
+        turn.next += 1;
+        turn.left -= 1;
+        Ok((batch, found.guest))
+    }
+
+    /// Works until a random moment and pulls the plug of machine and card. What the card contains
+    /// then is written to `image`. The next machine is restored meanwhile; it does nothing before
+    /// the first one is dead.
+    fn pull(
+        &self,
+        bench: &CutBench<'_>,
+        turn: &Turn<'_>,
+        guest: Option<Guest>,
+        image: &Path,
+    ) -> Result<PowerCut, CrashError> {
+        let seed = round_seed(self.plan.seed, turn.next);
+        let mut random = SplitMix64::new(seed);
+        let mut guest = match guest {
+            Some(guest) => guest,
+            None => bench.restore()?,
+        };
+        bench.begin(&mut guest, &turn.setup, seed)?;
+        std::thread::scope(|scope| {
+            let spare = scope.spawn(|| bench.restore());
+            let time = turn.pace.moment(&mut random);
+            let done = bench.work(&mut guest, seed, Some(time));
+            let report = bench.card.cut(random.next_u64(), self.card.faults.clone());
+            guest.kill();
+            let spare = spare.join().expect("restoring does not panic")?;
+            let done = done?;
+            let guest = if report.count(FaultClass::Brick) > 0 {
+                // Nothing can be read of it.
+                let _ = std::fs::remove_file(image);
+                Err(bench.card.power_on().err().unwrap_or_default())
+            } else {
+                bench.card.image(image)?;
+                bench.card.power_on().map(|()| spare)
+            };
+            Ok(PowerCut { done, report, guest })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_follows_the_load_of_the_computer_slowly() {
+        let mut pace = Pace { whole: Duration::from_secs(1), items: 100 };
+        pace.learn(Duration::from_secs(1), 2);
+        assert_eq!(pace.whole, Duration::from_secs(1));
+        for _ in 0..50 {
+            pace.learn(Duration::from_secs(1), 50);
+        }
+        assert!((1.98..2.0).contains(&pace.whole.as_secs_f64()), "{pace:?}");
+        let mut random = SplitMix64::new(1);
+        let moments: Vec<Duration> = (0..200).map(|_| pace.moment(&mut random)).collect();
+        let early = moments.iter().filter(|moment| **moment < pace.whole / 2).count();
+        assert!(moments.iter().all(|moment| *moment < pace.whole) && (70..130).contains(&early));
+    }
+}

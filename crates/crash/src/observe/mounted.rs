@@ -1,0 +1,133 @@
+//! One mount of a file system after a power cut: what the kernel recovers, what is there, and
+//! whether it can be written again. The same on this machine and in a virtual one.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flashfit_host::kernel_log::KernelLog;
+use flashfit_host::{Program, ProgramError, Runner};
+use serde::{Deserialize, Serialize};
+
+use super::{ObservedTree, mount_with, unmount_at};
+use crate::CrashError;
+
+/// A check that takes longer hangs.
+const CHECK_LIMIT: Duration = Duration::from_secs(60);
+const PROBE_NAME: &str = "written-after-the-power-cut";
+
+/// What a checking program said about what is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramView {
+    pub code: Option<i32>,
+    pub output: String,
+    /// The last line of its error output.
+    pub error: String,
+}
+
+/// What was seen of a mounted file system.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountedView {
+    /// Why it was not mounted.
+    pub not_mounted: Option<String>,
+    /// Why it could not be read as a whole.
+    pub unreadable: Option<String>,
+    pub tree: Option<ObservedTree>,
+    pub program: Option<ProgramView>,
+    /// Why a new file could not be written and synced.
+    pub not_writable: Option<String>,
+    /// Errors in the kernel log.
+    pub kernel_errors: Vec<String>,
+}
+
+/// How a file system is mounted and looked at.
+pub struct MountLook<'a> {
+    pub runner: &'a dyn Runner,
+    /// Without links: the kernel log has this name.
+    pub node: &'a Path,
+    pub kind: &'a str,
+    pub options: &'a [String],
+    pub point: &'a Path,
+    /// Looks at what is mounted instead of reading the workload's own files.
+    pub check: Option<&'a Program>,
+}
+
+impl MountLook<'_> {
+    /// Mounts, looks, writes and unmounts. `on_mount` is told how long the mount took, whether it
+    /// succeeded or not.
+    ///
+    /// # Errors
+    /// When something other than the file system fails.
+    pub fn view(
+        &self,
+        log: &mut KernelLog,
+        input: &str,
+        on_mount: impl FnOnce(Duration),
+    ) -> Result<MountedView, CrashError> {
+        let mut view = MountedView::default();
+        let start = Instant::now();
+        let mounted = mount_with(self.node, self.kind, self.point, self.options);
+        on_mount(start.elapsed());
+        match mounted {
+            Err(error) => view.not_mounted = Some(error.to_string()),
+            Ok(()) => {
+                match self.check {
+                    Some(check) => view.program = Some(self.program_view(check, input)?),
+                    None => match ObservedTree::read(self.point) {
+                        Ok(tree) => view.tree = Some(tree),
+                        Err(error) => view.unreadable = Some(error.to_string()),
+                    },
+                }
+                view.not_writable = probe(self.point).err().map(|error| error.to_string());
+                unmount_at(self.point).map_err(CrashError::Unmount)?;
+            }
+        }
+        view.kernel_errors = errors(&log.take(), self.node);
+        Ok(view)
+    }
+
+    fn program_view(&self, check: &Program, input: &str) -> Result<ProgramView, CrashError> {
+        let program = check.clone().stdin(input).timeout(CHECK_LIMIT);
+        match self.runner.run(&program) {
+            Ok(outcome) => Ok(ProgramView {
+                code: outcome.code,
+                output: outcome.stdout,
+                error: outcome.stderr.lines().last().unwrap_or_default().to_owned(),
+            }),
+            Err(error @ ProgramError::TimedOut { .. }) => {
+                Ok(ProgramView { code: None, output: String::new(), error: error.to_string() })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Writes, syncs and removes a file.
+fn probe(root: &Path) -> std::io::Result<()> {
+    let path = root.join(PROBE_NAME);
+    let mut file = std::fs::File::create(&path)?;
+    file.write_all(&[0x5a; 4096])?;
+    file.sync_all()?;
+    std::fs::remove_file(path)
+}
+
+/// A message that is the same on every device: which loop device was free is chance.
+pub(super) fn without_name(text: &str, node: &Path) -> String {
+    let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    text.replace(&node.display().to_string(), "DEVICE").replace(&name, "DEVICE")
+}
+
+/// The lines of the kernel log that report errors of this device.
+fn errors(lines: &[String], node: &Path) -> Vec<String> {
+    const ERRORS: [&str; 7] =
+        ["error", "corrupt", "critical", "warning", "bug:", "call trace", "shutdown"];
+    let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_error = |line: &&String| {
+        let lower = line.to_ascii_lowercase();
+        let about = lower.contains(&name);
+        // ext4 writes that it has nothing against errors: "errors=remount-ro" and the like.
+        let says = ERRORS.iter().any(|word| lower.contains(word)) && !lower.contains("errors=");
+        about && says && !lower.contains("warning: mounting")
+    };
+    lines.iter().filter(is_error).map(|line| without_name(line, node)).collect()
+}

@@ -1,0 +1,147 @@
+//! `flashfit crash cuts`: cuts the power of a virtual machine again and again.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flashfit_crash::CrashError;
+use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, CardPlan};
+use flashfit_crash::cuts::{CutCampaign, CutEvent, CutLimits, MachineChoice, guest, kernel};
+use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::state::FlushFault;
+use flashfit_crash::workload::CrashWorkload;
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_host::SystemRunner;
+use flashfit_host::program::quote_path;
+use flashfit_user_error::ExitClass;
+
+use super::cuts_args::{CutsArgs, CutsOn};
+use super::states_text::Counted;
+use super::{folder, states_document, states_text, tools};
+use crate::command_error::CommandError;
+use crate::output::{self, note};
+
+const DEFAULT_CUTS: u64 = 100;
+const PROGRESS: Duration = Duration::from_secs(30);
+
+pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let CutsOn::Vm = args.on;
+    let runner = tools::runner()?;
+    let seed = args.what.seed;
+    let program = std::env::current_exe().map_err(|error| {
+        let message = format!("cannot find this program's own file: {error}");
+        CommandError::new(ExitClass::Environment, message, None)
+    })?;
+    let arguments = ["crash", "guest"].map(str::to_owned).to_vec();
+    let choice = MachineChoice { kernel: args.vm_kernel.as_deref(), program, arguments, seed };
+    let (dir, plan, setups) = match &args.resume {
+        Some(dir) => resumed(dir, catalog, &choice, &runner)?,
+        None => begun(args, catalog, &choice, &runner)?,
+    };
+    let folder = CampaignFolder::open(&dir, &plan)?;
+    note(&format!("records: {}", dir.display()));
+    let card = plan.card.as_ref().expect("a campaign of power cuts has a card");
+    let campaign = CutCampaign {
+        plan: &plan,
+        card,
+        setups: &setups,
+        folder: &folder,
+        runner: &runner,
+        choice,
+    };
+    let time = args.time.map(|time| Duration::from_nanos(time.0));
+    let limits = CutLimits { time, broken: args.max_broken };
+    let (count, noted) = (Cell::new(0_u64), Cell::new(Instant::now()));
+    let watch = |event: &CutEvent<'_>| match event {
+        CutEvent::Booted(facts) => {
+            let (release, how) = (&facts.kernel_release, facts.accelerator.name());
+            note(&format!("virtual machine: Linux {release}, QEMU {} ({how})", facts.qemu));
+        }
+        CutEvent::Cut(batch) => {
+            count.set(count.get() + 1);
+            for broken in &batch.broken {
+                let first = broken.violations.first().map_or("", |it| it.detail.as_str());
+                note(&format!("{}: {first}", broken.id));
+            }
+            if noted.get().elapsed() >= PROGRESS {
+                noted.set(Instant::now());
+                note(&format!("{} power cuts", count.get()));
+            }
+        }
+    };
+    let results = campaign.run(&limits, &watch).map_err(|error| resumable(error, &dir))?;
+    if args.json {
+        output::json("crash-cuts", states_document::document(&plan, &setups, &results, &dir))?;
+    } else {
+        let text = states_text::text(&setups, &results, &dir, Counted::Cuts, output::width());
+        output::print(&text)?;
+    }
+    tools::verdict(&results)
+}
+
+/// Works in the virtual machine, for the program outside.
+pub fn serve() -> Result<(), CommandError> {
+    let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    guest::serve(input, output, &SystemRunner::default()).map_err(|error| {
+        CommandError::new(ExitClass::Io, format!("the channel of the machine: {error}"), None)
+    })
+}
+
+type Begun = (PathBuf, CampaignPlan, Vec<CrashSetup>);
+
+fn begun(
+    args: &CutsArgs,
+    catalog: Option<&Path>,
+    choice: &MachineChoice<'_>,
+    runner: &SystemRunner,
+) -> Result<Begun, CommandError> {
+    let workload = CrashWorkload::parse(&args.what.workload)?;
+    let name = args.card.as_deref().unwrap_or(tools::DEFAULT_CARD);
+    let (conditions, _) = tools::device(Some(name), catalog)?;
+    let setups = tools::setups(&args.what, catalog, &conditions)?;
+    let card = CardPlan { model: tools::model(name, catalog)?, faults: args.card_fault.clone() };
+    let plan = CampaignPlan {
+        setups: setups.iter().map(|setup| setup.label.clone()).collect(),
+        workload,
+        seed: args.what.seed,
+        states: args.cuts.or(args.time.is_none().then_some(DEFAULT_CUTS)),
+        unit_sectors: 8,
+        flushes: FlushFault::None,
+        card: Some(card),
+        kernel: Some(kernel(choice, &setups, runner)?.release),
+    };
+    Ok((folder::choose(args.dir.as_deref()), plan, setups))
+}
+
+/// The campaign of a directory, if this kernel is the one that it began with.
+fn resumed(
+    dir: &Path,
+    catalog: Option<&Path>,
+    choice: &MachineChoice<'_>,
+    runner: &SystemRunner,
+) -> Result<Begun, CommandError> {
+    let (folder, plan) = CampaignFolder::existing(dir)?;
+    drop(folder);
+    let (Some(card), Some(release)) = (&plan.card, &plan.kernel) else {
+        return Err(CrashError::OtherCampaign { path: dir.to_owned() }.into());
+    };
+    let conditions = tools::conditions(&card.model);
+    let known = FileSystemCatalog::load(catalog)?;
+    let setups: Vec<CrashSetup> = plan
+        .setups
+        .iter()
+        .map(|label| CrashSetup::parse(label, &known, &conditions))
+        .collect::<Result<_, _>>()?;
+    let found = kernel(choice, &setups, runner)?.release;
+    if found != *release {
+        let message = format!("the campaign began with Linux {release}, and this is {found}");
+        let hint = "name that kernel with --vm-kernel FILE, or begin another campaign";
+        return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+    }
+    Ok((dir.to_owned(), plan, setups))
+}
+
+fn resumable(error: CrashError, dir: &Path) -> CommandError {
+    let hint = format!("continue with: flashfit crash cuts --resume {}", quote_path(dir));
+    CommandError::from(error).or_hint(&hint)
+}
