@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, DiskOp, StateAfterCut};
-use flashfit_test_support::{AttemptKind, attempted};
 
 use crate::bed::Recording;
 
@@ -95,7 +94,6 @@ pub fn check_all(
         check.cut(number + 1, Some(op), campaign, keep);
     }
     let tally = check.tally;
-    attempted(AttemptKind::PowerCutState, tally.states);
     println!("{}: {tally}\n    {:.1} s", recording.name, begun.elapsed().as_secs_f64());
     tally
 }
