@@ -92,3 +92,14 @@ pub enum Command {
     #[command(hide = true)]
     Agent(AgentArgs),
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// Also that arguments that exclude each other exist: clap only looks when they are parsed.
+    #[test]
+    fn every_command_line_is_well_defined() {
+        super::Cli::command().debug_assert();
+    }
+}

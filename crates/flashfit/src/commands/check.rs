@@ -38,7 +38,7 @@ pub struct CheckArgs {
     #[arg(value_parser = target_name())]
     pub target: String,
     /// Result of `flashfit probe --output`, with the geometry of this device.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["erase_unit", "write_unit"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["erase_block", "write_unit"])]
     pub geometry: Option<PathBuf>,
     /// Erase block size, if you know it better than the device reports it.
     #[arg(
