@@ -62,8 +62,8 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Saves the contents of `device` to `folder`, which may be there when it is empty, and reads it
-    /// back.
+    /// Saves the contents of `device` to `folder`, which may be there when it is empty, and reads
+    /// it back.
     ///
     /// # Errors
     /// When the folder is on the device or holds something else, there is no room for it, or the
@@ -197,7 +197,8 @@ fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
     vec![(FIRST, 0, END_BYTES), (LAST, capacity - END_BYTES, END_BYTES)]
 }
 
-/// Makes the folder, unless it is on the device or contains anything but a backup that was cut short.
+/// Makes the folder, unless it is on the device or contains anything but a backup that was cut
+/// short.
 pub(crate) fn claim(
     system: &SystemRoots,
     device: &Device,

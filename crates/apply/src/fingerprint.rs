@@ -49,8 +49,8 @@ impl DeviceFingerprint {
         }
     }
 
-    /// The difference between `now` and this one, if anything does. The kernel's count of disks does
-    /// not: it differs after the device was out, or the machine off.
+    /// The difference between `now` and this one, if anything does. The kernel's count of disks
+    /// does not: it differs after the device was out, or the machine off.
     pub fn difference(&self, now: &Self) -> Option<String> {
         if self.capacity != now.capacity {
             let (before, after) = (self.capacity.0, now.capacity.0);

@@ -1,8 +1,8 @@
 //! Whether a device is as planned, by what the kernel and the file system's own tools report of it.
 //!
 //! Limits: a kernel does not show every mount option that it took; one that it neither shows nor
-//! contradicts is reported as not shown, not as wrong. Whether a kernel accepts an option and ignores
-//! it is found out elsewhere, before a plan is made.
+//! contradicts is reported as not shown, not as wrong. Whether a kernel accepts an option and
+//! ignores it is found out elsewhere, before a plan is made.
 
 use std::path::Path;
 

@@ -40,8 +40,8 @@ pub fn directories(user: u32) -> Vec<PathBuf> {
     vec![usual, PathBuf::from(format!("/tmp/flashfit-{user}"))]
 }
 
-/// Whose card is served at a place, as far as can be determined without asking it: the owner of the NBD
-/// socket, or of the process after which the file under the loop device is named.
+/// Whose card is served at a place, as far as can be determined without asking it: the owner of the
+/// NBD socket, or of the process after which the file under the loop device is named.
 pub fn owner(place: &Path) -> Option<u32> {
     let file = place.metadata().ok()?;
     if file.file_type().is_socket() {

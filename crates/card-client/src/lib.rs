@@ -11,4 +11,6 @@ mod query;
 
 pub use process::{CardProcess, ProcessError};
 pub use protocol::{CardFailure, CardReply};
-pub use query::{AskError, cut, idle, power_on, reset_stats, save, stats, write_image};
+pub use query::{
+    AskError, cut, idle, power_on, reset_stats, save, spare_blocks, stats, write_image,
+};

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flashfit_card::Counters;
 use flashfit_card::cut::{CutReport, EnabledFault};
+use flashfit_card::{Counters, SpareBlocks};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,8 @@ impl CardQuery {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RequestKind {
     Counters,
+    /// The state of its spare erase blocks.
+    SpareBlocks,
     /// Its counters, which begin at 0 again afterwards.
     ResetCounters,
     /// To let its time pass as if no request came for so long.
@@ -85,6 +87,8 @@ pub enum CardReply {
     /// otherwise than it should.
     Failed(CardFailure),
     Counters(Counters),
+    /// `None` if blocks of the model never fail.
+    SpareBlocks(Option<SpareBlocks>),
     /// What the loss of power did.
     Cut(CutReport),
     /// The image is written.

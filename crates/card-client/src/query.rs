@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_card::Counters;
 use flashfit_card::cut::{CutReport, EnabledFault};
+use flashfit_card::{Counters, SpareBlocks};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::address;
@@ -79,7 +79,18 @@ pub fn stats(place: &Path) -> Result<Counters, AskError> {
     }
 }
 
-/// The same, and lets them begin at 0 again.
+/// The state of the card's spare erase blocks; `None` if blocks of its model never fail.
+///
+/// # Errors
+/// See [`AskError`].
+pub fn spare_blocks(place: &Path) -> Result<Option<SpareBlocks>, AskError> {
+    match ask(place, RequestKind::SpareBlocks)? {
+        CardReply::SpareBlocks(spares) => Ok(spares),
+        other => Err(unexpected(place, &other)),
+    }
+}
+
+/// Like [`stats`], and lets them begin at 0 again.
 ///
 /// # Errors
 /// See [`AskError`].

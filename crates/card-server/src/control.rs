@@ -65,6 +65,9 @@ impl ControlServer {
                 timed.mark();
                 CardReply::Counters(timed.card.counters())
             }
+            RequestKind::SpareBlocks => {
+                CardReply::SpareBlocks(self.card.lock().card.spare_blocks())
+            }
             RequestKind::ResetCounters => {
                 let card = &mut self.card.lock().card;
                 let counters = card.counters();

@@ -33,4 +33,5 @@ pub use cut::{CutMoment, CutOptions, CutReport, EnabledFault, FaultClass};
 pub use in_process::InProcessCard;
 pub use model::{CardModel, ModelError};
 pub use nand::BlockWear;
+pub use nand::life::SpareBlocks;
 pub use snapshot::SnapshotError;

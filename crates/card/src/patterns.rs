@@ -169,8 +169,8 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// A new request is asked as soon as one of those under way is done. What a cache contains of the
-    /// writes in the end is flushed.
+    /// A new request is asked as soon as one of those under way is done. What a cache contains of
+    /// the writes in the end is flushed.
     fn run(&self, card: &mut Card, write: bool) -> Result<u64, BlockDevError> {
         let mut random = Random::new(self.seed ^ u64::from(write));
         let begin_ns = card.done_ns();

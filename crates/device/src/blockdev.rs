@@ -24,6 +24,9 @@ pub enum BlockDevError {
     OutOfBounds { offset: u64, length: u64 },
     #[error("the device does not support discards")]
     NoDiscard,
+    /// Its spare erase blocks are used up.
+    #[error("the device is worn out and accepts no more writes")]
+    WornOut,
     /// The device was removed, is off, or failed.
     #[error("the device does not respond: {0}")]
     Disconnected(String),
@@ -37,7 +40,7 @@ impl UserError for BlockDevError {
             Self::OutOfBounds { .. } => ExitClass::Bug,
             Self::NoDiscard => ExitClass::Environment,
             error if error.is_full() => ExitClass::Environment,
-            Self::Disconnected(_) | Self::Io { .. } => ExitClass::Io,
+            Self::WornOut | Self::Disconnected(_) | Self::Io { .. } => ExitClass::Io,
         }
     }
 

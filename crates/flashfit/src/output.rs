@@ -110,7 +110,8 @@ pub fn note(text: &str) {
     }
 }
 
-/// Prints a message for the user on standard error, with indented lines left whole: commands are copied.
+/// Prints a message for the user on standard error, with indented lines left whole: commands are
+/// copied.
 pub fn note_with_commands(text: &str) {
     for line in text.lines() {
         if line.starts_with("  ") {

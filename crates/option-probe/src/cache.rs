@@ -1,9 +1,10 @@
 //! What was found before, kept in one JSON file: findings hold for one kernel, one set of programs,
 //! one catalog file and one geometry.
 //!
-//! The file is written under another name and renamed, so two flashfits at once cost a record at most. A
-//! file that is damaged, of another version or not ours is passed over and written again. Limit: an
-//! entry does not say which flashfit judged, so [`VERSION`] rises when the verdicts change.
+//! The file is written under another name and renamed, so two flashfits at once cost a record at
+//! most. A file that is damaged, of another version or not ours is passed over and written again.
+//! Limit: an entry does not say which flashfit judged, so [`VERSION`] rises when the verdicts
+//! change.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -129,7 +129,8 @@ fn recipe<S: AsRef<str>>(
 }
 
 /// The key of what is found of a file system's options under another kernel with the programs of
-/// this machine, where images can be mounted; `kernel` identifies everything that its findings depend on.
+/// this machine, where images can be mounted; `kernel` identifies everything that its findings
+/// depend on.
 pub fn key_elsewhere(
     runner: &dyn Runner,
     filesystem: &FileSystem,

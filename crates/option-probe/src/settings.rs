@@ -7,8 +7,8 @@ use flashfit_filesystem::{FsOption, Recipe};
 
 use crate::finding::{EvidenceSource, OptionEvidence, OptionVerdict};
 
-/// The verdict on an option that appears in no argument of mkfs and mount; `None` where it sets nothing
-/// of the machine either.
+/// The verdict on an option that appears in no argument of mkfs and mount; `None` where it sets
+/// nothing of the machine either.
 pub(super) fn judge(
     option: &FsOption,
     recipe: &Recipe,

@@ -35,8 +35,8 @@ pub fn read_geometry(path: &Path, device: &PlannedDevice) -> Result<SavedGeometr
     Ok(SavedGeometry { geometry, no_erase_block, first_erase_block })
 }
 
-/// The difference between the probed device and this one, if anything does. A disk and its partition are one
-/// device.
+/// The difference between the probed device and this one, if anything does. A disk and its
+/// partition are one device.
 fn other(probed: &ProbedDevice, device: &PlannedDevice) -> Option<String> {
     let whole = probed.partition_start_bytes.is_none() && device.partition_start_bytes.is_none();
     if whole && probed.capacity_bytes != device.capacity_bytes {

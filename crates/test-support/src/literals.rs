@@ -1,7 +1,7 @@
 //! The string literals of a Rust source file, for tests that check texts for users.
 //!
-//! Limits: it recognizes comments, characters, strings, raw strings and byte strings, which is enough
-//! for formatted code; it does not expand macros.
+//! Limits: it recognizes comments, characters, strings, raw strings and byte strings, which is
+//! enough for formatted code; it does not expand macros.
 
 /// A string literal, unescaped as far as line continuations and quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]

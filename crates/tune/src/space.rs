@@ -34,7 +34,8 @@ pub struct Space {
 }
 
 impl FileSystemChoices {
-    /// The setup with these options in addition to those always on; `None` where they exclude another.
+    /// The setup with these options in addition to those always on; `None` where they exclude
+    /// another.
     pub fn setup(&self, options: &[String], scheduler: &Scheduler) -> Option<Setup> {
         let mut all = self.always.clone();
         all.extend(options.iter().filter(|option| !self.always.contains(option)).cloned());

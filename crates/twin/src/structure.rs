@@ -119,6 +119,7 @@ impl CardStructure {
                     + self.spare_units,
                 factory_bad_units: 0,
                 pslc: None,
+                wear_out: None,
             },
             bus: BusModel {
                 kind: flashfit_card::model::BusKind::default(),

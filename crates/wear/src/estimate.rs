@@ -15,9 +15,9 @@ use crate::aging;
 use crate::extrapolation::{
     Assumption, EraseRates, Interval, LifeEnd, LifeLimit, LifeModel, Uncertainty, usual_limit,
 };
-use crate::replay::{Replay, ReplayOptions, Share};
+use crate::mix::SetupTraces;
+use crate::replay::{Replay, ReplayOptions};
 use crate::replica;
-use crate::trace_file::RecordedTrace;
 use crate::usage::{TrimInterval, UsageModel};
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -41,15 +41,6 @@ pub struct EstimateRequest<'a> {
     pub seed: u64,
 }
 
-/// The traces of one setup.
-#[derive(Debug, Clone)]
-pub struct SetupTraces {
-    /// The setup as the user named it.
-    pub name: String,
-    /// One for each workload of the usage model, in its order.
-    pub traces: Vec<RecordedTrace>,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum EstimateError {
     #[error(transparent)]
@@ -70,6 +61,8 @@ pub enum EstimateError {
     },
     #[error("the model `{model}` has an endurance of 0 cycles: it cannot be written at all")]
     NoEndurance { model: String },
+    #[error("the card has {capacity}: the recorded workloads need at least {needed}")]
+    TooSmall { capacity: Bytes, needed: Bytes },
     #[error("the traces of {setup} are of devices of different sizes")]
     Sizes { setup: String },
     #[error("the simulated device failed: {0}")]
@@ -80,9 +73,10 @@ impl UserError for EstimateError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Model(error) => error.class(),
-            Self::TooMuch { .. } | Self::NoEndurance { .. } | Self::Sizes { .. } => {
-                ExitClass::Usage
-            }
+            Self::TooMuch { .. }
+            | Self::NoEndurance { .. }
+            | Self::TooSmall { .. }
+            | Self::Sizes { .. } => ExitClass::Usage,
             Self::Device(_) => ExitClass::Io,
         }
     }
@@ -270,15 +264,15 @@ fn run_course(
     seed: u64,
 ) -> Result<Course, EstimateError> {
     let usage = request.usage;
-    let tile = setup.traces[0].header.capacity;
-    if setup.traces.iter().any(|trace| trace.header.capacity != tile) {
-        return Err(EstimateError::Sizes { setup: setup.name.clone() });
-    }
-    let shares = shares(usage, setup);
-    let tiles = tiles(usage, &setup.traces);
-    let model = replica::scaled(request.model, Bytes(tile.0 * u64::from(tiles)))?;
+    let sizes = || EstimateError::Sizes { setup: setup.name.clone() };
+    let tile = setup.tile_bytes().ok_or_else(sizes)?;
+    let shares = setup.shares(usage, 1);
+    let used = shares.len() as u32;
+    let tiles = (setup.tiles_per_pass(usage) + 0.5) as u32;
+    let tiles = tiles.clamp(used, TILES_MAX.max(used));
+    let model = replica::scaled(request.model, Bytes(tile * u64::from(tiles)))?;
     // Erase blocks need not divide a tile.
-    let tiles = u32::try_from(model.capacity.0 / tile.0).unwrap_or(tiles).max(1);
+    let tiles = u32::try_from(model.capacity.0 / tile).unwrap_or(tiles).max(1);
     let mut replay = Replay::new(
         &shares,
         ReplayOptions {
@@ -294,7 +288,7 @@ fn run_course(
     let before = card.wear_by_block();
     let counters = aging::replay_bytes(&mut card, &mut replay, half)?;
     let device_gib = counters.host_written_bytes as f64 / GIB;
-    let filesystem_amplification = filesystem_amplification(usage, setup);
+    let filesystem_amplification = setup.filesystem_amplification(usage);
     let program_gib = device_gib / filesystem_amplification;
     // On the device, the same erases are spread over as many more blocks.
     let scale = model.capacity.0 as f64 / request.model.capacity.0 as f64 / program_gib;
@@ -308,34 +302,4 @@ fn run_course(
         filesystem_amplification,
         hours_per_gib: counters.busy_ns as f64 / HOUR_NS / program_gib,
     })
-}
-
-/// Bytes sent to the device per byte of programs, over all workloads.
-fn filesystem_amplification(usage: &UsageModel, setup: &SetupTraces) -> f64 {
-    let sent =
-        usage.writes.iter().zip(&setup.traces).map(|((_, gib), trace)| gib.value * of(trace));
-    sent.sum::<f64>() / usage.gib_a_day()
-}
-
-fn of(trace: &RecordedTrace) -> f64 {
-    trace.device_bytes() as f64 / trace.header.written_by_programs.0 as f64
-}
-
-fn shares<'a>(usage: &UsageModel, setup: &'a SetupTraces) -> Vec<Share<'a>> {
-    (usage.writes.iter().zip(&setup.traces))
-        .map(|((_, gib), trace)| {
-            let weight = (gib.value * of(trace) * 1e6) as u64;
-            Share { trace, weight: weight.max(1), tiles: 1 }
-        })
-        .collect()
-}
-
-/// As many tiles as make the changed share of the device that of the usage.
-fn tiles(usage: &UsageModel, traces: &[RecordedTrace]) -> u32 {
-    let used = traces.len() as u32;
-    let changed: f64 = (traces.iter())
-        .map(|trace| trace.header.data_size.0 as f64 / trace.header.capacity.0 as f64)
-        .sum();
-    let wanted = (changed * 100.0 / usage.changed_percent.value + 0.5) as u32;
-    wanted.clamp(used, TILES_MAX.max(used))
 }

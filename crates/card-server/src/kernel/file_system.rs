@@ -103,7 +103,9 @@ fn errno(error: &BlockDevError) -> Errno {
     match error {
         BlockDevError::OutOfBounds { .. } => Errno::EINVAL,
         BlockDevError::NoDiscard => Errno::EOPNOTSUPP,
-        BlockDevError::Disconnected(_) | BlockDevError::Io { .. } => Errno::EIO,
+        BlockDevError::WornOut | BlockDevError::Disconnected(_) | BlockDevError::Io { .. } => {
+            Errno::EIO
+        }
     }
 }
 

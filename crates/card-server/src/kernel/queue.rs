@@ -34,9 +34,9 @@ pub fn set(queue: &Path, description: &BlockDevInfo, depth: u32) -> io::Result<V
     Ok(notes)
 }
 
-/// Lets the kernel have no more requests under way than the card's queue has room for. It takes no fewer
-/// than 4 (`BLKDEV_MIN_RQ`), and a card without a queue is served one by one by the file system
-/// anyway; what waits is then merged and sorted, as before a real card of that kind.
+/// Lets the kernel have no more requests under way than the card's queue has room for. It takes no
+/// fewer than 4 (`BLKDEV_MIN_RQ`), and a card without a queue is served one by one by the file
+/// system anyway; what waits is then merged and sorted, as before a real card of that kind.
 fn set_depth(queue: &Path, depth: u32) -> Vec<String> {
     const LEAST: u32 = 4;
     if depth == 1 {

@@ -195,7 +195,9 @@ fn number(error: &BlockDevError) -> u32 {
     match error {
         BlockDevError::OutOfBounds { .. } => error::EINVAL,
         BlockDevError::NoDiscard => error::ENOTSUP,
-        BlockDevError::Disconnected(_) | BlockDevError::Io { .. } => error::EIO,
+        BlockDevError::WornOut | BlockDevError::Disconnected(_) | BlockDevError::Io { .. } => {
+            error::EIO
+        }
     }
 }
 

@@ -48,6 +48,15 @@ pub struct WriteCache {
 }
 
 impl WriteCache {
+    /// Keeps the data of further writes.
+    ///
+    /// # Panics
+    /// With dirty data, which was not kept.
+    pub fn keep_data(&mut self) {
+        assert!(self.entries.is_empty(), "the data of the cache was not kept");
+        self.keeps_data = true;
+    }
+
     /// An empty cache; without `keeps_data` it only tracks which sectors are dirty.
     pub fn new(model: &CardModel, cache: &CacheModel, keeps_data: bool) -> Self {
         Self {

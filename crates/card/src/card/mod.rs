@@ -22,6 +22,7 @@ use crate::cut::journal::RecentWrites;
 use crate::layer::{Layer, TranslationLayer};
 use crate::model::CardModel;
 use crate::nand::contents::RetentionPolicy;
+use crate::nand::life::SpareBlocks;
 use crate::nand::{BlockWear, Nand};
 use crate::noise::CardNoise;
 use crate::zeroed::ZeroedSectors;
@@ -123,6 +124,15 @@ impl Card {
         card
     }
 
+    /// A counting card that keeps contents from now on; what was written before reads as zeros. A
+    /// card with data in its cache must be flushed first.
+    pub fn keep_contents(&mut self) {
+        self.nand.contents_mut().keep_in_memory();
+        if let Some(cache) = &mut self.cache {
+            cache.keep_data();
+        }
+    }
+
     fn with_retention(model: &CardModel, keep: RetentionPolicy) -> Self {
         let cache = model.cache.as_ref();
         Self {
@@ -177,7 +187,8 @@ impl Card {
     /// # Errors
     /// [`BlockDevError::OutOfBounds`], [`BlockDevError::NoDiscard`], or
     /// [`BlockDevError::Disconnected`] if the card has no power or is broken; the card is then
-    /// unchanged. [`BlockDevError::Io`] if flash cannot be read or the contents file cannot be
+    /// unchanged; [`BlockDevError::WornOut`] for a change of a card whose spare blocks are used up.
+    /// [`BlockDevError::Io`] if flash cannot be read or the contents file cannot be
     /// written.
     pub fn serve(&mut self, request: CardRequest<'_>) -> Result<u64, BlockDevError> {
         let arrival_ns = self.done_ns;
@@ -240,7 +251,7 @@ impl Card {
     pub fn idle_until(&mut self, now_ns: u64) {
         let Some(background) = &self.model.background else { return };
         let mut begin_ns = self.done_ns.saturating_add(background.after_ns);
-        while self.power == Power::On && begin_ns <= now_ns {
+        while self.power == Power::On && begin_ns <= now_ns && !self.nand.is_worn_out() {
             self.nand.begin(begin_ns);
             if !self.work_in_background() {
                 return;
@@ -272,7 +283,12 @@ impl Card {
             }
             CardRequest::Discard { offset, length } => (*offset, *length),
         };
-        self.check_range(offset, length)
+        self.check_range(offset, length)?;
+        let is_change = !matches!(request, CardRequest::Read { .. });
+        if is_change && self.nand.is_worn_out() {
+            return Err(BlockDevError::WornOut);
+        }
+        Ok(())
     }
 
     fn check_range(&self, offset: u64, length: u64) -> Result<(), BlockDevError> {
@@ -289,6 +305,11 @@ impl Card {
     /// Counters since creation or the last reset.
     pub fn counters(&self) -> Counters {
         self.totals().since(&self.base)
+    }
+
+    /// The spare erase blocks; `None` if blocks of this model never fail.
+    pub fn spare_blocks(&self) -> Option<SpareBlocks> {
+        self.nand.spare_blocks()
     }
 
     /// The wear of each good erase block, in ascending order of blocks.

@@ -1,14 +1,16 @@
 //! The free erase blocks, least worn first: dynamic wear leveling.
 //!
-//! A block is erased when it is taken, unless its owner has erased it already. Limit: dynamic wear
-//! leveling only evens out blocks that are reused; blocks with static data need static wear
-//! leveling.
+//! A block is erased when it is taken, unless its owner has erased it already. A block that fails
+//! is retired if another one is free; otherwise it is used once more. Limit: dynamic wear leveling
+//! only evens out blocks that are reused; blocks with static data need static wear leveling.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::nand::Nand;
+
+type Pop = fn(&mut BTreeSet<(u32, u32)>) -> Option<(u32, u32)>;
 
 /// Free erase blocks, ordered by wear and then by number.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -31,31 +33,46 @@ impl FreeBlocks {
         self.by_wear.len()
     }
 
+    /// The least worn free block.
+    pub fn first(&self) -> Option<u32> {
+        self.by_wear.first().map(|&(_, unit)| unit)
+    }
+
     /// Erase count of the most worn free block.
     pub fn most_erases(&self) -> Option<u32> {
         self.by_wear.last().map(|&(erases, _)| erases)
     }
 
-    pub fn put(&mut self, nand: &Nand, unit: u32) {
+    /// Returns a block, unless it failed and can be retired.
+    pub fn put(&mut self, nand: &mut Nand, unit: u32) {
+        if nand.has_failed(unit) && nand.retire(unit, !self.by_wear.is_empty()) {
+            return;
+        }
         let new = self.by_wear.insert((nand.erases_of(unit), unit));
         assert!(new, "unit {unit} is given back twice");
     }
 
     /// Takes the least worn block and erases it if necessary.
     pub fn take(&mut self, nand: &mut Nand) -> u32 {
-        Self::prepared(nand, self.by_wear.pop_first())
+        self.take_by(nand, BTreeSet::pop_first)
     }
 
     /// Takes the most worn block, for static data, and erases it if necessary.
     pub fn take_most_worn(&mut self, nand: &mut Nand) -> u32 {
-        Self::prepared(nand, self.by_wear.pop_last())
+        self.take_by(nand, BTreeSet::pop_last)
     }
 
-    fn prepared(nand: &mut Nand, taken: Option<(u32, u32)>) -> u32 {
-        let (_, unit) = taken.expect("a checked model never runs out of units");
-        if !nand.is_erased(unit) {
-            nand.erase(unit);
+    fn take_by(&mut self, nand: &mut Nand, pop: Pop) -> u32 {
+        loop {
+            let (_, unit) =
+                pop(&mut self.by_wear).expect("a checked model never runs out of units");
+            if !nand.is_erased(unit) {
+                nand.erase(unit);
+            }
+            let can_spare = !self.by_wear.is_empty();
+            if !(nand.has_failed(unit) && nand.retire(unit, can_spare)) {
+                return unit;
+            }
         }
-        unit
     }
 }

@@ -77,6 +77,12 @@ fn sizes(model: &CardModel) -> Checked {
         return Err(InvalidKey { key: "nand.page", reason: "is too large".to_owned() });
     };
     map_unit(model, write_unit)?;
+    if let Some(wear_out) = &model.nand.wear_out {
+        let key = "nand.wear_out.spread_thousandths";
+        require(wear_out.spread_thousandths <= 500, key, || "is more than 500".to_owned())?;
+        let key = "nand.wear_out.early_thousandths";
+        require(wear_out.early_thousandths <= 1000, key, || "is more than 1000".to_owned())?;
+    }
     multiple("nand.erase_unit", model.nand.erase_block.0, stripe, "write units across all dies")?;
     multiple("capacity", model.capacity.0, model.nand.erase_block.0, "erase blocks")
 }
@@ -243,7 +249,10 @@ pub fn needed_spare_units(model: &CardModel) -> u64 {
     };
     zone + match layer.open_erase_blocks {
         Some(open) => u64::from(open) + u64::from(own) + log,
-        None => u64::from(MIN_SPARE_PAGE_MAPPED) + u64::from(model.map_units()),
+        None => {
+            let failing = u64::from(model.nand.wear_out.is_some());
+            u64::from(MIN_SPARE_PAGE_MAPPED) + failing + u64::from(model.map_units())
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod front;
 pub mod layer;
 mod line_number;
 pub mod nand;
+pub mod wear_out;
 
 use flashfit_catalog::Origin;
 use flashfit_device::Bytes;
@@ -21,6 +22,7 @@ pub use front::{
 };
 pub use layer::{Collection, LayerKind, LayerModel, ZoneModel};
 pub use nand::{CellType, NandModel, PslcModel};
+pub use wear_out::WearOutModel;
 
 /// Size of an entry in a page-mapped layer's map.
 const MAP_ENTRY_BYTES: u64 = 4;

@@ -3,6 +3,8 @@
 use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::WearOutModel;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NandModel {
@@ -41,6 +43,9 @@ pub struct NandModel {
     /// Erase blocks used with one bit per cell, in addition to the spare ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pslc: Option<PslcModel>,
+    /// Erase blocks that fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear_out: Option<WearOutModel>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

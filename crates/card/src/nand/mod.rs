@@ -6,13 +6,14 @@
 //! prevents that. The write units of an erase block alternate between the dies, which operate in
 //! parallel. A programmed page stores its logical page number, like the spare area of real flash,
 //! and its contents ([`contents`]). Factory-bad blocks are not used. Limits: no read disturb and no
-//! errors in use; beyond its rated endurance a block works as before and is only counted; data of a
-//! write unit that was read serves only the same request. Source of the rules: ONFI 4.x, "page
-//! programming order" (pages of a block are programmed in ascending order, each once between
-//! erasures). erasures).
+//! errors in use; blocks fail only with the model's `wear_out` section ([`life`]) and otherwise
+//! work beyond their rated endurance; data of a write unit that was read serves only the same
+//! request. Source of the rules: ONFI 4.x, "page programming order" (pages of a block are
+//! programmed in ascending order, each once between erasures).
 
 pub mod contents;
 mod copies;
+pub mod life;
 mod schedule;
 mod stored_pages;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::counters::ErasesPerBlock;
 use crate::model::CardModel;
 use contents::{PageBytes, PageContent, RetentionPolicy};
+use life::{BlockLives, SpareBlocks};
 use schedule::DieSchedule;
 use stored_pages::StoredPages;
 
@@ -47,7 +49,7 @@ enum Cells {
     MultiBit,
     /// One bit per cell.
     OneBit,
-    /// Factory-bad, not used.
+    /// Factory-bad or failed, not used.
     Bad,
 }
 
@@ -99,6 +101,9 @@ pub struct Nand {
     #[serde(skip)]
     register: PageContent,
     counters: NandCounters,
+    /// Computed from the model and the state, see [`Nand::restore_lives`].
+    #[serde(skip)]
+    lives: Option<BlockLives>,
 }
 
 impl Nand {
@@ -124,7 +129,7 @@ impl Nand {
             states[bad as usize].cells = Cells::Bad;
         }
         let write_units = pages_per_unit / model.pages_per_write_unit();
-        Self {
+        let mut nand = Self {
             pages_per_unit,
             pages_per_write_unit: model.pages_per_write_unit(),
             pages_per_pslc_unit: write_units / nand.cell.bits() * model.pages_per_write_unit(),
@@ -140,7 +145,26 @@ impl Nand {
             contents: PageBytes::new(keep, model.map_unit_bytes()),
             register: PageContent::Zeros,
             counters: NandCounters::default(),
-        }
+            lives: None,
+        };
+        nand.restore_lives(model);
+        nand
+    }
+
+    /// Computes what is not saved: when blocks fail.
+    pub fn restore_lives(&mut self, model: &CardModel) {
+        let lives = BlockLives::new(model, |unit| self.is_bad(unit), |unit| self.erases_of(unit));
+        self.lives = lives;
+    }
+
+    /// The spare blocks; `None` if blocks never fail.
+    pub fn spare_blocks(&self) -> Option<SpareBlocks> {
+        self.lives.as_ref().map(BlockLives::spares)
+    }
+
+    /// Whether no more writes are accepted.
+    pub fn is_worn_out(&self) -> bool {
+        self.spare_blocks().is_some_and(|spares| spares.worn_out)
     }
 
     /// Pages per erase block at full bits per cell.
@@ -315,6 +339,29 @@ impl Nand {
         self.counters.erases += 1;
         let erase_ns = self.times(unit).erase_ns;
         self.schedule.on_all_dies(erase_ns);
+    }
+
+    /// Whether the last erasure of a block failed; it can be used until it is retired.
+    pub fn has_failed(&self, unit: u32) -> bool {
+        let erases = self.erases_of(unit);
+        self.lives.as_ref().is_some_and(|lives| lives.has_failed(unit, erases))
+    }
+
+    /// Whether blocks fail and a spare block can replace this one.
+    pub fn can_be_replaced(&self, unit: u32) -> bool {
+        self.lives.as_ref().is_some_and(|lives| lives.can_be_replaced(unit))
+    }
+
+    /// Retires a failed block without data, if spare blocks are left and the layer can do without
+    /// it now. If none is left, the device is worn out.
+    pub fn retire(&mut self, unit: u32, can_spare: bool) -> bool {
+        let is_pslc = self.is_pslc(unit);
+        let Some(lives) = &mut self.lives else { return false };
+        let retired = lives.retire(unit, is_pslc, can_spare);
+        if retired {
+            self.units[unit as usize].cells = Cells::Bad;
+        }
+        retired
     }
 
     /// Switches an erased block between one bit and all bits per cell.

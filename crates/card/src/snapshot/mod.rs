@@ -177,6 +177,7 @@ fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
     let state = input.read_vec(length)?;
     let mut card: Card =
         postcard::from_bytes(&state).map_err(|error| SnapshotError::Damaged(error.to_string()))?;
+    card.nand.restore_lives(&card.model);
     if let Some(file) = file {
         card.nand.contents_mut().keep_in(file);
     }

@@ -233,8 +233,8 @@ fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
     Some(CheckFinding { repair: left.repair.clone().map(Repair::Command), ..finding })
 }
 
-/// What is on it cannot be judged. The alignment of a partition can be judged whatever it contains; of a
-/// device without partitions nothing is then left that was looked at.
+/// What is on it cannot be judged. The alignment of a partition can be judged whatever it contains;
+/// of a device without partitions nothing is then left that was looked at.
 fn unread(volume: &Volume) -> Option<CheckFinding> {
     let text = match &volume.unreadable {
         Some(reason) => format!("its file system was not read: {reason}"),

@@ -3,21 +3,40 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use flashfit_card::Counters;
-use flashfit_card_client::{reset_stats, stats};
+use flashfit_card::{Counters, SpareBlocks};
+use flashfit_card_client::{reset_stats, spare_blocks, stats};
 use flashfit_device::Bytes;
 use flashfit_report::FigureUnit;
+use serde::Serialize;
 
 use crate::command_error::CommandError;
 use crate::output;
 
 pub fn run(device: &Path, reset: bool, json: bool) -> Result<(), CommandError> {
     let counters = if reset { reset_stats(device)? } else { stats(device)? };
+    let spare_blocks = spare_blocks(device)?;
     if json {
-        output::json("card-counters", counters)
-    } else {
-        output::print(&counters_text(&counters))
+        return output::json("card-counters", StatsDocument { counters, spare_blocks });
     }
+    let spares = spare_blocks.map(|spares| spares_text(&spares)).unwrap_or_default();
+    output::print(&(counters_text(&counters) + &spares))
+}
+
+#[derive(Serialize)]
+struct StatsDocument {
+    #[serde(flatten)]
+    counters: Counters,
+    /// Absent if blocks of the card's model never fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spare_blocks: Option<SpareBlocks>,
+}
+
+fn spares_text(spares: &SpareBlocks) -> String {
+    let end = if spares.worn_out { "; worn out: the card is read-only" } else { "" };
+    format!(
+        "{:<22} {} failed and replaced, {} spare left{end}\n",
+        "erase blocks", spares.retired, spares.left
+    )
 }
 
 /// A card's counters, a fact a line.

@@ -1,5 +1,5 @@
-//! What a search reports besides its choice, as JSON: ties, effects, interactions, the Pareto front, and what
-//! is out. Changes are in hundredths of a percent.
+//! What a search reports besides its choice, as JSON: ties, effects, interactions, the Pareto
+//! front, and what is out. Changes are in hundredths of a percent.
 
 use flashfit_filesystem::Setup;
 use flashfit_tune::Conclusion;

@@ -25,6 +25,7 @@ pub mod run_preview;
 pub mod setup_commands;
 pub mod verdict;
 pub mod wear;
+pub mod wear_age;
 pub mod wear_counters;
 pub mod wear_measurement;
 

@@ -76,7 +76,8 @@ pub fn commands(
     list
 }
 
-/// The node that the user named; `None` for a card or an image, whose loop device is detached by now.
+/// The node that the user named; `None` for a card or an image, whose loop device is detached by
+/// now.
 fn real_node(header: &RunHeader) -> Option<&Path> {
     let (facts, path) = (&header.facts, header.facts.device.path.as_path());
     let is_named = Path::new(&header.spec.target) == path;

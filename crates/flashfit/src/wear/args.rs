@@ -6,6 +6,7 @@ use flashfit_host::Runner;
 use flashfit_wear_counters::{AtaAttributes, WearSources};
 
 use crate::cli::size;
+use crate::wear::age_args::WearAgeArgs;
 use crate::wear::life_args::{WearEstimateArgs, WearRecordArgs};
 
 #[derive(Debug, Args)]
@@ -24,6 +25,8 @@ pub enum WearCommand {
     Measure(WearMeasureArgs),
     /// Estimate how many years setups last under a usage model. Simulated; reads only.
     Estimate(WearEstimateArgs),
+    /// Age a simulated card by years, until it accepts no more writes. Simulated.
+    Age(WearAgeArgs),
     /// Record what a workload makes a file system write, for `wear estimate`.
     Record(WearRecordArgs),
 }

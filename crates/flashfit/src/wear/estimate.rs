@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
-use flashfit_user_error::ExitClass;
-use flashfit_wear::estimate::{EstimateRequest, SetupEstimate, SetupTraces, estimate};
+use flashfit_wear::estimate::{EstimateRequest, SetupEstimate, estimate};
 use flashfit_wear::extrapolation::Interval;
-use flashfit_wear::{UsageModel, trace_file, usage};
+use flashfit_wear::{SetupTraces, usage};
 use serde::Serialize;
 
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::wear::estimate_text;
 use crate::wear::life_args::WearEstimateArgs;
-use crate::wear::setup_name::SetupName;
+use crate::wear::setup_traces;
 use crate::wear::target;
 
 /// What is printed.
@@ -47,7 +46,7 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
     let setups: Vec<SetupTraces> = args
         .filesystems
         .iter()
-        .map(|name| traces(name, &usage, catalog))
+        .map(|name| setup_traces::find(name, &usage, catalog))
         .collect::<Result<_, _>>()?;
     let request = EstimateRequest {
         model: &target.model,
@@ -79,31 +78,4 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
     } else {
         output::print(&estimate_text(&document, &usage, output::width()))
     }
-}
-
-/// The recorded traces of a setup, one for each workload of the usage model.
-fn traces(
-    name: &str,
-    usage: &UsageModel,
-    catalog: Option<&Path>,
-) -> Result<SetupTraces, CommandError> {
-    let setup: SetupName = name.parse()?;
-    let mut traces = Vec::new();
-    for (workload, _) in &usage.writes {
-        let file = trace_file::name_of(&setup.filesystem, &setup.options, workload);
-        traces.push(trace_file::find(&file, catalog)?.ok_or_else(|| {
-            CommandError::new(
-                ExitClass::Usage,
-                format!(
-                    "no recorded trace of {workload} on {name}: `{file}` is not in the catalog"
-                ),
-                Some(&format!(
-                    "record it into your own catalog: flashfit wear record sim:usd-a1-pagemap \
-                     --fs {name} --workload {workload} --output CATALOG/traces/{file}.toml; then \
-                     add --catalog CATALOG"
-                )),
-            )
-        })?);
-    }
-    Ok(SetupTraces { name: name.to_owned(), traces })
 }

@@ -1,4 +1,4 @@
-//! Arguments of `flashfit wear record`, `wear estimate` and `wear age`.
+//! Arguments of `flashfit wear record` and `wear estimate`.
 
 use std::path::PathBuf;
 
@@ -100,7 +100,7 @@ pub struct WearEstimateArgs {
     pub json: bool,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+pub fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= 1000.0 => Ok(number),
         _ => Err("expected a number of years, above 0 and at most 1000".to_owned()),

@@ -1,5 +1,7 @@
 //! `flashfit wear`: what a device reports about its wear, and what writing costs it.
 
+pub mod age;
+pub mod age_args;
 pub mod args;
 mod device;
 pub mod estimate;
@@ -7,6 +9,7 @@ pub mod life_args;
 mod measure;
 pub mod record;
 pub mod setup_name;
+pub mod setup_traces;
 mod show;
 pub mod target;
 mod trace_bed;
@@ -21,6 +24,7 @@ pub fn run(args: &WearArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         WearCommand::Show(args) => show::run(args, catalog),
         WearCommand::Measure(args) => measure::run(args, catalog),
         WearCommand::Estimate(args) => estimate::run(args, catalog),
+        WearCommand::Age(args) => age::run(args, catalog),
         WearCommand::Record(args) => record::run(args, catalog),
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use flashfit_card::{CardModel, catalog};
+use flashfit_card::{CardModel, ModelError, catalog};
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::extrapolation::Uncertainty;
 use flashfit_wear::{UsageModel, replica};
 
 use crate::command_error::CommandError;
+use crate::wear::age_args::WearAgeArgs;
 use crate::wear::life_args::WearEstimateArgs;
 
 /// Factor of the error of the simulation, with 90 %: replay against runs through the kernel
@@ -64,19 +65,7 @@ pub fn modeled(
         let what = format!("{target} ({}), modeled as {class}", device.kind);
         (model, Some(device.capacity), CLASS_FACTOR, what)
     };
-    let of_usage = Bytes((usage.capacity_gib.value * (1_u64 << 30) as f64) as u64);
-    let capacity = args.capacity.or(own).unwrap_or(of_usage);
-    let spare = (usage.spare_percent.value * 100.0) as u64;
-    let mut scaled = replica::scaled(&model, capacity)?;
-    if spare > 0 {
-        // What is never written serves as spare blocks.
-        let units = u64::from(scaled.capacity_units()) * spare / 10_000;
-        scaled.capacity.0 -= units * scaled.erase_block_bytes();
-        scaled.nand.spare_units += u32::try_from(units).unwrap_or(0);
-    }
-    if let Some(cycles) = args.endurance {
-        scaled.nand.endurance_cycles = cycles;
-    }
+    let scaled = resized(&model, args.capacity.or(own), usage, args.endurance)?;
     let from = match (args.capacity, own) {
         (None, None) => format!(" ({}, the capacity of the usage model)", scaled.capacity),
         _ => format!(" ({})", scaled.capacity),
@@ -87,6 +76,42 @@ pub fn modeled(
         ..Uncertainty::default()
     };
     Ok(ModeledTarget { model: scaled, explanation: what + &from, uncertainty })
+}
+
+/// The model of a card to be aged, with its true capacity.
+pub fn aged_model(
+    args: &WearAgeArgs,
+    usage: &UsageModel,
+    catalog: Option<&Path>,
+) -> Result<CardModel, CommandError> {
+    let name = args.card.strip_prefix("sim:").unwrap_or(&args.card);
+    let model = catalog::load(name, catalog)?;
+    // A file describes one card, a name of the catalog a class of cards.
+    let own = (name.ends_with(".toml") || name.contains('/')).then_some(model.capacity);
+    Ok(resized(&model, args.capacity.or(own), usage, args.endurance)?)
+}
+
+/// The model with this capacity, or that of the usage model, and with its unwritten share as spare
+/// blocks.
+fn resized(
+    model: &CardModel,
+    capacity: Option<Bytes>,
+    usage: &UsageModel,
+    endurance: Option<u64>,
+) -> Result<CardModel, ModelError> {
+    let of_usage = Bytes((usage.capacity_gib.value * (1_u64 << 30) as f64) as u64);
+    let spare = (usage.spare_percent.value * 100.0) as u64;
+    let mut scaled = replica::scaled(model, capacity.unwrap_or(of_usage))?;
+    if spare > 0 {
+        // What is never written serves as spare blocks.
+        let units = u64::from(scaled.capacity_units()) * spare / 10_000;
+        scaled.capacity.0 -= units * scaled.erase_block_bytes();
+        scaled.nand.spare_units += u32::try_from(units).unwrap_or(0);
+    }
+    if let Some(cycles) = endurance {
+        scaled.nand.endurance_cycles = cycles;
+    }
+    Ok(scaled)
 }
 
 /// The class that a device is modeled as.

@@ -1,5 +1,6 @@
-//! `flashfit wear estimate` and `wear record` in the whole program.
+//! `flashfit wear estimate`, `wear age` and `wear record` in the whole program.
 
+use crate::card::Serving;
 use crate::fixture::{Place, skip_without_cards};
 
 const ESTIMATE: [&str; 7] =
@@ -112,4 +113,37 @@ fn a_recorded_trace_can_be_estimated_with() {
         "--json",
     ]);
     assert_eq!(estimate.document("flashfit.wear-estimate")["setups"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_card_ages_until_it_is_read_only_and_can_be_served_then() {
+    let place = Place::new();
+    let age = |more: &[&str]| {
+        let card = ["wear", "age", "usd-a1-pagemap", "--fs", "ext4", "--usage", "kiosk"];
+        let small = ["--capacity", "2GiB", "--endurance", "5", "--years", "3"];
+        place.flashfit(&[&card[..], &small, more].concat())
+    };
+    let document = age(&["--json", "--save", "old.card", "--svg", "old.svg"]);
+    let document = document.document("flashfit.wear-age");
+    assert_eq!(document["end"], "read-only", "{document:#}");
+    let years = document["years"].as_f64().unwrap();
+    assert!(years > 0.0 && years < 3.0, "{years}");
+    let last = document["points"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["spare_blocks"]["left"], 0, "{last}");
+    assert!(last["spare_blocks"]["retired"].as_u64().unwrap() > 0, "{last}");
+    assert!(std::fs::read_to_string(place.path("old.svg")).unwrap().contains("simulated card"));
+    age(&["--save", "old.card"]).said(2, &["old.card exists", "--force"]);
+    if skip_without_cards() {
+        return;
+    }
+    let serve = ["card", "serve", "usd-a1-pagemap", "--state", "old.card"];
+    let serving = Serving::of(place.command(&serve));
+    let stats = place.flashfit(&["card", "stats", serving.arg()]).stdout;
+    assert!(stats.contains("worn out: the card is read-only"), "{stats}");
+    let write = format!("of={}", serving.arg());
+    let dd = std::process::Command::new("dd")
+        .args(["if=/dev/zero", &write, "bs=64k", "count=1", "oflag=direct", "conv=notrunc"])
+        .output()
+        .unwrap();
+    assert!(!dd.status.success(), "a worn-out card accepts no writes");
 }

@@ -140,6 +140,8 @@ pub fn is_gone(error: &BlockDevError) -> bool {
         BlockDevError::Io { source, .. } => {
             source.raw_os_error().is_some_and(|code| GONE.contains(&code))
         }
-        BlockDevError::OutOfBounds { .. } | BlockDevError::NoDiscard => false,
+        BlockDevError::OutOfBounds { .. } | BlockDevError::NoDiscard | BlockDevError::WornOut => {
+            false
+        }
     }
 }

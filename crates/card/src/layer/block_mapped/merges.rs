@@ -142,7 +142,7 @@ impl BlockMapped {
         copy_old(nand, next..places.end);
     }
 
-    fn replace(&mut self, nand: &Nand, logical_unit: u32, new: u32) {
+    fn replace(&mut self, nand: &mut Nand, logical_unit: u32, new: u32) {
         let old = std::mem::replace(&mut self.data[logical_unit as usize], new + 1);
         if let Some(old) = old.checked_sub(1) {
             self.free.put(nand, old);

@@ -191,7 +191,7 @@ impl BlockMapped {
     /// Unmaps whole logical blocks only.
     pub fn discard_here(
         &mut self,
-        nand: &Nand,
+        nand: &mut Nand,
         logical_pages: &Range<u32>,
         newer: &mut impl NewerPages,
     ) {

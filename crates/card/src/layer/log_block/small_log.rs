@@ -77,7 +77,7 @@ impl SmallLog {
     }
 
     /// Releases the oldest block, which contains no current page.
-    pub fn release_oldest(&mut self, nand: &Nand, free: &mut FreeBlocks) {
+    pub fn release_oldest(&mut self, nand: &mut Nand, free: &mut FreeBlocks) {
         if let Some(unit) = self.units.pop_front() {
             free.put(nand, unit);
         }

@@ -43,17 +43,34 @@ impl PageMapped {
                 let full = std::mem::replace(&mut self.open, NONE);
                 self.close_unit(nand, full);
             }
-            if self.free.len() > self.reserve() {
+            if self.free.len() > self.reserve(nand) {
                 self.open = self.free.take(nand);
             } else {
                 self.collect(nand);
+                self.replace_retired(nand);
             }
         }
     }
 
+    /// Frees blocks in place of those that were retired.
+    fn replace_retired(&mut self, nand: &mut Nand) {
+        while self.free.len() < self.reserve(nand) {
+            if self.emptying.is_none() {
+                let victim = self.units.choose();
+                let gains = |unit: &u32| self.units.valid(*unit) < nand.pages_in(*unit);
+                let Some(victim) = victim.filter(gains) else { return };
+                self.withdraw(nand, victim);
+                self.emptying = Some(GcInProgress::new(victim));
+            }
+            self.empty_step(nand);
+        }
+    }
+
     /// Free blocks that host pages must not use.
-    fn reserve(&self) -> usize {
-        1 + self.cached_map.as_ref().map_or(0, |cached| cached.units_owed())
+    fn reserve(&self, nand: &Nand) -> usize {
+        // Where blocks fail, one may be retired while another is being emptied.
+        let can_fail = self.free.first().is_some_and(|unit| nand.can_be_replaced(unit));
+        1 + usize::from(can_fail) + self.cached_map.as_ref().map_or(0, |cached| cached.units_owed())
     }
 
     /// Empties a block into a new open one.
@@ -80,7 +97,7 @@ impl PageMapped {
     /// Collects one write unit of pages; `false` if nothing needs to be collected.
     pub(super) fn collect_step(&mut self, nand: &mut Nand) -> bool {
         if self.emptying.is_none() {
-            let wanted = self.free.len() < self.reserve() + self.idle_free_units;
+            let wanted = self.free.len() < self.reserve(nand) + self.idle_free_units;
             let victim = self.units.choose().filter(|_| wanted);
             let Some(victim) = victim.filter(|&unit| self.is_worthwhile(unit)) else {
                 return false;
@@ -88,20 +105,25 @@ impl PageMapped {
             self.withdraw(nand, victim);
             self.emptying = Some(GcInProgress::new(victim));
         }
+        self.empty_step(nand);
+        true
+    }
+
+    /// Moves one write unit of pages out of the block that is being emptied.
+    fn empty_step(&mut self, nand: &mut Nand) {
         for _ in 0..nand.pages_per_write_unit() {
             // Making room may need the block that is being emptied.
             let to = self.next_page(nand);
-            let Some(mut emptying) = self.emptying else { return true };
+            let Some(mut emptying) = self.emptying else { return };
             if !self.move_next(nand, &mut emptying, to) {
                 nand.erase(emptying.unit);
                 self.free.put(nand, emptying.unit);
                 self.emptying = None;
                 self.counters.garbage_collections += 1;
-                return true;
+                return;
             }
             self.emptying = Some(emptying);
         }
-        true
     }
 
     fn is_worthwhile(&self, unit: u32) -> bool {

@@ -91,6 +91,11 @@ impl PageBytes {
         self.store = Store::File(PageFile::new(file, self.page_bytes));
     }
 
+    /// Keeps what is programmed from now on in memory.
+    pub fn keep_in_memory(&mut self) {
+        self.keep = RetentionPolicy::InMemory;
+    }
+
     pub fn put(&mut self, page: u32, content: PageContent) {
         if self.keep == RetentionPolicy::Nothing {
             return;

@@ -17,7 +17,8 @@ use super::{PlacementContext, PlacementNumbers, multiple};
 pub(super) const SEGMENT_BYTES: u64 = 2 << 20;
 const SEGMENT_BLOCKS: u64 = 512;
 const BLOCK_BYTES: u64 = 4096;
-/// A section may cost this part of the space at most, in addition to what the smallest section costs.
+/// A section may cost this part of the space at most, in addition to what the smallest section
+/// costs.
 const MAX_COST_PERCENT: u64 = 10;
 /// No erase block is as large as this many segments.
 const MAX_SECTION_SEGMENTS: u64 = 4096;

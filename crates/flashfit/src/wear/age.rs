@@ -1,0 +1,122 @@
+//! `flashfit wear age`: ages a simulated card by years.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use flashfit_card::{BlockWear, CardModel};
+use flashfit_geometry::probed::ProbeObserver;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_user_error::ExitClass;
+use flashfit_wear::age::{AgeEnd, AgePoint, AgeRequest, AgedCard, age};
+use flashfit_wear::usage;
+use serde::Serialize;
+
+use crate::command_error::CommandError;
+use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
+use crate::probe::watch::ProbeProgress;
+use crate::rendering::wear_age::{age_text, draw};
+use crate::wear::age_args::WearAgeArgs;
+use crate::wear::{setup_traces, target};
+
+/// Points of the table and of the drawing.
+const POINTS: u32 = 20;
+
+/// An aged card, as printed.
+#[derive(Debug, Serialize)]
+pub struct AgeDocument {
+    pub card: String,
+    pub setup: String,
+    pub usage: String,
+    pub gib_a_day: f64,
+    pub capacity_bytes: u64,
+    pub rated_cycles: u64,
+    /// The age that was reached.
+    pub years: f64,
+    pub end: AgeEnd,
+    pub points: Vec<AgePoint>,
+    /// Erase counts of good blocks at the end, in ascending order of counts.
+    pub erases_by_block: Vec<u32>,
+    /// Always true: no figure is measured on a device.
+    pub simulated: bool,
+    /// The saved card.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved: Option<String>,
+}
+
+pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let usage = usage::load(&args.usage, catalog)?;
+    let model = target::aged_model(args, &usage, catalog)?;
+    let setup = setup_traces::find(&args.filesystem, &usage, catalog)?;
+    let svg = args.svg.as_ref();
+    let svg =
+        svg.map(|path| OutputFile::check(path, OutputKind::Drawing, args.force)).transpose()?;
+    if let Some(path) = args.save.as_ref().filter(|path| path.exists() && !args.force) {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            format!("{} exists; it was not changed", path.display()),
+            Some("name another file, or replace this one with --force"),
+        ));
+    }
+    let request = AgeRequest {
+        model: &model,
+        usage: &usage,
+        setup: &setup,
+        years: args.years,
+        points: POINTS,
+        seed: args.seed,
+    };
+    let mut aged = watched(&request)?;
+    if let Some(path) = &args.save {
+        aged.card.keep_contents();
+        aged.card.save_to(path)?;
+    }
+    let document = document(args, &request, aged);
+    if let Some(svg) = svg {
+        svg.write(&draw(&document))?;
+    }
+    if args.json {
+        output::json("wear-age", &document)?;
+    } else {
+        output::print(&age_text(&document, &usage, output::width()))?;
+    }
+    match document.end {
+        AgeEnd::Interrupted => Err(CommandError::new(ExitClass::Interrupted, "interrupted", None)),
+        AgeEnd::YearsOver | AgeEnd::ReadOnly => Ok(()),
+    }
+}
+
+/// Ages the card and shows how old it is.
+fn watched(request: &AgeRequest<'_>) -> Result<AgedCard, CommandError> {
+    let interrupt = Interrupt::on_signals().map_err(|error| {
+        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })?;
+    let mut progress = ProbeProgress::new(interrupt);
+    let aged = age(request, |years| {
+        let shown = progress.step(years / request.years, &format!("{years:.1} years old"));
+        if progress.is_interrupted() { ControlFlow::Break(()) } else { shown }
+    });
+    progress.finish();
+    Ok(aged?)
+}
+
+fn document(args: &WearAgeArgs, request: &AgeRequest<'_>, aged: AgedCard) -> AgeDocument {
+    let CardModel { name, capacity, nand, .. } = request.model;
+    let mut erases_by_block: Vec<u32> =
+        aged.card.wear_by_block().iter().map(|block: &BlockWear| block.erases).collect();
+    erases_by_block.sort_unstable();
+    AgeDocument {
+        card: name.clone(),
+        setup: request.setup.name.clone(),
+        usage: request.usage.name.clone(),
+        gib_a_day: request.usage.gib_a_day(),
+        capacity_bytes: capacity.0,
+        rated_cycles: nand.endurance_cycles,
+        years: aged.years,
+        end: aged.end,
+        points: aged.points,
+        erases_by_block,
+        simulated: true,
+        saved: args.save.as_ref().map(|path| path.display().to_string()),
+    }
+}
