@@ -1,11 +1,14 @@
 //! Writes the figures of `docs/crash.md` to standard output (`make crash-benchmark`).
 //!
 //! `FLASHFIT_CRASH_STATES` scales it: honest states of ext4; 1,000,000 by default.
+//! `FLASHFIT_CRASH_ONLY=cards` writes the section about faulty cards alone.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
 mod support;
 
+use flashfit_card::EnabledFault;
+use flashfit_crash::campaign::{CardPlan, FaultCounts};
 use flashfit_crash::state::FlushFault;
 use flashfit_filesystem::Promise;
 use support::{Bench, Measured, WORKERS, kernel, number};
@@ -14,6 +17,9 @@ use support::{Bench, Measured, WORKERS, kernel, number};
 const SEED: u64 = 770_000;
 /// As many as a fault may take to be noticed.
 const CAUGHT_WITHIN: u64 = 300;
+/// How often a fault of a card is to happen, and how many power cuts it may take.
+const HAPPENED: u64 = 100;
+const MOST_CUTS: u64 = 6000;
 const HONEST: FlushFault = FlushFault::None;
 
 fn main() {
@@ -29,6 +35,9 @@ fn main() {
             std::process::exit(4);
         }
     };
+    if std::env::var("FLASHFIT_CRASH_ONLY").is_ok_and(|only| only == "cards") {
+        return card_faults(&bench);
+    }
     println!("# Crash states: figures\n");
     println!(
         "Written by `FLASHFIT_CRASH_STATES={states} make crash-benchmark` on Linux {}, with {WORKERS} \
@@ -40,6 +49,75 @@ fn main() {
     honest(&bench, states);
     rates(&bench, (states / 4).min(20_000));
     faults(&bench);
+    card_faults(&bench);
+}
+
+/// What faulty cards do, and who notices.
+fn card_faults(bench: &Bench) {
+    println!("\n## Faulty cards\n");
+    println!(
+        "Power cuts of simulated cards, until the fault has happened {HAPPENED} times or {MOST_CUTS} \
+         power cuts were made. A promise was broken in those that were noticed; the oracles are \
+         those that found a violation in them, promised or not. `lost-cache` and `torn-write` are \
+         what correct cards do.\n"
+    );
+    println!("| fault | card | setup | workload | power cuts | happened | noticed | oracles |");
+    println!("|---|---|---|---|--:|--:|--:|---|");
+    for (fault, card, label, workload) in [
+        ("lost-cache", "usd-a2-cq", "ext4", "files"),
+        ("torn-write", "usd-a1-pagemap", "ext4", "files"),
+        ("torn-sector", "usd-a1-pagemap", "ext4", "files"),
+        ("torn-sector", "usd-a1-pagemap", "xfs", "files"),
+        ("torn-sector", "usd-a1-pagemap", "btrfs", "files"),
+        ("paired-page", "usd-a1-pagemap", "ext4", "files"),
+        ("paired-page", "usd-a1-pagemap", "btrfs", "files"),
+        ("rollback=50", "usd-a2-cq", "ext4", "files"),
+        ("rollback=50", "usd-a2-cq", "xfs", "files"),
+        ("rollback=50", "usd-a2-cq", "btrfs", "files"),
+        ("rollback=50", "usd-a2-cq", "ext4", "sqlite:wal-full"),
+        ("half-merge", "sd-c4-block", "ext4", "files"),
+        ("folding-window", "usd-a2-cq", "ext4", "files"),
+        ("weak-page", "usd-a1-pagemap", "ext4", "files"),
+        ("weak-page=0", "usd-a1-pagemap", "ext4", "files"),
+        ("stale-discard", "usd-a2-cq", "ext4:discard", "files"),
+        ("stale-discard", "usd-a2-cq", "btrfs:discard", "files"),
+        ("brick", "usd-a2-cq", "ext4", "files"),
+    ] {
+        card_fault(bench, fault, card, label, workload);
+    }
+}
+
+fn card_fault(bench: &Bench, fault: &str, card: &str, label: &str, workload: &str) {
+    let enabled: EnabledFault = fault.parse().expect("a fault of cards");
+    let model = flashfit_card::catalog::load(card, None).expect("a card of the catalog");
+    let (mut cuts, mut counts) = (0, FaultCounts::default());
+    for round in 0.. {
+        let plan = CardPlan { model: model.clone(), faults: vec![enabled] };
+        let seed = SEED + 3000 + round;
+        match bench.run_card(label, workload, seed, CAUGHT_WITHIN, plan) {
+            Err(error) => {
+                let why = error.to_string();
+                println!("| {fault} | {card} | {label} | {workload} | not run: {why} | | | |");
+                return;
+            }
+            Ok(Measured { result, .. }) => {
+                cuts += result.counts.states;
+                if let Some(found) = result.counts.faults.get(&enabled.class) {
+                    counts.add(found);
+                }
+            }
+        }
+        if counts.happened >= HAPPENED || cuts >= MOST_CUTS {
+            break;
+        }
+    }
+    let by: Vec<String> =
+        counts.by_oracle.iter().map(|(oracle, n)| format!("{} {n}", oracle.name())).collect();
+    let by = if by.is_empty() { "-".to_owned() } else { by.join(", ") };
+    println!(
+        "| {fault} | {card} | {label} | {workload} | {cuts} | {} | {} | {by} |",
+        counts.happened, counts.noticed
+    );
 }
 
 fn honest(bench: &Bench, states: u64) {

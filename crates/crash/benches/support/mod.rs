@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{
-    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
+    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CardPlan, MountPoints, SetupResult,
 };
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
@@ -59,21 +59,35 @@ impl Bench {
     ) -> Result<Measured, CrashError> {
         let (flushes, looks_at_all) = how;
         let setup = self.setup(label)?;
-        let plan = CampaignPlan {
-            setups: vec![setup.label.clone()],
-            workload: CrashWorkload::parse(workload).expect("a workload of this program"),
-            seed,
-            states: Some(states),
-            unit_sectors: 8,
-            flushes,
-            card: None,
-            kernel: None,
-        };
+        let plan = plan(&setup, workload, seed, states, flushes);
+        self.run_plan(&plan, setup, looks_at_all)
+    }
+
+    /// Power cuts of a simulated card with a fault.
+    pub fn run_card(
+        &self,
+        label: &str,
+        workload: &str,
+        seed: u64,
+        states: u64,
+        card: CardPlan,
+    ) -> Result<Measured, CrashError> {
+        let setup = self.setup(label)?;
+        let plan = plan(&setup, workload, seed, states, FlushFault::None);
+        self.run_plan(&CampaignPlan { card: Some(card), ..plan }, setup, true)
+    }
+
+    fn run_plan(
+        &self,
+        plan: &CampaignPlan,
+        setup: CrashSetup,
+        looks_at_all: bool,
+    ) -> Result<Measured, CrashError> {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let folder = CampaignFolder::open(dir.path(), &plan)?;
+        let folder = CampaignFolder::open(dir.path(), plan)?;
         let setups = [setup];
         let campaign = Campaign {
-            plan: &plan,
+            plan,
             setups: &setups,
             folder: &folder,
             points: &self.points,
@@ -86,6 +100,25 @@ impl Bench {
         let hours = start.elapsed().as_secs_f64() / 3600.0;
         let per_hour = (result.counts.states as f64 / hours) as u64;
         Ok(Measured { result, per_hour })
+    }
+}
+
+fn plan(
+    setup: &CrashSetup,
+    workload: &str,
+    seed: u64,
+    states: u64,
+    flushes: FlushFault,
+) -> CampaignPlan {
+    CampaignPlan {
+        setups: vec![setup.label.clone()],
+        workload: CrashWorkload::parse(workload).expect("a workload of this program"),
+        seed,
+        states: Some(states),
+        unit_sectors: 8,
+        flushes,
+        card: None,
+        kernel: None,
     }
 }
 

@@ -69,7 +69,7 @@ impl FaultCounts {
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.happened += other.happened;
         self.noticed += other.noticed;
         for (oracle, count) in &other.by_oracle {

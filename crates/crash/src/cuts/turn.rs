@@ -85,7 +85,7 @@ impl CutCampaign<'_> {
         }
         let mut broken = Vec::new();
         if !found.violations.is_empty() {
-            if turn.kept < MOST_KEPT && image.exists() {
+            if counts.broken > 0 && turn.kept < MOST_KEPT && image.exists() {
                 self.folder.keep_cut(label, round, &found.operations)?;
                 turn.kept += 1;
             }

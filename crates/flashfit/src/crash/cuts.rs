@@ -59,7 +59,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         }
         CutEvent::Cut(batch) => {
             count.set(count.get() + 1);
-            for broken in &batch.broken {
+            for broken in batch.broken.iter().filter(|_| batch.counts.broken > 0) {
                 let first = broken.violations.first().map_or("", |it| it.detail.as_str());
                 note(&format!("{}: {first}", broken.id));
             }
