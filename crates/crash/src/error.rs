@@ -1,9 +1,10 @@
 //! Errors of checking crash states that are not the file system's.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flashfit_card_server::nbd::SocketError;
+use flashfit_device::Bytes;
 use flashfit_filesystem::SetupError;
 use flashfit_host::ProgramError;
 use flashfit_host::loop_device::LoopError;
@@ -43,8 +44,8 @@ pub enum CrashError {
     NoFileSystem { kind: String },
     #[error("{filesystem} is not writable")]
     NotWritable { filesystem: String },
-    #[error("{needed} of memory or disk space are needed, and {free} are free")]
-    NoRoom { needed: String, free: String },
+    #[error("{} has {free} free, and {needed} are needed", path.display())]
+    NoRoom { path: PathBuf, needed: Bytes, free: Bytes },
     #[error("the workload acknowledged nothing: no power cut could break a promise")]
     NothingAcknowledged,
     #[error("the workload failed: {reason}")]
@@ -86,6 +87,12 @@ pub enum CrashError {
     BrokenWithoutCut { setup: String, detail: String },
     #[error("interrupted")]
     Interrupted,
+}
+
+/// What is recorded is kept.
+fn after_room(folder: &Path) -> Hint {
+    format!("free space in {}, then repeat the command with the same directory", folder.display())
+        .into()
 }
 
 impl UserError for CrashError {
@@ -138,6 +145,10 @@ impl UserError for CrashError {
                 Some("end other programs that keep the processors busy, then try again".into())
             }
             Self::Unprivileged(_) => Some("run it as root".into()),
+            Self::NoRoom { path, .. } => Some(after_room(path)),
+            Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {
+                Some(after_room(path.parent().unwrap_or(path)))
+            }
             _ => None,
         }
     }

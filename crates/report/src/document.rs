@@ -71,6 +71,8 @@ pub struct ReportVerdict {
     pub commands: Vec<ReportCommand>,
     /// What a power cut can cost with this setup; may be empty.
     pub risk: String,
+    /// What simulated power cuts of this setup showed; may be empty.
+    pub power_cuts: String,
 }
 
 impl ReportVerdict {

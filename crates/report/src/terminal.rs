@@ -39,6 +39,10 @@ pub fn render_verdict(report: &Report, width: usize) -> String {
         page.blank_line();
         page.paragraph(&format!("Risk: {}", verdict.risk), "");
     }
+    if !verdict.power_cuts.is_empty() {
+        page.blank_line();
+        page.paragraph(&format!("Power cuts: {}", verdict.power_cuts), "");
+    }
     page.warnings_and_failures(report);
     if !report.reproduce.is_empty() {
         page.blank_line();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{
-    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CardPlan, MountPoints, SetupResult,
+    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
 };
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
@@ -63,21 +63,8 @@ impl Bench {
         self.run_plan(&plan, setup, looks_at_all)
     }
 
-    /// Power cuts of a simulated card with a fault.
-    pub fn run_card(
-        &self,
-        label: &str,
-        workload: &str,
-        seed: u64,
-        states: u64,
-        card: CardPlan,
-    ) -> Result<Measured, CrashError> {
-        let setup = self.setup(label)?;
-        let plan = plan(&setup, workload, seed, states, FlushFault::None);
-        self.run_plan(&CampaignPlan { card: Some(card), ..plan }, setup, true)
-    }
-
-    fn run_plan(
+    /// A campaign on one setup.
+    pub fn run_plan(
         &self,
         plan: &CampaignPlan,
         setup: CrashSetup,
@@ -103,7 +90,8 @@ impl Bench {
     }
 }
 
-fn plan(
+/// States of one setup, without a card.
+pub fn plan(
     setup: &CrashSetup,
     workload: &str,
     seed: u64,

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use flashfit_card::CutReport;
+use flashfit_device::Bytes;
 use flashfit_host::durable;
+use flashfit_host::free_space::free_bytes;
 use serde::{Deserialize, Serialize};
 
 use super::CampaignPlan;
@@ -128,6 +130,20 @@ impl CampaignFolder {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Checks that there is room for as many bytes, so that no work is lost for want of it.
+    ///
+    /// # Errors
+    /// [`CrashError::NoRoom`].
+    pub fn check_room(&self, needed: Bytes) -> Result<(), CrashError> {
+        match free_bytes(&self.path) {
+            Some(free) if free < needed.0 => {
+                let (path, free) = (self.path.clone(), Bytes(free));
+                Err(CrashError::NoRoom { path, needed, free })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Appends a batch, durably.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::Promise;
 
 use super::folder::{BrokenState, StateBatch};
@@ -23,6 +24,8 @@ const BATCH: usize = 100;
 const RECHECK_ONE_IN: u64 = 50;
 /// Of the states looked at, one in so many gets a power cut during its recovery.
 const RECOVERY_CUT_ONE_IN: u64 = 25;
+/// For a log and its records; the logs of the built-in workloads take less than half of it.
+const ROOM: Bytes = Bytes::mib(16);
 /// More examples of one batch are not recorded.
 const MOST_BROKEN: usize = 20;
 
@@ -55,6 +58,9 @@ impl<'a> Worker<'a> {
         self.attach(setup)?;
         let device = &self.devices[&key(setup)];
         let seed = round_seed(plan.seed, job.round);
+        if job.from == 0 {
+            campaign.folder.check_room(ROOM)?;
+        }
         let log = if job.from > 0 {
             campaign.folder.load_log(&setup.label, job.round)?
         } else {

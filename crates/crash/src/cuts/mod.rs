@@ -20,6 +20,7 @@ mod wire;
 use std::time::{Duration, Instant};
 
 use flashfit_card::CardModel;
+use flashfit_device::Bytes;
 use flashfit_host::SystemRunner;
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_vm::VmFacts;
@@ -37,6 +38,9 @@ use crate::campaign::{
 use crate::setup::CrashSetup;
 
 pub use machine::{MachineChoice, kernel};
+
+/// For the image of the present power cut and one that is kept.
+const ROOM: Bytes = Bytes::mib(64);
 
 /// A campaign of live power cuts.
 pub struct CutCampaign<'a> {
@@ -92,6 +96,7 @@ impl CutCampaign<'_> {
         if self.setups.iter().all(|setup| of(&setup.label) >= wanted) {
             return Ok(());
         }
+        self.folder.check_room(ROOM)?;
         let bytes = self.setups.iter().map(|setup| setup.device_bytes).max().unwrap_or(0);
         let model = self.card.of_size(bytes)?;
         let bench = self.boot(&model)?;
@@ -124,6 +129,7 @@ impl CutCampaign<'_> {
                 if is_over(count) {
                     return Ok(());
                 }
+                self.folder.check_room(ROOM)?;
                 let (batch, next) = self.cut(&bench, turn, guest.take())?;
                 guest = next;
                 self.folder.append(&batch)?;

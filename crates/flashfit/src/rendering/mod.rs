@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod check;
 pub mod check_next;
 mod constraint;
+pub mod crash_test;
 mod devices;
 pub mod doctor;
 mod duration;
@@ -103,10 +104,15 @@ impl<'a> RunView<'a> {
 
 /// The whole report of a run.
 pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) -> Report {
+    let tested = view
+        .recommendation()
+        .and_then(|found| crash_test::CrashTest::read(dir, found.recommended()));
+    let mut verdict = verdict::verdict(view, fs_catalog);
+    verdict.power_cuts = tested.map_or_else(String::new, |tested| tested.sentence());
     Report {
         title: title(view),
         simulated: view.is_simulated(),
-        verdict: verdict::verdict(view, fs_catalog),
+        verdict,
         facts: facts(view, dir),
         findings: findings::findings(view),
         rankings: rankings::rankings(view, view.header.spec.by, 5),

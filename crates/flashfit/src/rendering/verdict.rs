@@ -42,6 +42,7 @@ pub fn verdict(view: &RunView<'_>, catalog: &FileSystemCatalog) -> ReportVerdict
         detail: detail(view, found),
         commands,
         risk: risk(chosen, catalog),
+        power_cuts: String::new(),
     }
 }
 

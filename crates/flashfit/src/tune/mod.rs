@@ -1,10 +1,12 @@
 //! `flashfit tune TARGET`: measures setups on a device and recommends one.
 
 mod announce;
+mod answer_parts;
 pub mod args;
 mod belief;
 mod budget;
 mod constraints;
+mod crash_check;
 mod hosts;
 mod outcome;
 mod progress;
@@ -60,7 +62,12 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
             Some(earlier) => Run::resume(request, hosts, earlier, &mut ui)?,
         }))
     })?;
-    result.map_or(Ok(()), |result| present(args, &resolved, &catalogs, result))
+    let Some(result) = result else { return Ok(()) };
+    if let (Some(states), Ok(_)) = (args.crash_states, &result.ended) {
+        let run = (&result.header, &result.trials[..]);
+        crash_check::run(run, &catalogs, catalog, &resolved.dir, states)?;
+    }
+    present(args, &resolved, &catalogs, result)
 }
 
 /// Shows what a run found, also one that was interrupted.

@@ -4,14 +4,16 @@ use std::path::Path;
 
 use flashfit_host::path_text;
 use flashfit_report::text::wrap;
-use flashfit_report::{ReportCommand, html, terminal};
+use flashfit_report::{html, terminal};
 use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{RunEnd, RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
+use super::answer_parts::{Failed, GainParts, Step};
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::answer::{AnswerParts, rounded};
+use crate::rendering::crash_test::CrashTest;
 use crate::rendering::{self, RunView, verdict};
 use flashfit_tune::run::Catalogs;
 
@@ -32,6 +34,8 @@ struct Answer {
     gain: Option<GainParts>,
     commands: Vec<Step>,
     risk: String,
+    /// What crash states of the setup showed, where they were checked.
+    crash_test: Option<CrashTest>,
     #[serde(flatten)]
     answer: AnswerParts,
     /// Setups of which a trial failed: they are out.
@@ -39,29 +43,6 @@ struct Answer {
     simulated: bool,
     trials: usize,
     report: String,
-}
-
-/// A command and what it does.
-#[derive(Serialize)]
-struct Step {
-    caption: String,
-    line: String,
-}
-
-/// A setup that is out.
-#[derive(Serialize)]
-struct Failed {
-    setup: String,
-    message: String,
-}
-
-/// A gain in hundredths of a percent, with its 95 % interval.
-#[derive(Serialize)]
-struct GainParts {
-    percent_hundredths: i64,
-    low_percent_hundredths: i64,
-    high_percent_hundredths: i64,
-    repeats: u32,
 }
 
 /// How the answer is printed.
@@ -126,21 +107,11 @@ pub fn present(
                 high_percent_hundredths: hundredths(gain.percent_high),
                 repeats: gain.repeats,
             }),
-            commands: shown
-                .commands
-                .into_iter()
-                .map(|ReportCommand { caption, line }| Step { caption, line })
-                .collect(),
+            commands: shown.commands.into_iter().map(Step::from).collect(),
             risk: shown.risk.clone(),
+            crash_test: recommended.and_then(|found| CrashTest::read(dir, found.recommended())),
             answer: AnswerParts::of(&view.conclusion),
-            failed: report
-                .failures
-                .iter()
-                .map(|failure| Failed {
-                    setup: failure.setup.clone(),
-                    message: failure.reason.clone(),
-                })
-                .collect(),
+            failed: report.failures.iter().map(Failed::from).collect(),
             simulated: report.simulated,
             trials: trials.len(),
             report: path_text::to_text(&path),

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::fixture::{Place, skip_without_cards, wait_until};
+use crate::fixture::{FLASHFIT, Place, skip_without_cards, wait_until};
+use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{programs, skip};
 
 fn cannot_mount() -> bool {
@@ -111,4 +112,44 @@ fn the_users_own_program_is_judged_by_its_check() {
         let ended = place.flashfit(&args);
         assert_eq!(ended.code, Some(code), "{ended:?}");
     }
+}
+
+/// The log is not begun where it has no room: what was checked could not be repeated.
+#[test]
+fn a_full_disk_is_noticed_before_recording() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let script = "mkdir disk && mount -t tmpfs -o size=4m tmpfs disk || exit 99\n\
+                  \"$FLASHFIT\" crash states --states 20 --dir disk/crash";
+    let program = Program::new("unshare")
+        .args(["--mount", "sh", "-c", &format!("cd {} && {script}", place.folder().display())])
+        .env("FLASHFIT", FLASHFIT);
+    let ended = SystemRunner::default().run(&program).unwrap();
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("16 MiB are needed"), "{ended:?}");
+    assert!(ended.stderr.contains("free space in disk/crash"), "{ended:?}");
+}
+
+#[test]
+#[ignore = "full: a search and hundreds of states"]
+fn the_recommendation_of_a_search_is_checked() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let card = place.card();
+    let args = place.tune_args(&card, &["--trials", "4", "--crash-states", "100", "--json"]);
+    let ended = place.flashfit(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let tested = &document["data"]["crash_test"];
+    assert!(tested["states"].as_u64().unwrap() >= 100, "{document}");
+    let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    assert!(report.contains("at simulated power cuts"), "the report has the result");
+    // A run that has ended is checked again without trials.
+    let again = place.flashfit(&["tune", "--resume", "run", "--crash-states", "100"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stdout.contains("at simulated power cuts"), "{again:?}");
 }

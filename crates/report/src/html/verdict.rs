@@ -28,7 +28,8 @@ pub(super) fn section(report: &Report) -> Element {
         .children(verdict.is_downgraded().then(|| paragraph(ReportVerdict::DOWNGRADED)))
         .children(gain)
         .children(verdict.detail.iter().map(|detail| paragraph(detail)))
-        .children(risk(&verdict.risk))
+        .children(labelled("Risk:", &verdict.risk))
+        .children(labelled("Power cuts:", &verdict.power_cuts))
         .children(warnings_and_failures(report))
 }
 
@@ -41,9 +42,9 @@ fn class_of(outcome: RunOutcome) -> &'static str {
     }
 }
 
-fn risk(risk: &str) -> Option<Element> {
-    (!risk.is_empty()).then(|| {
-        Element::new("p").child(Element::new("strong").text("Risk:")).text(format!(" {risk}"))
+fn labelled(label: &str, text: &str) -> Option<Element> {
+    (!text.is_empty()).then(|| {
+        Element::new("p").child(Element::new("strong").text(label)).text(format!(" {text}"))
     })
 }
 

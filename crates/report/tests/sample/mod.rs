@@ -88,6 +88,7 @@ fn verdict() -> ReportVerdict {
             },
         ],
         risk: "As safe as the baseline: a power cut loses only data that was not synced.".into(),
+        power_cuts: String::new(),
     }
 }
 

@@ -59,6 +59,15 @@ pub struct TuneArgs {
     /// BOARD:NAME, separated by commas.
     #[arg(long, value_name = "NAME", value_parser = confirmed_name())]
     pub confirm: Vec<String>,
+    /// Check this many crash states of the recommended setup at the end, as `crash states` does on
+    /// this machine. Needs root.
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "replay",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub crash_states: Option<u64>,
     /// Print the recommendation as one JSON document instead of text.
     #[arg(long)]
     pub json: bool,

@@ -1,0 +1,99 @@
+//! What crash states of the recommended setup showed, from the file in the run directory.
+
+use std::path::Path;
+
+use flashfit_filesystem::Setup;
+use flashfit_host::input_file;
+use serde::{Deserialize, Serialize};
+
+/// Its name in the run directory.
+pub const FILE: &str = "crash.json";
+const MOST_BYTES: u64 = 64 << 10;
+
+/// The result of crash states of one setup.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CrashTest {
+    /// As `flashfit crash` writes it: `ext4:noatime`.
+    pub setup: String,
+    pub states: u64,
+    /// States in which a promise was broken.
+    pub broken: u64,
+    /// Of the share of such states, at 95 %, rounded up.
+    pub upper_bound_millionths: u64,
+    pub workload: String,
+    pub kernel: String,
+    /// Why nothing was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_tested: Option<String>,
+}
+
+/// A setup as `flashfit crash` writes it.
+pub fn label(setup: &Setup) -> String {
+    match setup.options.is_empty() {
+        true => setup.filesystem.clone(),
+        false => format!("{}:{}", setup.filesystem, setup.options.join("+")),
+    }
+}
+
+impl CrashTest {
+    /// The result for this setup, if there is one.
+    pub fn read(dir: &Path, setup: &Setup) -> Option<Self> {
+        let text = input_file::read_text(&dir.join(FILE), MOST_BYTES).ok()?;
+        let tested: Self = serde_json::from_str(&text).ok()?;
+        (tested.setup == label(setup)).then_some(tested)
+    }
+
+    /// In one sentence.
+    pub fn sentence(&self) -> String {
+        let Self { setup, states, broken, workload, kernel, .. } = self;
+        if let Some(why) = &self.not_tested {
+            return format!("Power cuts were not tested: {why}.");
+        }
+        let promises = if *broken == 1 { "promise" } else { "promises" };
+        format!(
+            "Tested {setup} at simulated power cuts (Linux {kernel}, workload {workload}): {states} \
+             states, {broken} broken {promises} (at most {} %, 95 %).",
+            percent(self.upper_bound_millionths as f64 / 1e4)
+        )
+    }
+}
+
+/// With two significant digits.
+fn percent(value: f64) -> String {
+    let digits = (1.0 - value.max(1e-6).log10().floor()).clamp(0.0, 6.0);
+    format!("{value:.*}", digits as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_has_the_bound_and_belongs_to_its_setup() {
+        let mut tested = CrashTest {
+            setup: "ext4:noatime".to_owned(),
+            states: 1000,
+            upper_bound_millionths: 2992,
+            workload: "files".to_owned(),
+            kernel: "6.1".to_owned(),
+            ..CrashTest::default()
+        };
+        let sentence = tested.sentence();
+        assert!(sentence.ends_with("1000 states, 0 broken promises (at most 0.30 %, 95 %)."));
+        tested.upper_bound_millionths = 30;
+        assert!(tested.sentence().contains("at most 0.0030 %"), "{}", tested.sentence());
+        tested.upper_bound_millionths = 250_000;
+        assert!(tested.sentence().contains("at most 25 %"), "{}", tested.sentence());
+        let dir = tempfile::tempdir().unwrap();
+        let text = serde_json::to_string(&tested).unwrap();
+        std::fs::write(dir.path().join(FILE), text).unwrap();
+        let scheduler = flashfit_filesystem::Scheduler::new("none");
+        let setup = |options: &[&str]| Setup {
+            filesystem: "ext4".to_owned(),
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+            scheduler: scheduler.clone(),
+        };
+        assert_eq!(CrashTest::read(dir.path(), &setup(&["noatime"])), Some(tested));
+        assert_eq!(CrashTest::read(dir.path(), &setup(&[])), None);
+    }
+}
