@@ -1,5 +1,5 @@
-//! One read-only look at a device: what it is, how it is built, and whether partitions and file
-//! systems fit that.
+//! One read-only look at a device: what it is, how it is built, how worn it is, and whether
+//! partitions and file systems fit.
 //!
 //! Reads for a few seconds at most, so it can leave a question open that a longer probe answers.
 //! Limits: it neither tests the capacity nor measures speed, because both need writes.
@@ -18,14 +18,14 @@ use flashfit_geometry::Geometry;
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::Runner;
 use flashfit_target::{InspectedTarget, TargetSource};
+use flashfit_wear_counters::{WearReading, WearSources};
 use serde::Serialize;
 
 pub use price::{TestPrice, tuning_bytes};
-pub use reading::{QuickReading, SkippedReading};
+pub use reading::{QuickReading, SkippedReading, read_quickly};
 pub use volumes::VolumeNodes;
 
 /// The target and the geometry that the user gave.
-#[derive(Debug)]
 pub struct CheckRequest<'a> {
     /// The target as the user named it.
     pub name: &'a str,
@@ -35,6 +35,8 @@ pub struct CheckRequest<'a> {
     /// Where the file systems are read.
     pub nodes: &'a ExaminedNodes,
     pub unfinished: Option<UnfinishedApply>,
+    /// Who is asked about the wear of the flash.
+    pub wear: &'a WearSources<'a>,
     /// The longest time for timed reads, in nanoseconds.
     pub max_read_ns: u64,
 }
@@ -53,6 +55,8 @@ pub struct DeviceCheck {
     pub reading: QuickReading,
     /// Whether it is a file on another disk, without its own erase blocks.
     pub is_file: bool,
+    /// What the device reports about its wear; `None` for a file.
+    pub wear: Option<WearReading>,
     /// What a test that writes costs; `None` for a file, or if the device cannot be read.
     pub test: Option<TestPrice>,
 }
@@ -66,13 +70,15 @@ pub fn look(
 ) -> Option<DeviceCheck> {
     let TargetSource::Device(device) = &request.target.source else { return None };
     let declared = request.target.declared_geometry();
-    let reading = reading::read(&request, observer);
+    let CheckRequest { name, target, max_read_ns, .. } = request;
+    let reading = read_quickly(name, target, &request.given, max_read_ns, observer);
     let is_file = reading::is_file(device);
     let test = match reading {
         QuickReading::Skipped { reason: SkippedReading::CannotOpen { .. } } => None,
         _ if is_file => None,
         _ => price::of(request.target),
     };
+    let wear = (!is_file).then(|| request.wear.read(device));
     let known = request.given.or(reading.geometry());
     let examined = examine(
         runner,
@@ -91,6 +97,7 @@ pub fn look(
         device: device.as_ref().clone(),
         reading,
         is_file,
+        wear,
         test,
     })
 }

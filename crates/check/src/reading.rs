@@ -11,9 +11,8 @@ use flashfit_geometry::Geometry;
 use flashfit_geometry::probed::{ProbeError, ProbeObserver};
 use flashfit_geometry::{GeometryFindings, QuantitySource, QuantityValue, Sourced};
 use flashfit_probe::{ProbeRun, ProbeRunError, ProbeRunOptions};
+use flashfit_target::InspectedTarget;
 use serde::Serialize;
-
-use crate::CheckRequest;
 
 /// `f_type` of a FUSE file system (linux/magic.h).
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
@@ -72,35 +71,45 @@ impl QuickReading {
     }
 }
 
-pub fn read(request: &CheckRequest<'_>, observer: &mut dyn ProbeObserver) -> QuickReading {
-    match read_or_reason(request, observer) {
+/// Times reads of a target for `max_read_ns` at most, unless `given` has the erase block.
+pub fn read_quickly(
+    name: &str,
+    target: &InspectedTarget,
+    given: &Geometry,
+    max_read_ns: u64,
+    observer: &mut dyn ProbeObserver,
+) -> QuickReading {
+    match read_or_reason(name, target, given, max_read_ns, observer) {
         Ok(made) => made,
         Err(reason) => QuickReading::Skipped { reason },
     }
 }
 
 fn read_or_reason(
-    request: &CheckRequest<'_>,
+    name: &str,
+    target: &InspectedTarget,
+    given: &Geometry,
+    max_read_ns: u64,
     observer: &mut dyn ProbeObserver,
 ) -> Result<QuickReading, SkippedReading> {
-    if is_file(request.target.device().ok_or(SkippedReading::IsFile)?) {
+    if is_file(target.device().ok_or(SkippedReading::IsFile)?) {
         return Err(SkippedReading::IsFile);
     }
-    if request.given.erase_block.is_some() {
+    if given.erase_block.is_some() {
         return Err(SkippedReading::Given);
     }
     let options = ProbeRunOptions {
-        name: request.name.to_owned(),
+        name: name.to_owned(),
         write: false,
         region: None,
         max_write: None,
-        max_read_ns: Some(request.max_read_ns),
+        max_read_ns: Some(max_read_ns),
         with_twin: false,
         seed: 1,
         expected: None,
     };
     let failed = |error: &ProbeRunError| SkippedReading::Failed { message: error.to_string() };
-    let probe = ProbeRun::new(request.target, options).map_err(|error| failed(&error))?;
+    let probe = ProbeRun::new(target, options).map_err(|error| failed(&error))?;
     let mut no_consent = |_: &Device, _: &_| unreachable!("a reading probe asks for no consent");
     match probe.run(&mut no_consent, observer) {
         Ok(outcome) => match outcome.failure {

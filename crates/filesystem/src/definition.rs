@@ -15,7 +15,7 @@ use toml::Spanned;
 use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
 use crate::filesystem::{
-    FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Tool, TrialOptions,
+    FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Suggestion, Tool, TrialOptions,
 };
 use crate::promises::{Promise, Promises};
 use crate::template::Template;
@@ -33,6 +33,7 @@ struct FileSystemToml {
     #[serde(default = "yes", rename = "try")]
     tried: bool,
     plan_only: Option<String>,
+    suggested: Option<Suggestion>,
     #[serde(default)]
     durability: Durability,
     #[serde(default)]
@@ -228,6 +229,7 @@ fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
         block_bytes,
         tried: raw.tried,
         plan_only: raw.plan_only,
+        suggested: raw.suggested,
         durability: raw.durability,
         risk: raw.risk,
         mkfs,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use flashfit_catalog::{CatalogEntryError, Origin};
 use flashfit_device::Bytes;
+use serde::Deserialize;
 
 use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
@@ -194,6 +195,16 @@ pub struct Fsck {
     pub pass: u8,
 }
 
+/// A file system's place among plans, where nothing was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suggestion {
+    /// The lowest is suggested first.
+    pub rank: u32,
+    /// What it is good for, as the end of a sentence.
+    pub why: String,
+}
+
 /// A file system of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {
@@ -210,6 +221,8 @@ pub struct FileSystem {
     pub tried: bool,
     /// Why it can be planned and created, but not tried; `None` if it can be tried.
     pub plan_only: Option<String>,
+    /// Its place among the plans of a device that was not measured.
+    pub suggested: Option<Suggestion>,
     /// The possible damage by a power cut with any options.
     pub durability: Durability,
     /// What it does then, as a sentence; empty only where it is safe.

@@ -132,7 +132,26 @@ fn an_image_with_a_writable_layer_is_planned() {
 #[test]
 fn a_plan_for_a_simulated_card_uses_its_model() {
     let folder = tempfile::tempdir().unwrap();
-    golden("plan-simulated.txt", &good(folder.path(), &["plan", "sim:sd-c4-block"]));
+    golden("plan-simulated.txt", &good(folder.path(), &["plan", "--all", "sim:sd-c4-block"]));
+}
+
+#[test]
+fn without_a_name_one_plan_is_suggested_and_the_others_have_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), DREAMPLUG);
+    let short = good(folder.path(), &["plan", "card.img"]);
+    assert!(short.contains("Suggested: ext4"), "{short}");
+    assert_eq!(short.matches("\n=== ").count(), 1, "{short}");
+    assert!(short.contains("Other plans:") && short.contains("--fs"), "{short}");
+    let all = good(folder.path(), &["plan", "card.img", "--all"]);
+    assert!(all.matches("\n=== ").count() > 3 && all.contains("Not planned:"), "{all}");
+    let json: Value =
+        serde_json::from_str(&good(folder.path(), &["plan", "card.img", "--json"])).unwrap();
+    let standings = json["data"]["standings"].as_array().unwrap();
+    assert_eq!(standings[0]["filesystem"], "ext4");
+    let in_kernel: Vec<bool> =
+        standings.iter().map(|one| one["in_kernel"].as_bool().unwrap()).collect();
+    assert!(in_kernel.is_sorted_by_key(|has| !has), "those of another kernel are last");
 }
 
 #[test]

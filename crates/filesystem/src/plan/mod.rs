@@ -20,6 +20,7 @@ mod packing;
 mod placement;
 mod published;
 mod several;
+mod standing;
 pub mod units;
 
 pub use crate::layout::EXAMPLE_NODE;
@@ -38,3 +39,4 @@ pub use several::{
     PlanNote, PlanningDevice, SeveralPlans, SeveralPlansError, SeveralPlansRequest,
     UnplannedReason, plan_several,
 };
+pub use standing::{PlanStanding, standings};

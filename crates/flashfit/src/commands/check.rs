@@ -12,6 +12,7 @@ use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
+use flashfit_wear_counters::AtaAttributes;
 use serde::Serialize;
 
 use crate::cli::{size, target_name};
@@ -20,6 +21,7 @@ use crate::output;
 use crate::probe::{saved, signals, watch::ProbeProgress};
 use crate::rendering::check::{self as rendering, FindingDocument};
 use crate::rendering::check_next::{NextCommands, next};
+use crate::wear::device::usual_sources;
 
 /// Reads are timed for this long at most, so that the whole check ends within five seconds.
 const MAX_READ_NS: u64 = 2_500_000_000;
@@ -69,6 +71,7 @@ struct Checked<'a> {
 
 pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let catalog_files = FileSystemCatalog::load(catalog)?;
+    let attributes = AtaAttributes::load(catalog)?;
     let runner = SystemRunner::default();
     let system = SystemRoots::default();
     let target = InspectedTarget::inspect(&args.target, &runner, catalog)?;
@@ -93,6 +96,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         given: flags.or(saved),
         nodes: &volumes.nodes,
         unfinished: unfinished(&system, device)?,
+        wear: &usual_sources(&system, &runner, &attributes),
         max_read_ns: MAX_READ_NS,
     };
     let mut progress = ProbeProgress::new(signals()?);

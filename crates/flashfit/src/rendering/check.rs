@@ -8,9 +8,11 @@ use flashfit_filesystem::check::{CheckFinding, Repair, Replan, Severity};
 use flashfit_geometry::{GeometryFinding, QuantityValue};
 use flashfit_host::program::quote;
 use flashfit_report::text::{plain, plain_command, wrap};
+use flashfit_wear_counters::{SourceAnswer, SourceOutcome};
 use serde::Serialize;
 
 use super::check_next::NextCommands;
+use super::wear_counters::value;
 
 const NAME_COLUMNS: usize = 12;
 /// A finding in JSON.
@@ -84,6 +86,7 @@ pub fn text(checked: &DeviceCheck, next: &NextCommands, width: usize) -> String 
     let mut text = String::new();
     device(&mut text, checked, width);
     structure(&mut text, checked, width);
+    wear(&mut text, checked, width);
     for finding in &checked.findings {
         text.push('\n');
         one(&mut text, finding, width);
@@ -141,6 +144,28 @@ fn structure(text: &mut String, checked: &DeviceCheck, width: usize) {
             fact(text, "measured by", &how, width);
         }
         QuickReading::Skipped { reason } => fact(text, "not measured", &why(reason), width),
+    }
+}
+
+/// How worn it is, by its own report.
+fn wear(text: &mut String, checked: &DeviceCheck, width: usize) {
+    let Some(reading) = &checked.wear else { return };
+    text.push_str("\nHow worn it is\n");
+    let counters = reading.counters.iter().filter(|counter| counter.measures.is_wear());
+    for counter in counters {
+        let simulated = if counter.is_simulated { ", simulated" } else { "" };
+        let source = format!("{}{simulated}", counter.source);
+        let line = format!("{}: {} ({source})", counter.measures.text(), value(counter));
+        paragraph(text, "  ", &line, width);
+    }
+    let needs_root = |asked: &SourceAnswer| asked.outcome == SourceOutcome::NeedsRoot;
+    if !reading.reports_wear() {
+        let reason = if reading.asked.iter().any(needs_root) {
+            "not known without root"
+        } else {
+            "not known: the device reports nothing about the wear of its flash"
+        };
+        paragraph(text, "  ", reason, width);
     }
 }
 

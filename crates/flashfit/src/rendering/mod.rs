@@ -18,6 +18,7 @@ pub mod more_time;
 mod noise;
 pub mod options;
 pub mod plan;
+pub mod plan_list;
 pub mod probe;
 mod processors;
 mod rankings;

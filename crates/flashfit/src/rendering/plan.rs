@@ -5,101 +5,20 @@ use std::fmt::Write;
 use flashfit_device::Bytes;
 use flashfit_filesystem::PartitionTable;
 use flashfit_filesystem::plan::{
-    Plan, PlanNote, PlannedCommand, PlannedDevice, PlannedGeometry, SeveralPlans, UnplannedReason,
+    Plan, PlanStanding, PlannedCommand, PlannedDevice, PlannedGeometry,
 };
 use flashfit_geometry::Sourced;
 use flashfit_host::path_text;
 use flashfit_host::program::{quote, quote_path};
 use flashfit_report::text::{plain, plain_command, wrap};
-use serde::Serialize;
+
+use super::plan_list::PlanList;
 
 const NAME_COLUMNS: usize = 20;
 
-/// The plans of a device as they are shown.
-#[derive(Debug, Serialize)]
-pub struct PlanList {
-    /// The device as the user named it.
-    pub target: String,
-    /// That and why the device would be refused, if it would.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<String>,
-    /// The plans, in the catalog's order.
-    pub plans: Vec<Plan>,
-    /// File systems without a plan.
-    pub others: Vec<UnplannedFileSystem>,
-    /// What else there is to know.
-    pub notes: Vec<String>,
-}
-
-/// A file system that has no plan here.
-#[derive(Debug, Serialize)]
-pub struct UnplannedFileSystem {
-    pub filesystem: String,
-    pub reason: String,
-}
-
-impl PlanList {
-    /// The plans of `target`; `notes` come before those of the plans.
-    pub fn new(
-        target: &str,
-        refusal: Option<String>,
-        found: SeveralPlans,
-        mut notes: Vec<String>,
-    ) -> Self {
-        notes.extend(found.notes.iter().map(note));
-        let others = found.unplanned.into_iter().map(|(filesystem, reason)| {
-            let reason = unplanned(&filesystem, &reason);
-            UnplannedFileSystem { filesystem, reason }
-        });
-        Self {
-            target: target.to_owned(),
-            refusal,
-            plans: found.plans,
-            others: others.collect(),
-            notes,
-        }
-    }
-}
-
-fn unplanned(filesystem: &str, reason: &UnplannedReason) -> String {
-    match reason {
-        UnplannedReason::NeedsImage => {
-            format!("it is packed from one of your directories. Name it with --fs {filesystem}.")
-        }
-        UnplannedReason::TooRisky { durability, risk } => {
-            format!("{durability}: {risk} Name it with --fs {filesystem}.")
-        }
-        UnplannedReason::Failed(error) => error.to_string(),
-    }
-}
-
-fn note(note: &PlanNote) -> String {
-    match note {
-        PlanNote::Scheduler(text) => text.clone(),
-        PlanNote::RecipeGeometry { erase_block } => format!(
-            "nothing is known of this device's erase block, so {erase_block} of the recipe is \
-             used, which was measured on its author's card"
-        ),
-        PlanNote::RecipeOption { option, durability, risk } => {
-            format!(
-                "`{option}` of the recipe is omitted: {risk} Accept it with --allow \
-                     {durability}."
-            )
-        }
-        PlanNote::RecipeFits { name, is_used, differs } => {
-            let see = if *is_used { String::new() } else { format!("; see --recipe {name}") };
-            let mut text = format!("The recipe `{name}` was made for a device like this{see}.");
-            if !differs.is_empty() {
-                text.push(' ');
-                text.push_str(differs);
-            }
-            text
-        }
-    }
-}
-
-/// All plans, for a terminal of `width` columns.
-pub fn text(found: &PlanList, width: usize) -> String {
+/// The suggested plan and a line for each other one, or `all` plans, for a terminal of `width`
+/// columns.
+pub fn text(found: &PlanList, all: bool, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     if let Some(refusal) = &found.refusal {
         page.paragraph("", refusal);
@@ -108,10 +27,20 @@ pub fn text(found: &PlanList, width: usize) -> String {
     if let Some(first) = found.plans.first() {
         page.device(&found.target, &first.device, &first.geometry);
     }
-    for plan in &found.plans {
+    let suggested = found.standings.first().filter(|_| found.plans.len() > 1);
+    if let Some(suggested) = suggested {
+        page.suggestion(suggested);
+    }
+    let is_shown = |plan: &&Plan| {
+        all || suggested.is_none_or(|first| first.filesystem == plan.choices.setup.filesystem)
+    };
+    for plan in found.plans.iter().filter(is_shown) {
         page.plan(plan);
     }
-    if !found.others.is_empty() {
+    if suggested.is_some() && !all {
+        page.alternatives(found);
+    }
+    if !found.others.is_empty() && (all || suggested.is_none()) {
         page.head("Not planned:");
         for other in &found.others {
             page.fact(&other.filesystem, &other.reason);
@@ -167,6 +96,29 @@ impl Page {
         self.paragraph("", &line);
         self.fact("erase block", &known(geometry.used.erase_block.as_ref()));
         self.fact("write unit", &known(geometry.used.write_unit.as_ref()));
+    }
+
+    fn suggestion(&mut self, suggested: &PlanStanding) {
+        self.head(&format!("Suggested: {}", suggested.filesystem));
+        if !suggested.in_kernel {
+            self.paragraph("  ", "None of these file systems is in the kernel of this machine.");
+        }
+        self.paragraph("  ", &format!("Why: {}. Its speed was not measured.", suggested.why));
+    }
+
+    fn alternatives(&mut self, found: &PlanList) {
+        self.head("Other plans:");
+        for other in &found.standings[1..] {
+            let lacking = if other.in_kernel { "" } else { "not in this kernel; " };
+            self.fact(&other.filesystem, &format!("{lacking}{}", other.why));
+        }
+        let names: Vec<&str> = found.others.iter().map(|other| other.filesystem.as_str()).collect();
+        if !names.is_empty() {
+            self.fact(&names.join(", "), "only if named with --fs; --all says why");
+        }
+        let target = quote(&found.target);
+        self.line(&format!("flashfit plan {target} --fs {}", found.standings[1].filesystem));
+        self.line(&format!("flashfit tune {target} --dry-run   # measures which is fastest"));
     }
 
     fn plan(&mut self, plan: &Plan) {

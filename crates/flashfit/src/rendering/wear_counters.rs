@@ -56,7 +56,7 @@ fn table(reading: &WearReading) -> TextTable {
 }
 
 /// The value of a counter: the range of its step where it counts in steps.
-fn value(counter: &WearCounter) -> String {
+pub fn value(counter: &WearCounter) -> String {
     let shown = amount(counter.value, counter.unit);
     if counter.is_saturated {
         return format!("{shown} or more");

@@ -3,6 +3,7 @@
 use flashfit_device::{Device, SystemRoots, Target};
 use flashfit_host::Runner;
 use flashfit_user_error::ExitClass;
+use flashfit_wear_counters::{AtaAttributes, WearSources};
 
 use crate::command_error::CommandError;
 
@@ -24,5 +25,21 @@ pub fn device(
             format!("sim:{name} is a model; only a card that is being served counts"),
             Some(&format!("serve it: flashfit card serve {name}")),
         )),
+    }
+}
+
+/// All sources, without flags of the user.
+pub fn usual_sources<'a>(
+    system: &'a SystemRoots,
+    runner: &'a dyn Runner,
+    attributes: &'a AtaAttributes,
+) -> WearSources<'a> {
+    WearSources {
+        system,
+        runner,
+        attributes,
+        is_root: rustix::process::geteuid().is_root(),
+        smartctl_type: None,
+        unlisted_logs: false,
     }
 }

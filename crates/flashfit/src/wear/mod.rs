@@ -3,7 +3,7 @@
 pub mod age;
 pub mod age_args;
 pub mod args;
-mod device;
+pub mod device;
 pub mod estimate;
 pub mod life_args;
 mod measure;

@@ -31,6 +31,12 @@ pub struct PlanArgs {
     /// File systems, separated by commas [default: all that are safe and fit].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Option<Vec<String>>,
+    /// Do not read the device to find its erase block.
+    #[arg(long)]
+    pub no_probe: bool,
+    /// Show every plan in full, not only the suggested one.
+    #[arg(long)]
+    pub all: bool,
     /// Options of the file system, separated by commas, or base for none [default: geometry and
     /// noatime].
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]

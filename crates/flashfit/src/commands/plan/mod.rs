@@ -5,12 +5,15 @@ pub mod args;
 
 use std::path::Path;
 
+use flashfit_check::{QuickReading, SkippedReading, read_quickly};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{
     Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest, file,
-    plan_several,
+    plan_several, standings,
 };
+use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
+use flashfit_option_probe::kernel;
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 
@@ -18,10 +21,13 @@ use crate::command_error::CommandError;
 use crate::consent;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
-use crate::probe::saved as probed;
+use crate::probe::{saved, signals, watch::ProbeProgress};
 use crate::rendering;
-use crate::rendering::plan::PlanList;
+use crate::rendering::plan_list::PlanList;
 use args::PlanArgs;
+
+/// Reads are timed for this long at most.
+const MAX_READ_NS: u64 = 2_500_000_000;
 
 pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let fs_catalog = FileSystemCatalog::load(catalog)?;
@@ -45,14 +51,15 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         start,
         erase_block: args.erase_block,
         write_unit: args.write_unit,
-        probed: probed::read(args.geometry.as_deref(), &device.planned, &mut notes)?,
+        probed: probed(args, &target, &device, &mut notes)?,
         mount_point: args.mount_point.clone(),
         recipe,
         allow: args.allow,
     };
     let made = plan_several(&fs_catalog, &recipes, &device, &request).map_err(in_words)?;
     let refusal = target.device().and_then(consent::would_be_refused);
-    let shown = PlanList::new(&args.target, refusal, made, notes);
+    let standings = standings(&made.plans, &fs_catalog, kernel::has);
+    let shown = PlanList::new(&args.target, refusal, (made, standings), notes);
     if let Some(path) = &args.output {
         write(path, args.force, &shown.plans)?;
     }
@@ -60,13 +67,40 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     if args.json {
         output::json("plans", shown)?;
     } else {
-        output::print(&rendering::plan::text(&shown, output::width()))?;
+        output::print(&rendering::plan::text(&shown, args.all, output::width()))?;
     }
     if is_empty {
         let text = format!("there is no plan for {}", args.target);
         return Err(CommandError::new(ExitClass::BadVerdict, text, None));
     }
     Ok(())
+}
+
+/// The geometry of the file that was named, or else of timed reads, if the device is there.
+fn probed(
+    args: &PlanArgs,
+    target: &InspectedTarget,
+    device: &PlanningDevice,
+    notes: &mut Vec<String>,
+) -> Result<Geometry, CommandError> {
+    let given = args.geometry.is_some() || args.erase_block.is_some() || args.recipe.is_some();
+    if given || args.no_probe || target.device().is_none() {
+        return saved::read(args.geometry.as_deref(), &device.planned, notes);
+    }
+    let mut progress = ProbeProgress::new(signals()?);
+    let (name, none) = (&args.target, Geometry::default());
+    let reading = read_quickly(name, target, &none, MAX_READ_NS, &mut progress);
+    progress.finish();
+    match &reading {
+        QuickReading::Skipped {
+            reason: SkippedReading::CannotOpen { message } | SkippedReading::Failed { message },
+        } => notes.push(format!("The device was not read to find its erase block: {message}")),
+        QuickReading::Made { .. } if reading.geometry().erase_block.is_none() => notes.push(
+            "Reading for 2.5 s did not show the erase block; `flashfit probe` takes longer.".into(),
+        ),
+        _ => {}
+    }
+    Ok(reading.geometry())
 }
 
 fn in_words(error: SeveralPlansError) -> CommandError {

@@ -1,0 +1,40 @@
+//! Which of several plans is suggested, where nothing was measured on the device.
+//!
+//! The order is the catalog's ([`crate::filesystem::Suggestion`]), with file systems last that the
+//! kernel lacks. Limit: it says nothing about speed; trials do.
+
+use serde::Serialize;
+
+use super::Plan;
+use crate::catalog::FileSystemCatalog;
+
+/// A plan among the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanStanding {
+    pub filesystem: String,
+    /// Whether the running kernel can mount it.
+    pub in_kernel: bool,
+    /// What it is good for; empty if the catalog does not say.
+    pub why: String,
+    #[serde(skip)]
+    rank: u32,
+}
+
+/// The plans' file systems, the suggested one first. `in_kernel` gets the kind as in mount(8).
+pub fn standings(
+    plans: &[Plan],
+    catalog: &FileSystemCatalog,
+    in_kernel: impl Fn(&str) -> bool,
+) -> Vec<PlanStanding> {
+    let known =
+        plans.iter().filter_map(|plan| catalog.filesystem(&plan.choices.setup.filesystem).ok());
+    let standing = |filesystem: &crate::filesystem::FileSystem| PlanStanding {
+        filesystem: filesystem.name.clone(),
+        in_kernel: in_kernel(&filesystem.kind),
+        why: filesystem.suggested.as_ref().map_or_else(String::new, |place| place.why.clone()),
+        rank: filesystem.suggested.as_ref().map_or(u32::MAX, |place| place.rank),
+    };
+    let mut standings: Vec<PlanStanding> = known.map(standing).collect();
+    standings.sort_by_key(|standing| (!standing.in_kernel, standing.rank));
+    standings
+}

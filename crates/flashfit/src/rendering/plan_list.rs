@@ -1,0 +1,90 @@
+//! The plans of a device as a document: which there are, which is suggested, and why others are not.
+
+use flashfit_filesystem::plan::{Plan, PlanNote, PlanStanding, SeveralPlans, UnplannedReason};
+use serde::Serialize;
+
+/// The plans of a device as they are shown.
+#[derive(Debug, Serialize)]
+pub struct PlanList {
+    /// The device as the user named it.
+    pub target: String,
+    /// That and why the device would be refused, if it would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// The file systems of the plans, the suggested one first.
+    pub standings: Vec<PlanStanding>,
+    /// The plans, in the catalog's order.
+    pub plans: Vec<Plan>,
+    /// File systems without a plan.
+    pub others: Vec<UnplannedFileSystem>,
+    /// What else there is to know.
+    pub notes: Vec<String>,
+}
+
+/// A file system that has no plan here.
+#[derive(Debug, Serialize)]
+pub struct UnplannedFileSystem {
+    pub filesystem: String,
+    pub reason: String,
+}
+
+impl PlanList {
+    /// The plans of `target`; `notes` come before those of the plans.
+    pub fn new(
+        target: &str,
+        refusal: Option<String>,
+        (found, standings): (SeveralPlans, Vec<PlanStanding>),
+        mut notes: Vec<String>,
+    ) -> Self {
+        notes.extend(found.notes.iter().map(note));
+        let others = found.unplanned.into_iter().map(|(filesystem, reason)| {
+            let reason = unplanned(&filesystem, &reason);
+            UnplannedFileSystem { filesystem, reason }
+        });
+        Self {
+            target: target.to_owned(),
+            refusal,
+            standings,
+            plans: found.plans,
+            others: others.collect(),
+            notes,
+        }
+    }
+}
+
+fn unplanned(filesystem: &str, reason: &UnplannedReason) -> String {
+    match reason {
+        UnplannedReason::NeedsImage => {
+            format!("it is packed from one of your directories. Name it with --fs {filesystem}.")
+        }
+        UnplannedReason::TooRisky { durability, risk } => {
+            format!("{durability}: {risk} Name it with --fs {filesystem}.")
+        }
+        UnplannedReason::Failed(error) => error.to_string(),
+    }
+}
+
+fn note(note: &PlanNote) -> String {
+    match note {
+        PlanNote::Scheduler(text) => text.clone(),
+        PlanNote::RecipeGeometry { erase_block } => format!(
+            "nothing is known of this device's erase block, so {erase_block} of the recipe is \
+             used, which was measured on its author's card"
+        ),
+        PlanNote::RecipeOption { option, durability, risk } => {
+            format!(
+                "`{option}` of the recipe is omitted: {risk} Accept it with --allow \
+                     {durability}."
+            )
+        }
+        PlanNote::RecipeFits { name, is_used, differs } => {
+            let see = if *is_used { String::new() } else { format!("; see --recipe {name}") };
+            let mut text = format!("The recipe `{name}` was made for a device like this{see}.");
+            if !differs.is_empty() {
+                text.push(' ');
+                text.push_str(differs);
+            }
+            text
+        }
+    }
+}
