@@ -2,6 +2,7 @@
 //! with a new file system.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flashfit_card::CardModel;
@@ -15,6 +16,8 @@ use crate::CrashError;
 use crate::setup::CrashSetup;
 use crate::workload::CrashWorkload;
 
+/// A guest that is silent because its card is gone is not waited for.
+const LOOK_UP: Duration = Duration::from_millis(10);
 /// Making a file system of some hundred megabytes takes less than a second.
 const MKFS_LIMIT: Duration = Duration::from_secs(120);
 
@@ -85,24 +88,32 @@ impl CutBench<'_> {
         }
     }
 
-    /// Lets the guest work, until it is done or for `time`.
+    /// Lets the guest work, until it is done or for `time`, or until `is_cut`. What arrives after
+    /// that is not acknowledged.
     pub(super) fn work(
         &self,
         guest: &mut Guest,
         seed: u64,
         time: Option<Duration>,
+        is_cut: &AtomicBool,
     ) -> Result<WorkDone, CrashError> {
         let planned = self.workload.operations(seed);
         let paced = !planned.is_empty();
         let mut ledger = CutLedger::new(planned);
         let start = Instant::now();
-        let end = time.map(|time| start + time);
+        let mut end = start + time.unwrap_or(SILENCE_LIMIT);
         if paced {
             guest.send(&GuestRequest::Go)?;
         }
         loop {
-            let until = end.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT);
-            match guest.until(until)? {
+            let heard = guest.until(
+                Instant::now() + LOOK_UP.min(end.saturating_duration_since(Instant::now())),
+            )?;
+            if is_cut.load(Ordering::SeqCst) {
+                break;
+            }
+            match heard {
+                Arrival::Nothing if Instant::now() < end => {}
                 Arrival::Nothing if time.is_some() => break,
                 Arrival::Nothing => {
                     return Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() });
@@ -113,7 +124,9 @@ impl CutBench<'_> {
                         let reason = format!("operation {number} is not the next one");
                         return Err(CrashError::Guest { reason });
                     }
-                    if end.is_some_and(|end| Instant::now() >= end) {
+                    if time.is_none() {
+                        end = Instant::now() + SILENCE_LIMIT;
+                    } else if Instant::now() >= end {
                         break;
                     }
                     guest.send(&GuestRequest::Go)?;

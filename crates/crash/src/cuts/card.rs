@@ -47,6 +47,11 @@ impl PluggedCard {
         self.live.lock().card = card;
     }
 
+    /// How many writes it has served since it was new.
+    pub fn writes(&self) -> u64 {
+        self.live.lock().card.counters().host_write_requests
+    }
+
     /// Cuts the power now; what is under way is lost or torn.
     pub fn cut(&self, seed: u64, faults: Vec<EnabledFault>) -> CutReport {
         self.live.cut(seed, faults)

@@ -17,6 +17,7 @@ mod machine;
 mod turn;
 mod wire;
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use flashfit_card::CardModel;
@@ -164,7 +165,8 @@ impl CutCampaign<'_> {
         let seed = round_seed(self.plan.seed, 0);
         let mut guest = bench.restore()?;
         bench.begin(&mut guest, setup, seed)?;
-        let done = bench.work(&mut guest, seed, None)?;
+        let writes = bench.card.writes();
+        let done = bench.work(&mut guest, seed, None, &AtomicBool::new(false))?;
         if !done.ledger.has_sync() {
             return Err(CrashError::NothingAcknowledged);
         }
@@ -173,13 +175,14 @@ impl CutCampaign<'_> {
             GuestReply::Unmounted => {}
             other => return Err(machine::unexpected(&other)),
         }
+        let written = bench.card.writes() - writes;
         let image = self.folder.draft_path();
         bench.card.image(&image)?;
         let found = bench.examine(Ok(guest), setup, &done.ledger, &image)?;
         let keeps = &setup.setup.promises.keeps;
         let broken = found.violations.iter().find(|v| keeps.contains(&v.oracle.promise()));
         match broken {
-            None => Ok(Pace::of(&done)),
+            None => Ok(Pace::of(&done, written)),
             Some(violation) => Err(CrashError::BrokenWithoutCut {
                 setup: setup.setup.label.clone(),
                 detail: violation.detail.clone(),

@@ -1,6 +1,7 @@
 //! One live power cut: work, cut, power on, look, judge, record.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use flashfit_card::{CutReport, FaultClass};
@@ -13,6 +14,10 @@ use crate::CrashError;
 use crate::campaign::{BrokenState, CutRecord, StateBatch, StateCounts, round_seed};
 use crate::state::CrashState;
 
+/// A power cut this soon after a write meets it in the cache, or under way.
+const SOON: Duration = Duration::from_millis(3);
+/// How often the writes are counted.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 /// Images that are kept of one setup.
 const MOST_KEPT: u64 = 20;
 
@@ -30,11 +35,22 @@ pub(super) struct Turn<'a> {
 pub(super) struct Pace {
     whole: Duration,
     items: usize,
+    /// Writes to the card.
+    writes: u64,
+}
+
+/// When the power is cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum CutTrigger {
+    /// After a part of the estimated time: most of it, the card is idle.
+    Time(Duration),
+    /// Soon after a write, the number of which is counted from the start of the work.
+    Write { number: u64, delay: Duration },
 }
 
 impl Pace {
-    pub(super) fn of(done: &WorkDone) -> Self {
-        Self { whole: done.took, items: done.ledger.acknowledged() }
+    pub(super) fn of(done: &WorkDone, writes: u64) -> Self {
+        Self { whole: done.took, items: done.ledger.acknowledged(), writes }
     }
 
     /// Corrects the estimate by work that was cut short.
@@ -48,10 +64,15 @@ impl Pace {
         }
     }
 
-    /// A moment of the work, drawn evenly.
-    fn moment(&self, random: &mut SplitMix64) -> Duration {
+    /// A moment of the work: one half is drawn evenly from the time, the other from the writes.
+    fn moment(&self, random: &mut SplitMix64) -> CutTrigger {
+        let by_write = random.next_u64() % 2 == 0 && self.writes > 0;
         let share = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        self.whole.mul_f64(share)
+        if by_write {
+            let delay = SOON.mul_f64(share);
+            return CutTrigger::Write { number: 1 + random.next_u64() % self.writes, delay };
+        }
+        CutTrigger::Time(self.whole.mul_f64(share))
     }
 }
 
@@ -136,9 +157,39 @@ impl CutCampaign<'_> {
         bench.begin(&mut guest, &turn.setup, seed)?;
         std::thread::scope(|scope| {
             let spare = scope.spawn(|| bench.restore());
-            let time = turn.pace.moment(&mut random);
-            let done = bench.work(&mut guest, seed, Some(time));
-            let report = bench.card.cut(random.next_u64(), self.card.faults.clone());
+            let trigger = turn.pace.moment(&mut random);
+            let (is_cut, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+            let cut_seed = random.next_u64();
+            let cut = || {
+                // Before the cut, so that nothing is acknowledged that came after it.
+                is_cut.store(true, Ordering::SeqCst);
+                bench.card.cut(cut_seed, self.card.faults.clone())
+            };
+            let (done, report) = std::thread::scope(|scope| {
+                let (time, watching) = match trigger {
+                    CutTrigger::Time(time) => (time, None),
+                    CutTrigger::Write { number, delay } => {
+                        let from = bench.card.writes();
+                        let (cut, is_over) = (&cut, &is_over);
+                        let watch = move || {
+                            while bench.card.writes() < from + number {
+                                if is_over.load(Ordering::SeqCst) {
+                                    return None;
+                                }
+                                std::thread::sleep(POLL_INTERVAL);
+                            }
+                            std::thread::sleep(delay);
+                            Some(cut())
+                        };
+                        (turn.pace.whole * 2, Some(scope.spawn(watch)))
+                    }
+                };
+                let done = bench.work(&mut guest, seed, Some(time), &is_cut);
+                is_over.store(true, Ordering::SeqCst);
+                let report = watching.and_then(|it| it.join().expect("watching does not panic"));
+                // The write may never come.
+                (done, report.unwrap_or_else(cut))
+            });
             guest.kill();
             let spare = spare.join().expect("restoring does not panic")?;
             let done = done?;
@@ -159,9 +210,18 @@ impl CutCampaign<'_> {
 mod tests {
     use super::*;
 
+    impl CutTrigger {
+        fn time(self) -> Option<Duration> {
+            match self {
+                Self::Time(time) => Some(time),
+                Self::Write { .. } => None,
+            }
+        }
+    }
+
     #[test]
     fn the_estimate_follows_the_load_of_the_computer_slowly() {
-        let mut pace = Pace { whole: Duration::from_secs(1), items: 100 };
+        let mut pace = Pace { whole: Duration::from_secs(1), items: 100, writes: 9 };
         pace.learn(Duration::from_secs(1), 2);
         assert_eq!(pace.whole, Duration::from_secs(1));
         for _ in 0..50 {
@@ -169,8 +229,13 @@ mod tests {
         }
         assert!((1.98..2.0).contains(&pace.whole.as_secs_f64()), "{pace:?}");
         let mut random = SplitMix64::new(1);
-        let moments: Vec<Duration> = (0..200).map(|_| pace.moment(&mut random)).collect();
+        let triggers: Vec<CutTrigger> = (0..400).map(|_| pace.moment(&mut random)).collect();
+        let moments: Vec<Duration> = triggers.iter().filter_map(|it| it.time()).collect();
         let early = moments.iter().filter(|moment| **moment < pace.whole / 2).count();
         assert!(moments.iter().all(|moment| *moment < pace.whole) && (70..130).contains(&early));
+        for wanted in 1..=9 {
+            let is_this = |it: &&CutTrigger| matches!(it, CutTrigger::Write { number, .. } if *number == wanted);
+            assert!((5..45).contains(&triggers.iter().filter(is_this).count()));
+        }
     }
 }

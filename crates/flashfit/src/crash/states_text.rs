@@ -9,6 +9,8 @@ use flashfit_filesystem::Promise;
 use flashfit_report::text::wrap;
 use flashfit_report::{Align, Column, Shorten, TextTable};
 
+/// Violations that are shown of an example.
+const MOST_LINES: usize = 3;
 /// Headings of the promises, in their order.
 const HEADINGS: [(Promise, &str); 7] = [
     (Promise::Consistent, "SOUND"),
@@ -130,12 +132,13 @@ fn examples(results: &[SetupResult], dir: &Path, width: usize) -> String {
     let mut text = String::new();
     for result in results {
         for broken in result.examples.iter().take(3) {
-            for violation in &broken.violations {
-                let line =
-                    format!("{} {}: {}", broken.id, violation.oracle.name(), violation.detail);
-                for line in wrap(&line, width) {
-                    writeln!(text, "{line}").expect("a string takes any text");
-                }
+            let more = broken.violations.len().saturating_sub(MOST_LINES);
+            let more = (more > 0).then(|| format!("{} and {more} more", broken.id));
+            let lines = broken.violations.iter().take(MOST_LINES).map(|violation| {
+                format!("{} {}: {}", broken.id, violation.oracle.name(), violation.detail)
+            });
+            for line in lines.chain(more).flat_map(|line| wrap(&line, width)) {
+                writeln!(text, "{line}").expect("a string takes any text");
             }
         }
     }
