@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark wear-benchmark crash-benchmark crash-catalog harm kills clean
+.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -26,6 +26,7 @@ help:
 	@echo "make accuracy  write docs/accuracy.md: accuracy of probes (needs root to be complete)"
 	@echo "make wear-benchmark  write docs/wear.md: quality of estimates of wear"
 	@echo "make search-benchmark  write docs/search.md: quality of the search"
+	@echo "make starting-states  write docs/starting-states.md: claimed gains against measurements by hand (root, an hour)"
 	@echo "make crash-benchmark  write docs/crash.md: crash states, rates, what is noticed (root, hours)"
 	@echo "make crash-catalog  write docs/crash-catalog.md: promises of the catalog, measured (root, hours)"
 	@echo "make clean  remove what was built"
@@ -119,6 +120,11 @@ search-benchmark:
 	$(CARGO) bench --locked --quiet -p flashfit-search --bench search > docs/search.md.new
 	$(CARGO) bench --locked --quiet -p flashfit-tune --bench grids >> docs/search.md.new
 	mv docs/search.md.new docs/search.md
+
+# CASES="--cards sd-c10-log --workloads sync-files" limits it.
+starting-states: build
+	python3 scripts/starting-states.py $(CASES) > docs/starting-states.md.new
+	mv docs/starting-states.md.new docs/starting-states.md
 
 # FLASHFIT_CRASH_STATES=N scales both: 1000000 states of ext4, 2000 states of each setup.
 crash-benchmark:

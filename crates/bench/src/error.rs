@@ -12,6 +12,9 @@ pub enum BenchError {
     Entry(#[from] CatalogEntryError),
     #[error("{origin}:{line}: {reason}")]
     BadWorkload { origin: Origin, line: usize, reason: String },
+    /// A kind of start of the catalog.
+    #[error("{origin}: {reason}")]
+    BadStart { origin: Origin, reason: String },
     #[error("{reason}")]
     BadPlan { reason: String, hint: String },
     #[error("{}: {reason}", path.display())]
@@ -53,9 +56,10 @@ impl UserError for BenchError {
         match self {
             Self::Entry(error) => error.class(),
             Self::Program(error) => error.class(),
-            Self::BadWorkload { .. } | Self::BadPlan { .. } | Self::BadTarget { .. } => {
-                ExitClass::Usage
-            }
+            Self::BadWorkload { .. }
+            | Self::BadStart { .. }
+            | Self::BadPlan { .. }
+            | Self::BadTarget { .. } => ExitClass::Usage,
             Self::Full { .. } => ExitClass::Usage,
             Self::WouldOverwrite { .. } | Self::Refused { .. } => ExitClass::Refused,
             Self::System { .. } | Self::Memory { .. } | Self::Failed { .. } => {
@@ -86,6 +90,7 @@ impl UserError for BenchError {
             Self::Device { .. } | Self::TargetVanished { .. } => "see the kernel log: dmesg".into(),
             Self::Refused { .. } => "see what uses the target: lsblk, findmnt".into(),
             Self::BadWorkload { .. }
+            | Self::BadStart { .. }
             | Self::BadTarget { .. }
             | Self::System { .. }
             | Self::Stopped

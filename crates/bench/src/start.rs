@@ -3,18 +3,19 @@
 //! A file system that is measured right after mkfs is in one particular state: where its journal
 //! and its allocator state decides which erase blocks the first writes hit. On one card ext4 is
 //! nearly twice as fast in that state as after a remount, a sync or seven idle seconds. Trials that
-//! all start there repeat well and mislead. So each trial draws whether small files were written
-//! and synced before, how many and how large, whether the file system was mounted again, and how
-//! long the device was idle. Setups that are compared share the draw; what it changes counts as
-//! noise.
+//! all start there repeat well and mislead. So each trial has a kind of start from `catalog/starts`
+//! and draws within it whether files were written and synced before, how many and how large,
+//! whether the file system was mounted again, and how long the device was idle.
 //!
-//! Limits: minutes of use, not months; [`crate::state`] fills and ages.
+//! Limits: seconds of use, not months; [`crate::state`] fills and ages. Writing ends after
+//! [`most_writing`], so on a slow device the amount depends on its speed; the record has what was
+//! written.
 
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flashfit_device::random::Random;
 use flashfit_host::Runner;
@@ -22,71 +23,120 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
 use crate::fio::system;
+use crate::start_kind::{Span, StartKind};
 use crate::target::WorkloadTarget;
 
 const FOLDER: &str = "flashfit-start";
 /// Sets this draw apart from the other uses of a trial's seed.
 const SEED: u64 = 0x0057_A127_5EED;
-const MOST_FILES_LOG2: u32 = 6;
-const LEAST_FILE_BYTES: u64 = 4096;
-const MOST_FILE_BYTES_LOG2: u32 = 8;
+pub(crate) const LEAST_FILE_BYTES: u64 = 4096;
+/// A file is removed after so many others were written, so that holes are filled again.
+const REMOVED_LATER: u32 = 8;
 /// A draw writes at most this share of the free space.
-const SHARE_OF_FREE: u64 = 50;
-pub const MOST_IDLE_MS: u64 = 8_000;
+const SHARE_OF_FREE: u64 = 16;
 
-/// What happened between mkfs and the workload.
+/// What mkfs leaves to the kernel: some file systems write inode tables in the minutes after the
+/// first mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MkfsMode {
+    /// It is left out, by settings that only trials use.
+    #[default]
+    Quiet,
+    /// As the user will make it, so the kernel works in the background.
+    Plain,
+    /// mkfs does all of it: the file system is as it will be some minutes later.
+    Settled,
+}
+
+impl MkfsMode {
+    pub fn is_quiet(&self) -> bool {
+        *self == Self::Quiet
+    }
+}
+
+/// What happened between mkfs and the workload: as drawn, or in a record as it was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartVariation {
-    /// Files that were written, each with an fsync.
+    /// The name of its kind; earlier records have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// How the file system was made; in earlier records always without work in the background.
+    #[serde(default, skip_serializing_if = "MkfsMode::is_quiet")]
+    pub made: MkfsMode,
+    /// Files that were written.
     pub files: u32,
+    /// The size of the largest; each draws its own. In earlier records, that of all.
     pub file_bytes: u64,
+    /// An fsync after every so many files; 0 for none. Earlier records synced every file.
+    #[serde(default = "every_file")]
+    pub sync_every: u32,
+    /// What was written in total, once it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
     /// Whether every other file was removed again.
     pub removed_half: bool,
     pub remounted: bool,
     pub idle_ms: u64,
 }
 
+fn every_file() -> u32 {
+    1
+}
+
+/// How long a trial may write before a workload that runs so long.
+pub fn most_writing(runtime_ns: u64) -> Duration {
+    Duration::from_nanos(runtime_ns.saturating_mul(3).clamp(1_000_000_000, 8_000_000_000))
+}
+
 impl StartVariation {
-    /// The draw of a trial. The device idles no longer than the workload may run.
-    pub fn draw(trial_seed: u64, free_bytes: u64, runtime_ns: u64) -> Self {
-        let mut random = Random::new(trial_seed ^ SEED);
-        let mut below = |bound: u64| random.next_u64() % bound;
-        let files = match below(4) {
-            0 => 0,
-            _ => 1_u64 << below(u64::from(MOST_FILES_LOG2) + 1),
+    /// Draws a start of this kind. The device idles no longer than the workload may run.
+    pub fn draw(kind: &StartKind, seed: u64, runtime_ns: u64) -> Self {
+        let mut random = Random::new(seed ^ SEED);
+        let mut unit = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let files = kind.files.logarithmic(unit());
+        let file_bytes = kind
+            .file_size
+            .map_or(0, |span| Span { least: span.least.0, most: span.most.0 }.logarithmic(unit()));
+        let mut chance = |percent: u8| unit() * 100.0 < f64::from(percent);
+        let (removed, remounted) = (chance(kind.removed_percent), chance(kind.remounted_percent));
+        let made = match unit() * 100.0 {
+            place if place < f64::from(kind.settled_percent) => MkfsMode::Settled,
+            place if place < f64::from(kind.settled_percent) + f64::from(kind.plain_percent) => {
+                MkfsMode::Plain
+            }
+            _ => MkfsMode::Quiet,
         };
-        let file_bytes = LEAST_FILE_BYTES << below(u64::from(MOST_FILE_BYTES_LOG2) + 1);
-        let file_bytes = file_bytes.min(free_bytes / SHARE_OF_FREE / files.max(1));
-        let removed_half = below(2) == 0;
-        let remounted = below(2) == 0;
-        let most_idle_ms = MOST_IDLE_MS.min(runtime_ns / 1_000_000);
-        let idle_ms = if below(2) == 0 { 0 } else { below(most_idle_ms + 1) };
+        let idle_ms = kind.idle_ms.linear(unit()).min(runtime_ns / 1_000_000);
         let files = if file_bytes < LEAST_FILE_BYTES { 0 } else { files };
         Self {
-            files: u32::try_from(files).expect("at most 64"),
+            kind: kind.name.clone(),
+            made,
+            files,
             file_bytes: if files == 0 { 0 } else { file_bytes },
-            removed_half: removed_half && files > 1,
+            sync_every: kind.sync_every,
+            written_bytes: None,
+            removed_half: removed && files > 1,
             remounted,
             idle_ms,
         }
     }
 
-    pub fn written_bytes(&self) -> u64 {
-        u64::from(self.files) * self.file_bytes
-    }
-
     /// Writes the files to `target`, which stays open meanwhile: if its file system is unmounted,
-    /// nothing goes to the directory below.
+    /// nothing goes to the directory below. Returns what was done: less than was drawn if there is
+    /// too little free space or time.
     ///
     /// # Errors
     /// [`BenchError::TargetVanished`], and what the file system returns.
     pub fn write_files(
-        &self,
+        self,
         target: WorkloadTarget<'_>,
-        trial_seed: u64,
-    ) -> Result<(), BenchError> {
+        seed: u64,
+        free_bytes: u64,
+        most: Duration,
+    ) -> Result<Self, BenchError> {
         if self.files == 0 {
-            return Ok(());
+            return Ok(self);
         }
         let identity = target.identify()?;
         let root = File::open(target.path()).map_err(system(target.path()))?;
@@ -96,25 +146,36 @@ impl StartVariation {
         }
         let folder = PathBuf::from(format!("/proc/self/fd/{}/{FOLDER}", root.as_raw_fd()));
         std::fs::create_dir(&folder).map_err(system(&folder))?;
-        let mut random = Random::new(trial_seed ^ SEED.rotate_left(1));
-        let bytes = usize::try_from(self.file_bytes).expect("at most a MiB");
-        for number in 0..self.files {
-            let path = folder.join(number.to_string());
-            // Compressible data would make a compressing file system write less than it does later.
-            let data: Vec<u8> = std::iter::repeat_with(|| random.next_u64().to_le_bytes())
-                .flatten()
-                .take(bytes)
-                .collect();
-            let mut file = File::create_new(&path).map_err(system(&path))?;
-            file.write_all(&data).and_then(|()| file.sync_all()).map_err(system(&path))?;
-        }
-        if self.removed_half {
-            for number in (0..self.files).step_by(2) {
-                let path = folder.join(number.to_string());
-                std::fs::remove_file(&path).map_err(system(&path))?;
+        let mut random = Random::new(seed ^ SEED.rotate_left(1));
+        let most_bytes = free_bytes / SHARE_OF_FREE;
+        let began = Instant::now();
+        let (mut files, mut written) = (0, 0);
+        while files < self.files && began.elapsed() < most {
+            let bytes = self.size_of_next(&mut random);
+            if written + bytes > most_bytes {
+                break;
+            }
+            let is_synced = self.sync_every > 0 && (files + 1) % self.sync_every == 0;
+            write_file(&folder.join(files.to_string()), bytes, is_synced, &mut random)?;
+            written += bytes;
+            files += 1;
+            if self.removed_half && files > REMOVED_LATER {
+                remove_if_even(&folder, files - 1 - REMOVED_LATER)?;
             }
         }
-        Ok(())
+        if self.removed_half {
+            for number in files.saturating_sub(REMOVED_LATER)..files {
+                remove_if_even(&folder, number)?;
+            }
+        }
+        Ok(Self { files, written_bytes: Some(written), ..self })
+    }
+
+    /// The size of a file: any multiple of 4 KiB by halving the largest some times.
+    fn size_of_next(&self, random: &mut Random) -> u64 {
+        let halvings = (self.file_bytes / LEAST_FILE_BYTES).max(1).ilog2() + 1;
+        let size = self.file_bytes >> (random.next_u64() % u64::from(halvings));
+        (size / LEAST_FILE_BYTES * LEAST_FILE_BYTES).max(LEAST_FILE_BYTES)
     }
 
     /// Waits as long as the device is to be idle.
@@ -126,55 +187,96 @@ impl StartVariation {
     }
 }
 
+fn remove_if_even(folder: &Path, number: u32) -> Result<(), BenchError> {
+    let path = folder.join(number.to_string());
+    if number % 2 == 0 { std::fs::remove_file(&path).map_err(system(&path)) } else { Ok(()) }
+}
+
+fn write_file(
+    path: &Path,
+    bytes: u64,
+    is_synced: bool,
+    random: &mut Random,
+) -> Result<(), BenchError> {
+    let bytes = usize::try_from(bytes).expect("at most some MiB");
+    // Compressible data would make a compressing file system write less than it does later.
+    let words = std::iter::repeat_with(|| random.next_u64().to_le_bytes());
+    let data: Vec<u8> = words.flatten().take(bytes).collect();
+    let mut file = File::create_new(path).map_err(system(path))?;
+    file.write_all(&data).map_err(system(path))?;
+    if is_synced { file.sync_all().map_err(system(path)) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::start_kind;
 
     const GIB: u64 = 1 << 30;
 
-    fn draws(free_bytes: u64) -> Vec<StartVariation> {
-        (0..2_000).map(|seed| StartVariation::draw(seed, free_bytes, 60_000_000_000)).collect()
+    fn draws(kind: &StartKind) -> Vec<StartVariation> {
+        (0..500).map(|seed| StartVariation::draw(kind, seed, 60_000_000_000)).collect()
     }
 
     #[test]
-    fn a_seed_gives_the_same_start_again() {
-        assert_eq!(draws(GIB), draws(GIB));
-    }
-
-    #[test]
-    fn starts_differ_in_every_respect() {
-        let draws = draws(GIB);
-        let share = |what: fn(&StartVariation) -> bool| {
-            draws.iter().filter(|draw| what(draw)).count() * 100 / draws.len()
-        };
-        assert!((20..30).contains(&share(|draw| draw.files == 0)));
-        assert!((45..55).contains(&share(|draw| draw.remounted)));
-        assert!((45..55).contains(&share(|draw| draw.idle_ms == 0)));
-        assert!((3..10).contains(&share(|draw| draw.idle_ms > 7_000)));
-        assert!(draws.iter().any(|draw| draw.files == 64 && draw.file_bytes > 256 << 10));
-    }
-
-    #[test]
-    fn little_room_and_time_are_respected() {
-        for draw in draws(8 << 20) {
-            assert!(draw.written_bytes() <= (8 << 20) / SHARE_OF_FREE, "{draw:?}");
+    fn a_seed_gives_the_same_start_again_and_seeds_differ() {
+        let kinds = start_kind::load(None).unwrap();
+        for kind in kinds.iter().filter(|kind| kind.files.most > 0) {
+            assert_eq!(draws(kind), draws(kind));
+            let files: std::collections::BTreeSet<u32> =
+                draws(kind).iter().map(|draw| draw.files).collect();
+            assert!(files.len() > 4, "{}: {files:?}", kind.name);
+            assert!(draws(kind).iter().all(|draw| draw.files <= kind.files.most));
         }
-        let draw = |seed| StartVariation::draw(seed, GIB, 200_000_000);
-        assert!((0..500).all(|seed| draw(seed).idle_ms <= 200));
     }
 
     #[test]
-    fn files_are_written_and_half_of_them_removed() {
+    fn a_new_file_system_stays_as_it_is() {
+        let kinds = start_kind::load(None).unwrap();
+        let draw = StartVariation::draw(&kinds[0], 7, GIB);
+        let (kind, made) = ("1-new".to_owned(), MkfsMode::Plain);
+        assert_eq!(draw, StartVariation { kind, made, ..Default::default() });
+    }
+
+    #[test]
+    fn the_device_idles_no_longer_than_the_workload_may_run() {
+        let kinds = start_kind::load(None).unwrap();
+        let idle = |seed, kind| StartVariation::draw(kind, seed, 200_000_000).idle_ms;
+        assert!(kinds.iter().all(|kind| (0..300).all(|seed| idle(seed, kind) <= 200)));
+        let kind = kinds.iter().find(|kind| kind.idle_ms.most > 0).expect("one idles");
+        assert!(draws(kind).iter().any(|draw| draw.idle_ms > 1_000));
+    }
+
+    fn written(free_bytes: u64, most: Duration) -> (StartVariation, Vec<u64>) {
         let folder = tempfile::tempdir().unwrap();
         let start = StartVariation {
-            files: 5,
-            file_bytes: 5_000,
+            files: 20,
+            file_bytes: 64 << 10,
+            sync_every: 8,
             removed_half: true,
             ..Default::default()
         };
-        start.write_files(WorkloadTarget::Directory(folder.path()), 1).unwrap();
+        let target = WorkloadTarget::Directory(folder.path());
+        let done = start.write_files(target, 1, free_bytes, most).unwrap();
         let left = std::fs::read_dir(folder.path().join(FOLDER)).unwrap();
-        let sizes: Vec<u64> = left.map(|file| file.unwrap().metadata().unwrap().len()).collect();
-        assert_eq!(sizes, [5_000, 5_000]);
+        (done, left.map(|file| file.unwrap().metadata().unwrap().len()).collect())
+    }
+
+    #[test]
+    fn files_of_mixed_sizes_are_written_and_half_of_them_removed() {
+        let (done, mut left) = written(GIB, Duration::from_secs(60));
+        assert_eq!((done.files, left.len()), (20, 10));
+        left.sort_unstable();
+        left.dedup();
+        assert!(left.len() > 1 && left.iter().all(|bytes| *bytes <= 64 << 10), "{left:?}");
+        assert!(done.written_bytes.unwrap() >= 20 * 4096);
+    }
+
+    #[test]
+    fn little_space_and_time_are_respected() {
+        let (done, left) = written(16 * (100 << 10), Duration::from_secs(60));
+        assert!(done.files < 20 && done.written_bytes.unwrap() <= 100 << 10, "{done:?}");
+        assert_eq!(left.len() as u32, done.files / 2);
+        assert_eq!(written(GIB, Duration::ZERO).0.files, 0);
     }
 }

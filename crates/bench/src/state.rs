@@ -56,7 +56,7 @@ pub struct StartingState {
 }
 
 /// The state that was reached.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateReached {
     /// The used share according to statvfs(3), in hundredths of a percent.
     pub used_hundredths: u32,

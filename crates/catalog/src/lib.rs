@@ -16,7 +16,7 @@ pub use used::CatalogChecksum;
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// The folders of a catalog.
-pub const FOLDERS: [&str; 10] = [
+pub const FOLDERS: [&str; 11] = [
     "cards",
     "counters",
     "filesystems",
@@ -24,6 +24,7 @@ pub const FOLDERS: [&str; 10] = [
     "knobs",
     "published",
     "recipes",
+    "starts",
     "traces",
     "usage",
     "workloads",

@@ -96,7 +96,7 @@ impl ReportVerdict {
     }
 }
 
-/// A gain over the baseline, in percent, with its interval.
+/// A gain over the baseline, in percent, with the interval of the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReportedGain {
     /// The lower end of the interval.
@@ -105,20 +105,26 @@ pub struct ReportedGain {
     /// The upper end of the interval.
     pub percent_high: f64,
     pub confidence_percent: u8,
+    /// Where a single measurement from any starting state lies with the same confidence.
+    pub percent_seen: Option<(f64, f64)>,
     /// How often each of the two setups was measured.
     pub repeats: u32,
 }
 
 impl ReportedGain {
-    /// `+12.4 % (95 % interval +8.1 % to +16.9 %, 8 repeats)`.
+    /// `+12.4 % (95 % interval +2.0 % to +23.9 %, of the mean +8.1 % to +16.9 %, 8 repeats)`.
     pub fn describe(&self) -> String {
         let unit = FigureUnit::PercentChange;
+        let range = |low: f64, high: f64| format!("{} to {}", unit.show(low), unit.show(high));
+        let mean = range(self.percent_low, self.percent_high);
         format!(
-            "{} ({} % interval {} to {}, {} {})",
+            "{} ({} % interval {}, {} {})",
             unit.show(self.percent_mid),
             self.confidence_percent,
-            unit.show(self.percent_low),
-            unit.show(self.percent_high),
+            match self.percent_seen {
+                Some((low, high)) => format!("{}, of the mean {mean}", range(low, high)),
+                None => mean,
+            },
             self.repeats,
             if self.repeats == 1 { "repeat" } else { "repeats" },
         )
@@ -234,6 +240,7 @@ mod tests {
             percent_mid: f64::midpoint(low, high),
             percent_high: high,
             confidence_percent: 95,
+            percent_seen: None,
             repeats: 8,
         }
     }
@@ -257,6 +264,11 @@ mod tests {
         assert_eq!(
             gain(8.0, 16.0).describe(),
             "+12.0 % (95 % interval +8.0 % to +16.0 %, 8 repeats)"
+        );
+        let with_states = ReportedGain { percent_seen: Some((-1.0, 25.0)), ..gain(8.0, 16.0) };
+        assert_eq!(
+            with_states.describe(),
+            "+12.0 % (95 % interval -1.0 % to +25.0 %, of the mean +8.0 % to +16.0 %, 8 repeats)"
         );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::{PointProfile, RunPlan, StartingState};
+use flashfit_bench::{PointProfile, RunPlan, StartKind, StartingState};
 use flashfit_catalog::{CatalogChecksum, CatalogEntry, CatalogEntryError};
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, Scheduler};
@@ -87,6 +87,10 @@ pub struct RunSpec {
     /// The contents of the file system when a workload begins.
     #[serde(default)]
     pub state: StartingState,
+    /// The kinds of starts of which each trial has one, where `state` says that starts vary;
+    /// earlier runs did not have kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<StartKind>,
 }
 
 impl RunSpec {

@@ -10,11 +10,16 @@
 //! trials that happen to agree do not give a narrow interval ([`crate::confirm_noise`]). The lower
 //! end of an interval allows for the choice among the finalists.
 //!
+//! Rounds start in different kinds of states. What a state changes in a comparison widens the
+//! interval of the mean gain, and [`Gain::seen`] is where a single comparison lies that starts in
+//! any of them ([`crate::confirm_states`]).
+//!
 //! Limits: one round gives no interval. Fewer than [`MIN_ROUNDS`] rounds show nothing.
 
 use std::collections::BTreeMap;
 
 use crate::confirm_noise::{self, WorkloadNoise};
+use crate::confirm_states::{self, Comparisons, Starts};
 use crate::history::{Observation, Purpose, TrialLength};
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 use crate::student;
@@ -23,8 +28,10 @@ use crate::student;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
     pub mean: f64,
-    /// The 95 % interval; `None` with fewer than two rounds.
+    /// The 95 % interval of the mean over starting states; `None` with fewer than two rounds.
     pub interval: Option<(f64, f64)>,
+    /// Where one more comparison from any of the states lies in 95 of 100 cases; `None` as above.
+    pub seen: Option<(f64, f64)>,
     /// How many rounds contain both candidates under every workload of the gain.
     pub rounds: usize,
     /// How many finalists the interval allows for.
@@ -58,7 +65,12 @@ pub struct ConfirmingTrials {
     weights: Vec<f64>,
     baseline: CandidateIndex,
     by_workload: Vec<Rounds>,
+    /// The same as measured.
+    raw: Vec<Rounds>,
     noise: Vec<WorkloadNoise>,
+    /// The noise of trials that started alike.
+    within: Vec<WorkloadNoise>,
+    starts: Vec<Starts>,
     /// The variance of the effect shared by all trials of a candidate in a round.
     visit: f64,
 }
@@ -67,29 +79,39 @@ impl ConfirmingTrials {
     pub fn of(space: &SearchSpace, history: &[Observation]) -> Self {
         let workloads = space.workloads.len();
         let mut raw: Vec<Rounds> = vec![Rounds::new(); workloads];
-        let mut searched: Vec<Rounds> = vec![Rounds::new(); workloads];
+        let mut searched: Vec<BTreeMap<(CandidateIndex, u64), BTreeMap<u32, f64>>> =
+            vec![BTreeMap::new(); workloads];
+        let mut starts: Vec<Starts> = vec![Starts::new(); workloads];
         for (at, observation) in (0..).zip(history) {
             let Some(log_merit) = observation.log_merit() else { continue };
             let proposal = &observation.proposal;
-            let (rounds, round) = match (proposal.purpose, proposal.length) {
-                (Purpose::Confirm, _) => (&mut raw, proposal.repeat),
-                (_, TrialLength::Full) => (&mut searched, at),
-                (_, TrialLength::Short) => continue,
-            };
-            let of_candidate = rounds[proposal.workload].entry(proposal.candidate).or_default();
-            of_candidate.insert(round, log_merit);
+            let (candidate, workload, round) =
+                (proposal.candidate, proposal.workload, proposal.repeat);
+            match (proposal.purpose, proposal.length) {
+                (Purpose::Confirm, _) => {
+                    raw[workload].entry(candidate).or_default().insert(round, log_merit);
+                    starts[workload].insert((candidate, round), observation.start);
+                }
+                (_, TrialLength::Full) => {
+                    let alike = searched[workload].entry((candidate, observation.start));
+                    alike.or_default().insert(at, log_merit);
+                }
+                (_, TrialLength::Short) => {}
+            }
         }
         let prior: Vec<WorkloadNoise> = searched.iter().map(confirm_noise::of_repeats).collect();
-        let (mut by_workload, mut noise, mut residuals) = (Vec::new(), Vec::new(), Vec::new());
-        for (rounds, prior) in raw.iter().zip(prior) {
-            let fit = confirm_noise::fit(rounds, prior);
+        let (mut by_workload, mut residuals) = (Vec::new(), Vec::new());
+        let (mut noise, mut within) = (Vec::new(), Vec::new());
+        for ((rounds, starts), prior) in raw.iter().zip(&starts).zip(prior) {
+            let fit = confirm_noise::fit(rounds, starts, prior);
             by_workload.push(fit.values);
             noise.push(fit.noise);
+            within.push(fit.within);
             residuals.push(fit.residuals);
         }
         let visit = confirm_noise::shared_variance(&residuals);
         let (weights, baseline) = (space.weights(), space.baseline);
-        Self { weights, baseline, by_workload, noise, visit }
+        Self { weights, baseline, by_workload, raw, noise, within, starts, visit }
     }
 
     /// All candidates of any round except the baseline.
@@ -164,6 +186,7 @@ impl ConfirmingTrials {
         let mut rounds = usize::MAX;
         // The share of each round in the gain.
         let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+        let mut comparisons = Vec::new();
         for &workload in workloads {
             let differences = self.differences(one, other, workload);
             let count = differences.len();
@@ -180,6 +203,11 @@ impl ConfirmingTrials {
             for round in differences.keys() {
                 *shares.entry(*round).or_default() += weight / count as f64;
             }
+            comparisons.push(Comparisons {
+                weight,
+                differences: self.with_starts((one, other), workload, &differences),
+                within: self.within[workload],
+            });
         }
         variance += 2.0 * self.visit * shares.values().map(|share| share * share).sum::<f64>();
         let freedom = if per_freedom > 0.0 { variance.powi(2) / per_freedom } else { 1.0 };
@@ -192,7 +220,51 @@ impl ConfirmingTrials {
             let high = student::quantile(1.0 - MISS, freedom) * error;
             (mean - low, mean + high)
         });
-        Some(Gain { mean, interval, rounds, finalists })
+        let seen = interval.and_then(|(low, high)| {
+            let model = confirm_states::range(&comparisons, mean, self.visit, MISS)?;
+            let made = self.as_measured(one, other, workloads);
+            let made = confirm_states::ends(made, MISS).unwrap_or(model);
+            Some((model.0.min(made.0).min(low), model.1.max(made.1).max(high)))
+        });
+        Some(Gain { mean, interval, seen, rounds, finalists })
+    }
+
+    /// The gains of the rounds that have both candidates under all these workloads, as measured.
+    fn as_measured(
+        &self,
+        one: CandidateIndex,
+        other: CandidateIndex,
+        workloads: &[WorkloadIndex],
+    ) -> Vec<f64> {
+        let total: f64 = workloads.iter().map(|&workload| self.weights[workload]).sum();
+        let mut gains: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
+        for &workload in workloads {
+            let raw = &self.raw[workload];
+            let Some((ones, others)) = raw.get(&one).zip(raw.get(&other)) else { continue };
+            for (round, of_one) in ones {
+                let Some(of_other) = others.get(round) else { continue };
+                let gain = gains.entry(*round).or_default();
+                gain.0 += self.weights[workload] / total * (of_one - of_other);
+                gain.1 += 1;
+            }
+        }
+        let is_whole = |(_, count): &&(f64, usize)| *count == workloads.len();
+        gains.values().filter(is_whole).map(|(gain, _)| *gain).collect()
+    }
+
+    /// The differences with the kinds of states that both started in; 0 if they differ.
+    fn with_starts(
+        &self,
+        (one, other): (CandidateIndex, CandidateIndex),
+        workload: WorkloadIndex,
+        differences: &BTreeMap<u32, f64>,
+    ) -> Vec<(u64, f64)> {
+        let start = |candidate, round| self.starts[workload].get(&(candidate, round));
+        let of = |(round, difference): (&u32, &f64)| {
+            let same = start(one, *round).filter(|kind| Some(*kind) == start(other, *round));
+            (same.copied().unwrap_or(0), *difference)
+        };
+        differences.iter().map(of).collect()
     }
 }
 
@@ -210,6 +282,7 @@ mod tests {
         Observation {
             proposal,
             visit: 0,
+            start: 0,
             outcome: TrialOutcome::Measured { log_merit, excess: None },
         }
     }

@@ -1,11 +1,15 @@
 //! The noise of confirming trials: a two-way fit of each workload by candidate and round with
 //! outliers pulled in, and the effect that all trials of a candidate in a round share.
 //!
+//! Where rounds start in different kinds of states, what a state changes in the comparison is not
+//! an outlier: trials are pulled in only towards others of the same candidate that started alike.
+//!
 //! Source of the estimator and its variance: P. Huber, Robust Statistics, 1981, sections 7.6 and
 //! 7.8 (pseudo-values).
 
 use std::collections::BTreeMap;
 
+use crate::confirm_states::{Cells, Starts};
 use crate::space::CandidateIndex;
 
 /// Residuals beyond this many standard deviations are pulled in.
@@ -36,11 +40,14 @@ pub struct WorkloadFit {
     /// The trials with outliers pulled in.
     pub values: Rounds,
     pub residuals: Rounds,
+    /// Of a comparison, with what the starting state changes in it.
     pub noise: WorkloadNoise,
+    /// Of trials that started alike.
+    pub within: WorkloadNoise,
 }
 
-/// The noise from repeats of the same candidates.
-pub fn of_repeats(trials: &Rounds) -> WorkloadNoise {
+/// The noise from repeats of the same kind, such as those of a candidate.
+pub fn of_repeats<K>(trials: &BTreeMap<K, BTreeMap<u32, f64>>) -> WorkloadNoise {
     let mut deviations = Vec::new();
     let mut freedom = 0.0;
     for repeats in trials.values().filter(|repeats| repeats.len() > 1) {
@@ -56,7 +63,7 @@ pub fn of_repeats(trials: &Rounds) -> WorkloadNoise {
 }
 
 /// The noise from residuals, combined with what is known from elsewhere.
-fn noise_of(residuals: &mut [f64], freedom: f64, prior: WorkloadNoise) -> WorkloadNoise {
+pub(crate) fn noise_of(residuals: &mut [f64], freedom: f64, prior: WorkloadNoise) -> WorkloadNoise {
     if freedom < 0.5 {
         return prior;
     }
@@ -82,7 +89,7 @@ fn scale(residuals: &[f64], freedom: f64, prior: WorkloadNoise) -> f64 {
     both.sqrt().max(MIN_SD)
 }
 
-fn median(sorted: &[f64]) -> f64 {
+pub(crate) fn median(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     match sorted.len() {
         0 => 0.0,
@@ -91,8 +98,9 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Fits candidates and rounds; `prior` is the noise known from elsewhere.
-pub fn fit(rounds: &Rounds, prior: WorkloadNoise) -> WorkloadFit {
+/// Fits candidates and rounds; `prior` is the noise known from elsewhere, of trials that started
+/// alike.
+pub fn fit(rounds: &Rounds, starts: &Starts, prior: WorkloadNoise) -> WorkloadFit {
     // Only rounds with two candidates say anything about noise and differences.
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for round in rounds.values().flat_map(BTreeMap::keys) {
@@ -112,6 +120,7 @@ pub fn fit(rounds: &Rounds, prior: WorkloadNoise) -> WorkloadFit {
     let freedom = (trials.len() + 1).saturating_sub(candidates.len() + effects.len()) as f64;
     let mut values: Vec<f64> = trials.iter().map(|(.., value)| *value).collect();
     let mut residuals = vec![0.0; trials.len()];
+    let cells = Cells::of(&trials, starts);
     for _ in 0..ITERATIONS {
         for _ in 0..ITERATIONS {
             fit_means(
@@ -132,15 +141,18 @@ pub fn fit(rounds: &Rounds, prior: WorkloadNoise) -> WorkloadFit {
         for ((candidate, round, value), residual) in trials.iter().zip(&mut residuals) {
             *residual = value - candidates[candidate] - effects[round];
         }
-        let limit = CLIP * scale(&residuals, freedom, prior);
-        for (((candidate, round, _), residual), value) in
-            trials.iter().zip(&residuals).zip(&mut values)
+        let centers = cells.centers(&residuals);
+        let apart: Vec<f64> = residuals.iter().zip(&centers).map(|(r, c)| r - c).collect();
+        let limit = CLIP * scale(&apart, cells.freedom(freedom), prior);
+        for ((((candidate, round, _), apart), center), value) in
+            trials.iter().zip(&apart).zip(&centers).zip(&mut values)
         {
-            *value = candidates[candidate] + effects[round] + residual.clamp(-limit, limit);
+            let pulled = center + apart.clamp(-limit, limit);
+            *value = candidates[candidate] + effects[round] + pulled;
         }
     }
     let mut fit = WorkloadFit { values: rounds.clone(), ..WorkloadFit::default() };
-    fit.noise = noise_of(&mut residuals.clone(), freedom, prior);
+    (fit.noise, fit.within) = cells.noise(&residuals, freedom, prior);
     for (((candidate, round, _), residual), value) in trials.iter().zip(&residuals).zip(&values) {
         fit.values.entry(*candidate).or_default().insert(*round, *value);
         let limit = CLIP * fit.noise.variance.sqrt();
@@ -207,13 +219,13 @@ mod tests {
     fn the_noise_of_a_workload_is_found_despite_stalls() {
         let mut random = RandomStream::new(2);
         let mut trials = rounds(&vec![vec![0.0; 10]; 5], 0.05, &mut random);
-        let clean = fit(&trials, WorkloadNoise::default()).noise;
+        let clean = fit(&trials, &Starts::new(), WorkloadNoise::default()).noise;
         assert!((0.04..0.06).contains(&clean.variance.sqrt()), "{clean:?}");
         assert!((clean.freedom - 36.0).abs() < 1e-9);
         for (candidate, round) in [(0, 3), (3, 1)] {
             trials.entry(candidate).or_default().insert(round, -0.8);
         }
-        let stalled = fit(&trials, WorkloadNoise::default()).noise;
+        let stalled = fit(&trials, &Starts::new(), WorkloadNoise::default()).noise;
         assert!(stalled.variance.sqrt() < 0.08, "{stalled:?}");
     }
 
@@ -224,7 +236,8 @@ mod tests {
             let shared: Vec<Vec<f64>> =
                 (0..6).map(|_| (0..12).map(|_| sd * random.normal()).collect()).collect();
             let residuals: Vec<Rounds> = (0..8)
-                .map(|_| fit(&rounds(&shared, 0.05, &mut random), WorkloadNoise::default()))
+                .map(|_| rounds(&shared, 0.05, &mut random))
+                .map(|trials| fit(&trials, &Starts::new(), WorkloadNoise::default()))
                 .map(|fit| fit.residuals)
                 .collect();
             shared_variance(&residuals).sqrt()

@@ -69,6 +69,9 @@ pub struct Observation {
     pub proposal: Proposal,
     /// Its position in time.
     pub visit: u64,
+    /// The kind of state that it started in; only equality counts. The trials of a round of
+    /// confirming trials share it.
+    pub start: u64,
     pub outcome: TrialOutcome,
 }
 

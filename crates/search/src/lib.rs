@@ -9,6 +9,7 @@
 mod answer;
 mod confirm;
 mod confirm_noise;
+mod confirm_states;
 mod history;
 pub mod landscape;
 pub mod model;

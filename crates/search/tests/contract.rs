@@ -75,6 +75,7 @@ fn resumed_run(
             history.push(Observation {
                 proposal,
                 visit,
+                start: 0,
                 outcome: landscape.measure(&proposal, visit),
             });
             if history.len() == trials {
@@ -151,7 +152,7 @@ fn the_baseline_does_not_finish_a_round_alone_after_all_finalists_failed() {
             let visit = history.len() as u64;
             let measured = landscape.measure(&proposal, visit);
             let outcome = if fails { TrialOutcome::Failed } else { measured };
-            history.push(Observation { proposal, visit, outcome });
+            history.push(Observation { proposal, visit, start: 0, outcome });
         }
         if proposals.iter().any(|proposal| proposal.purpose == Purpose::Confirm) {
             after = Some(next_step(&strategy, &landscape.space, &history, &settings));
@@ -286,7 +287,7 @@ fn candidates_with_missing_workloads_are_excluded() {
                 } else {
                     landscape.measure(&proposal, visit)
                 };
-                history.push(Observation { proposal, visit, outcome });
+                history.push(Observation { proposal, visit, start: 0, outcome });
             }
         }
         let choice =
@@ -329,7 +330,7 @@ fn a_candidate_that_violates_a_constraint_is_not_chosen() {
                 };
                 let excess = Some(if proposal.candidate == best { 0.3 } else { -0.3 });
                 let outcome = TrialOutcome::Measured { log_merit, excess };
-                history.push(Observation { proposal, visit, outcome });
+                history.push(Observation { proposal, visit, start: 0, outcome });
             }
         }
         assert_ne!(strategy.choice(&landscape.space, &history, &settings), Some(best));

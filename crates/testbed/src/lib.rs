@@ -26,7 +26,7 @@ pub mod writable_device;
 mod written;
 
 use flashfit_bench::{
-    Exercise, MeasurementLength, PointResult, StartingState, StateReached, Workload,
+    Exercise, MeasurementLength, PointResult, StartVariation, StartingState, StateReached, Workload,
 };
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
@@ -56,6 +56,9 @@ pub struct TrialRequest<'a> {
     pub length: MeasurementLength,
     /// Content of the file system before the workload starts.
     pub state: StartingState,
+    /// How the file system is used then, before the workload starts; without this, every trial
+    /// discards the device to start from the same state.
+    pub start: Option<&'a StartVariation>,
     pub data_bytes: u64,
     /// Limit for the workload's programs and their page cache.
     pub memory_bytes: u64,
@@ -70,11 +73,11 @@ pub struct TrialRequest<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrialPhases {
-    /// The discard that resets the device.
+    /// The discard of the whole device: in the first trial, or in all if all start alike.
     pub prepare_ns: u64,
     pub mkfs_ns: u64,
     pub mount_ns: u64,
-    /// Filling and aging the file system, if requested.
+    /// Filling and aging the file system, if requested, and the use before the workload.
     #[serde(skip_serializing_if = "is_zero")]
     pub state_ns: u64,
     /// Creating files that the workload only reads.

@@ -1,26 +1,24 @@
 //! The test bed on this machine: runs trials on its kernel, as root.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::state::{self, StateTools};
-use flashfit_bench::{
-    PreparedExercise, RunPlan, StartVariation, StateReached, WorkloadTarget, run_workload,
-};
+use flashfit_bench::{MkfsMode, PreparedExercise, RunPlan, WorkloadTarget, run_workload};
 use flashfit_device::{Refusal, SystemRoots, WriteConsent};
 use flashfit_filesystem::plan::fitted_conditions;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, scheduler,
 };
 use flashfit_geometry::Geometry;
+use flashfit_host::Runner;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::mount::Mounted;
 use flashfit_host::program::version;
-use flashfit_host::{Program, Runner};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::device_errors::ErrorCounter;
@@ -33,6 +31,8 @@ use crate::scheduler_modules;
 use crate::trial_failure::Failure;
 use crate::writable_device::WritableBlockDevice;
 use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, device_wear, written};
+
+mod starting_state;
 
 /// Upper limit for a result of fio with its job file.
 const RESULT_BYTES: usize = 64 << 10;
@@ -65,6 +65,8 @@ pub struct LocalTestBed<'a> {
     scratch_dir: PathBuf,
     facts: TestBedFacts,
     errors: ErrorCounter,
+    /// Whether a trial has discarded everything.
+    is_discarded: Cell<bool>,
     on_initial_state: Option<&'a dyn Fn()>,
 }
 
@@ -141,6 +143,7 @@ impl<'a> LocalTestBed<'a> {
             scratch_dir,
             errors: ErrorCounter::of(&facts.device.disk),
             facts,
+            is_discarded: Cell::new(false),
             on_initial_state: None,
         })
     }
@@ -166,11 +169,19 @@ impl<'a> LocalTestBed<'a> {
             .filesystem(&request.setup.filesystem)
             .map_err(|error| Failure::Setup(error.to_string()))?;
         let conditions = self.facts.conditions_for(&filesystem.name);
-        let recipe = Recipe::for_trial(filesystem, request.setup, &conditions)
-            .map_err(|error| Failure::Setup(error.to_string()))?;
+        let recipe = match self.made(request) {
+            MkfsMode::Quiet => Recipe::for_trial(filesystem, request.setup, &conditions),
+            MkfsMode::Plain => Recipe::new(filesystem, request.setup, &conditions),
+            MkfsMode::Settled => Recipe::for_crash(filesystem, request.setup, &conditions),
+        };
+        let recipe = recipe.map_err(|error| Failure::Setup(error.to_string()))?;
         let node = self.consent.path().to_owned();
         let written_before = self.written();
-        timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
+        // Programs that make file systems discard as they will for the user. Before that, only the
+        // first trial does, or every one if all are to start from the same state.
+        if request.start.is_none() || !self.is_discarded.replace(true) {
+            timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
+        }
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
         // Restored when the trial ends, even after an error.
         let _knobs = self.set_knobs(&recipe)?;
@@ -178,7 +189,7 @@ impl<'a> LocalTestBed<'a> {
         let prepared = self
             .reach_state(request, &mounted, &node, report)
             .and_then(|()| self.vary_start(request, &mounted, &node, report));
-        let mounted = match report.state.and_then(|state| state.start) {
+        let mounted = match request.start {
             Some(start) if start.remounted && prepared.is_ok() => {
                 timed(&mut report.phases.state_ns, || {
                     mounted.unmount()?;
@@ -197,7 +208,7 @@ impl<'a> LocalTestBed<'a> {
             };
             Ok(())
         });
-        let on_initial_state = prepared.and_then(|()| self.idle(report));
+        let on_initial_state = prepared.and_then(|()| self.idle(request, report));
         let on_initial_state = on_initial_state.and_then(|()| self.still_same());
         if let Some(call) = self.on_initial_state {
             call();
@@ -232,60 +243,6 @@ impl<'a> LocalTestBed<'a> {
         Ok(self.consent.check_same()?)
     }
 
-    /// Fills and ages the file system, if requested.
-    fn reach_state(
-        &self,
-        request: &TrialRequest<'_>,
-        mounted: &Mounted,
-        node: &Path,
-        report: &mut TrialReport,
-    ) -> Result<(), Failure> {
-        if request.state.is_fresh() {
-            return Ok(());
-        }
-        let tools = StateTools {
-            runner: self.runner,
-            scratch: &self.scratch_dir,
-            memory_limit: self.memory.as_ref(),
-            seed: request.seed,
-        };
-        let target = WorkloadTarget::Mounted(mounted, node);
-        report.state = Some(timed(&mut report.phases.state_ns, || {
-            state::prepare(request.state, target, tools)
-        })?);
-        Ok(())
-    }
-
-    /// Uses the file system a little, as the trial's seed decides.
-    fn vary_start(
-        &self,
-        request: &TrialRequest<'_>,
-        mounted: &Mounted,
-        node: &Path,
-        report: &mut TrialReport,
-    ) -> Result<(), Failure> {
-        if !request.state.varied {
-            return Ok(());
-        }
-        let mut reached = match report.state {
-            Some(reached) => reached,
-            None => StateReached::of(mounted.point())?,
-        };
-        let free_bytes = state::free_bytes(mounted.point())?;
-        let start = StartVariation::draw(request.seed, free_bytes, request.runtime_ns);
-        reached.start = Some(start);
-        report.state = Some(reached);
-        let target = WorkloadTarget::Mounted(mounted, node);
-        timed(&mut report.phases.state_ns, || start.write_files(target, request.seed))?;
-        Ok(())
-    }
-
-    fn idle(&self, report: &mut TrialReport) -> Result<(), Failure> {
-        let Some(start) = report.state.and_then(|state| state.start) else { return Ok(()) };
-        timed(&mut report.phases.state_ns, || start.idle(self.runner))?;
-        Ok(())
-    }
-
     fn mount(&self, recipe: &Recipe, node: &Path) -> Result<Mounted, Failure> {
         let options = recipe.mount_options();
         self.consent.surrounded(|| {
@@ -295,15 +252,6 @@ impl<'a> LocalTestBed<'a> {
 
     fn written(&self) -> Option<u64> {
         written::bytes(&SystemRoots::default().block(&self.facts.device.disk))
-    }
-
-    /// Discards everything, so that every trial starts from the same state.
-    fn discard(&self, node: &Path) -> Result<(), Failure> {
-        if !self.facts.conditions.discard {
-            return Ok(());
-        }
-        let program = Program::new("blkdiscard").arg("--force").arg(node);
-        self.consent.run(self.runner, &program).map(drop).map_err(Failure::from)
     }
 
     fn make(&self, recipe: &Recipe, node: &Path) -> Result<(), Failure> {

@@ -106,6 +106,7 @@ pub fn record(host: &mut dyn Host, request: &RecordingRequest<'_>) -> Result<Rec
         profile: PointProfile::Quick,
         length: MeasurementLength::Full,
         state: request.state,
+        start: None,
         data_bytes: request.exercise.data_bytes,
         memory_bytes: request.memory_bytes,
         runtime_ns: 0,

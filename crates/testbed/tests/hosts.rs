@@ -174,6 +174,7 @@ fn contract(host: &mut dyn Host, image: &Path) {
         profile: PointProfile::Quick,
         length: MeasurementLength::Full,
         state: StartingState::default(),
+        start: None,
         data_bytes: 4 << 20,
         memory_bytes: 64 << 20,
         runtime_ns: 100_000_000,

@@ -2,7 +2,8 @@
 //! results describe neither.
 //!
 //! The logarithms are split at their largest gap. They count as two groups if each has at least
-//! `MIN_GROUP` trials and the groups are further apart than normal noise makes them. Limit: a
+//! `MIN_GROUP` trials and the groups are further apart than normal noise makes them. Groups that
+//! differ in how their trials started are explained by that ([`crate::start_effect`]). Limit: a
 //! slow mode that was met only once is an outlier, not a group.
 
 use std::collections::BTreeMap;
@@ -36,23 +37,34 @@ pub struct TwoModes {
 
 /// All setups and workloads with two groups, the furthest apart first.
 pub fn two_modes(history: &[Observation]) -> Vec<TwoModes> {
-    let mut cells: BTreeMap<(CandidateIndex, WorkloadIndex), Vec<f64>> = BTreeMap::new();
+    let mut cells: BTreeMap<(CandidateIndex, WorkloadIndex), Vec<(f64, u64)>> = BTreeMap::new();
     for observation in history {
         let proposal = &observation.proposal;
         if proposal.length == TrialLength::Full {
             let cell = cells.entry((proposal.candidate, proposal.workload)).or_default();
-            cell.extend(observation.log_merit());
+            cell.extend(observation.log_merit().map(|value| (value, observation.start)));
         }
     }
     let mut found: Vec<TwoModes> = cells
         .into_iter()
         .filter_map(|((candidate, workload), values)| {
-            let (ratio, worse, better) = split(values)?;
+            let all: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
+            let (ratio, worse, better) = split(all)?;
+            if is_explained(values, worse) {
+                return None;
+            }
             Some(TwoModes { candidate, workload, ratio, worse, better })
         })
         .collect();
     found.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
     found
+}
+
+/// Whether the `worse` lowest values started differently from the others.
+fn is_explained(mut values: Vec<(f64, u64)>, worse: usize) -> bool {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (low, high) = values.split_at(worse);
+    low.iter().all(|(_, start)| high.iter().all(|(_, other)| other != start))
 }
 
 /// The distance of two groups, and the number of values in each.
@@ -87,6 +99,13 @@ mod tests {
         let (ratio, worse, better) = split(Vec::from(rates.map(f64::ln))).expect("two groups");
         assert!((ratio.exp() - 5.0).abs() < 0.2, "{ratio}");
         assert_eq!((worse, better), (3, 4));
+    }
+
+    #[test]
+    fn groups_that_started_differently_are_explained() {
+        let values = vec![(0.0, 1), (2.0, 7), (0.1, 3), (2.1, 7)];
+        assert!(is_explained(values.clone(), 2));
+        assert!(!is_explained(values.into_iter().map(|(value, _)| (value, 5)).collect(), 2));
     }
 
     #[test]

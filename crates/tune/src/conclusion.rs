@@ -19,6 +19,7 @@ use crate::record::TrialRecord;
 use crate::space::Space;
 use crate::spec::RunSpec;
 use crate::spread::DeviceEffects;
+use crate::start_effect::{self, StartEffect};
 
 /// Smaller differences in wear are ignored: 5 %.
 const WEAR_STEP: f64 = 0.05;
@@ -69,6 +70,8 @@ pub struct Conclusion {
     pub baseline_check: BaselineCheck,
     /// Setups whose trials fall into two groups.
     pub two_modes: Vec<TwoModes>,
+    /// Where the state in which a workload starts changes its result.
+    pub start_effects: Vec<StartEffect>,
     /// Figures of every setup relative to the baseline.
     pub profiles: Vec<RelativeFigures>,
 }
@@ -89,7 +92,9 @@ impl Conclusion {
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = objective::history(&problem, Objective::of(spec), &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
-        Ok(Self::of(problem, history, costs, &DriverRules::of(spec), &known, &[]))
+        let start_effects = start_effect::of_run(&problem, Objective::of(spec), &known);
+        let found = Self::of(problem, history, costs, &DriverRules::of(spec), &known, &[]);
+        Ok(Self { start_effects, ..found })
     }
 
     /// The conclusion of a history with its records. If confirming trials may repeat each other,
@@ -142,6 +147,7 @@ impl Conclusion {
             constraint,
             baseline_check,
             two_modes,
+            start_effects: Vec::new(),
             profiles,
         }
     }

@@ -158,6 +158,7 @@ mod tests {
         Observation {
             proposal,
             visit: 0,
+            start: 0,
             outcome: TrialOutcome::Measured { log_merit: 0.0, excess },
         }
     }

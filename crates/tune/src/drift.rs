@@ -1,6 +1,7 @@
 //! Drift of the device during the run: a linear trend in the baseline's trials.
 //!
-//! The line is fitted to the logarithms minus the mean of their workload and length. Comparisons
+//! The line is fitted to the logarithms minus the mean of their workload, length and kind of
+//! start. Comparisons
 //! use trials that are close in time, so drift does not bias them; it is reported because the
 //! figures of a drifting device will not last. Where the repeats differ too much for that, the
 //! check
@@ -54,14 +55,15 @@ impl BaselineCheck {
 
 /// Checks the repeats of the baseline.
 pub fn check(problem: &Problem, history: &[Observation]) -> BaselineCheck {
-    let mut cells: BTreeMap<(usize, bool), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut cells: BTreeMap<(usize, bool, u64), Vec<(f64, f64)>> = BTreeMap::new();
     for observation in history
         .iter()
         .filter(|observation| observation.proposal.candidate == problem.space.baseline)
     {
         if let Some(log_merit) = observation.log_merit() {
-            let cell =
-                (observation.proposal.workload, observation.proposal.length == TrialLength::Short);
+            // What the starting state changes is not drift.
+            let is_short = observation.proposal.length == TrialLength::Short;
+            let cell = (observation.proposal.workload, is_short, observation.start);
             cells.entry(cell).or_default().push((observation.visit as f64, log_merit));
         }
     }
@@ -96,6 +98,6 @@ pub fn check(problem: &Problem, history: &[Observation]) -> BaselineCheck {
         return BaselineCheck::Failed { spread, repeats };
     }
     let interval = Some(((slope - half) * over, (slope + half) * over));
-    let change = Estimate { middle: slope * over, interval, count: repeats };
+    let change = Estimate { middle: slope * over, interval, seen: None, count: repeats };
     BaselineCheck::Measured(Drift { change, over_trials: over as u32 })
 }

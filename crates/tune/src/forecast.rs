@@ -7,17 +7,17 @@
 
 use std::ops::RangeInclusive;
 
-use flashfit_bench::start::MOST_IDLE_MS;
-use flashfit_bench::{Workload, estimate_ns, most_written_bytes};
+use flashfit_bench::{StartKind, Workload, estimate_ns, most_written_bytes};
 use flashfit_search::MIN_ROUNDS;
 
 use crate::choice::StrategyKind;
 use crate::spec::RunSpec;
+use crate::starts;
 
 /// A trial on a fast device: the least time, and the speed of writing.
 const LEAST_TRIAL_NS: u64 = 700_000_000;
 const FAST_BYTES_PER_SECOND: u64 = 50 << 20;
-/// What mkfs, mount and the drawn start write at most.
+/// What mkfs and mount write at most.
 const MORE_WRITTEN_BYTES: u64 = 8 << 20;
 /// The assumed erases that an erase block bears, and bytes programmed per byte written.
 pub const ASSUMED_ERASES: u64 = 1000;
@@ -43,11 +43,11 @@ impl Forecast {
         let written = |workload: &&Workload| most_written_bytes(workload, &plan).unwrap_or(0);
         let slow = |workload: &&Workload| estimate_ns(workload, &plan).unwrap_or(0);
         let written = named.iter().map(written).sum::<u64>() / count;
-        let idle_ns = match spec.state.varied {
-            true => spec.runtime_ns().min(MOST_IDLE_MS * 1_000_000) / 2,
-            false => 0,
-        };
-        let slow_ns = named.iter().map(slow).sum::<u64>() / count + idle_ns;
+        let kinds = starts::kinds(spec);
+        let kind_count = (kinds.len() as u64).max(1);
+        let start_ns = kinds.iter().map(|kind| kind.most_ns(spec.runtime_ns())).sum::<u64>();
+        let start_bytes = kinds.iter().map(StartKind::mean_written_bytes).sum::<u64>() / kind_count;
+        let slow_ns = named.iter().map(slow).sum::<u64>() / count + start_ns / kind_count;
         let fast_ns = LEAST_TRIAL_NS + written * 1000 / FAST_BYTES_PER_SECOND * 1_000_000;
         let fast_ns = fast_ns.min(slow_ns.max(1));
         // The fewest trials after which a search can be confident.
@@ -60,7 +60,7 @@ impl Forecast {
         let by_time = |trial_ns: u64| limits.budget_ns.map(|budget| (budget / trial_ns).max(1));
         let by_writes = |trial: u64| limits.max_write_bytes.map(|most| (most / trial).max(1));
         let by_trials = limits.trials.map(u64::from);
-        let trial_bytes = written + MORE_WRITTEN_BYTES;
+        let trial_bytes = written + start_bytes + MORE_WRITTEN_BYTES;
         let most = [by_time(fast_ns), by_writes(trial_bytes / 4), by_trials];
         let most = most.into_iter().flatten().min()?;
         let fewest = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials, Some(least)];

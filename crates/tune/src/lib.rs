@@ -21,6 +21,8 @@ pub mod run;
 pub mod session;
 pub mod space;
 pub mod spread;
+pub mod start_effect;
+pub mod starts;
 pub mod stats;
 
 pub use flashfit_run_format::{

@@ -7,6 +7,7 @@ use crate::merit::Merit;
 use crate::problem::Problem;
 use crate::record::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
 use crate::spec::RunSpec;
+use crate::starts;
 use flashfit_bench::{Figures, MeasurementLength, PointResult};
 
 /// The objective of a run.
@@ -147,6 +148,7 @@ pub fn history(
             history.push(search::Observation {
                 proposal,
                 visit,
+                start: starts::of_record(trial),
                 outcome: objective.outcome(trial)?,
             });
         }

@@ -154,7 +154,7 @@ impl Recommendation {
 
 impl From<Gain> for Estimate {
     fn from(gain: Gain) -> Self {
-        Self { middle: gain.mean, interval: gain.interval, count: gain.rounds }
+        Self { middle: gain.mean, interval: gain.interval, seen: gain.seen, count: gain.rounds }
     }
 }
 

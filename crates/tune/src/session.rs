@@ -1,7 +1,7 @@
 //! Executes a run: asks the search for trials, runs them and records each one before the next
 //! starts.
 
-use flashfit_bench::{Workload, WorkloadPoint};
+use flashfit_bench::{StartVariation, Workload, WorkloadPoint};
 use flashfit_run_format::unix_seconds;
 use flashfit_search::{
     self as search, CandidateIndex, NextStep, Observation, Proposal, SearchEnd, SearchError,
@@ -21,6 +21,7 @@ use crate::record::{
 use crate::run_dir::{RunDir, RunDirError};
 use crate::spec::RunSpec;
 use crate::spread::{DeviceEffects, WorkerPool};
+use crate::starts;
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -290,7 +291,7 @@ impl<'a> TuneSession<'a> {
             let outcome = self.objective.outcome(&record)?;
             observer.on_trial_end(&record);
             self.costs.push(record.cost());
-            self.tell(*proposal, outcome);
+            self.tell(*proposal, starts::of_record(&record), outcome);
             self.trials.push(record);
             self.stop_if_all_failed()?;
             self.give_first_belief(driver, observer);
@@ -310,9 +311,9 @@ impl<'a> TuneSession<'a> {
         self.has_first_belief = true;
     }
 
-    pub(crate) fn tell(&mut self, proposal: Proposal, outcome: Found) {
+    pub(crate) fn tell(&mut self, proposal: Proposal, start: u64, outcome: Found) {
         let visit = u64::try_from(self.history.len()).expect("a run has few trials");
-        self.history.push(Observation { proposal, visit, outcome });
+        self.history.push(Observation { proposal, visit, start, outcome });
     }
 
     pub(crate) fn spent(&self) -> Spent {
@@ -368,7 +369,8 @@ impl<'a> TuneSession<'a> {
         proposal: &Proposal,
     ) -> Result<TrialRecord, TuneError> {
         let started_unix_s = unix_seconds();
-        let made = test_bed.run_trial(&request(self.spec, self.workloads, &key));
+        let start = starts::draw(self.spec, &key);
+        let made = test_bed.run_trial(&request(self.spec, self.workloads, &key, start.as_ref()));
         let (report, message) = match made {
             Ok(report) => (report, None),
             Err(TrialError::Setup { message, report }) => (*report, Some(message)),
@@ -446,6 +448,7 @@ pub(crate) fn request<'a>(
     spec: &RunSpec,
     workloads: &'a [Workload],
     key: &'a TrialKey,
+    start: Option<&'a StartVariation>,
 ) -> TrialRequest<'a> {
     let workload = workloads
         .iter()
@@ -457,6 +460,7 @@ pub(crate) fn request<'a>(
         profile: spec.profile,
         length: key.length,
         state: spec.state,
+        start,
         data_bytes: spec.data_size.0,
         memory_bytes: spec.memory.0,
         runtime_ns: spec.runtime_ns(),

@@ -16,6 +16,9 @@ pub struct Estimate {
     pub middle: f64,
     /// The interval of the mean; `None` with fewer than two values.
     pub interval: Option<(f64, f64)>,
+    /// Where one more measurement from any starting state lies in 95 of 100 cases, if that is
+    /// known.
+    pub seen: Option<(f64, f64)>,
     pub count: usize,
 }
 
@@ -27,7 +30,7 @@ impl Estimate {
             let mean = mean(values);
             (mean - half, mean + half)
         });
-        Some(Self { middle, interval, count: values.len() })
+        Some(Self { middle, interval, seen: None, count: values.len() })
     }
 
     /// Whether the whole interval is above `threshold`; false without an interval.

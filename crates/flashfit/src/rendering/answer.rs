@@ -5,6 +5,7 @@ use flashfit_filesystem::Setup;
 use flashfit_tune::Conclusion;
 use flashfit_tune::drift::BaselineCheck;
 use flashfit_tune::recommend::percent;
+use flashfit_tune::start_effect::{KindEffect, StartEffect};
 use flashfit_tune::stats::Estimate;
 use serde::Serialize;
 
@@ -46,6 +47,24 @@ pub struct AnswerParts {
     drift_over_trials: Option<u32>,
     /// Setups whose trials under a workload fall into two groups.
     two_modes: Vec<Modes>,
+    /// Workloads whose result depends on the state in which they start.
+    start_effects: Vec<StartDependence>,
+}
+
+/// How the result of a workload depends on its start, relative to the mean of all kinds.
+#[derive(Debug, Serialize)]
+struct StartDependence {
+    workload: String,
+    filesystem: String,
+    /// The worst first.
+    kinds: Vec<KindResult>,
+}
+
+#[derive(Debug, Serialize)]
+struct KindResult {
+    kind: String,
+    percent_hundredths: i64,
+    trials: usize,
 }
 
 /// The setup that exceeds the constraint least, where it exceeds it most.
@@ -73,12 +92,17 @@ struct Modes {
     better_trials: usize,
 }
 
-/// A change with its 95 % interval.
+/// A change with its 95 % interval: of a single measurement from any starting state where that is
+/// known, with that of the mean, else of the mean.
 #[derive(Debug, Serialize)]
 pub struct Change {
     percent_hundredths: i64,
     low_percent_hundredths: Option<i64>,
     high_percent_hundredths: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_low_percent_hundredths: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_high_percent_hundredths: Option<i64>,
     /// Rounds or trials that it is made of; `None` for what the search believes by all trials.
     count: Option<usize>,
 }
@@ -127,7 +151,12 @@ struct Profiled {
 
 impl From<&Estimate> for Change {
     fn from(estimate: &Estimate) -> Self {
-        Self::of(estimate.middle, estimate.interval, Some(estimate.count))
+        let mean = estimate.interval.filter(|_| estimate.seen.is_some());
+        Self {
+            mean_low_percent_hundredths: mean.map(|(low, _)| hundredths(low)),
+            mean_high_percent_hundredths: mean.map(|(_, high)| hundredths(high)),
+            ..Self::of(estimate.middle, estimate.seen.or(estimate.interval), Some(estimate.count))
+        }
     }
 }
 
@@ -137,6 +166,8 @@ impl Change {
             percent_hundredths: hundredths(middle),
             low_percent_hundredths: interval.map(|(low, _)| hundredths(low)),
             high_percent_hundredths: interval.map(|(_, high)| hundredths(high)),
+            mean_low_percent_hundredths: None,
+            mean_high_percent_hundredths: None,
             count,
         }
     }
@@ -194,6 +225,7 @@ impl AnswerParts {
                     better_trials: found.better,
                 })
                 .collect(),
+            start_effects: conclusion.start_effects.iter().map(start_dependence).collect(),
             ..Self::default()
         };
         let Some(answer) = &conclusion.answer else { return parts };
@@ -252,6 +284,19 @@ impl AnswerParts {
                 .collect(),
             ..parts
         }
+    }
+}
+
+fn start_dependence(found: &StartEffect) -> StartDependence {
+    let kind = |kind: &KindEffect| KindResult {
+        kind: kind.kind.clone(),
+        percent_hundredths: hundredths(kind.log),
+        trials: kind.trials,
+    };
+    StartDependence {
+        workload: found.workload.clone(),
+        filesystem: found.filesystem.clone(),
+        kinds: found.kinds.iter().map(kind).collect(),
     }
 }
 

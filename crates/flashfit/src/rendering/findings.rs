@@ -27,6 +27,7 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
         all.push(effects(conclusion, answer));
         all.push(interactions(conclusion, answer));
     }
+    all.push(super::starts::finding(view));
     all.extend([super::noise::two_modes(conclusion), pareto_front(conclusion)]);
     all.extend([constraints(conclusion), excluded(view)]);
     all.extend([super::noise::finding(view), super::processors::finding(view)]);

@@ -25,6 +25,7 @@ mod rankings;
 pub mod replay;
 pub mod run_preview;
 pub mod setup_commands;
+mod starts;
 pub mod verdict;
 pub mod wear;
 pub mod wear_age;

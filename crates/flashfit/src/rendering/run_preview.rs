@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_bench::start::MOST_IDLE_MS;
 use flashfit_bench::{Workload, estimate_ns};
 use flashfit_device::{Bytes, Target};
 use flashfit_filesystem::{PartitionLayout, Recipe};
@@ -13,7 +12,10 @@ use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
 use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast};
 use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
-use flashfit_tune::{DriverRules, Percent, Problem, RunSpec, Space, StrategyKind};
+use flashfit_tune::starts;
+use flashfit_tune::{
+    DriverRules, FileSystemChoices, Percent, Problem, RunSpec, Space, StrategyKind,
+};
 
 use crate::consent::{what_is_lost, would_be_refused};
 use crate::rendering::duration;
@@ -130,11 +132,9 @@ fn wrapped(lines: &[String], width: usize) -> String {
 fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
     let plan = spec.run_plan();
     let estimates = workloads.iter().filter_map(|workload| estimate_ns(workload, &plan).ok());
-    let idle_ns = match spec.state.varied {
-        true => spec.runtime_ns().min(MOST_IDLE_MS * 1_000_000),
-        false => 0,
-    };
-    Duration::from_nanos(estimates.max().unwrap_or_default().saturating_add(idle_ns))
+    let kinds = starts::kinds(spec);
+    let start_ns = kinds.iter().map(|kind| kind.most_ns(spec.runtime_ns())).max().unwrap_or(0);
+    Duration::from_nanos(estimates.max().unwrap_or_default().saturating_add(start_ns))
 }
 
 fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
@@ -151,16 +151,17 @@ fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
         partitioning_line(&subject.layout.layout, &node, subject.inspected.sector_bytes())
             .map(|line| format!("  {line}")),
     );
+    let discards = |choices: &&FileSystemChoices| choices.conditions.discard;
+    if space.choices.iter().any(|choices| discards(&choices)) {
+        let discard = Program::new("blkdiscard").arg("--force").arg(&place);
+        lines.push(format!("  {} (in the first trial)", discard.command_line()));
+    }
     for choices in &space.choices {
         let first = choices.over_schedulers(&[]).into_iter().next();
         let recipe = first.and_then(|setup| {
             Recipe::for_trial(&choices.filesystem, &setup, &choices.conditions).ok()
         });
         let Some(recipe) = recipe else { continue };
-        if choices.conditions.discard {
-            let discard = Program::new("blkdiscard").arg("--force").arg(&place);
-            lines.push(format!("  {}", discard.command_line()));
-        }
         lines.push(format!("  {}", recipe.mkfs(&place).command_line()));
         lines.push(format!("  {}", recipe.mount(&place, Path::new("MOUNT_DIR")).command_line()));
         lines.push("  fio, umount".to_owned());

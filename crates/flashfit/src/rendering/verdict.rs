@@ -112,8 +112,9 @@ fn in_words(setup: &Setup, baseline: &Setup) -> String {
     }
 }
 
-/// `ext4 with fast_commit is 23 % faster overall than default ext4 (95 % interval 17 to 29 %):
-/// random-write +60 %, sync-files -13 %`.
+/// `ext4 with fast_commit is 23 % faster overall than default ext4 (95 % interval 5 to 41 %, of the
+/// mean 17 to 29 %): random-write +60 %, sync-files -13 %`. The first interval is that of a single
+/// measurement.
 fn better_than(setup: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
     let better = match by {
         Criterion::Throughput => "faster",
@@ -123,14 +124,21 @@ fn better_than(setup: &str, baseline: &str, found: &Recommendation, by: Criterio
     let overall = if found.gain_by_workload.is_empty() { "" } else { " overall" };
     match found.gain.as_ref().and_then(as_gain) {
         Some(gain) => format!(
-            "{setup} is {:.0} % {better}{overall} than {baseline} ({} % interval {:.0} to {:.0} %){}",
+            "{setup} is {:.0} % {better}{overall} than {baseline} ({} % interval {}){}",
             gain.percent_mid,
             gain.confidence_percent,
-            gain.percent_low,
-            gain.percent_high,
+            intervals(&gain),
             by_workload(found)
         ),
         None => format!("{setup} is {better} than {baseline}"),
+    }
+}
+
+fn intervals(gain: &ReportedGain) -> String {
+    let mean = format!("{:.0} to {:.0} %", gain.percent_low, gain.percent_high);
+    match gain.percent_seen {
+        Some((low, high)) => format!("{low:.0} to {high:.0} %, of the mean {mean}"),
+        None => mean,
     }
 }
 
@@ -200,6 +208,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         .iter()
         .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())));
     detail.extend(by_workload);
+    detail.extend(super::starts::sentences(view));
     if let Some(gain) = found.winner_gain.as_ref().and_then(as_gain) {
         detail.push(format!("The fastest, {}: {}", found.winner.label(), gain.describe()));
     }
@@ -246,6 +255,7 @@ pub fn as_gain(estimate: &Estimate) -> Option<ReportedGain> {
         percent_mid: percent(estimate.middle),
         percent_high: percent(high),
         confidence_percent: 95,
+        percent_seen: estimate.seen.map(|(low, high)| (percent(low), percent(high))),
         repeats: u32::try_from(estimate.count).unwrap_or(u32::MAX),
     })
 }

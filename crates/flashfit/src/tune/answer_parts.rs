@@ -1,7 +1,9 @@
 //! Parts of the JSON document with a recommendation.
 
-use flashfit_report::{FailedTrials, ReportCommand};
+use flashfit_report::{FailedTrials, ReportCommand, ReportedGain};
 use serde::Serialize;
+
+use crate::rendering::answer::rounded;
 
 /// A command and what it does.
 #[derive(Serialize)]
@@ -29,11 +31,30 @@ impl From<&FailedTrials> for Failed {
     }
 }
 
-/// A gain in hundredths of a percent, with its 95 % interval.
+/// A gain in hundredths of a percent, with the 95 % interval of a single measurement from any
+/// starting state, and that of the mean, which decides.
 #[derive(Serialize)]
 pub struct GainParts {
     pub percent_hundredths: i64,
     pub low_percent_hundredths: i64,
     pub high_percent_hundredths: i64,
+    pub mean_low_percent_hundredths: i64,
+    pub mean_high_percent_hundredths: i64,
     pub repeats: u32,
+}
+
+impl GainParts {
+    pub fn of(gain: &ReportedGain) -> Self {
+        let hundredths = |percent: f64| rounded(percent * 100.0);
+        let mean = (gain.percent_low, gain.percent_high);
+        let (low, high) = gain.percent_seen.unwrap_or(mean);
+        Self {
+            percent_hundredths: hundredths(gain.percent_mid),
+            low_percent_hundredths: hundredths(low),
+            high_percent_hundredths: hundredths(high),
+            mean_low_percent_hundredths: hundredths(mean.0),
+            mean_high_percent_hundredths: hundredths(mean.1),
+            repeats: gain.repeats,
+        }
+    }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::answer_parts::{Failed, GainParts, Step};
 use crate::command_error::CommandError;
 use crate::output;
-use crate::rendering::answer::{AnswerParts, rounded};
+use crate::rendering::answer::AnswerParts;
 use crate::rendering::crash_test::CrashTest;
 use crate::rendering::{self, RunView, verdict};
 use flashfit_tune::run::Catalogs;
@@ -88,7 +88,6 @@ pub fn present(
         return output::print(&format!("{text}\n{end}\nReport: {}\n", path.display()));
     }
     let shown = report.verdict;
-    let hundredths = |percent: f64| rounded(percent * 100.0);
     let recommended = view.recommendation();
     let print = if form == OutputForm::Json { output::json } else { output::json_line };
     print(
@@ -101,12 +100,7 @@ pub fn present(
             winner: recommended.map(|found| found.winner.label()),
             baseline: recommended.map(|found| found.baseline.label()),
             headline: shown.headline.clone(),
-            gain: shown.gain.map(|gain| GainParts {
-                percent_hundredths: hundredths(gain.percent_mid),
-                low_percent_hundredths: hundredths(gain.percent_low),
-                high_percent_hundredths: hundredths(gain.percent_high),
-                repeats: gain.repeats,
-            }),
+            gain: shown.gain.map(|gain| GainParts::of(&gain)),
             commands: shown.commands.into_iter().map(Step::from).collect(),
             risk: shown.risk.clone(),
             crash_test: recommended.and_then(|found| CrashTest::read(dir, found.recommended())),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use flashfit_bench::{PointProfile, Workloads};
+use flashfit_bench::{PointProfile, Workloads, start_kind};
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, FileSystemCatalog};
 use flashfit_geometry::Geometry;
@@ -68,6 +68,11 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
     }
     let strategy = what.strategy.map(Into::into).or(config.strategy);
     let strategy = strategy.unwrap_or(StrategyKind::Adaptive);
+    let state = budget::state(&args.asked, &config)?;
+    let starts = match state.varied {
+        true => start_kind::load(catalog_dir.as_deref())?,
+        false => Vec::new(),
+    };
     let spec = RunSpec {
         on: args.stand.choose(&config, &target, args.dry_run)?,
         probed,
@@ -75,7 +80,8 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
         weights_thousandths: constraints::weights(&args.asked, &config, &chosen_workloads)?,
         p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
         limits: budget::limits_of_run(&args.spend, &config, strategy)?,
-        state: budget::state(&args.asked, &config)?,
+        state,
+        starts,
         allow: constraints::allow(args, &config)?.unwrap_or(Durability::Safe),
         filesystems: chosen_fs,
         workloads: chosen_workloads,

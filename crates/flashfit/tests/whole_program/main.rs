@@ -28,6 +28,7 @@ mod probe;
 mod ranking;
 mod replay;
 mod search;
+mod starting_states;
 mod sudden_end;
 mod swapped;
 mod terminal;

@@ -213,6 +213,7 @@ pub fn step_times() -> StepTimes {
             history.push(Observation {
                 proposal,
                 visit,
+                start: 0,
                 outcome: landscape.measure(&proposal, visit),
             });
         }

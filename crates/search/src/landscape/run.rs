@@ -53,7 +53,7 @@ pub fn run(
                 for proposal in proposals {
                     let visit = history.len() as u64;
                     let outcome = landscape.measure(&proposal, visit);
-                    history.push(Observation { proposal, visit, outcome });
+                    history.push(Observation { proposal, visit, start: 0, outcome });
                 }
             }
         }

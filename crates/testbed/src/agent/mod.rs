@@ -217,6 +217,7 @@ fn of_wanted<'a>(wanted: &'a WireTrial, workload: &'a Workload) -> TrialRequest<
         profile: wanted.profile,
         length: wanted.length,
         state: wanted.state,
+        start: wanted.start.as_ref(),
         data_bytes: wanted.data_bytes,
         memory_bytes: wanted.memory_bytes,
         runtime_ns: wanted.runtime_ns,

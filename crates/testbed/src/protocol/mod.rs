@@ -22,7 +22,7 @@ mod line;
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::{Exercise, MeasurementLength, PointProfile, StartingState};
+use flashfit_bench::{Exercise, MeasurementLength, PointProfile, StartVariation, StartingState};
 use flashfit_device::{Bytes, Device};
 use flashfit_filesystem::{Conditions, Setup};
 use flashfit_option_probe::OptionFindings;
@@ -35,7 +35,7 @@ pub use failure::WireFailure;
 pub use line::{LineError, MAX_LINE_BYTES, MessageReader, line};
 
 /// Incremented when a message changes.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -144,6 +144,8 @@ pub struct WireTrial {
     pub profile: PointProfile,
     pub length: MeasurementLength,
     pub state: StartingState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartVariation>,
     pub data_bytes: u64,
     pub memory_bytes: u64,
     pub runtime_ns: u64,

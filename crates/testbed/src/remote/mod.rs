@@ -269,6 +269,7 @@ fn wire_trial(request: &TrialRequest<'_>, wait_before_workload: bool) -> WireTri
         profile: request.profile,
         length: request.length,
         state: request.state,
+        start: request.start.cloned(),
         data_bytes: request.data_bytes,
         memory_bytes: request.memory_bytes,
         runtime_ns: request.runtime_ns,

@@ -138,7 +138,8 @@ pub fn replay(
             }
             let draw = sampler.draw(&proposal);
             let visit = u64::try_from(history.len()).expect("at most 64 bits");
-            history.push(Observation { proposal, visit, outcome: draw.outcome });
+            // Recorded starts are drawn at random and not paired: they count as noise.
+            history.push(Observation { proposal, visit, start: 0, outcome: draw.outcome });
             costs.push(draw.cost);
             copied.push(draw.copied);
         }

@@ -11,6 +11,7 @@ use crate::driver::{self, SearchDriver};
 use crate::objective;
 use crate::record::{TrialKey, TrialPurpose, TrialRecord};
 use crate::session::{CompletedTrial, Observer, TuneError, TuneSession};
+use crate::starts;
 
 use super::queue::TrialQueue;
 use super::worker_pool::{WorkerEvent, WorkerPool};
@@ -274,7 +275,7 @@ impl TuneSession<'_> {
         };
         let outcome = self.objective.outcome(&self.levels.applied(&record))?;
         self.costs.push(record.cost());
-        self.tell(proposal, outcome);
+        self.tell(proposal, starts::of_record(&record), outcome);
         self.trials.push(record);
         self.stop_if_all_failed()
     }

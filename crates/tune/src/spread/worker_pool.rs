@@ -14,6 +14,7 @@ use flashfit_testbed::{TestBed, TestBedFacts, TrialError, TrialReport};
 use crate::record::{TrialDevice, TrialKey};
 use crate::session::request;
 use crate::spec::RunSpec;
+use crate::starts;
 
 /// Interval at which an idle worker checks that it still owns its board.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
@@ -173,7 +174,9 @@ impl Worker {
             };
             still_ours()?;
             let started_unix_s = unix_seconds();
-            let made = match test_bed.run_trial(&request(spec, workloads, &key)) {
+            let start = starts::draw(spec, &key);
+            let asked = request(spec, workloads, &key, start.as_ref());
+            let made = match test_bed.run_trial(&asked) {
                 Ok(report) => Ok(Box::new(report)),
                 // The setup failed, not the board.
                 Err(error @ TrialError::Setup { .. }) => Err(error),

@@ -40,6 +40,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         p99_write_max_ns: None,
         limits: Budget::default(),
         state: StartingState::default(),
+        starts: Vec::new(),
     }
 }
 

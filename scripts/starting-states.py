@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""Compares gains that `flashfit tune` claims with a user's own measurements.
+
+For each card and workload, flashfit compares two default file systems on a served simulated card.
+Then this script measures both by hand on the same card, with mkfs, mount and fio and without any
+code of flashfit: on a new file system, after a sync, after a remount, and after a day's worth of
+writes. It counts how often the ratio measured by hand lies in the claimed interval. Run as root.
+
+usage: starting-states.py [--fresh] [--cards A,B] [--workloads A,B] [--fs A,B] [--seeds N] [--jobs N]
+
+Writes Markdown to the standard output, and progress to the standard error. FLASHFIT names the
+program, WORK a directory for runs. With --fresh all trials start right after mkfs.
+"""
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FLASHFIT = os.environ.get("FLASHFIT", f"{ROOT}/target/release/flashfit")
+CARDS = "sd-sandisk-c4,sd-c10-log,sd-c4-block,usd-a1-pagemap,emmc-4.5,usb-cheap"
+WORKLOADS = "sync-files,random-write"
+# The volume and the longest time of a stage that `tune` uses by default.
+DATA_BYTES, RUNTIME_MS = 16 << 20, 2000
+SMALL_FILE_BYTES = 160 << 10
+POINTS = {"random-write": ["4k", "64k", "1m"]}
+STATES = ["new", "synced", "remounted", "used for a day"]
+# A day of a small system's logs and settings.
+DAY_BYTES = 64 << 20
+REPEATS = 2
+MKFS = {
+    "ext4": ["mkfs.ext4", "-q", "-F"],
+    "btrfs": ["mkfs.btrfs", "-q", "-f"],
+    "f2fs": ["mkfs.f2fs", "-q", "-f"],
+}
+started = []
+lock = threading.Lock()
+
+
+def run(*command, **more):
+    ended = subprocess.run(command, capture_output=True, text=True, **more)
+    if ended.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {ended.stderr or ended.stdout}")
+    return ended.stdout
+
+
+class Served:
+    """A served card; `device` is its node."""
+
+    def __init__(self, card):
+        self.process = subprocess.Popen(
+            [FLASHFIT, "card", "serve", card],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        with lock:
+            started.append(self.process)
+        self.device = None
+        for line in self.process.stdout:
+            found = re.search(r"/dev/loop\d+", line)
+            if found:
+                self.device = found.group()
+                break
+        if self.device is None:
+            raise RuntimeError(f"{card} is not served")
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        # udev and the like may look at a new device.
+        time.sleep(2)
+
+    def stats(self):
+        return json.loads(run(FLASHFIT, "card", "stats", self.device, "--json"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+
+
+def options_of(filesystem):
+    with open(f"{ROOT}/catalog/filesystems/{filesystem}.toml", "rb") as file:
+        names = [option["name"] for option in tomllib.load(file).get("option", [])]
+    for knobs in os.listdir(f"{ROOT}/catalog/knobs"):
+        with open(f"{ROOT}/catalog/knobs/{knobs}", "rb") as file:
+            names += [option["name"] for option in tomllib.load(file).get("option", [])]
+    return sorted(set(names))
+
+
+def tuned(device, pair, workload, seed, chosen, folder):
+    """What `flashfit tune` says of the default setups of two file systems."""
+    config = f"{folder}/tune.toml"
+    with open(config, "w") as file:
+        names = ", ".join(f'"{name}"' for name in pair)
+        file.write(f"filesystems = [{names}]\nworkloads = [\"{workload}\"]\n")
+        file.write(f"schedulers = [\"none\"]\nseed = {seed}\n")
+        for filesystem in pair:
+            excluded = ", ".join(f'"{name}"' for name in options_of(filesystem))
+            file.write(f"[options.{filesystem}]\nexclude = [{excluded}]\n")
+    name = os.path.basename(device)
+    command = [FLASHFIT, "tune", device, "--config", config, "--dir", f"{folder}/run",
+               "--confirm", name, "--json", "--progress", "never", "--budget", chosen.budget]
+    began = time.monotonic()
+    made = subprocess.run(command + (["--fresh"] if chosen.fresh else []), capture_output=True, text=True)
+    if made.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {made.stderr}")
+    answer = json.loads(made.stdout)
+    answer = answer.get("data", answer)
+    with open(f"{folder}/run/trials.jsonl") as file:
+        trials = [json.loads(line) for line in file]
+    return answer, trials, time.monotonic() - began
+
+
+def fio(workload, point, section="write", **more):
+    """Runs a job file of the catalog; returns bytes per second, the last sync included."""
+    values = {"SIZE": DATA_BYTES, "BLOCK_SIZE": point, "RUNTIME": f"{RUNTIME_MS}ms",
+              "FILES": DATA_BYTES // SMALL_FILE_BYTES, **more}
+    if workload == "sync-files":
+        values["SIZE"] = values["FILES"] * SMALL_FILE_BYTES
+    environment = {**os.environ, **{key: str(value) for key, value in values.items()}}
+    # fio writes its document outside of the file system under test.
+    output = f"{more['DIRECTORY']}/../../fio-{os.getpid()}-{threading.get_ident()}.json"
+    run("fio", "--output-format=json", f"--output={output}", f"--section={section}",
+        f"{ROOT}/catalog/workloads/{workload}.fio", env=environment)
+    with open(output) as file:
+        text = file.read()
+    os.unlink(output)
+    job = json.loads(text[text.index("{"):])["jobs"][0]
+    began = time.monotonic()
+    descriptor = os.open(more["DIRECTORY"], os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+    seconds = job["write"]["runtime"] / 1000 + time.monotonic() - began
+    return job["write"]["io_bytes"] / seconds
+
+
+def use_for_a_day(root, draw):
+    folder, written, names = f"{root}/day", 0, []
+    os.mkdir(folder)
+    while written < DAY_BYTES:
+        size = 4096 << draw.randrange(9)
+        name = f"{folder}/{len(names)}"
+        with open(name, "wb") as file:
+            file.write(os.urandom(size))
+            file.flush()
+            # Most programs do not sync.
+            if draw.randrange(4) == 0:
+                os.fsync(file.fileno())
+        names.append(name)
+        written += size
+        if len(names) > 8 and draw.randrange(2):
+            os.unlink(names.pop(draw.randrange(len(names))))
+            names.append(f"{folder}/none")
+            open(names[-1], "wb").close()
+    run("sync", "-f", root)
+
+
+def by_hand(*measured):
+    """The mean logarithm of the rates. Its own process mounts, in its own namespace: otherwise the
+    mount would stay in the namespace of a run that begins meanwhile."""
+    return float(run("unshare", "--mount", sys.executable, os.path.abspath(__file__), "--hand",
+                     *measured))
+
+
+def measure_by_hand(device, filesystem, workload, state, seed, point_dir):
+    draw = random.Random(f"{filesystem}/{state}/{seed}")
+    run(*MKFS[filesystem], device)
+    os.makedirs(point_dir, exist_ok=True)
+    run("mount", device, point_dir)
+    try:
+        if state == "synced":
+            run("sync", "-f", point_dir)
+        elif state == "remounted":
+            run("umount", point_dir)
+            run("mount", device, point_dir)
+        elif state == "used for a day":
+            use_for_a_day(point_dir, draw)
+        folder = f"{point_dir}/work"
+        os.mkdir(folder)
+        points = POINTS.get(workload, ["4k"])
+        rates = [fio(workload, point, DIRECTORY=folder, SEED=draw.randrange(1 << 30))
+                 for point in points]
+    finally:
+        run("umount", point_dir)
+    return sum(map(math.log, rates)) / len(rates)
+
+
+def case(card, workload, pair, seed, chosen, work):
+    folder = tempfile.mkdtemp(prefix=f"{card}-{workload}-{seed}-", dir=work)
+    with Served(card) as served:
+        before = served.stats()
+        answer, trials, seconds = tuned(served.device, pair, workload, seed, chosen, folder)
+        after = served.stats()
+        rates = {}
+        for state in STATES:
+            for filesystem in pair:
+                logs = [by_hand(served.device, filesystem, workload, state, f"{seed}/{repeat}",
+                                f"{folder}/mnt") for repeat in range(REPEATS)]
+                rates[state, filesystem] = logs
+    found = {"card": card, "workload": workload, "pair": pair, "seed": seed, "folder": folder,
+             "answer": answer, "seconds": seconds, "trials": len(trials),
+             "state_seconds": sorted(t["phases"].get("state_ns", 0) / 1e9 for t in trials),
+             "erases": [before, after],
+             "rates": [[state, fs, logs] for (state, fs), logs in rates.items()]}
+    with open(f"{folder}/case.json", "w") as file:
+        json.dump(found, file)
+    return found
+
+
+def judged(found):
+    """The claim, and the gains by hand in each state."""
+    answer = found["answer"]
+    gain, subject = answer.get("gain"), answer.get("gain_of")
+    baseline = found["pair"][0]
+    if not gain or not subject or subject["filesystem"] == baseline:
+        return None
+    rates = {(state, fs): logs for state, fs, logs in found["rates"]}
+    hand = {}
+    for state in STATES:
+        one, other = rates[state, subject["filesystem"]], rates[state, baseline]
+        hand[state] = [100 * (math.exp(a - b) - 1) for a, b in zip(one, other)]
+    low, high = gain["low_percent_hundredths"] / 100, gain["high_percent_hundredths"] / 100
+    return {"subject": subject["filesystem"], "middle": gain["percent_hundredths"] / 100,
+            "low": low, "high": high, "rounds": gain["repeats"], "hand": hand}
+
+
+def main():
+    if sys.argv[1:2] == ["--hand"]:
+        return print(measure_by_hand(*sys.argv[2:]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--cards", default=CARDS)
+    parser.add_argument("--workloads", default=WORKLOADS)
+    parser.add_argument("--fs", default="ext4,btrfs")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--budget", default="4min")
+    chosen = parser.parse_args()
+    work = os.environ.get("WORK") or tempfile.mkdtemp(prefix="starting-states-")
+    os.makedirs(work, exist_ok=True)
+    pairs = [chosen.fs.split(","), chosen.fs.split(",")[::-1]]
+    cases = [(card, workload, pair, seed) for seed in range(1, chosen.seeds + 1)
+             for card in chosen.cards.split(",") for workload in chosen.workloads.split(",")
+             for pair in pairs]
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
+        pending = {pool.submit(case, *one, chosen, work): one for one in cases}
+        for done in concurrent.futures.as_completed(pending):
+            try:
+                results.append(done.result())
+                claim = judged(results[-1])
+                print(*pending[done], claim, file=sys.stderr, flush=True)
+            except Exception as error:
+                print(*pending[done], "failed:", error, file=sys.stderr, flush=True)
+    report(results, chosen)
+
+
+def report(results, chosen):
+    order = {card: at for at, card in enumerate(chosen.cards.split(","))}
+    results.sort(key=lambda r: (order[r["card"]], r["workload"], r["pair"], r["seed"]))
+    print("| card | workload | claim | interval | rounds | " + " | ".join(STATES) + " |")
+    print("|---|---|---|---|---|" + "---|" * len(STATES))
+    inside, total, by_state = 0, 0, {state: [0, 0] for state in STATES}
+    unclaimed = 0
+    for found in results:
+        claim = judged(found)
+        if claim is None:
+            unclaimed += 1
+            continue
+        cells = []
+        for state in STATES:
+            values = claim["hand"][state]
+            hits = sum(claim["low"] <= value <= claim["high"] for value in values)
+            by_state[state][0] += hits
+            by_state[state][1] += len(values)
+            mark = "" if hits == len(values) else f" **{len(values) - hits} outside**"
+            cells.append(", ".join(f"{value:+.0f}" for value in values) + mark)
+        print(f"| {found['card']} | {found['workload']} | {claim['subject']} over "
+              f"{found['pair'][0]} {claim['middle']:+.0f} % | {claim['low']:+.0f} to "
+              f"{claim['high']:+.0f} | {claim['rounds']} | " + " | ".join(cells) + " |")
+    print()
+    for state, (hits, count) in by_state.items():
+        inside, total = inside + hits, total + count
+        if count:
+            print(f"- {state}: {hits} of {count} measurements by hand inside ({100*hits/count:.0f} %)")
+    if total:
+        print(f"- all: {inside} of {total} ({100 * inside / total:.0f} %)")
+    print(f"- runs that kept the baseline, with nothing to check: {unclaimed}")
+
+
+def stop(*_):
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+    sys.exit(130)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] in ("-h", "--help"):
+        sys.exit(__doc__)
+    signal.signal(signal.SIGTERM, stop)
+    main()
