@@ -74,11 +74,11 @@ pub enum Command {
     Analyze(AnalyzeArgs),
     /// Show which options this kernel and the installed tools accept, reject or ignore.
     Options(OptionsArgs),
-    /// List the file systems, options, workloads and cards that flashfit knows.
+    /// List the file systems, options, workloads and cards of the catalog.
     Catalog(CatalogArgs),
     /// Simulated cards: list, show, serve, read counters, cut the power.
     Card(CardArgs),
-    /// What a device reports about its wear.
+    /// Wear: what a device reports, what writing costs it, how many years it lasts.
     Wear(WearArgs),
     /// Power cuts: check which setups survive them.
     Crash(CrashArgs),

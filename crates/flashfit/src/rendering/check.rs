@@ -153,9 +153,7 @@ fn wear(text: &mut String, checked: &DeviceCheck, width: usize) {
     text.push_str("\nHow worn it is\n");
     let counters = reading.counters.iter().filter(|counter| counter.measures.is_wear());
     for counter in counters {
-        let simulated = if counter.is_simulated { ", simulated" } else { "" };
-        let source = format!("{}{simulated}", counter.source);
-        let line = format!("{}: {} ({source})", counter.measures.text(), value(counter));
+        let line = format!("{}: {} ({})", counter.measures.text(), value(counter), counter.source);
         paragraph(text, "  ", &line, width);
     }
     let needs_root = |asked: &SourceAnswer| asked.outcome == SourceOutcome::NeedsRoot;

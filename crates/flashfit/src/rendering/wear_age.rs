@@ -85,7 +85,9 @@ fn notes(document: &AgeDocument) -> String {
 /// Wear, speed and write amplification over the years, and wear by block, one below the other.
 pub fn draw(document: &AgeDocument) -> String {
     let over_years = |title: &str, y_label: &str, series: Vec<ChartSeries>| {
-        let labels = document.points.iter().map(|point| years(point.years)).collect();
+        // A label has room for three characters.
+        let label = |point: &AgePoint| format!("{:.1}", point.years);
+        let labels = document.points.iter().map(label).collect();
         chart(document, title, "age in years", y_label, XAxis::Labels(labels), series)
     };
     let line = |name: &str, of: fn(&AgePoint) -> f64| {

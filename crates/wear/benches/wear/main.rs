@@ -1,13 +1,14 @@
 //! Writes docs/wear.md: how good estimates of wear are, by parts.
 //!
-//! Run with `make wear-benchmark`; arguments select parts: `formulas`, `replay`, `speed`,
-//! `calibration`. Arguments with a `/` are files with further traces for `replay`.
+//! Run with `make wear-benchmark`; arguments select parts: `formulas`, `published`, `replay`,
+//! `speed`, `calibration`. Arguments with a `/` are files with further traces for `replay`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
 mod calibration;
 mod formulas;
+mod published;
 mod replays;
 mod speed;
 
@@ -26,6 +27,9 @@ fn main() {
     if wanted("formulas") {
         formulas::run();
     }
+    if wanted("published") {
+        published::run();
+    }
     if wanted("replay") {
         replays::run(&files);
     }
@@ -36,10 +40,10 @@ fn main() {
         calibration::run();
     }
     println!(
-        "## Not done\n\nPublished figures other than the formulas above are not reproduced here, \
-         and no estimate was compared with a\nreal device at the end of its life. The cost-benefit \
-         policy is not compared with a formula. Where a trace deviates by more than 15 %, an estimate \
-         with it is worse\nthan its interval says: FAT writes its table at fixed places and its files \
-         in turn, and a quarter of a recording does\nnot show how far they wander."
+        "## Not done\n\nNo estimate was compared with a real device at the end of its life. The \
+         cost-benefit policy is not compared\nwith a formula. Where a trace deviates by more than \
+         15 %, an estimate with it is worse than its interval says:\nFAT writes its table at fixed \
+         places and its files in turn, and a quarter of a recording does not show how far\nthey \
+         wander."
     );
 }
