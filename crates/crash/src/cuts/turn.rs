@@ -234,8 +234,11 @@ mod tests {
         let early = moments.iter().filter(|moment| **moment < pace.whole / 2).count();
         assert!(moments.iter().all(|moment| *moment < pace.whole) && (70..130).contains(&early));
         for wanted in 1..=9 {
-            let is_this = |it: &&CutTrigger| matches!(it, CutTrigger::Write { number, .. } if *number == wanted);
-            assert!((5..45).contains(&triggers.iter().filter(is_this).count()));
+            let count = triggers
+                .iter()
+                .filter(|it| matches!(it, CutTrigger::Write { number, .. } if *number == wanted))
+                .count();
+            assert!((5..45).contains(&count), "write {wanted}: {count}");
         }
     }
 }
