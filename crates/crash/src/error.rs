@@ -57,6 +57,9 @@ pub enum CrashError {
     LogRemoved { id: String },
     #[error("{id} does not show the violation when its workload is recorded again")]
     NotShown { id: String },
+    /// It depends on time.
+    #[error("{id} is a live power cut, which cannot be repeated exactly")]
+    LiveCut { id: String, image: PathBuf },
     /// What a card does depends on all requests before.
     #[error("{id} is a power cut of a simulated card: its workload cannot be shortened")]
     OfCard { id: String },
@@ -124,6 +127,7 @@ impl UserError for CrashError {
             | Self::LogRemoved { .. }
             | Self::NotShown { .. }
             | Self::OfCard { .. }
+            | Self::LiveCut { .. }
             | Self::NoState { .. } => ExitClass::Usage,
             Self::OtherCampaign { .. } | Self::InUse { .. } => ExitClass::Refused,
             Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,
@@ -145,6 +149,9 @@ impl UserError for CrashError {
                 Some("end other programs that keep the processors busy, then try again".into())
             }
             Self::Unprivileged(_) => Some("run it as root".into()),
+            Self::LiveCut { image, .. } if image.exists() => {
+                Some(format!("what the card contained then is in {}", image.display()).into())
+            }
             Self::NoRoom { path, .. } => Some(after_room(path)),
             Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {
                 Some(after_room(path.parent().unwrap_or(path)))

@@ -78,6 +78,10 @@ impl FoundState {
                 batch.setup == id.setup && batch.round == id.round && holds
             })
             .ok_or_else(unknown)?;
+        if batch.cut.is_some() {
+            let image = folder.image_path(&id.setup, id.round);
+            return Err(CrashError::LiveCut { id: text.to_owned(), image });
+        }
         if !folder.has_log(&id.setup, id.round) {
             return Err(CrashError::LogRemoved { id: text.to_owned() });
         }

@@ -153,3 +153,33 @@ fn the_recommendation_of_a_search_is_checked() {
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.stdout.contains("at simulated power cuts"), "{again:?}");
 }
+
+/// What a faulty card does is part of the state: it happens again, and is counted.
+#[test]
+fn a_card_that_undoes_writes_is_noticed_and_a_state_of_it_replayed() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let dir = place.arg("crash");
+    let args = ["crash", "states", "--card-fault", "rollback=50", "--states", "20", "--json"];
+    let ended = place.flashfit(&[&args[..], &["--dir", &dir]].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let setup = &document["data"]["setups"][0];
+    let rollback = &setup["device_faults"]["rollback"];
+    assert!(rollback["happened"].as_u64().unwrap() >= 15, "{document}");
+    assert!(rollback["noticed"].as_u64().unwrap() >= 5, "{document}");
+    let example = &setup["examples"][0];
+    let id = example["id"].as_str().unwrap();
+    let replayed = place.flashfit(&["crash", "replay", &dir, id, "--json", "--keep-image"]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let replayed: Value = serde_json::from_str(&replayed.stdout).unwrap();
+    assert_eq!(replayed["data"]["as_recorded"], Value::Bool(true), "{replayed}");
+    let image = replayed["data"]["image"].as_str().unwrap();
+    assert!(std::fs::metadata(image).unwrap().len() >= 64 << 20);
+    let shrunk = place.flashfit(&["crash", "shrink", &dir, id]);
+    assert_eq!(shrunk.code, Some(2), "{shrunk:?}");
+    let both = ["crash", "states", "--card-fault", "brick", "--ignore-flush", "all"];
+    assert_eq!(place.flashfit(&both).code, Some(2));
+}
