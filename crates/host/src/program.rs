@@ -128,10 +128,21 @@ impl Program {
 
     /// The command line, quoted for a POSIX shell.
     pub fn command_line(&self) -> String {
-        std::iter::once(quote(&self.name))
-            .chain(self.args.iter().map(|arg| quote_os(arg)))
-            .collect::<Vec<_>>()
-            .join(" ")
+        let args = self.args.iter().map(|arg| quote_os(arg));
+        std::iter::once(quote(&self.name)).chain(args).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The words of the command for a POSIX shell, with the lines of its standard input.
+    pub fn shell_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(text) = &self.stdin {
+            words.extend(["printf".to_owned(), quote("%s\\n")]);
+            words.extend(text.lines().map(quote));
+            words.push("|".to_owned());
+        }
+        words.push(quote(&self.name));
+        words.extend(self.args.iter().map(|arg| quote_os(arg)));
+        words
     }
 }
 

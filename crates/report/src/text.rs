@@ -64,6 +64,26 @@ pub fn shorten_end(text: &str, columns: usize) -> String {
     text.chars().take(kept).chain(std::iter::once('…')).collect()
 }
 
+/// A command in lines of at most `columns` where its words permit, joined by backslashes. Later
+/// lines are indented by two more columns.
+pub fn fold_command(words: &[String], indent: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in words.iter().map(|word| plain_command(word)) {
+        // A blank, the word, a blank and the backslash.
+        if !line.trim().is_empty() && width(&line) + width(&word) + 3 > columns {
+            lines.push(format!("{line} \\"));
+            line = format!("{indent}  {word}");
+        } else if line.is_empty() {
+            line = format!("{indent}{word}");
+        } else {
+            line = format!("{line} {word}");
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 /// Breaks at spaces into lines of at most `columns`; a longer word gets its own line.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -87,6 +107,16 @@ pub(crate) fn count_of(count: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_folded_between_its_words() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(fold_command(&words("echo one two"), "  ", 80), ["  echo one two"]);
+        let folded = fold_command(&words("echo one two three"), "  ", 14);
+        assert_eq!(folded, ["  echo one \\", "    two \\", "    three"]);
+        // A word that is too long stays whole.
+        assert_eq!(fold_command(&words("a bcdefghijkl"), "", 5), ["a \\", "  bcdefghijkl"]);
+    }
 
     #[test]
     fn control_characters_are_removed() {

@@ -83,15 +83,16 @@ pub(super) fn written(programs: &Programs) -> Vec<PlannedCommand> {
 impl PlannedCommand {
     /// The command as a user could type it.
     pub fn line(&self) -> String {
-        let line =
-            Program::new(&self.program).args(self.args.iter().map(|arg| path_text::from_text(arg)));
-        let line = line.command_line();
+        self.words().join(" ")
+    }
+
+    /// The same in the words between which it may be broken.
+    pub fn words(&self) -> Vec<String> {
+        let args = self.args.iter().map(|arg| path_text::from_text(arg));
+        let program = Program::new(&self.program).args(args);
         match &self.stdin {
-            None => line,
-            Some(text) => {
-                let text = text.replace('\n', "\\n");
-                format!("printf {} | {line}", flashfit_host::program::quote(&text))
-            }
+            Some(text) => program.stdin(text).shell_words(),
+            None => program.shell_words(),
         }
     }
 }

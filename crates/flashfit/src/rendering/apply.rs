@@ -9,7 +9,7 @@ use flashfit_device::{Bytes, Device};
 use flashfit_filesystem::plan::{Plan, PlannedCommand};
 use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner, path_text};
-use flashfit_report::text::plain;
+use flashfit_report::text::{fold_command, plain};
 use serde::Serialize;
 
 use crate::apply::source::PlanSource;
@@ -80,7 +80,7 @@ pub fn doing(
             backup.display()
         ),
     ];
-    lines.extend(plan.commands.iter().filter(|command| command.writes).map(shown));
+    lines.extend(plan.commands.iter().filter(|command| command.writes).flat_map(shown));
     if let Some(install) = install {
         lines.push(format!("Into {}: etc/fstab", install.root.display()));
         lines.push(format!("  {}", plan.fstab_line));
@@ -108,8 +108,8 @@ fn place(plan: &Plan) -> String {
     }
 }
 
-fn shown(command: &PlannedCommand) -> String {
-    format!("  {}", command.line())
+fn shown(command: &PlannedCommand) -> Vec<String> {
+    fold_command(&command.words(), "  ", output::width())
 }
 
 #[derive(Serialize)]

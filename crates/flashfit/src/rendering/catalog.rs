@@ -8,6 +8,7 @@ use flashfit_catalog::Origin;
 use flashfit_filesystem::{
     Durability, FileSystem, FileSystemCatalog, FsOption, Variable, Versions,
 };
+use flashfit_report::text::wrap;
 use flashfit_report::{Column, Shorten, TextTable};
 use serde::Serialize;
 
@@ -132,7 +133,7 @@ fn card(model: &CardModel) -> Titled {
 pub fn text(names: &Names, width: usize) -> String {
     let mut text = String::new();
     for filesystem in &names.filesystems {
-        text.push_str(&heading(filesystem));
+        text.push_str(&heading(filesystem, width));
         text.push_str(&options(&filesystem.options, width));
         text.push('\n');
     }
@@ -152,7 +153,7 @@ pub fn text(names: &Names, width: usize) -> String {
     text
 }
 
-fn heading(filesystem: &FileSystemNames) -> String {
+fn heading(filesystem: &FileSystemNames, width: usize) -> String {
     let mut text = format!("file system {} ({})", filesystem.name, filesystem.title);
     if filesystem.own {
         write!(text, ", from {}", filesystem.origin).expect("a string takes any text");
@@ -163,7 +164,9 @@ fn heading(filesystem: &FileSystemNames) -> String {
             .expect("a string takes any text");
     }
     if let Some(reason) = &filesystem.plan_only {
-        writeln!(text, "  planned, but not tried: {reason}").expect("a string takes any text");
+        for line in wrap(&format!("planned, but not tried: {reason}"), width.saturating_sub(2)) {
+            writeln!(text, "  {line}").expect("a string takes any text");
+        }
     } else if !filesystem.tried {
         text.push_str("  tried only when named with --fs\n");
     }

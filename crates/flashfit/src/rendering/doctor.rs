@@ -1,6 +1,6 @@
 //! Which test beds work, and what is missing for the others.
 
-use flashfit_report::text::wrap;
+use flashfit_report::text::{fold_command, wrap};
 use flashfit_vm::doctor::{DoctorFinding, Examination};
 use flashfit_vm::modules::ModulePresence;
 use serde::Serialize;
@@ -120,11 +120,15 @@ fn push_fact(lines: &mut Vec<String>, name: &str, text: &str) {
     }
 }
 
-fn hint(finding: &DoctorFinding) -> Option<String> {
-    match finding {
-        DoctorFinding::Missing { hint: Some(hint), .. } => Some(format!("  {hint}")),
-        _ => None,
+/// What helps: a command, or a sentence.
+fn hint(finding: &DoctorFinding) -> Vec<String> {
+    let DoctorFinding::Missing { hint: Some(hint), .. } = finding else { return Vec::new() };
+    if hint.contains(" && ") {
+        let words: Vec<String> = hint.split(' ').map(str::to_owned).collect();
+        return fold_command(&words, "  ", output::width());
     }
+    let lines = wrap(hint, output::width().saturating_sub(2));
+    lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
 /// The first line of a reason.

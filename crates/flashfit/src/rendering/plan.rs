@@ -8,9 +8,8 @@ use flashfit_filesystem::plan::{
     Plan, PlanStanding, PlannedCommand, PlannedDevice, PlannedGeometry,
 };
 use flashfit_geometry::Sourced;
-use flashfit_host::path_text;
-use flashfit_host::program::{quote, quote_path};
-use flashfit_report::text::{plain, plain_command, wrap};
+use flashfit_host::program::quote;
+use flashfit_report::text::{fold_command, plain, plain_command, wrap};
 
 use super::plan_list::PlanList;
 
@@ -180,14 +179,14 @@ impl Page {
     fn steps(&mut self, steps: &[PlannedCommand]) {
         for step in steps {
             self.paragraph("  # ", &step.purpose);
-            self.words(&words(step));
+            self.words(&step.words());
         }
     }
 
     fn command(&mut self, command: &PlannedCommand) {
         let writes = if command.writes { " (erases what is there)" } else { "" };
         self.paragraph("  # ", &format!("{}{writes}", command.purpose));
-        self.words(&words(command));
+        self.words(&command.words());
     }
 
     /// What goes into the system's configuration.
@@ -221,30 +220,10 @@ impl Page {
 
     /// Words that may be broken between; a backslash joins the lines for a shell and for udev.
     fn words(&mut self, words: &[String]) {
-        let mut line = String::from("   ");
-        for word in words {
-            let word = plain_command(word);
-            if line.trim_start().len() > 2 && line.len() + word.len() + 3 > self.width {
-                writeln!(self.text, "{line} \\").expect("a string takes any text");
-                line = String::from("     ");
-            }
-            line.push(' ');
-            line.push_str(&word);
+        for line in fold_command(words, "    ", self.width) {
+            writeln!(self.text, "{line}").expect("a string takes any text");
         }
-        writeln!(self.text, "{line}").expect("a string takes any text");
     }
-}
-
-fn words(command: &PlannedCommand) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(stdin) = &command.stdin {
-        words.push("printf".to_owned());
-        words.push(quote(&stdin.replace('\n', "\\n")));
-        words.push("|".to_owned());
-    }
-    words.push(quote(&command.program));
-    words.extend(command.args.iter().map(|word| quote_path(&path_text::from_text(word))));
-    words
 }
 
 fn known(known: Option<&Sourced>) -> String {

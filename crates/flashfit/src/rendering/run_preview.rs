@@ -7,7 +7,7 @@ use flashfit_bench::{Workload, estimate_ns};
 use flashfit_device::{Bytes, Target};
 use flashfit_filesystem::{PartitionLayout, Recipe};
 use flashfit_host::Program;
-use flashfit_report::text::wrap;
+use flashfit_report::text::{fold_command, wrap};
 use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
 use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast};
@@ -19,7 +19,7 @@ use flashfit_tune::{
 
 use crate::consent::{what_is_lost, would_be_refused};
 use crate::rendering::duration;
-use crate::rendering::setup_commands::partitioning_line;
+use crate::rendering::setup_commands::partitioning;
 use crate::test_beds;
 
 /// A placeholder for the loop device that an image or a card will get, and for its partition.
@@ -113,12 +113,12 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
     ));
     lines.push(forecast_text(request, subject));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
-    lines.extend(commands(subject, &built.space));
+    lines.extend(commands(subject, &built.space, width));
     lines.push("Nothing was changed.".to_owned());
     wrapped(&lines, width)
 }
 
-/// Prose is broken to the width of the terminal, commands are not.
+/// Breaks prose to the width of the terminal; commands are folded before.
 fn wrapped(lines: &[String], width: usize) -> String {
     let mut text = String::new();
     for line in lines.iter().flat_map(|line| line.lines()) {
@@ -137,7 +137,8 @@ fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
     Duration::from_nanos(estimates.max().unwrap_or_default().saturating_add(start_ns))
 }
 
-fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
+fn commands(subject: &TrialTarget, space: &Space, width: usize) -> Vec<String> {
+    let fold = |words: &[String]| fold_command(words, "  ", width);
     let mut lines = Vec::new();
     let (node, place) = match &subject.inspected.target {
         Target::Node(node) => (node.clone(), subject.layout.layout.node(node)),
@@ -147,9 +148,9 @@ fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
             (PathBuf::from(LOOP), PathBuf::from(if part { LOOP_PARTITION } else { LOOP }))
         }
     };
+    let sector_bytes = subject.inspected.sector_bytes();
     lines.extend(
-        partitioning_line(&subject.layout.layout, &node, subject.inspected.sector_bytes())
-            .map(|line| format!("  {line}")),
+        partitioning(&subject.layout.layout, &node, sector_bytes).iter().flat_map(|it| fold(it)),
     );
     let discards = |choices: &&FileSystemChoices| choices.conditions.discard;
     if space.choices.iter().any(|choices| discards(&choices)) {
@@ -162,8 +163,8 @@ fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
             Recipe::for_trial(&choices.filesystem, &setup, &choices.conditions).ok()
         });
         let Some(recipe) = recipe else { continue };
-        lines.push(format!("  {}", recipe.mkfs(&place).command_line()));
-        lines.push(format!("  {}", recipe.mount(&place, Path::new("MOUNT_DIR")).command_line()));
+        lines.extend(fold(&recipe.mkfs(&place).shell_words()));
+        lines.extend(fold(&recipe.mount(&place, Path::new("MOUNT_DIR")).shell_words()));
         lines.push("  fio, umount".to_owned());
     }
     lines

@@ -11,15 +11,13 @@ use flashfit_tune::{FileSystemChoices, RunHeader};
 
 const MOUNT_POINT: &str = "/mnt/flash";
 
-/// The line that partitions `node`; `None` when there is no partition table.
-pub fn partitioning_line(
+/// The words that partition `node`; `None` when there is no partition table.
+pub fn partitioning(
     layout: &PartitionLayout,
     node: &Path,
     sector_bytes: u64,
-) -> Option<String> {
-    let program = layout.partitioning(node, sector_bytes)?;
-    let script = layout.sfdisk_script(sector_bytes)?.trim_end().replace('\n', "\\n");
-    Some(format!("printf {} | {}", quote(&format!("{script}\\n")), program.command_line()))
+) -> Option<Vec<String>> {
+    Some(layout.partitioning(node, sector_bytes)?.shell_words())
 }
 
 /// All commands, in order, each with what it does.
@@ -41,8 +39,8 @@ pub fn commands(
     let mut command = |caption: String, line: String| list.push(ReportCommand { caption, line });
     let place = facts.layout.layout.node(node);
     let sector_bytes = facts.device.queue.logical_sector_bytes;
-    if let Some(line) = partitioning_line(&facts.layout.layout, node, sector_bytes) {
-        command(format!("Partition the device (erases it{aside})"), line);
+    if let Some(words) = partitioning(&facts.layout.layout, node, sector_bytes) {
+        command(format!("Partition the device (erases it{aside})"), words.join(" "));
     }
     let make = if place == node {
         format!("Make the file system (erases it{aside})")
