@@ -83,6 +83,8 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Crash(args) => crash::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
         Command::Wear(args) => wear::run(args, catalog),
+        Command::Completions(args) => commands::completions::run(args),
+        Command::Man(args) => commands::completions::man(args),
         Command::Doctor(args) => commands::doctor::run(args, catalog),
         Command::Stand(args) => {
             let commands::doctor::LegacyStandCommand::Doctor(args) = &args.command;

@@ -9,8 +9,8 @@
 //!   blocks contain data of different age;
 //! - each pass of a trace works in another tile, if its workload has several;
 //! - a small write that does not continue another, to a place that the trace wrote only once and
-//!   that had data before, is replaced by its neighborhood: each time, another block within 1 MiB of
-//!   the same extent is written instead. So all pages of a database change in time, not only
+//!   that had data before, is replaced by its neighborhood: each time, another block within 1 MiB
+//!   of the same extent is written instead. So all pages of a database change in time, not only
 //!   those that changed while it was recorded.
 //!
 //! Requests stay in their order, because file systems that write sequentially make whole erase

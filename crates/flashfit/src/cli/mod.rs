@@ -12,6 +12,7 @@ use crate::apply::args::{ApplyArgs, RestoreArgs};
 use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
+use crate::commands::completions::{CompletionsArgs, ManArgs};
 use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
 use crate::commands::plan::args::PlanArgs;
 use crate::crash::args::CrashArgs;
@@ -82,6 +83,10 @@ pub enum Command {
     Wear(WearArgs),
     /// Power cuts: check which setups survive them.
     Crash(CrashArgs),
+    /// Print a script that completes command lines in a shell.
+    Completions(CompletionsArgs),
+    /// Print the man page, or write those of all commands.
+    Man(ManArgs),
     /// The former name of `doctor`.
     #[command(hide = true)]
     Stand(LegacyStandArgs),

@@ -1,4 +1,4 @@
-//! The plans of a device as a document: which there are, which is suggested, and why others are not.
+//! The plans of a device as a document: which is suggested, and why there are no others.
 
 use flashfit_filesystem::plan::{Plan, PlanNote, PlanStanding, SeveralPlans, UnplannedReason};
 use serde::Serialize;

@@ -304,3 +304,22 @@ fn the_request_is_shown_before_a_run_starts() {
     let fewer = place.flashfit(&[&tune[..], &["--without", "ext4:noatime"]].concat());
     assert_ne!(shown.stdout, fewer.stdout);
 }
+
+#[test]
+fn completions_and_man_pages_cover_all_commands() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.flashfit(&["completions", shell]);
+        script.said(0, &[]);
+        assert!(script.stdout.contains("tune") && script.stdout.contains("dry-run"), "{shell}");
+    }
+    std::fs::create_dir(place.path("man")).unwrap();
+    place.flashfit(&["man", "--dir", "man"]).said(0, &[]);
+    for page in ["flashfit.1", "flashfit-tune.1", "flashfit-crash-states.1"] {
+        let text = std::fs::read_to_string(place.path("man").join(page)).unwrap();
+        assert!(text.contains(".SH NAME") && text.contains("flashfit"), "{page}: {text}");
+    }
+    let hidden = place.path("man").join("flashfit-card-server.1");
+    assert!(!hidden.exists(), "commands for other processes have no page");
+    place.flashfit(&["man", "--dir", "missing"]).said(4, &["missing"]);
+}
