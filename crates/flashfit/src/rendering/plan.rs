@@ -113,7 +113,8 @@ impl Page {
         }
         let names: Vec<&str> = found.others.iter().map(|other| other.filesystem.as_str()).collect();
         if !names.is_empty() {
-            self.fact(&names.join(", "), "only if named with --fs; --all says why");
+            let names = names.join(", ");
+            self.paragraph("  ", &format!("{names}: only if named with --fs; --all says why"));
         }
         let target = quote(&found.target);
         self.line(&format!("flashfit plan {target} --fs {}", found.standings[1].filesystem));

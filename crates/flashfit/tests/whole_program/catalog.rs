@@ -147,7 +147,7 @@ fn trials_use_the_options_that_a_plan_prints() {
     let units = ["--erase-block", "3MiB", "--write-unit", "96KiB"];
     let dry = ["tune", "image", "--config", "my.toml", "--allow", "may-corrupt", "--dry-run"];
     let tried = place.flashfit(&[&dry[..], &units].concat()).stdout;
-    let wish = ["plan", "image", "--fs", "ext2,ext3,ext4,btrfs,xfs", "--table", "gpt"];
+    let wish = ["plan", "image", "--fs", "ext2,ext3,ext4,btrfs,xfs", "--table", "gpt", "--all"];
     let planned = place.flashfit(&[&wish[..], &units].concat()).stdout;
     for (program, flag, expected) in [
         ("mkfs.ext2", "stride=", "24"),
