@@ -7,6 +7,7 @@ use flashfit_wear_counters::{AtaAttributes, WearSources};
 
 use crate::cli::size;
 use crate::wear::age_args::WearAgeArgs;
+use crate::wear::device::usual_sources;
 use crate::wear::life_args::{WearEstimateArgs, WearRecordArgs};
 
 #[derive(Debug, Args)]
@@ -108,12 +109,9 @@ impl WearSourceArgs {
         attributes: &'a AtaAttributes,
     ) -> WearSources<'a> {
         WearSources {
-            system,
-            runner,
-            attributes,
-            is_root: rustix::process::geteuid().is_root(),
             smartctl_type: self.smartctl_type.as_deref(),
             unlisted_logs: self.unlisted_logs,
+            ..usual_sources(system, runner, attributes)
         }
     }
 }
