@@ -41,7 +41,7 @@ pub use host::{
     Capabilities, CardProgram, Host, LocalHost, OpenRequest, ProbeRequest, ProbeResult,
     Requirements, WriteGrant,
 };
-pub use local_test_bed::{LocalTestBed, LocalTestBedOptions};
+pub use local_test_bed::{LocalTestBed, LocalTestBedOptions, MOST_SETTLED_BYTES};
 pub use remote::RemoteHost;
 pub use spec::{TestBedSpec, UnknownTestBed, UnknownVmDisk, VmChoice, VmDisk};
 pub use writable_device::{WritableBlockDevice, WritableBlockDeviceError};

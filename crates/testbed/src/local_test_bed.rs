@@ -34,6 +34,8 @@ use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, device_wear, writt
 
 mod starting_state;
 
+pub use starting_state::MOST_SETTLED_BYTES;
+
 /// Upper limit for a result of fio with its job file.
 const RESULT_BYTES: usize = 64 << 10;
 const LEAST_SECTOR_BYTES: u64 = 512;

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 
 use flashfit_bench::{StartKind, Workload, estimate_ns, most_written_bytes};
 use flashfit_search::MIN_ROUNDS;
+use flashfit_testbed::MOST_SETTLED_BYTES;
 
 use crate::choice::StrategyKind;
 use crate::spec::RunSpec;
@@ -17,8 +18,10 @@ use crate::starts;
 /// A trial on a fast device: the least time, and the speed of writing.
 const LEAST_TRIAL_NS: u64 = 700_000_000;
 const FAST_BYTES_PER_SECOND: u64 = 50 << 20;
-/// What mkfs and mount write at most.
+/// What mkfs and mount write at most, and the share of a small device that inode tables and journal
+/// take, which most trials write there.
 const MORE_WRITTEN_BYTES: u64 = 8 << 20;
+const TABLES_SHARE: u64 = 32;
 /// The assumed erases that an erase block bears, and bytes programmed per byte written.
 pub const ASSUMED_ERASES: u64 = 1000;
 pub const ASSUMED_AMPLIFICATION: u64 = 4;
@@ -60,7 +63,9 @@ impl Forecast {
         let by_time = |trial_ns: u64| limits.budget_ns.map(|budget| (budget / trial_ns).max(1));
         let by_writes = |trial: u64| limits.max_write_bytes.map(|most| (most / trial).max(1));
         let by_trials = limits.trials.map(u64::from);
-        let trial_bytes = written + start_bytes + MORE_WRITTEN_BYTES;
+        let has_tables = !kinds.is_empty() && capacity_bytes <= MOST_SETTLED_BYTES;
+        let tables_bytes = if has_tables { capacity_bytes / TABLES_SHARE } else { 0 };
+        let trial_bytes = written + start_bytes + tables_bytes + MORE_WRITTEN_BYTES;
         let most = [by_time(fast_ns), by_writes(trial_bytes / 4), by_trials];
         let most = most.into_iter().flatten().min()?;
         let fewest = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials, Some(least)];

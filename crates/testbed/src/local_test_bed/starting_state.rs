@@ -16,7 +16,7 @@ use crate::trial_failure::Failure;
 use crate::{TrialReport, TrialRequest};
 
 /// On larger devices, writing all inode tables in a trial takes too long.
-pub(super) const MOST_SETTLED_BYTES: u64 = 2 << 30;
+pub const MOST_SETTLED_BYTES: u64 = 2 << 30;
 
 impl LocalTestBed<'_> {
     /// How mkfs is called.
