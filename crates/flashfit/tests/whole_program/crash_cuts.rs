@@ -1,10 +1,11 @@
 //! `flashfit crash cuts`: live power cuts of a virtual machine, their records and their end.
 
-use std::time::Duration;
+use std::process::Child;
 
 use serde_json::Value;
 
 use crate::fixture::{Place, skip, wait_until};
+use crate::machine::children;
 use crate::test_beds::vm::lacking;
 use flashfit_test_support::programs;
 
@@ -80,6 +81,20 @@ fn a_setup_without_barriers_and_a_card_that_undoes_writes_are_noticed() {
     assert!(rollback["noticed"].as_u64().unwrap() >= 1, "{}", ended.stdout);
 }
 
+/// The processes that a campaign has started; there is a machine at any time but a moment.
+fn machines_of(run: &Child) -> Vec<u32> {
+    let mut found = Vec::new();
+    wait_until("there is a machine", || {
+        found = children(run.id());
+        !found.is_empty()
+    });
+    found
+}
+
+fn is_running(id: u32) -> bool {
+    std::path::Path::new("/proc").join(id.to_string()).exists()
+}
+
 #[test]
 #[ignore = "full: boots virtual machines"]
 fn an_interrupted_or_killed_campaign_continues_and_leaves_no_machine() {
@@ -92,17 +107,20 @@ fn an_interrupted_or_killed_campaign_continues_and_leaves_no_machine() {
     let count = || std::fs::read_to_string(&records).map_or(0, |text| text.lines().count());
     let mut run = place.command(&["crash", "cuts", "--cuts", "14", "--dir", &dir]).spawn().unwrap();
     wait_until("there are two records", || count() >= 2);
+    let machines = machines_of(&run);
     run.kill().unwrap();
     wait_until("it has ended", || run.try_wait().unwrap().is_some());
+    wait_until("its machines have ended", || !machines.iter().any(|id| is_running(*id)));
     let before = count();
     let resume = ["crash", "cuts", "--resume", &dir];
     let mut run = place.command(&resume).spawn().unwrap();
     wait_until("there are more records", || count() > before + 1);
+    let machines = machines_of(&run);
     let id = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     wait_until("it has ended", || run.try_wait().unwrap().is_some());
     assert_eq!(run.wait().unwrap().code(), Some(6));
-    std::thread::sleep(Duration::from_millis(200));
+    wait_until("its machines have ended", || !machines.iter().any(|id| is_running(*id)));
     let ended = place.flashfit(&[&resume[..], &["--json"]].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(setups(&ended.stdout)[0]["states"].as_u64(), Some(14));
