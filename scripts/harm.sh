@@ -47,7 +47,9 @@ attempt "hostile clients of a card's control socket" -p flashfit-card-server --l
 attempt "hostile clients of a card's NBD socket" -p flashfit-card-server --test nbd -- client
 attempt "apply killed at every step" -p flashfit-apply --test real -- --include-ignored
 attempt "power cuts" -p flashfit --test power_loss -- --include-ignored --nocapture
-for module in agent:: apply:: environment:: foreign_runs:: full_disk:: guard:: lost_device:: \
+attempt "names that are not UTF-8, in the guard" -p flashfit-device --lib -- not_utf8
+attempt "names that are not UTF-8, in mount tables" -p flashfit-host --lib -- not_utf8
+for module in agent:: apply:: crash::a_campaign replay::a_run_with_another environment:: foreign_runs:: full_disk:: guard:: lost_device:: \
     named_files:: one_at_a_time:: sudden_end:: swapped:: test_beds::kills; do
     attempt "the whole program: $module" -p flashfit --test whole_program -- --include-ignored "$module"
 done

@@ -7,6 +7,7 @@ use flashfit_card_server::nbd::SocketError;
 use flashfit_device::Bytes;
 use flashfit_filesystem::SetupError;
 use flashfit_host::ProgramError;
+use flashfit_host::dir::DirError;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
@@ -35,6 +36,9 @@ pub enum CrashError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     LogFile(#[from] LogFileError),
+    /// The directory of a campaign is not one of ours.
+    #[error(transparent)]
+    Dir(#[from] DirError),
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("{}: {reason}", path.display())]
@@ -102,6 +106,7 @@ impl UserError for CrashError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Loop(error) => error.class(),
+            Self::Dir(error) => error.class(),
             Self::Mount(error) => error.class(),
             Self::Program(error) => error.class(),
             Self::Setup(error) => error.class(),
@@ -138,6 +143,7 @@ impl UserError for CrashError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Loop(error) => error.hint(),
+            Self::Dir(error) => error.hint(),
             Self::Mount(error) => error.hint(),
             Self::Program(error) => error.hint(),
             Self::Setup(error) => error.hint(),

@@ -4,15 +4,20 @@
 //! before the next batch begins; a line that a kill has cut short is ignored and overwritten.
 //! `logs/` has the logs.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use flashfit_card::CutReport;
 use flashfit_device::Bytes;
+use flashfit_host::dir::DirHandle;
 use flashfit_host::durable;
 use flashfit_host::free_space::free_bytes;
+use flashfit_host::input_file::DOCUMENT_BYTES;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::CampaignPlan;
@@ -81,22 +86,24 @@ impl CampaignFolder {
     /// # Errors
     /// When it cannot be written, or has a campaign with another plan.
     pub fn open(path: &Path, plan: &CampaignPlan) -> Result<Self, CrashError> {
-        let failed = |source| CrashError::File { path: path.to_owned(), source };
-        durable::create_folders(&path.join(LOGS), 0o755).map_err(failed)?;
-        let plan_file = path.join(PLAN);
-        match fs::read(&plan_file) {
-            Ok(bytes) => {
+        let dir = DirHandle::create(path, 0o755)?;
+        match dir.read(PLAN, DOCUMENT_BYTES)? {
+            Some(bytes) => {
                 if serde_json::from_slice::<CampaignPlan>(&bytes).ok().as_ref() != Some(plan) {
                     return Err(CrashError::OtherCampaign { path: path.to_owned() });
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            None => {
+                let is_ours = |name: &OsString| [RECORDS, LOGS].iter().any(|own| name == own);
+                if !dir.names()?.iter().all(is_ours) {
+                    let reason = "it is not empty, and has no campaign".to_owned();
+                    return Err(CrashError::Invalid { path: path.to_owned(), reason });
+                }
                 let text = serde_json::to_string_pretty(plan).expect("plain data");
-                durable::write(&plan_file, (text + "\n").as_bytes()).map_err(failed)?;
+                dir.write(PLAN, (text + "\n").as_bytes(), 0o644)?;
             }
-            Err(error) => return Err(failed(error)),
         }
-        Self::attach(path)
+        Self::attach(&dir)
     }
 
     /// Opens the directory of a campaign that is there.
@@ -104,22 +111,37 @@ impl CampaignFolder {
     /// # Errors
     /// When there is none.
     pub fn existing(path: &Path) -> Result<(Self, CampaignPlan), CrashError> {
-        let plan_file = path.join(PLAN);
-        let bytes = fs::read(&plan_file)
-            .map_err(|source| CrashError::File { path: plan_file.clone(), source })?;
+        let (dir, path) = (DirHandle::open(path)?, path.join(PLAN));
+        let Some(bytes) = dir.read(PLAN, DOCUMENT_BYTES)? else {
+            return Err(CrashError::File { path, source: io::ErrorKind::NotFound.into() });
+        };
         let plan = serde_json::from_slice(&bytes)
-            .map_err(|error| CrashError::Invalid { path: plan_file, reason: error.to_string() })?;
-        Ok((Self::attach(path)?, plan))
+            .map_err(|error| CrashError::Invalid { path, reason: error.to_string() })?;
+        Ok((Self::attach(&dir)?, plan))
     }
 
-    fn attach(path: &Path) -> Result<Self, CrashError> {
+    fn attach(dir: &DirHandle) -> Result<Self, CrashError> {
+        let path = dir.path();
+        // Logs and images are written by name; a link in their place would lead elsewhere.
+        for folder in [dir, &dir.create_dir(LOGS)?] {
+            for name in folder.names()? {
+                let file = folder.path().join(name);
+                if file.is_symlink() {
+                    let reason = "it is a symbolic link; links are not followed".to_owned();
+                    return Err(CrashError::Invalid { path: file, reason });
+                }
+            }
+        }
         let file = path.join(RECORDS);
         let failed = |source| CrashError::File { path: file.clone(), source };
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = i32::try_from(flags.bits()).expect("flags of open(2) are an int");
         let records = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(flags)
             .open(&file)
             .map_err(failed)?;
         durable::sync_folder(path).map_err(failed)?;

@@ -1,12 +1,13 @@
 //! `flashfit crash`: its verdict, its documents, and what it refuses.
 
+use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::fixture::{FLASHFIT, Place, skip_without_cards, wait_until};
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_test_support::{programs, skip};
+use flashfit_test_support::{AttemptKind, attempted, programs, skip};
 
 fn cannot_mount() -> bool {
     skip_without_cards() || skip(programs(&["mkfs.ext4", "e2fsck"]))
@@ -29,6 +30,39 @@ fn a_killed_campaign_ends() {
         run.kill().unwrap();
         wait_until("it has ended", || run.try_wait().unwrap().is_some());
     }
+}
+
+/// No link in the directory of a campaign is followed, and nothing is put beside other files.
+#[test]
+fn a_campaign_writes_to_no_directory_of_somebody_else() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let theirs = place.file("theirs", "without a line's end");
+    std::fs::create_dir(place.path("victim")).unwrap();
+    let run = |dir: &str| {
+        attempted(AttemptKind::ForeignRunDir, 1);
+        place.flashfit(&["crash", "states", "--fs", "ext4", "--states", "2", "--dir", dir])
+    };
+    for (name, to) in [("campaign.json", "theirs"), ("records.jsonl", "theirs"), ("logs", "victim")]
+    {
+        std::fs::create_dir(place.path("dir")).unwrap();
+        symlink(place.path(to), place.path("dir").join(name)).unwrap();
+        let ended = run("dir");
+        assert!(matches!(ended.code, Some(2 | 3)), "{name}: {ended:#?}");
+        assert!(ended.stderr.contains("links are not followed"), "{name}: {}", ended.stderr);
+        std::fs::remove_dir_all(place.path("dir")).unwrap();
+    }
+    std::fs::create_dir_all(place.path("dir/logs")).unwrap();
+    symlink(&theirs, place.path("dir/logs/ext4-0.crashlog")).unwrap();
+    run("dir").said(2, &["ext4-0.crashlog: it is a symbolic link"]);
+    symlink(place.path("victim"), place.path("link")).unwrap();
+    run("link").said(2, &["link: not a directory"]);
+    place.file("victim/thesis", "text");
+    run("victim").said(2, &["it is not empty, and has no campaign"]);
+    assert_eq!(std::fs::read_dir(place.path("victim")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(theirs).unwrap(), "without a line's end");
 }
 
 #[test]
