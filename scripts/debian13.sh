@@ -8,10 +8,10 @@
 set -eu
 
 # Change the number when the list of packages changes: the kept system is then made again.
-EDITION=2
+EDITION=3
 PACKAGES="cargo,rustc,gcc,g++,libc6-dev,make,git,ca-certificates,fio,e2fsprogs,btrfs-progs,xfsprogs,\
 f2fs-tools,dosfstools,exfatprogs,nilfs-tools,squashfs-tools,fdisk,mount,util-linux,procps,kmod,\
-libnbd-bin,qemu-utils,qemu-system-x86,busybox-static,openssh-client,openssh-server,python3,python3-venv,sqlite3"
+libnbd-bin,qemu-utils,qemu-system-x86,busybox-static,openssh-client,openssh-server,python3,python3-venv,sqlite3,strace,iproute2"
 
 say() { printf '%s\n' "$*" >&2; }
 

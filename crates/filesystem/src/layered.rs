@@ -83,7 +83,9 @@ impl Layers {
         let mut steps = vec![
             (
                 "remount read-only, so that nothing changes",
-                Program::new("mount").args(["-o", "remount,ro", &point_text]),
+                // Without `bind`, mount(8) of util-linux 2.41 asks overlayfs for a change that it
+                // refuses.
+                Program::new("mount").args(["-o", "remount,bind,ro", &point_text]),
             ),
             ("pack it into a new image", recipe.pack(point, &new)),
             ("sync the new image", Program::new("sync").arg(text(&new))),

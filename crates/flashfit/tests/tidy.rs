@@ -144,7 +144,9 @@ fn public_types_have_one_name_each() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in sources() {
         let shown = path.display().to_string();
-        let in_crate = shown.contains("/src/");
+        // The workspace itself may lie below a directory named `src`.
+        let in_crate =
+            shown.rsplit_once("/crates/").is_some_and(|(_, file)| file.contains("/src/"));
         let text = std::fs::read_to_string(&path).expect("text");
         for name in text.lines().filter(|_| in_crate).filter_map(public_type) {
             places.entry(name.to_owned()).or_default().push(shown.clone());
