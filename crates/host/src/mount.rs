@@ -8,12 +8,19 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
 use crate::mountinfo;
 use crate::program::{Program, ProgramError, Runner};
 use flashfit_user_error::{ExitClass, Hint, UserError};
+
+/// How long to wait for other processes that look at a file system for a moment, such as udev's.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+const BUSY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Where the process was before it entered a private mount namespace.
 static FORMER_NAMESPACE: OnceLock<std::fs::File> = OnceLock::new();
@@ -137,17 +144,25 @@ impl Mounted {
         self.mounted = false;
     }
 
-    /// Unmounts the file system, which writes back dirty data.
+    /// Unmounts the file system, which writes back dirty data. Waits a moment if it is busy.
     ///
     /// # Errors
     /// When the kernel refuses. Dropping the value then tries again, at last with a lazy unmount.
     pub fn unmount(mut self) -> Result<(), MountError> {
-        unmount(&self.point, UnmountFlags::empty()).map_err(|error| MountError::System {
-            point: self.point.clone(),
-            source: error.into(),
-        })?;
-        self.mounted = false;
-        Ok(())
+        let begun = Instant::now();
+        loop {
+            match unmount(&self.point, UnmountFlags::empty()) {
+                Ok(()) => {
+                    self.mounted = false;
+                    return Ok(());
+                }
+                Err(Errno::BUSY) if begun.elapsed() < BUSY_TIMEOUT => sleep(BUSY_INTERVAL),
+                Err(error) => {
+                    let point = self.point.clone();
+                    return Err(MountError::System { point, source: error.into() });
+                }
+            }
+        }
     }
 }
 
