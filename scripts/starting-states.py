@@ -10,7 +10,8 @@ usage: starting-states.py [--fresh] [--cards A,B] [--workloads A,B] [--fs A,B] [
                           [--budget TIME] [--recorded DIR]
 
 Writes Markdown to the standard output, and progress to the standard error. FLASHFIT names the
-program, WORK a directory for runs. With --fresh all trials start right after mkfs.
+program, WORK a directory for runs. With --fresh all trials start right after mkfs. Slow cards make
+every sync(2) of the machine wait, so nothing else should run on it.
 """
 import argparse
 import concurrent.futures
