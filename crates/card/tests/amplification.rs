@@ -11,7 +11,7 @@
 //!   `b / (b - x)`. Desnoyers, "Analytic modeling of SSD write performance" (SYSTOR 2012), who
 //!   approximates the sum with a logarithm and Lambert's W; the same fixed point as the mean field
 //!   of Van Houdt, "A mean field model for a class of garbage collection algorithms in flash-based
-//! solid state drives" (SIGMETRICS 2013), for the greedy limit, where `x` lies between two numbers
+//!   solid state drives" (SIGMETRICS 2013), for the greedy limit, where `x` lies between two numbers
 //!   if blocks are collected at both.
 //! - FIFO (called LRU there): `alpha / (alpha + W(-alpha e^-alpha))`, with the principal branch of
 //!   Lambert's W. Desnoyers, as above.
