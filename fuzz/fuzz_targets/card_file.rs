@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
     }
     let units = u64::from(model.total_units());
     let pages = units * u64::from(model.pages_per_unit());
-    if pages <= MOST_PAGES && units * model.erase_unit_bytes() <= MOST_BYTES {
+    if pages <= MOST_PAGES && units * model.erase_block_bytes() <= MOST_BYTES {
         use_card(&model);
     }
 });
@@ -37,7 +37,7 @@ fn use_card(model: &CardModel) {
     let capacity = card.description().capacity_bytes;
     for round in 1..=2 {
         for unit in 0..u64::from(model.capacity_units()) {
-            write(&mut card, unit * model.erase_unit_bytes(), model.erase_unit_bytes(), round);
+            write(&mut card, unit * model.erase_block_bytes(), model.erase_block_bytes(), round);
         }
     }
     write(&mut card, 0, sector, 3);

@@ -9,7 +9,13 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = CrashLog::from_bytes(bytes);
     let Ok(log) = CrashLog::from_dm_log(bytes) else { return };
     assert!(CrashLog::from_bytes(&log.to_bytes()).is_ok(), "what is read can be saved and loaded");
-    let how = Enumeration { seed: 1, most: 20, unit_sectors: 8, flushes: FlushFault::None };
+    let how = Enumeration {
+        seed: 1,
+        most: 20,
+        unit_sectors: 8,
+        flushes: FlushFault::None,
+        by_card: false,
+    };
     let (mut builder, mut pool) = (StateBuilder::new(&log), log.pool.clone());
     for state in enumerate(&log, &how) {
         assert_eq!(state.fault(&log), None);

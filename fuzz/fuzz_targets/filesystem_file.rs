@@ -26,8 +26,8 @@ fuzz_target!(|text: &str| {
     let Ok(catalogue) = FileSystemCatalog::from_entries(&[entry]) else { return };
     for filesystem in catalogue.filesystems() {
         try_options(filesystem, &Conditions::default());
-        for (erase_unit, write_unit) in GEOMETRIES {
-            try_options(filesystem, &conditions(erase_unit, write_unit));
+        for (erase_block, write_unit) in GEOMETRIES {
+            try_options(filesystem, &conditions(erase_block, write_unit));
         }
     }
 });
@@ -37,9 +37,9 @@ fn name(text: &str) -> Option<String> {
     text.parse::<toml::Table>().ok()?.get("name")?.as_str().map(str::to_owned)
 }
 
-fn conditions(erase_unit: u64, write_unit: u64) -> Conditions {
+fn conditions(erase_block: u64, write_unit: u64) -> Conditions {
     let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
-    let geometry = Geometry { erase_unit: known(erase_unit), write_unit: known(write_unit) };
+    let geometry = Geometry { erase_block: known(erase_block), write_unit: known(write_unit) };
     Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }
 

@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(imported) = Imported::read(bytes) else { return };
     assert!(!imported.is_empty());
-    if let Some(QuantityValue::Bytes(bytes)) = infer(&imported).findings.erase_unit.value {
+    if let Some(QuantityValue::Bytes(bytes)) = infer(&imported).findings.erase_block.value {
         assert!((64 << 10..=64 << 20).contains(&bytes));
     }
 });

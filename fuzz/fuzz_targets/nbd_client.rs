@@ -7,9 +7,9 @@ use std::io::{self, Read};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use flashfit_card_server::nbd::{Export, serve_client};
-use flashfit_card_server::live::LiveCard;
 use flashfit_card::{Card, CardModel, CardRequest};
+use flashfit_card_server::live::LiveCard;
+use flashfit_card_server::nbd::{Export, serve_client};
 use flashfit_catalog::Origin;
 use libfuzzer_sys::fuzz_target;
 
