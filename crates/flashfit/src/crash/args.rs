@@ -48,13 +48,22 @@ pub enum CrashCommand {
     after_help = "Example:\n  flashfit crash replay crash-run ext4:nobarrier/1/3 --keep-image"
 )]
 pub struct ReplayArgs {
+    #[command(flatten)]
+    pub state: RecordedStateArgs,
+    /// Write the device as it was after the power cut to an image file in the directory.
+    #[arg(long)]
+    pub keep_image: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RecordedStateArgs {
     /// Directory of `crash states`.
     pub dir: PathBuf,
     /// A state, as the directory's records and the examples call it.
     pub id: String,
-    /// Write the device as it was after the power cut to an image file in the directory.
-    #[arg(long)]
-    pub keep_image: bool,
+    /// File of the recorded workload, if it was your own: its commands run again.
+    #[arg(long, value_name = "FILE")]
+    pub workload: Option<String>,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
@@ -63,13 +72,8 @@ pub struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flashfit crash shrink crash-run btrfs/1/200")]
 pub struct ShrinkArgs {
-    /// Directory of `crash states`.
-    pub dir: PathBuf,
-    /// A state with a violation.
-    pub id: String,
-    /// Print one JSON document instead of text.
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub state: RecordedStateArgs,
 }
 
 #[derive(Debug, Args)]

@@ -29,17 +29,18 @@ struct Document<'a> {
 
 pub fn run(args: &ShrinkArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     tools::check_rights()?;
-    let points = MountPoints::take(&[&args.dir, Path::new(".")])?;
+    let points = MountPoints::take(&[&args.state.dir, Path::new(".")])?;
     let runner = tools::runner()?;
-    let (folder, plan) = CampaignFolder::existing(&args.dir)?;
-    let found = FoundState::find(&folder, &plan, &args.id)?;
+    let (folder, plan) = CampaignFolder::existing(&args.state.dir)?;
+    tools::check_workload(&plan, args.state.workload.as_deref())?;
+    let found = FoundState::find(&folder, &plan, &args.state.id)?;
     let (conditions, _) = tools::device(None, catalog)?;
     let known = FileSystemCatalog::load(catalog)?;
     let setup = CrashSetup::parse(&found.setup, &known, &conditions)?;
     setup.check_kernel(&runner)?;
     let watch = |left: usize| note(&format!("{left} operations"));
     let shrunk = shrink(&found, &setup, &plan, &runner, &points, &watch)?;
-    if args.json {
+    if args.state.json {
         let document = Document {
             id: &found.id,
             operations: names(&shrunk),

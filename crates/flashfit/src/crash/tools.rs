@@ -5,8 +5,9 @@ use std::path::Path;
 
 use flashfit_card::CardModel;
 use flashfit_crash::CrashError;
-use flashfit_crash::campaign::SetupResult;
+use flashfit_crash::campaign::{CampaignPlan, SetupResult};
 use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::workload::CrashWorkload;
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
@@ -30,6 +31,21 @@ pub fn check_rights() -> Result<(), CommandError> {
     let Some(reason) = missing_for_simulated_cards() else { return Ok(()) };
     let message = format!("crash states cannot be mounted: {reason}");
     Err(CommandError::from(CrashError::Unprivileged(message)))
+}
+
+/// Refuses to run commands that only a directory names: whoever wrote it could have put any there.
+pub fn check_workload(plan: &CampaignPlan, given: Option<&str>) -> Result<(), CommandError> {
+    if !matches!(plan.workload, CrashWorkload::Program(_)) {
+        return Ok(());
+    }
+    let given = given.map(CrashWorkload::parse).transpose()?;
+    let message = match given {
+        Some(given) if given == plan.workload => return Ok(()),
+        Some(_) => "the commands of this workload are not those that the directory recorded",
+        None => "the directory names commands that would run again",
+    };
+    let hint = "name the file of the recorded workload: --workload FILE";
+    Err(CommandError::new(ExitClass::Refused, message, Some(hint)))
 }
 
 /// Runs programs until the user interrupts.

@@ -146,6 +146,18 @@ fn the_users_own_program_is_judged_by_its_check() {
         let ended = place.flashfit(&args);
         assert_eq!(ended.code, Some(code), "{ended:?}");
     }
+    // What only a directory names is not run again.
+    let dir = place.arg("crash-1");
+    for command in ["replay", "shrink"] {
+        let again = ["crash", command, dir.as_str(), "ext4/9/9"];
+        place.flashfit(&again).said(3, &["names commands", "--workload FILE"]);
+        let workload = place.arg("workload.toml");
+        let named = [&again[..], &["--workload", &workload]].concat();
+        place.flashfit(&named).said(2, &["ext4/9/9"]);
+        std::fs::write(place.path("other.toml"), "run = 'touch x'\ncheck = 'true'\n").unwrap();
+        let other = [&again[..], &["--workload", "other.toml"]].concat();
+        place.flashfit(&other).said(3, &["not those that the directory recorded"]);
+    }
 }
 
 /// The log is not begun where it has no room: what was checked could not be repeated.
