@@ -248,6 +248,8 @@ fn the_scheduler_is_restored_after_a_killed_run() {
     let args = place.tune_args(&device.node, &args);
     let mut run = place.command(&args).spawn().unwrap();
     place.wait_for_trials(1);
+    // Trials under both alternate: a kill at the beginning of one, not at its end.
+    wait_until("a trial has the default", || schedulers(&device).1 == default);
     wait_until("the scheduler is set", || schedulers(&device).1 == *other);
     run.kill().unwrap();
     attempted(AttemptKind::Kill, 1);
