@@ -57,7 +57,7 @@ pub fn trim(device: &PlannedDevice, recipe: &Recipe) -> TrimAdvice {
         (
             Trim::Timer,
             Some("systemctl enable --now fstrim.timer".to_owned()),
-            "once a week is enough, and no write waits for a discard",
+            "discarded once a week by fstrim, so that no write waits for a discard",
         )
     };
     TrimAdvice { how, command, reason: reason.to_owned() }

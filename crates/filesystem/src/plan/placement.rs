@@ -133,7 +133,8 @@ fn choose_table(
             (PartitionTable::Mbr, reason.to_owned())
         }
         (None, _) if fits_mbr => {
-            let reason = "it is kept at both ends of the device, so one copy can be lost";
+            let reason =
+                "a second copy is at the end of the device, so that losing one does no harm";
             (PartitionTable::Gpt, reason.to_owned())
         }
         (None, _) => {

@@ -80,7 +80,7 @@ pub struct ShrinkArgs {
 #[command(after_help = EXAMPLES)]
 pub struct StatesArgs {
     /// Simulated card whose write unit decides how writes tear [default: write units of 4 KiB].
-    /// With --card-fault, all its power cuts are those of this card [default: usd-a2-cq].
+    /// With --card-fault, this card is the one that loses power [default: usd-a2-cq].
     pub card: Option<String>,
     #[command(flatten)]
     pub what: TestedArgs,
@@ -93,8 +93,8 @@ pub struct StatesArgs {
     /// Let the device ignore one flush before each power cut, or all: a fault of the device.
     #[arg(long, value_name = "WHICH", value_enum)]
     pub ignore_flush: Option<IgnoreFlushArg>,
-    /// Let a simulated card decide what its power cuts leave, and do this at each of them, where it
-    /// can: a name of `card cut --help`, such as torn-sector or rollback=200. Repeat for several.
+    /// Simulate a faulty card: at each power cut, it shows this fault if its state allows it. A
+    /// name of `card cut --help`, such as torn-sector or rollback=200. Repeat for several.
     #[arg(long, value_name = "CLASS", conflicts_with = "ignore_flush")]
     pub card_fault: Vec<EnabledFault>,
     /// Directory for records and logs [default: crash-run, or the next that does not exist].

@@ -180,7 +180,7 @@ fn found(finding: &GeometryFinding) -> String {
 fn why(reason: &SkippedReading) -> String {
     match reason {
         SkippedReading::IsFile => {
-            "this is a file on another disk, which itself has no erase blocks".to_owned()
+            "this is a file on another disk; only that disk has erase blocks".to_owned()
         }
         SkippedReading::Given => "the erase block was given".to_owned(),
         SkippedReading::TooSmall => "the device is too small to measure".to_owned(),

@@ -52,6 +52,7 @@ pub fn text(found: &PlanList, all: bool, width: usize) -> String {
         }
     }
     page.text.push('\n');
+    page.how_to_apply(found);
     page.paragraph("", "Nothing was written: these are plans.");
     page.text
 }
@@ -103,6 +104,18 @@ impl Page {
             self.paragraph("  ", "None of these file systems is in the kernel of this machine.");
         }
         self.paragraph("  ", &format!("Why: {}. Its speed was not measured.", suggested.why));
+    }
+
+    /// How the first plan is carried out.
+    fn how_to_apply(&mut self, found: &PlanList) {
+        let is_device = found.refusal.is_none() && !found.target.starts_with("sim:");
+        let Some(first) = found.standings.first().filter(|_| is_device) else {
+            return;
+        };
+        let (target, filesystem) = (quote(&found.target), &first.filesystem);
+        self.text.push_str("To set it up (ERASES it):\n");
+        self.line(&format!("flashfit plan {target} --fs {filesystem} --output plan.json"));
+        self.line(&format!("flashfit apply plan.json {target}"));
     }
 
     fn alternatives(&mut self, found: &PlanList) {
@@ -206,7 +219,10 @@ impl Page {
         self.paragraph("  # ", if is_known { rule } else { plain_rule });
         self.words(&plan.udev_rule.split(' ').map(str::to_owned).collect::<Vec<_>>());
         if let Some(parameter) = &plan.kernel_parameter {
-            self.paragraph("  # ", "instead of the rule, a parameter for kernels before 5.0");
+            self.paragraph(
+                "  # ",
+                "instead of the rule, on the command line of kernels before 5.0",
+            );
             self.line(parameter);
         }
         if let Some(command) = &plan.trim.command {
@@ -229,7 +245,7 @@ impl Page {
 
 fn known(known: Option<&Sourced>) -> String {
     known.map_or_else(
-        || "not known; give it as a flag".to_owned(),
+        || "not known; --erase-block and --write-unit set them".to_owned(),
         |known| format!("{}, {}", known.bytes, known.source),
     )
 }

@@ -27,7 +27,8 @@ pub struct WearAgeArgs {
     /// File system, with options after colons: ext4:noatime:discard.
     #[arg(long = "fs", value_name = "NAME[:OPTION...]")]
     pub filesystem: String,
-    /// Usage model: camera, data-logger, kiosk, phone, raspberry-pi, router, or a file.
+    /// Usage model: camera, data-logger, kiosk, phone, raspberry-pi, router, or a file like those
+    /// in catalog/usage.
     #[arg(long, value_name = "NAME|FILE")]
     pub usage: String,
     /// Age to reach.

@@ -26,7 +26,7 @@ pub enum WearCommand {
     Measure(WearMeasureArgs),
     /// Estimate how many years setups last under a usage model. Simulated; reads only.
     Estimate(WearEstimateArgs),
-    /// Age a simulated card by years, until it accepts no more writes. Simulated.
+    /// Age a simulated card by years, or until it accepts no more writes.
     Age(WearAgeArgs),
     /// Record what a workload makes a file system write, for `wear estimate`.
     Record(WearRecordArgs),

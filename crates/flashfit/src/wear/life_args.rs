@@ -74,7 +74,8 @@ pub struct WearEstimateArgs {
     /// File systems, with options after colons; separated by commas.
     #[arg(long = "fs", value_name = "NAME[:OPTION...]", value_delimiter = ',', required = true)]
     pub filesystems: Vec<String>,
-    /// Usage model: camera, data-logger, kiosk, phone, raspberry-pi, router, or a file.
+    /// Usage model: camera, data-logger, kiosk, phone, raspberry-pi, router, or a file like those
+    /// in catalog/usage.
     #[arg(long, value_name = "NAME|FILE")]
     pub usage: String,
     /// Capacity of the device, if not that of the target.
@@ -86,7 +87,7 @@ pub struct WearEstimateArgs {
     /// Model a device as this card; by default by its kind.
     #[arg(long, value_name = "CARD")]
     pub class: Option<String>,
-    /// Show how likely the device lasts this many years.
+    /// Show how likely the device is to last this many years.
     #[arg(long, value_name = "N", value_parser = positive)]
     pub years: Option<f64>,
     /// Compare each setup with the first one.
