@@ -114,7 +114,25 @@ fn probe(root: &Path) -> std::io::Result<()> {
 /// A message that is the same on every device: which loop device was free is chance.
 pub(super) fn without_name(text: &str, node: &Path) -> String {
     let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    text.replace(&node.display().to_string(), "DEVICE").replace(&name, "DEVICE")
+    let text = text.replace(&node.display().to_string(), &name);
+    let mut rest = text.as_str();
+    let mut renamed = String::new();
+    while let Some(at) = position(rest, &name) {
+        renamed += &rest[..at];
+        renamed += "DEVICE";
+        rest = &rest[at + name.len()..];
+    }
+    renamed + rest
+}
+
+/// Where a text names a device: `loop1` is not in a message about `loop10`.
+fn position(text: &str, name: &str) -> Option<usize> {
+    let is_whole = |&(at, _): &(usize, &str)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(|c| c.is_ascii_digit())
+    };
+    text.match_indices(name).find(is_whole).map(|(at, _)| at)
 }
 
 /// The lines of the kernel log that report errors of this device.
@@ -124,10 +142,26 @@ fn errors(lines: &[String], node: &Path) -> Vec<String> {
     let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_error = |line: &&String| {
         let lower = line.to_ascii_lowercase();
-        let about = lower.contains(&name);
+        let about = position(&lower, &name).is_some();
         // ext4 writes that it has nothing against errors: "errors=remount-ro" and the like.
         let says = ERRORS.iter().any(|word| lower.contains(word)) && !lower.contains("errors=");
         about && says && !lower.contains("warning: mounting")
     };
     lines.iter().filter(is_error).map(|line| without_name(line, node)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_another_device_are_not_those_of_this_one() {
+        let node = Path::new("/dev/loop1");
+        let line =
+            |name: &str| format!("EXT4-fs error (device {name}): ext4_lookup: checksum invalid");
+        let lines = ["loop1", "loop10", "loop12p1", "vloop1", "loop1p1"].map(line);
+        let found = errors(&lines, node);
+        assert_eq!(found, ["DEVICE", "DEVICEp1"].map(line));
+        assert_eq!(without_name("/dev/loop1: loop10 and loop1", node), "DEVICE: loop10 and DEVICE");
+    }
 }
