@@ -22,12 +22,12 @@ const LAYERS: [(&str, &str); 8] = [
     ("zone", "kind = \"block-mapped\"\nopen_units = 2\n[zone]\nunits = 2\nspare_units = 2"),
 ];
 
-fn model(layer: &str, more: &str) -> CardModel {
+fn model(layer: &str) -> CardModel {
     let text = format!(
         "name = \"small\"\ntitle = \"a card for tests\"\nsource = \"none\"\ncapacity = \"1MiB\"\n\
          sector_bytes = 4096\n[nand]\npage = \"4KiB\"\nerase_unit = \"64KiB\"\nread_ns = 50\n\
          program_ns = 700\nerase_ns = 3000\nendurance_cycles = 60\nspare_units = 12\n\
-         [nand.wear_out]\nspread_thousandths = 150\nearly_thousandths = 50\n{more}\n\
+         [nand.wear_out]\nspread_thousandths = 150\nearly_thousandths = 50\n\
          [bus]\ncommand_ns = 10\nbytes_per_second = 1_000_000_000\n[layer]\n{layer}\n"
     );
     CardModel::parse(&text, &Origin::BuiltIn("a test".to_owned())).unwrap()
@@ -60,7 +60,7 @@ fn assert_contents(card: &mut Card, contents: &[u8], name: &str) {
 fn every_layer_ends_read_only_with_all_data() {
     for (name, layer) in LAYERS {
         for seed in 0..10 {
-            end_read_only(name, &model(layer, ""), seed);
+            end_read_only(name, &model(layer), seed);
         }
     }
 }
@@ -85,7 +85,7 @@ fn end_read_only(name: &str, model: &CardModel, seed: u64) {
 
 #[test]
 fn a_saved_card_fails_at_the_same_write() {
-    let model = model(LAYERS[0].1, "");
+    let model = model(LAYERS[0].1);
     let (mut card, mut random) = (Card::new(&model), Random::new(7));
     let mut contents = vec![0; PAGES as usize];
     for _ in 0..2000 {
@@ -107,9 +107,33 @@ fn a_saved_card_fails_at_the_same_write() {
     assert!(Card::load(&saved[..]).unwrap().spare_blocks().unwrap().worn_out);
 }
 
+/// A failed block can be in use while spare blocks are left, or after the last one is used up.
+#[test]
+fn a_saved_card_has_the_same_spare_blocks_at_every_age() {
+    for (name, layer) in LAYERS {
+        let mut card = Card::new(&model(layer));
+        let mut random = Random::new(11);
+        let mut saved = Vec::new();
+        for count in 0_u32.. {
+            let page = random.below(PAGES);
+            let write = CardRequest::Write { offset: page * PAGE as u64, data: &[5; PAGE] };
+            let is_worn_out = card.serve(write).is_err();
+            if count % 7 == 0 || is_worn_out {
+                saved.clear();
+                card.save(&mut saved).unwrap();
+                let loaded = Card::load(&saved[..]).unwrap();
+                assert_eq!(card.spare_blocks(), loaded.spare_blocks(), "{name}, write {count}");
+            }
+            if is_worn_out {
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn without_the_section_blocks_never_fail() {
-    let text = model(LAYERS[0].1, "");
+    let text = model(LAYERS[0].1);
     let mut without = text.clone();
     without.nand.wear_out = None;
     assert_eq!(Card::new(&without).spare_blocks(), None);

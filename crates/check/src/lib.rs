@@ -22,7 +22,7 @@ use flashfit_wear_counters::{WearReading, WearSources};
 use serde::Serialize;
 
 pub use price::{TestPrice, tuning_bytes};
-pub use reading::{QuickReading, SkippedReading, read_quickly};
+pub use reading::{QUICK_READ_NS, QuickReading, SkippedReading, read_quickly};
 pub use volumes::VolumeNodes;
 
 /// The target and the geometry that the user gave.

@@ -71,6 +71,9 @@ impl QuickReading {
     }
 }
 
+/// The usual longest time for timed reads: long enough for most cards, short enough to wait for.
+pub const QUICK_READ_NS: u64 = 2_500_000_000;
+
 /// Times reads of a target for `max_read_ns` at most, unless `given` has the erase block.
 pub fn read_quickly(
     name: &str,

@@ -120,12 +120,13 @@ fn an_image_with_a_writable_layer_is_planned() {
     assert!(text.contains("Run the commands of this plan yourself"), "{text}");
     let fstab = "\n    overlay /mnt/flash/merged overlay lowerdir=/mnt/flash/lower,";
     assert!(text.contains(fstab), "{text}");
+    assert!(text.contains("flashfit plan card.img --fs squashfs"), "{text}");
     golden("plan-squashfs.txt", &text);
     let options = ["--host", "f2fs", "--options", "xz,block-256k,noatime"];
     let own = planned(CLASS_32, &[&["--fs", "squashfs"][..], &geometry, &options].concat());
     assert!(own.contains("squashfs block-256k+xz on f2fs noatime"), "{own}");
     assert!(own.contains("-b 262144"), "{own}");
-    let both = planned(CLASS_32, &[&geometry[..], &["--fs", "btrfs,squashfs"]].concat());
+    let both = planned(CLASS_32, &[&geometry[..], &["--fs", "btrfs,squashfs", "--all"]].concat());
     assert!(both.contains("=== squashfs block-16k+zstd on btrfs "), "{both}");
 }
 

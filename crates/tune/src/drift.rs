@@ -1,12 +1,10 @@
 //! Drift of the device during the run: a linear trend in the baseline's trials.
 //!
 //! The line is fitted to the logarithms minus the mean of their workload, length and kind of
-//! start. Comparisons
-//! use trials that are close in time, so drift does not bias them; it is reported because the
-//! figures of a drifting device will not last. Where the repeats differ too much for that, the
-//! check
-//! has failed, and no figure is given. Limit: a step or a wave appears as no trend or as a
-//! slope.
+//! start. Comparisons use trials that are close in time, so drift does not bias them; it is
+//! reported because the figures of a drifting device will not last. Where the repeats differ too
+//! much for that, the check has failed, and no figure is given. Limit: a step or a wave appears as
+//! no trend or as a slope.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,8 @@
 use std::ops::ControlFlow;
 
 use flashfit_card::model::WearOutModel;
-use flashfit_card::{Card, CardModel, CardRequest, SpareBlocks};
+use flashfit_card::{Card, CardModel, CardRequest, ModelError, SpareBlocks};
+use flashfit_catalog::Origin;
 use flashfit_device::{BlockDevError, Bytes};
 use serde::Serialize;
 
@@ -77,7 +78,10 @@ pub struct AgedCard {
 
 /// The model with blocks that fail: as its file says, or with the spread of
 /// [`Uncertainty::default`].
-pub fn with_wear_out(model: &CardModel, seed: u64) -> CardModel {
+///
+/// # Errors
+/// When the card has too few spare blocks to replace any.
+fn with_wear_out(model: &CardModel, seed: u64) -> Result<CardModel, ModelError> {
     let mut model = model.clone();
     let usual = Uncertainty::default();
     model.nand.wear_out.get_or_insert(WearOutModel {
@@ -86,7 +90,8 @@ pub fn with_wear_out(model: &CardModel, seed: u64) -> CardModel {
         early_thousandths: (usual.early_failures * 500.0) as u32,
         seed,
     });
-    model
+    let text = toml::to_string(&model).expect("a card model can be written as TOML");
+    CardModel::parse(&text, &Origin::BuiltIn(format!("{} with blocks that fail", model.name)))
 }
 
 /// Ages a new card. `report` is called with the age in years as it grows.
@@ -98,7 +103,7 @@ pub fn age(
     mut report: impl FnMut(f64) -> ControlFlow<()>,
 ) -> Result<AgedCard, EstimateError> {
     let AgeRequest { usage, setup, .. } = *request;
-    let model = with_wear_out(request.model, request.seed);
+    let model = with_wear_out(request.model, request.seed)?;
     if model.nand.endurance_cycles == 0 {
         return Err(EstimateError::NoEndurance { model: model.name });
     }

@@ -63,9 +63,13 @@ impl BlockLives {
         let all = model.nand.spare_units - model.needed_spare_units();
         let retired = (0..model.total_units()).filter(|&unit| bad(unit)).count();
         let retired = retired as u32 - model.nand.factory_bad_units;
-        // A block that failed without being retired was the last one.
-        let worn_out = good.iter().any(|&unit| !bad(unit) && erases(unit) >= limits[unit as usize]);
-        let spares = SpareBlocks { retired, left: all - retired, worn_out };
+        let left = all - retired;
+        // While spare blocks are left, a failed block in use only waits to be replaced.
+        let worn_out = good.iter().enumerate().any(|(index, &unit)| {
+            let has_failed = !bad(unit) && erases(unit) >= limits[unit as usize];
+            has_failed && (left == 0 || index < pslc || unit >= end)
+        });
+        let spares = SpareBlocks { retired, left, worn_out };
         Some(Self { limits, replaceable: 0..end, spares })
     }
 

@@ -233,6 +233,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The file system that was asked for: that of the image, where there is one.
+    pub fn filesystem(&self) -> &str {
+        let setup = self.choices.image.as_ref().unwrap_or(&self.choices.setup);
+        &setup.filesystem
+    }
+
     /// The number of that name.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers.iter().find(|number| number.name == name).map(|number| number.value)

@@ -26,8 +26,7 @@ pub fn standings(
     catalog: &FileSystemCatalog,
     in_kernel: impl Fn(&str) -> bool,
 ) -> Vec<PlanStanding> {
-    let known =
-        plans.iter().filter_map(|plan| catalog.filesystem(&plan.choices.setup.filesystem).ok());
+    let known = plans.iter().filter_map(|plan| catalog.filesystem(plan.filesystem()).ok());
     let standing = |filesystem: &crate::filesystem::FileSystem| PlanStanding {
         filesystem: filesystem.name.clone(),
         in_kernel: in_kernel(&filesystem.kind),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_check::{CheckRequest, DeviceCheck, VolumeNodes, look};
+use flashfit_check::{CheckRequest, DeviceCheck, QUICK_READ_NS, VolumeNodes, look};
 use flashfit_device::{Bytes, Device, SystemRoots};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{Severity, UnfinishedApply};
@@ -22,9 +22,6 @@ use crate::probe::{saved, signals, watch::ProbeProgress};
 use crate::rendering::check::{self as rendering, FindingDocument};
 use crate::rendering::check_next::{NextCommands, next};
 use crate::wear::device::usual_sources;
-
-/// Reads are timed for this long at most, so that the whole check ends within five seconds.
-const MAX_READ_NS: u64 = 2_500_000_000;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,7 +94,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         nodes: &volumes.nodes,
         unfinished: unfinished(&system, device)?,
         wear: &usual_sources(&system, &runner, &attributes),
-        max_read_ns: MAX_READ_NS,
+        max_read_ns: QUICK_READ_NS,
     };
     let mut progress = ProbeProgress::new(signals()?);
     let checked = look(request, &runner, &catalog_files, &mut progress);

@@ -30,9 +30,8 @@ pub fn text(found: &PlanList, all: bool, width: usize) -> String {
     if let Some(suggested) = suggested {
         page.suggestion(suggested);
     }
-    let is_shown = |plan: &&Plan| {
-        all || suggested.is_none_or(|first| first.filesystem == plan.choices.setup.filesystem)
-    };
+    let is_shown =
+        |plan: &&Plan| all || suggested.is_none_or(|first| first.filesystem == plan.filesystem());
     for plan in found.plans.iter().filter(is_shown) {
         page.plan(plan);
     }
@@ -94,8 +93,8 @@ impl Page {
             device.sector_bytes
         );
         self.paragraph("", &line);
-        self.fact("erase block", &known(geometry.used.erase_block.as_ref()));
-        self.fact("write unit", &known(geometry.used.write_unit.as_ref()));
+        self.fact("erase block", &known(geometry.used.erase_block.as_ref(), "--erase-block"));
+        self.fact("write unit", &known(geometry.used.write_unit.as_ref(), "--write-unit"));
     }
 
     fn suggestion(&mut self, suggested: &PlanStanding) {
@@ -103,7 +102,9 @@ impl Page {
         if !suggested.in_kernel {
             self.paragraph("  ", "None of these file systems is in the kernel of this machine.");
         }
-        self.paragraph("  ", &format!("Why: {}. Its speed was not measured.", suggested.why));
+        if !suggested.why.is_empty() {
+            self.paragraph("  ", &format!("Why: {}. Its speed was not measured.", suggested.why));
+        }
     }
 
     /// How the first plan is carried out.
@@ -114,8 +115,18 @@ impl Page {
         };
         let (target, filesystem) = (quote(&found.target), &first.filesystem);
         self.text.push_str("To set it up (ERASES it):\n");
-        self.line(&format!("flashfit plan {target} --fs {filesystem} --output plan.json"));
+        self.plan_again(found, filesystem, &["--output", "plan.json"]);
         self.line(&format!("flashfit apply plan.json {target}"));
+    }
+
+    /// The command for one of the plans, with what else was asked for.
+    fn plan_again(&mut self, found: &PlanList, filesystem: &str, more: &[&str]) {
+        let target = quote(&found.target);
+        let mut words: Vec<String> =
+            ["flashfit", "plan", &target, "--fs", filesystem].map(str::to_owned).into();
+        words.extend_from_slice(&found.arguments);
+        words.extend(more.iter().map(|&word| word.to_owned()));
+        self.words(&words);
     }
 
     fn alternatives(&mut self, found: &PlanList) {
@@ -130,7 +141,7 @@ impl Page {
             self.paragraph("  ", &format!("{names}: only if named with --fs; --all says why"));
         }
         let target = quote(&found.target);
-        self.line(&format!("flashfit plan {target} --fs {}", found.standings[1].filesystem));
+        self.plan_again(found, &found.standings[1].filesystem, &[]);
         self.line(&format!("flashfit tune {target} --dry-run   # measures which is fastest"));
     }
 
@@ -243,9 +254,9 @@ impl Page {
     }
 }
 
-fn known(known: Option<&Sourced>) -> String {
+fn known(known: Option<&Sourced>, flag: &str) -> String {
     known.map_or_else(
-        || "not known; --erase-block and --write-unit set them".to_owned(),
+        || format!("not known; {flag} sets it"),
         |known| format!("{}, {}", known.bytes, known.source),
     )
 }

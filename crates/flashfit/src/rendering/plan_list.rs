@@ -8,6 +8,9 @@ use serde::Serialize;
 pub struct PlanList {
     /// The device as the user named it.
     pub target: String,
+    /// The arguments that make the same plans again.
+    #[serde(skip)]
+    pub arguments: Vec<String>,
     /// That and why the device would be refused, if it would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
@@ -21,6 +24,13 @@ pub struct PlanList {
     pub notes: Vec<String>,
 }
 
+/// A device as the user named it, and the arguments that make the same plans again.
+#[derive(Debug)]
+pub struct NamedTarget {
+    pub name: String,
+    pub arguments: Vec<String>,
+}
+
 /// A file system that has no plan here.
 #[derive(Debug, Serialize)]
 pub struct UnplannedFileSystem {
@@ -31,7 +41,7 @@ pub struct UnplannedFileSystem {
 impl PlanList {
     /// The plans of `target`; `notes` come before those of the plans.
     pub fn new(
-        target: &str,
+        target: NamedTarget,
         refusal: Option<String>,
         (found, standings): (SeveralPlans, Vec<PlanStanding>),
         mut notes: Vec<String>,
@@ -42,7 +52,8 @@ impl PlanList {
             UnplannedFileSystem { filesystem, reason }
         });
         Self {
-            target: target.to_owned(),
+            target: target.name,
+            arguments: target.arguments,
             refusal,
             standings,
             plans: found.plans,

@@ -1,7 +1,6 @@
 //! Tests of aging whole cards.
 
 use flashfit_card::trace::TracedRequest;
-use flashfit_catalog::Origin;
 
 use super::*;
 use crate::trace_file::{BLOCK_BYTES, RecordedTrace, TraceHeader};
@@ -10,11 +9,15 @@ use crate::usage;
 const TILE: u64 = 4 << 20;
 
 fn model(endurance_cycles: u32) -> CardModel {
+    model_with_spares(endurance_cycles, 24)
+}
+
+fn model_with_spares(endurance_cycles: u32, spare_units: u32) -> CardModel {
     let text = format!(
         "name = \"small\"\ntitle = \"a card for tests\"\nsource = \"none\"\ncapacity = \"16MiB\"\n\
          sector_bytes = 512\n[nand]\npage = \"4KiB\"\nerase_unit = \"64KiB\"\nread_ns = 50\n\
          program_ns = 700\nerase_ns = 3000\nendurance_cycles = {endurance_cycles}\n\
-         spare_units = 24\n[bus]\ncommand_ns = 10\nbytes_per_second = 1_000_000_000\n[layer]\n\
+         spare_units = {spare_units}\n[bus]\ncommand_ns = 10\nbytes_per_second = 1_000_000_000\n[layer]\n\
          kind = \"page-mapped\"\n"
     );
     CardModel::parse(&text, &Origin::BuiltIn("a test".to_owned())).unwrap()
@@ -93,4 +96,10 @@ fn a_card_smaller_than_the_recordings_is_rejected() {
     let mut model = model(100);
     model.capacity = Bytes(TILE / 2);
     assert!(matches!(aged(&model, 1.0), Err(EstimateError::TooSmall { .. })));
+}
+
+#[test]
+fn a_card_without_blocks_to_spare_is_rejected() {
+    let error = aged(&model_with_spares(100, 2), 1.0).unwrap_err();
+    assert!(matches!(error, EstimateError::Model(_)), "{error}");
 }

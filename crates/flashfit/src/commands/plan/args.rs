@@ -22,6 +22,8 @@ Examples:
 Recipes are layouts that others published for their own cards: dreamplug,
 gentoo, linutop, pandora.";
 
+pub const MOUNT_POINT: &str = "/mnt/flash";
+
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
@@ -71,7 +73,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "FILE")]
     pub geometry: Option<PathBuf>,
     /// Mount point of the file system.
-    #[arg(long, value_name = "DIR", default_value = "/mnt/flash", value_parser = text_path)]
+    #[arg(long, value_name = "DIR", default_value = MOUNT_POINT, value_parser = text_path)]
     pub mount_point: PathBuf,
     /// Use a published recipe for everything that is not given.
     #[arg(long, value_name = "NAME")]

@@ -1,11 +1,12 @@
 //! `flashfit plan TARGET`: layouts and commands that fit a device, with the reason for every
 //! number. Nothing is written but the plan's own file.
 
+mod again;
 pub mod args;
 
 use std::path::Path;
 
-use flashfit_check::{QuickReading, SkippedReading, read_quickly};
+use flashfit_check::{QUICK_READ_NS, QuickReading, SkippedReading, read_quickly};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{
     Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest, file,
@@ -23,11 +24,8 @@ use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::probe::{saved, signals, watch::ProbeProgress};
 use crate::rendering;
-use crate::rendering::plan_list::PlanList;
+use crate::rendering::plan_list::{NamedTarget, PlanList};
 use args::PlanArgs;
-
-/// Reads are timed for this long at most.
-const MAX_READ_NS: u64 = 2_500_000_000;
 
 pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let fs_catalog = FileSystemCatalog::load(catalog)?;
@@ -59,7 +57,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let made = plan_several(&fs_catalog, &recipes, &device, &request).map_err(in_words)?;
     let refusal = target.device().and_then(consent::would_be_refused);
     let standings = standings(&made.plans, &fs_catalog, kernel::has);
-    let shown = PlanList::new(&args.target, refusal, (made, standings), notes);
+    let named = NamedTarget { name: args.target.clone(), arguments: again::arguments(args) };
+    let shown = PlanList::new(named, refusal, (made, standings), notes);
     if let Some(path) = &args.output {
         write(path, args.force, &shown.plans)?;
     }
@@ -89,15 +88,18 @@ fn probed(
     }
     let mut progress = ProbeProgress::new(signals()?);
     let (name, none) = (&args.target, Geometry::default());
-    let reading = read_quickly(name, target, &none, MAX_READ_NS, &mut progress);
+    let reading = read_quickly(name, target, &none, QUICK_READ_NS, &mut progress);
     progress.finish();
     match &reading {
         QuickReading::Skipped {
             reason: SkippedReading::CannotOpen { message } | SkippedReading::Failed { message },
         } => notes.push(format!("The device was not read to find its erase block: {message}")),
-        QuickReading::Made { .. } if reading.geometry().erase_block.is_none() => notes.push(
-            "Reading for 2.5 s did not show the erase block; `flashfit probe` takes longer.".into(),
-        ),
+        QuickReading::Made { .. } if reading.geometry().erase_block.is_none() => {
+            notes.push(format!(
+                "Reading for {} s did not show the erase block; `flashfit probe` takes longer.",
+                QUICK_READ_NS as f64 / 1e9
+            ))
+        }
         _ => {}
     }
     Ok(reading.geometry())

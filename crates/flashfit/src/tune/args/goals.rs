@@ -39,8 +39,8 @@ pub struct GoalArgs {
     /// eighth of the data [default: 0].
     #[arg(long, value_name = "ROUNDS")]
     pub age: Option<u32>,
-    /// Measure on the file system as mkfs left it. Without this, each trial first
-    /// uses the file system a little, drawn at random: writes, syncs, a remount, idle time.
+    /// Measure on the file system as mkfs left it. Without this, each trial first uses the file
+    /// system a little, drawn at random: writes, syncs, a remount, idle time.
     #[arg(long)]
     pub fresh: bool,
 }

@@ -1,0 +1,84 @@
+//! The arguments that make the same plan again, for the commands that are suggested.
+
+use std::path::Path;
+
+use flashfit_device::Bytes;
+use flashfit_filesystem::Durability;
+use flashfit_host::program::{quote, quote_path};
+
+use super::args::{MOUNT_POINT, PlanArgs, TableArg};
+
+/// What was given and decides the plan, but for the file system, as words of a shell.
+pub fn arguments(args: &PlanArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |flag: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([flag.to_owned(), value]);
+        }
+    };
+    let word = |value: &Option<String>| value.as_deref().map(quote);
+    add("--options", args.options.as_ref().map(|names| quote(&names.join(","))));
+    add("--host", word(&args.host));
+    add("--scheduler", word(&args.scheduler));
+    add("--table", args.table.map(|table| table_name(table).to_owned()));
+    add("--start", word(&args.start));
+    add("--erase-block", args.erase_block.map(typed));
+    add("--write-unit", args.write_unit.map(typed));
+    add("--geometry", args.geometry.as_deref().map(quote_path));
+    let mount_point = Some(&args.mount_point).filter(|path| *path != Path::new(MOUNT_POINT));
+    add("--mount-point", mount_point.map(|path| quote_path(path)));
+    add("--recipe", word(&args.recipe));
+    add("--allow", Some(args.allow.to_string()).filter(|_| args.allow != Durability::Safe));
+    if args.no_probe {
+        words.push("--no-probe".to_owned());
+    }
+    words
+}
+
+/// A size as it can be typed: `8MiB` where that is exact.
+fn typed(bytes: Bytes) -> String {
+    let short = bytes.to_string().replace(' ', "");
+    if short.parse() == Ok(bytes) { short } else { bytes.0.to_string() }
+}
+
+fn table_name(table: TableArg) -> &'static str {
+    match table {
+        TableArg::Gpt => "gpt",
+        TableArg::Mbr => "mbr",
+        TableArg::None => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        plan: PlanArgs,
+    }
+
+    fn again(arguments_given: &[&str]) -> String {
+        let all = ["plan", "/dev/x"].iter().chain(arguments_given);
+        arguments(&Command::parse_from(all).plan).join(" ")
+    }
+
+    #[test]
+    fn only_what_decides_the_plan_is_repeated() {
+        assert_eq!(again(&[]), "");
+        assert_eq!(again(&["--fs", "ext4", "--all", "--json", "-o", "plan.json"]), "");
+        assert_eq!(
+            again(&["--erase-block", "4MiB", "--table", "mbr", "--no-probe"]),
+            "--table mbr --erase-block 4MiB --no-probe"
+        );
+        assert_eq!(
+            again(&["--options", "geometry,noatime", "--allow", "may-corrupt"]),
+            "--options geometry,noatime --allow may-corrupt"
+        );
+        assert_eq!(again(&["--write-unit", "1050624"]), "--write-unit 1050624");
+        assert_eq!(again(&["--geometry", "my card.json"]), "--geometry 'my card.json'");
+    }
+}
