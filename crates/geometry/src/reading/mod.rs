@@ -18,6 +18,8 @@
 pub mod confirm;
 pub mod contest;
 mod elsewhere;
+mod map_checks;
+mod next_reads;
 mod pages;
 pub mod places;
 mod question;
@@ -36,12 +38,10 @@ use flashfit_device::{BlockDev, Clock};
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief};
 use crate::findings::SURE;
 use crate::probed::{ProbeError, ProbeObserver, Probed, SamplePurpose};
-use confirm::{BoundaryDifference, SuspectedStep};
+use map_checks::MapCacheCheck;
 use pages::Pages;
 use places::UnreadPlaces;
-use question::{
-    COARSE, EraseBlockReads, LARGEST_WRITE_UNIT, SmallUnitBelief, UnitShares, WriteUnitReads,
-};
+use question::{EraseBlockReads, LARGEST_WRITE_UNIT, SmallUnitBelief, UnitShares, WriteUnitReads};
 use regions::{RegionKind, Regions};
 use scores::BoundaryRead;
 use session::ReadSession;
@@ -55,12 +55,8 @@ const USUAL_TIME_NS: u64 = 15_000_000_000;
 const GROUPS_AT_ONCE: u32 = 2;
 /// Number of initial groups that cover all sizes.
 const SURVEYS: u32 = 4;
-/// Reads of such a group that cross no boundary.
-const WITHIN_PAGES: usize = 10;
 /// Number of region kinds.
 const KINDS: u32 = 3;
-/// Pairs of structures that a group compares.
-const CONTESTS: usize = 4;
 /// Probability at which the write unit is settled.
 const SETTLED: f64 = 0.995;
 /// Probability at which the erase block needs no more reads. A lower one, down to `SURE`, is
@@ -220,23 +216,6 @@ struct Search {
     pages: Pages,
 }
 
-/// A check whether a step comes from the mapping table.
-struct MapCacheCheck {
-    unit: u64,
-    /// Remaining extra times of reads across boundaries.
-    differences: Vec<BoundaryDifference>,
-    /// Probability that the step does not come from the mapping table.
-    remains: f64,
-    /// Whether it needs no more reads.
-    is_done: bool,
-}
-
-impl MapCacheCheck {
-    fn new(unit: u64) -> Self {
-        Self { unit, differences: Vec::new(), remains: confirm::USUAL, is_done: false }
-    }
-}
-
 impl Search {
     /// Covers all sizes once before reads become selective.
     fn survey_all(&mut self, session: &mut ReadSession<'_>) -> Result<(), ProbeError> {
@@ -332,58 +311,6 @@ impl Search {
         (unrivalled && nothing < doubt.max(MAX_NOTHING)).then_some(unit)
     }
 
-    /// The probability that the step of a unit does not come from the mapping table, if that was
-    /// checked.
-    fn map_check_result(&self, unit: u64) -> Option<f64> {
-        self.map_checks.iter().find(|check| check.unit == unit).map(|check| check.remains)
-    }
-
-    /// Whether more reads would hardly change the result of that check.
-    fn is_clear(&self, unit: u64) -> bool {
-        self.map_checks.iter().any(|check| check.unit == unit && check.is_done)
-    }
-
-    /// Checks whether the step of a unit comes from the mapping table. The height of the step must
-    /// be known from reads across and adjacent in the same group.
-    fn check_map_cache(
-        &mut self,
-        session: &mut ReadSession<'_>,
-        unit: u64,
-    ) -> Result<(), ProbeError> {
-        let (kind, step) = self.step(unit);
-        if step.ns.is_nan() {
-            return Ok(());
-        }
-        if step.is_surely_none() {
-            self.disproved.insert(unit);
-            self.map_checks.retain(|check| check.unit != unit);
-            self.map_checks.push(MapCacheCheck {
-                remains: 0.0,
-                is_done: true,
-                ..MapCacheCheck::new(unit)
-            });
-            return Ok(());
-        }
-        let mut others = self.levels.clone();
-        others.retain(|&level| level != unit);
-        let suspect = SuspectedStep { unit, step_ns: step.ns, spread_ns: step.spread_ns, others };
-        let (places, random) = (&mut self.places, &mut self.random);
-        let is_like = |place: u64| self.regions.kind(place) == kind;
-        let earlier = self.map_checks.iter().position(|check| check.unit == unit);
-        let mut check =
-            earlier.map_or_else(|| MapCacheCheck::new(unit), |at| self.map_checks.swap_remove(at));
-        let before = check.differences.len();
-        let differences = &mut check.differences;
-        check.remains = confirm::remains(session, places, random, &suspect, &is_like, differences)?;
-        let has_enough_pairs = confirm::has_enough_pairs(&check.differences, check.remains);
-        check.is_done = has_enough_pairs || check.differences.len() == before;
-        if !confirm::UNSURE.contains(&check.remains) && check.remains < 0.5 {
-            self.disproved.insert(unit);
-        }
-        self.map_checks.push(check);
-        Ok(())
-    }
-
     /// The reads in informative regions.
     fn informative_reads(&self) -> Vec<BoundaryRead> {
         let reads = self.crossings.iter().copied();
@@ -465,46 +392,5 @@ impl Search {
             }
         }
         Ok(())
-    }
-
-    /// Each power of two once, the finest and [`COARSE`] more often, and some multiples of three.
-    fn survey(&mut self) -> Vec<u64> {
-        let powers = (0..29).map(|exponent| 1u64 << exponent);
-        let fits = |unit: &u64| *unit >= self.sector && *unit <= self.bytes / 8;
-        let mut units: Vec<u64> = powers.filter(fits).collect();
-        units.extend([COARSE; 2]);
-        units.extend([self.sector; WITHIN_PAGES]);
-        for _ in 0..3 {
-            units.push(3 << (16 + self.random.below(8)));
-        }
-        units
-    }
-
-    /// Reads on which likely erase blocks disagree.
-    fn coarse(&mut self) -> Vec<u64> {
-        let shares: UnitShares =
-            self.belief.posterior().into_iter().map(|(of, share)| (of.bytes(), share)).collect();
-        self.contests(&shares, COARSE)
-    }
-
-    /// Reads on which likely write units disagree.
-    fn fine(&mut self) -> Vec<u64> {
-        // The largest step may come from an erase block; the smallest decides that.
-        let first = self.random.below(2) == 0;
-        let shares = if first { &self.small.write_unit } else { &self.small.finest };
-        let shares = shares.clone();
-        let mut units = self.contests(&shares, self.sector);
-        units.retain(|&unit| unit <= LARGEST_WRITE_UNIT);
-        units
-    }
-
-    /// Considers sizes of whole sectors only.
-    fn contests(&mut self, shares: &UnitShares, finest: u64) -> Vec<u64> {
-        let is_askable = |size: &Option<u64>| size.is_none_or(|size| size % self.sector == 0);
-        let shares: UnitShares =
-            shares.iter().filter(|(size, _)| is_askable(size)).copied().collect();
-        let random = &mut self.random;
-        let pairs = (0..CONTESTS).filter_map(|_| contest::pair(random, &shares));
-        pairs.flat_map(|pair| contest::reads(pair, finest)).collect()
     }
 }
