@@ -29,6 +29,6 @@ mod state_lock;
 #[cfg(test)]
 mod test_model;
 
-pub use kernel::fuse_thread;
+pub use kernel::{device_file, fuse_thread};
 pub use serve::{ServeError, ServeOptions, refuse, run};
 pub use state::StateError;

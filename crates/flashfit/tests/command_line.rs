@@ -5,40 +5,19 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use flashfit_test_support::literals;
+use flashfit_test_support::{help_pages, literals};
 
 /// Flags that other programs have, too, or that the help shows of other programs.
 const SHARED: [&str; 5] = ["help", "version", "json", "folder", "open-au"];
 
-fn help(command: &[String]) -> String {
-    let program = Command::new(env!("CARGO_BIN_EXE_flashfit")).args(command).arg("--help").output();
-    String::from_utf8(program.expect("flashfit starts").stdout).expect("UTF-8")
-}
-
-/// The subcommands that a help text lists.
-fn subcommands(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    listed
-        .take_while(|line| !line.is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect()
-}
-
 /// All flags and the first words of all commands, from the help.
 fn vocabulary() -> (BTreeSet<String>, Vec<String>) {
-    let (mut flags, mut open) = (BTreeSet::new(), vec![Vec::new()]);
-    while let Some(command) = open.pop() {
-        let text = help(&command);
-        flags.extend(flags_in(&text).into_iter().map(str::to_owned));
-        let inner = subcommands(&text).into_iter().filter(|name| name != "help");
-        open.extend(inner.map(|name| [&command[..], &[name]].concat()));
-    }
+    let pages = help_pages(env!("CARGO_BIN_EXE_flashfit"));
+    let named = pages.iter().flat_map(|page| flags_in(&page.text));
+    let mut flags: BTreeSet<String> = named.map(str::to_owned).collect();
     flags.retain(|flag| !SHARED.contains(&flag.as_str()));
-    (flags, subcommands(&help(&[])))
+    (flags, pages[0].subcommands())
 }
 
 /// The names of the long flags in a text.

@@ -6,9 +6,8 @@
 //! because they show file formats and the output of other programs.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use flashfit_test_support::literals;
+use flashfit_test_support::{help_pages, literals};
 
 const PHRASES: &str = include_str!("data/banned-phrases.txt");
 /// Documents at the root; those in the directories below are found.
@@ -159,35 +158,15 @@ fn the_catalog_has_no_banned_phrases() {
     assert_none(&found);
 }
 
-fn help(command: &[String]) -> String {
-    let program = Command::new(env!("CARGO_BIN_EXE_flashfit")).args(command).arg("--help").output();
-    String::from_utf8(program.expect("flashfit starts").stdout).expect("UTF-8")
-}
-
-/// The subcommands that a help text lists.
-fn subcommands(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    listed
-        .take_while(|line| !line.is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .map(str::to_owned)
-        .collect()
-}
-
 #[test]
 fn help_has_no_banned_phrases() {
     let banned = banned();
-    let mut open = vec![Vec::new()];
-    let mut found = Vec::new();
-    let mut seen = 0;
-    while let Some(command) = open.pop() {
-        let text = help(&command);
-        seen += 1;
-        found.extend(complaint(&format!("flashfit {}", command.join(" ")), &text, &banned));
-        open.extend(subcommands(&text).into_iter().map(|name| [&command[..], &[name]].concat()));
-    }
+    let pages = help_pages(env!("CARGO_BIN_EXE_flashfit"));
+    let complaints = pages.iter().filter_map(|page| {
+        complaint(&format!("flashfit {}", page.command.join(" ")), &page.text, &banned)
+    });
+    let found: Vec<_> = complaints.collect();
+    let seen = pages.len();
     assert!(seen > 20, "the subcommands are there: {seen}");
     assert_none(&found);
 }

@@ -9,6 +9,7 @@
 
 mod attempts;
 mod harness;
+mod help_pages;
 mod isolated;
 pub mod literals;
 mod need;
@@ -19,6 +20,7 @@ use tempfile::TempDir;
 
 pub use attempts::{ATTEMPTS_LOG, AttemptKind, attempted};
 pub use harness::{HarnessTest, run_tests};
+pub use help_pages::{HelpPage, help_pages};
 pub use isolated::{
     is_isolated, isolated, isolated_as, isolated_if_root, isolated_if_root_as, name_of,
 };

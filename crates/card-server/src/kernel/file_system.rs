@@ -10,16 +10,17 @@
 //! these three before it sends anything else, so only reads and writes overlap.
 
 use std::ffi::OsStr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use flashfit_card::CardRequest;
 use flashfit_device::{BlockDevError, BlockDevInfo};
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs,
-    ReplyWrite, Request as FuseRequest, WriteFlags,
+    Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs, ReplyWrite,
+    Request as FuseRequest, WriteFlags,
 };
 
+use super::device_file::{FILE, FOREVER, MAX_WRITE_BYTES, PUNCH_HOLE, ZERO_RANGE, attributes};
 use crate::buffers::Buffers;
 use crate::live::{CompletionTime, LiveCard};
 use crate::replies::Replies;
@@ -29,16 +30,8 @@ pub fn file_name() -> String {
     flashfit_device::guard::simulated_card_file(std::process::id())
 }
 
-const FILE: INodeNo = INodeNo(2);
-/// Nothing about the file ever changes.
-const FOREVER: Duration = Duration::from_secs(1 << 30);
-/// The largest write that the kernel is to send; a real mmc host has 512 KiB.
-const MAX_WRITE_BYTES: u32 = 1 << 20;
 /// The kernel's own least number of requests under way (`FUSE_DEFAULT_MAX_BACKGROUND`).
 const LEAST_BACKGROUND: u16 = 12;
-
-const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
 
 #[derive(Debug)]
 pub struct CardFile {
@@ -74,29 +67,6 @@ impl CardFile {
             Err(errno) => reply.error(errno),
         }
     }
-
-    fn attributes(&self, node: INodeNo) -> FileAttr {
-        let file = node == FILE;
-        let epoch = SystemTime::UNIX_EPOCH;
-        let size = if file { self.description.capacity_bytes } else { 0 };
-        FileAttr {
-            ino: node,
-            size,
-            blocks: size / 512,
-            atime: epoch,
-            mtime: epoch,
-            ctime: epoch,
-            crtime: epoch,
-            kind: if file { FileType::RegularFile } else { FileType::Directory },
-            perm: if file { 0o600 } else { 0o700 },
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
-    }
 }
 
 fn errno(error: &BlockDevError) -> Errno {
@@ -123,14 +93,18 @@ impl Filesystem for CardFile {
 
     fn lookup(&self, _: &FuseRequest, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == INodeNo::ROOT && name == file_name().as_str() {
-            reply.entry(&FOREVER, &self.attributes(FILE), Generation(0));
+            reply.entry(
+                &FOREVER,
+                &attributes(FILE, self.description.capacity_bytes),
+                Generation(0),
+            );
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _: &FuseRequest, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&FOREVER, &self.attributes(node));
+        reply.attr(&FOREVER, &attributes(node, self.description.capacity_bytes));
     }
 
     fn statfs(&self, _: &FuseRequest, _: INodeNo, reply: ReplyStatfs) {

@@ -6,12 +6,13 @@
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
 
+use flashfit_card_server::device_file::{
+    FILE, FOREVER, MAX_WRITE_BYTES, PUNCH_HOLE, ZERO_RANGE, attributes,
+};
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, KernelConfig,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyWrite,
-    Request as FuseRequest, WriteFlags,
+    Errno, FileHandle, Filesystem, Generation, INodeNo, KernelConfig, LockOwner, OpenFlags,
+    ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyWrite, Request as FuseRequest, WriteFlags,
 };
 
 use super::disk::OverlayDisk;
@@ -23,12 +24,6 @@ pub(super) fn new_file_name() -> String {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("crash-disk-{}-{number}", std::process::id())
 }
-
-const FILE: INodeNo = INodeNo(2);
-const FOREVER: Duration = Duration::from_secs(1 << 30);
-const MAX_WRITE_BYTES: u32 = 1 << 20;
-const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
 
 /// A disk shared by the thread that answers the kernel and the one that loads states.
 pub type SharedDisk = Arc<Mutex<OverlayDisk>>;
@@ -50,29 +45,6 @@ impl DiskFile {
         let size = lock(&disk).device_bytes();
         Self { disk, name, size, buffer: Mutex::default() }
     }
-
-    fn attributes(&self, node: INodeNo) -> FileAttr {
-        let file = node == FILE;
-        let epoch = SystemTime::UNIX_EPOCH;
-        let size = if file { self.size } else { 0 };
-        FileAttr {
-            ino: node,
-            size,
-            blocks: size / 512,
-            atime: epoch,
-            mtime: epoch,
-            ctime: epoch,
-            crtime: epoch,
-            kind: if file { FileType::RegularFile } else { FileType::Directory },
-            perm: if file { 0o600 } else { 0o700 },
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
-    }
 }
 
 impl Filesystem for DiskFile {
@@ -84,14 +56,14 @@ impl Filesystem for DiskFile {
 
     fn lookup(&self, _: &FuseRequest, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == INodeNo::ROOT && name == self.name.as_str() {
-            reply.entry(&FOREVER, &self.attributes(FILE), Generation(0));
+            reply.entry(&FOREVER, &attributes(FILE, self.size), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _: &FuseRequest, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&FOREVER, &self.attributes(node));
+        reply.attr(&FOREVER, &attributes(node, self.size));
     }
 
     fn read(

@@ -4,6 +4,7 @@ pub mod args;
 mod cuts;
 pub mod cuts_args;
 mod folder;
+mod recorded;
 mod replay;
 mod shrink;
 mod states;

@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_crash::campaign::{CampaignFolder, MountPoints};
 use flashfit_crash::model::Violation;
-use flashfit_crash::replay::{FoundState, ReplayedState, replay};
-use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::replay::{ReplayedState, replay};
 use flashfit_crash::state::CrashState;
 use flashfit_crash::timeline::TimelineEvent;
-use flashfit_filesystem::FileSystemCatalog;
 use serde::Serialize;
 
 use super::args::ReplayArgs;
-use super::{timeline_text, tools};
+use super::recorded::RecordedState;
+use super::timeline_text;
 use crate::command_error::CommandError;
 use crate::output;
 
@@ -28,18 +26,10 @@ struct Document<'a> {
 }
 
 pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    tools::check_rights()?;
-    let points = MountPoints::take(&[&args.state.dir, Path::new(".")])?;
-    let runner = tools::runner()?;
-    let (folder, plan) = CampaignFolder::existing(&args.state.dir)?;
-    tools::check_workload(&plan, args.state.workload.as_deref())?;
-    let found = FoundState::find(&folder, &plan, &args.state.id)?;
-    let (conditions, _) = tools::device(None, catalog)?;
-    let known = FileSystemCatalog::load(catalog)?;
-    let setup = CrashSetup::parse(&found.setup, &known, &conditions)?;
-    setup.check_kernel(&runner)?;
+    let recorded = RecordedState::open(&args.state, catalog)?;
+    let RecordedState { points, runner, plan, found, setup } = &recorded;
     let image = args.keep_image.then(|| image_path(&args.state.dir, &args.state.id));
-    let seen = replay(&found, &setup, &plan, &runner, &points, image.as_deref())?;
+    let seen = replay(found, setup, plan, runner, points, image.as_deref())?;
     let as_recorded = found.recorded.as_ref().map(|recorded| *recorded == seen.violations);
     if args.state.json {
         let document = Document {

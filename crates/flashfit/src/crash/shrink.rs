@@ -2,18 +2,15 @@
 
 use std::path::Path;
 
-use flashfit_crash::campaign::{CampaignFolder, MountPoints};
 use flashfit_crash::model::Violation;
-use flashfit_crash::replay::FoundState;
-use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::shrink::{ShrunkState, shrink};
 use flashfit_crash::state::CrashState;
 use flashfit_crash::timeline::TimelineEvent;
-use flashfit_filesystem::FileSystemCatalog;
 use serde::Serialize;
 
 use super::args::ShrinkArgs;
-use super::{timeline_text, tools};
+use super::recorded::RecordedState;
+use super::timeline_text;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 
@@ -28,18 +25,10 @@ struct Document<'a> {
 }
 
 pub fn run(args: &ShrinkArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    tools::check_rights()?;
-    let points = MountPoints::take(&[&args.state.dir, Path::new(".")])?;
-    let runner = tools::runner()?;
-    let (folder, plan) = CampaignFolder::existing(&args.state.dir)?;
-    tools::check_workload(&plan, args.state.workload.as_deref())?;
-    let found = FoundState::find(&folder, &plan, &args.state.id)?;
-    let (conditions, _) = tools::device(None, catalog)?;
-    let known = FileSystemCatalog::load(catalog)?;
-    let setup = CrashSetup::parse(&found.setup, &known, &conditions)?;
-    setup.check_kernel(&runner)?;
+    let recorded = RecordedState::open(&args.state, catalog)?;
+    let RecordedState { points, runner, plan, found, setup } = &recorded;
     let watch = |left: usize| note(&format!("{left} operations"));
-    let shrunk = shrink(&found, &setup, &plan, &runner, &points, &watch)?;
+    let shrunk = shrink(found, setup, plan, runner, points, &watch)?;
     if args.state.json {
         let document = Document {
             id: &found.id,

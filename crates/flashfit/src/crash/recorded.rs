@@ -1,0 +1,38 @@
+//! A state of a recorded campaign, with what it needs to be made again.
+
+use std::path::Path;
+
+use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, MountPoints};
+use flashfit_crash::replay::FoundState;
+use flashfit_crash::setup::CrashSetup;
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_host::SystemRunner;
+
+use super::args::RecordedStateArgs;
+use super::tools;
+use crate::command_error::CommandError;
+
+pub struct RecordedState {
+    pub points: MountPoints,
+    pub runner: SystemRunner,
+    pub plan: CampaignPlan,
+    pub found: FoundState,
+    pub setup: CrashSetup,
+}
+
+impl RecordedState {
+    /// Finds the state and checks that it can be made again on this machine.
+    pub fn open(args: &RecordedStateArgs, catalog: Option<&Path>) -> Result<Self, CommandError> {
+        tools::check_rights()?;
+        let points = MountPoints::take(&[&args.dir, Path::new(".")])?;
+        let runner = tools::runner()?;
+        let (folder, plan) = CampaignFolder::existing(&args.dir)?;
+        tools::check_workload(&plan, args.workload.as_deref())?;
+        let found = FoundState::find(&folder, &plan, &args.id)?;
+        let (conditions, _) = tools::device(None, catalog)?;
+        let known = FileSystemCatalog::load(catalog)?;
+        let setup = CrashSetup::parse(&found.setup, &known, &conditions)?;
+        setup.check_kernel(&runner)?;
+        Ok(Self { points, runner, plan, found, setup })
+    }
+}
