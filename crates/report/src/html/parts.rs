@@ -115,8 +115,9 @@ pub(super) fn failures(failures: &[FailedTrials]) -> Option<Element> {
 const READING: [(&str, &str); 6] = [
     (
         "Setup",
-        "A file system with its layout, mkfs options, mount options and I/O scheduler. The \
-         baseline is the default setup; all others are compared with it.",
+        "A file system with its layout, mkfs options, mount options and I/O scheduler, written in \
+         this order: ext4 base none is ext4 with its default options (base) and the scheduler \
+         none. The baseline is the default setup; all others are compared with it.",
     ),
     (
         "Score",
