@@ -20,7 +20,6 @@ pub struct ApplyJob {
     pub node: PathBuf,
     /// What mount(8) calls it.
     pub kind: String,
-    /// The options to mount it with.
     pub mount_options: Vec<String>,
     /// The scheduler that the queue is to have.
     pub scheduler: String,

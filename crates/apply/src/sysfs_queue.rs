@@ -7,7 +7,6 @@ use flashfit_filesystem::{Scheduler, scheduler};
 
 use crate::error::ApplyError;
 
-/// A queue in sysfs.
 pub(crate) struct SysfsQueue(PathBuf);
 
 impl SysfsQueue {

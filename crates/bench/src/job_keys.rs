@@ -5,7 +5,6 @@
 //! single engines are not supported, nor is `verify`, whose extra reads would count as the
 //! workload's.
 
-/// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueForm {
     Directory,

@@ -69,7 +69,6 @@ pub struct SequentialFigures {
     pub read_bytes_per_second: u64,
 }
 
-/// The sequential figures of a model.
 pub fn sequential(model: &CardModel) -> Result<SequentialFigures, BlockDevError> {
     let mut card = Card::counting(model);
     let write_ns = each_mib(&mut card, model.capacity.0, true)?;

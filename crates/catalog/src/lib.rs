@@ -15,7 +15,6 @@ pub use used::CatalogChecksum;
 
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// The folders of a catalog.
 pub const FOLDERS: [&str; 11] = [
     "cards",
     "counters",

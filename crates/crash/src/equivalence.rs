@@ -40,7 +40,6 @@ pub enum Equivalence {
 }
 
 impl ObservationCache {
-    /// The observation of an equivalent state.
     pub fn find(&mut self, built: &BuiltState) -> Option<(Equivalence, Arc<CrashObservation>)> {
         if let Some(known) = self.by_bytes.get(&built.fingerprint) {
             return Some((Equivalence::Bytes, Arc::clone(known)));

@@ -67,7 +67,6 @@ pub trait BlockDev {
     /// Fills `buffer` from `offset`.
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError>;
 
-    /// Writes `data` at `offset`.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError>;
 
     /// Makes all data written so far survive a power cut.

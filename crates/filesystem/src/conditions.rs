@@ -6,7 +6,6 @@ use std::fmt;
 use flashfit_geometry::Geometry;
 use serde::{Deserialize, Serialize};
 
-/// A requirement of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionRequirement {

@@ -166,7 +166,6 @@ fn at<T>(place: &Spanned<T>, reason: impl Into<String>) -> At {
     At { span: place.span(), reason: reason.into() }
 }
 
-/// Reads a file of `catalog/filesystems/`.
 pub(crate) fn read(entry: &CatalogEntry) -> Result<FileSystem, DefinitionError> {
     let raw: FileSystemToml = parsed(entry)?;
     let fault = |at| fault(entry, &at);

@@ -72,9 +72,7 @@ pub enum EvidenceSource {
     Superblock,
     /// What mount(8) printed.
     Mount,
-    /// The kernel's log.
     KernelLog,
-    /// The mount table.
     MountTable,
     /// The file system's own list of its options in `/proc/fs`.
     OptionList,

@@ -47,7 +47,6 @@ pub struct Proposal {
     pub batch: Batch,
 }
 
-/// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TrialOutcome {
     Measured {

@@ -23,7 +23,6 @@ impl InspectedTarget {
     }
 }
 
-/// The geometry that a device declares.
 pub fn device_geometry(device: &Device) -> Geometry {
     let erase_block = device.declared_erase_block.as_ref().map(|declared| {
         Sourced::new(declared.bytes, QuantitySource::Declared(declared.source.clone()))

@@ -123,7 +123,6 @@ pub struct ProbeRequest {
     pub files: BTreeSet<String>,
 }
 
-/// The result of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeResult {

@@ -34,7 +34,6 @@ pub enum NoFigure {
 }
 
 impl Objective {
-    /// The objective of a run.
     pub fn of(spec: &RunSpec) -> Self {
         Self { by: spec.by, p99_write_max_ns: spec.p99_write_max_ns }
     }
@@ -108,7 +107,6 @@ fn purpose(purpose: TrialPurpose) -> Option<search::Purpose> {
     }
 }
 
-/// The key of a proposed trial.
 pub fn key(problem: &Problem, proposal: &search::Proposal) -> TrialKey {
     TrialKey {
         purpose: match proposal.purpose {

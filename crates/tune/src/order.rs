@@ -6,7 +6,6 @@ use flashfit_numbers::fnv1a;
 
 use crate::record::{TrialKey, TrialPurpose};
 
-/// Shuffles items by the seed and the round.
 pub fn shuffled<T>(mut items: Vec<T>, seed: u64, round: u32) -> Vec<T> {
     let stream = fnv1a(format!("confirm/{round}").as_bytes());
     Random::new(seed ^ stream).shuffle(&mut items);

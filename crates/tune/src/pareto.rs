@@ -31,7 +31,6 @@ pub struct RelativeFigures {
     /// Safety level; 0 is the safest.
     pub safety: u8,
     pub trials: usize,
-    /// Whether it is on the Pareto front.
     pub on_front: bool,
 }
 

@@ -42,7 +42,6 @@ pub struct CardStructure {
     pub spare_units: u32,
 }
 
-/// The kinds of [`LayerKind`], with an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OrderedLayerKind {
     BlockMapped,

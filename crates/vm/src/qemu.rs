@@ -93,7 +93,6 @@ impl Drop for Qemu {
     }
 }
 
-/// Describes an exit status.
 pub(crate) fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => "it powered off".to_owned(),

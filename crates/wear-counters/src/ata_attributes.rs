@@ -12,7 +12,6 @@ use crate::counter::{CounterUnit, WearCounter, WearQuantity};
 const FOLDER: &str = "counters";
 const ENTRY: &str = "ata";
 
-/// The unit of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AttributeUnit {
     /// The drive's logical sector.
@@ -67,7 +66,6 @@ fn unit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<AttributeUn
     String::deserialize(deserializer)?.try_into().map_err(serde::de::Error::custom)
 }
 
-/// The attributes that count wear.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtaAttributes {

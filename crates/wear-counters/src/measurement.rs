@@ -60,7 +60,6 @@ impl WearRuns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasurementEnd {
-    /// The counter is resolved.
     Resolved,
     /// No more runs were allowed.
     Runs,

@@ -26,7 +26,6 @@ const STEPS_OF_HISTORY: u64 = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeBasis {
-    /// The unit of the counter.
     Unit,
     /// The size of the device, or the largest that such units are.
     Size,

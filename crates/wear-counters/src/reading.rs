@@ -27,7 +27,6 @@ pub enum SourceOutcome {
     Failed,
 }
 
-/// A source and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceAnswer {
     /// Program, file or command.

@@ -60,14 +60,12 @@ pub struct AgePoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgeEnd {
-    /// The years are over.
     YearsOver,
     /// The card accepts no more writes.
     ReadOnly,
     Interrupted,
 }
 
-/// An aged card.
 #[derive(Debug)]
 pub struct AgedCard {
     pub card: Card,

@@ -10,7 +10,6 @@ use flashfit_device::random::Random;
 
 use crate::draws::{Q95, exp, normal, quantile, uniform};
 
-/// Days in a year.
 pub const YEAR_DAYS: f64 = 365.25;
 
 /// How fast a device wears: erases of each block per GiB that programs write.
@@ -195,7 +194,6 @@ impl Draw {
     }
 }
 
-/// A life to extrapolate.
 #[derive(Debug, Clone)]
 pub struct LifeModel {
     /// Rates by different courses of the same workload.

@@ -25,7 +25,6 @@ use crate::buffers::Buffers;
 use crate::live::{CompletionTime, LiveCard};
 use crate::replies::Replies;
 
-/// The name of the file.
 pub fn file_name() -> String {
     flashfit_device::guard::simulated_card_file(std::process::id())
 }

@@ -50,7 +50,6 @@ fn set_depth(queue: &Path, depth: u32) -> Vec<String> {
     }
 }
 
-/// Whether the kernel passes discards on.
 pub fn passes_discards(queue: &Path) -> bool {
     std::fs::read_to_string(queue.join(DISCARD_MAXIMUM)).is_ok_and(|text| text.trim() != "0")
 }

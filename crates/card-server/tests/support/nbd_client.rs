@@ -77,7 +77,6 @@ impl NbdClient {
     }
 }
 
-/// An option with its data.
 pub fn option_bytes(option: u32, data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap().to_be_bytes();
     [&wire::OPTION_MAGIC.to_be_bytes()[..], &option.to_be_bytes(), &length, data].concat()

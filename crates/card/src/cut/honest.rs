@@ -172,7 +172,6 @@ impl Cut<'_> {
         self.card.layer.settle(&mut self.card.nand);
     }
 
-    /// The content of a logical page in the NAND.
     pub(super) fn nand_content(&self, logical_page: u32) -> PageContent {
         let found = self.card.layer.locate(&self.card.nand, logical_page);
         found.map_or(PageContent::Zeros, |page| self.card.nand.content(page))

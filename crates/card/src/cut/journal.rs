@@ -18,7 +18,6 @@ const MAX_STORED_BYTES: u64 = 256 << 20;
 pub struct ProgrammedPage {
     /// Completion time, in the card's time.
     pub done_ns: u64,
-    /// Logical page.
     pub logical_page: u32,
     /// Physical page.
     pub page: u32,

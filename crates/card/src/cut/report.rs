@@ -40,7 +40,6 @@ pub struct CutReport {
     pub happened: Vec<Damage>,
     /// Enabled classes that could not occur.
     pub absent: Vec<AbsentFault>,
-    /// Lost bytes of the cache.
     pub lost_cache_bytes: u64,
     /// Lost cache entries that a barrier flush had covered.
     pub flushed_entries_lost: u64,

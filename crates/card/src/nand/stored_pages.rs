@@ -45,7 +45,6 @@ pub struct CopiedRun {
 }
 
 impl StoredPages {
-    /// For a new card.
     pub fn new(model: &CardModel) -> Self {
         let pages = model.total_units() * model.pages_per_unit();
         let pages_per_run = match model.layer.kind {

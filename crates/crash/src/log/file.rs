@@ -83,7 +83,6 @@ impl CrashLog {
             .map_err(|reason| LogFileError::Invalid { path: path.to_owned(), reason })
     }
 
-    /// The bytes of its file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = Head {
             setup: self.setup.clone(),

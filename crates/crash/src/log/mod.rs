@@ -72,7 +72,6 @@ impl CrashLog {
         self.base.len() as u64 * crate::blocks::BLOCK_BYTES as u64
     }
 
-    /// The end of the log.
     pub fn end(&self) -> u32 {
         u32::try_from(self.entries.len()).expect("logs are short")
     }

@@ -78,7 +78,6 @@ impl Default for Namespace {
 }
 
 impl Namespace {
-    /// The node at a path.
     pub fn node_at(&self, path: &str) -> Option<u32> {
         path.split('/')
             .filter(|name| !name.is_empty())

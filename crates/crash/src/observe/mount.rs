@@ -41,7 +41,6 @@ pub fn unmount_at(point: &Path) -> io::Result<()> {
     }
 }
 
-/// Options that are flags of mount(2).
 fn flag(word: &str) -> Option<MountFlags> {
     Some(match word {
         "defaults" | "rw" => MountFlags::empty(),

@@ -46,7 +46,6 @@ impl ProgramWorkload {
         in_folder(root, &self.run)
     }
 
-    /// The program that checks `root`.
     pub fn check(&self, root: &Path) -> Program {
         in_folder(root, &self.check)
     }

@@ -1,6 +1,5 @@
 //! Little-endian numbers at fixed places of a superblock.
 
-/// The bytes from `at` on.
 pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }

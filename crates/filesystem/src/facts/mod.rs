@@ -114,17 +114,14 @@ pub struct FileSystemFacts {
 }
 
 impl FileSystemFacts {
-    /// The number of that name.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers.iter().find(|number| number.name == name).map(|number| number.value)
     }
 
-    /// The word of that name.
     pub fn word(&self, name: &str) -> Option<&str> {
         self.words.iter().find(|word| word.name == name).map(|word| word.value.as_str())
     }
 
-    /// Whether it has a feature.
     pub fn has_feature(&self, name: &str) -> bool {
         self.features.iter().any(|feature| feature == name)
     }

@@ -19,7 +19,6 @@ use super::layers::PlannedLayers;
 
 /// The name of the document behind `flashfit.`.
 pub const SCHEMA: &str = "plan";
-/// The version of the document.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The device that a plan is for, as far as the plan depends on it.
@@ -121,7 +120,6 @@ pub struct PlannedPlacement {
     pub size_bytes: u64,
 }
 
-/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NumberUnit {
@@ -148,7 +146,6 @@ pub struct PlanNumber {
     pub reason: String,
 }
 
-/// A command of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedCommand {
     /// What it is for, in a few words.
@@ -239,7 +236,6 @@ impl Plan {
         &setup.filesystem
     }
 
-    /// The number of that name.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers.iter().find(|number| number.name == name).map(|number| number.value)
     }

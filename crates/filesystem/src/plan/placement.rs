@@ -49,7 +49,6 @@ fn device_conditions(device: &PlannedDevice, used: &Geometry) -> Conditions {
     }
 }
 
-/// Finds the place for `filesystem`.
 pub(super) fn find_placement(
     filesystem: &FileSystem,
     device: &PlannedDevice,

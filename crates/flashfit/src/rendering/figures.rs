@@ -83,7 +83,6 @@ impl Measure {
     }
 }
 
-/// Values of a subject by setup and point.
 type Values = BTreeMap<Subject, BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>>;
 
 /// All figures of a run: the ranking of the device first, then the plots of each workload.
@@ -109,7 +108,6 @@ pub fn figures(view: &RunView<'_>) -> Vec<FigureGroup> {
     groups
 }
 
-/// The setups that are drawn.
 fn drawn(view: &RunView<'_>) -> Vec<Setup> {
     let filesystems: Vec<String> =
         view.space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect();

@@ -80,7 +80,6 @@ pub fn volume(needed: &NeededVolume) -> String {
     format!("about {} ({basis})", Bytes(needed.bytes).si())
 }
 
-/// A value with its unit.
 pub fn amount(value: u64, unit: CounterUnit) -> String {
     match unit {
         CounterUnit::Bytes => Bytes(value).si(),

@@ -17,7 +17,6 @@ use crate::wear::life_args::WearEstimateArgs;
 const MODEL_FACTOR: f64 = 1.2;
 const CLASS_FACTOR: f64 = 1.6;
 
-/// The model of a target.
 #[derive(Debug)]
 pub struct ModeledTarget {
     pub model: CardModel,

@@ -68,7 +68,6 @@ fn loop_device_of(process: u32) -> Option<Attachment> {
     attachment(&names.next()?)
 }
 
-/// All processes of the machine.
 pub fn processes() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

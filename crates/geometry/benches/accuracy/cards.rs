@@ -36,7 +36,6 @@ pub enum Noise {
 /// A card with its true geometry.
 #[derive(Debug, Clone)]
 pub struct DrawnCard {
-    /// The card, with its geometry.
     pub model: CardModel,
     pub toml: String,
     pub noise: Noise,

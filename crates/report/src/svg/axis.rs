@@ -12,7 +12,6 @@ use super::scale::{Scale, Ticks, linear_ticks, log_ticks};
 /// Values are "far from zero" if the smallest is at least this share of the largest.
 const FAR_FROM_ZERO: f64 = 0.6;
 
-/// An axis of values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ValueAxis {
     scale: Scale,

@@ -109,7 +109,6 @@ impl Coding {
         &self.terms
     }
 
-    /// The columns of a term.
     pub fn columns_of(&self, term: Term) -> Vec<usize> {
         (0..self.columns()).filter(|&column| self.terms[column] == term).collect()
     }

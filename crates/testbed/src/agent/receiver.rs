@@ -22,7 +22,6 @@ pub struct ConnectionReader {
     gate: Sender<u64>,
     interrupt: Interrupt,
     sender: Arc<MessageSender>,
-    /// Whether the agent ends with its connection.
     ends_with_connection: bool,
 }
 

@@ -9,7 +9,6 @@ use flashfit_filesystem::FileSystemCatalog;
 use super::{RecordedCatalogError, RunError};
 use crate::spec::{CatalogUsed, RunHeader, RunSpec};
 
-/// The catalogs of a run.
 pub struct Catalogs {
     pub filesystems: FileSystemCatalog,
     pub workloads: Vec<Workload>,

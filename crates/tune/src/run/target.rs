@@ -33,7 +33,6 @@ pub struct TrialTarget {
 }
 
 impl TrialTarget {
-    /// Looks at the target of a run.
     pub(super) fn look(
         spec: &RunSpec,
         place: &mut dyn flashfit_testbed::Host,

@@ -15,7 +15,6 @@ pub use checks::UsageMistake;
 /// The workloads that traces are recorded of.
 pub const WORKLOADS: [&str; 4] = ["database", "logs", "small-files", "recording"];
 
-/// A number with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourcedNumber<T> {
     pub value: T,

@@ -107,7 +107,6 @@ impl BlockMapped {
         self.begin_at(nand, place, newer);
     }
 
-    /// Whether the block of a page is open.
     pub fn is_open(&self, logical_page: u32) -> bool {
         self.index_of(logical_page / self.pages_per_unit).is_some()
     }

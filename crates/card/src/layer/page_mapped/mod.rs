@@ -56,7 +56,6 @@ pub struct PageMapped {
 }
 
 impl PageMapped {
-    /// The layer of a new card.
     pub fn new(model: &CardModel) -> Self {
         let units: Vec<u32> = model.good_units().collect();
         Self::over(model, model.capacity_units(), &units)

@@ -26,7 +26,6 @@ pub struct WearLevelling {
 }
 
 impl WearLevelling {
-    /// For a new card.
     pub fn new(spread: u32) -> Self {
         Self { spread, closed: BTreeSet::new(), most: 0 }
     }

@@ -50,7 +50,6 @@ impl Chunks {
         self.slots[chunk as usize].checked_sub(1)
     }
 
-    /// Whether a slot has a current chunk.
     pub fn is_current(&self, slot: u32) -> bool {
         self.current[slot as usize] != 0
     }

@@ -39,7 +39,6 @@ pub struct PlacementContext {
 pub struct PlacementNumbers {
     /// Values for the catalog's arguments.
     pub planned: BTreeMap<String, u64>,
-    /// The numbers of the plan.
     pub numbers: Vec<PlanNumber>,
     /// What they cost, in bytes, against the file system without them.
     pub lost_bytes: u64,
@@ -81,7 +80,6 @@ pub fn fit(kind: &str, site: &PlacementContext) -> Result<PlacementNumbers, Stri
     }
 }
 
-/// Whether the numbers of this kind are the planner's.
 pub fn is_planned(kind: &str) -> bool {
     matches!(
         kind,

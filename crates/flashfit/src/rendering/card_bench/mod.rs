@@ -12,7 +12,6 @@ use flashfit_report::{Column, TextTable};
 use crate::card_bench::figures::{Counterpart, Measured, OpenUnits};
 use crate::card_bench::published::{ComparedFigure, FigureSubject};
 
-/// For a terminal of that width.
 pub fn terminal(all: &[Measured], width: usize) -> String {
     let mut text = String::new();
     for (index, measured) in all.iter().enumerate() {

@@ -55,7 +55,6 @@ pub fn start(place: &Place, more: &[&str]) -> Child {
     place.command(&place.tune_args(&card, &args)).spawn().unwrap()
 }
 
-/// The machine of a run.
 fn machine(run: &Child) -> u32 {
     let mut found = None;
     wait_until("the machine runs", || {
