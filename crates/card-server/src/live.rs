@@ -6,7 +6,7 @@
 //! both. A cut of the power fails what is under way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flashfit_card::cut::{CutMoment, CutOptions, CutReport, EnabledFault};
@@ -15,8 +15,8 @@ use flashfit_device::{BlockDevError, BlockDevInfo};
 
 use crate::recording::TraceRecorder;
 
-/// How a card that cannot write zeros by itself is sent them.
-const ZEROS: &[u8] = &[0; 512 << 10];
+/// How a card that cannot write zeros by itself is sent them; not in the binary.
+static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; 512 << 10]);
 
 /// The largest time that can be set for a card: half of what its time can express, so that what it
 /// does afterwards has as much left, three centuries.

@@ -1,5 +1,7 @@
 //! Ages a simulated card by serving requests to it.
 
+use std::sync::LazyLock;
+
 use flashfit_card::trace::TracedRequest;
 use flashfit_card::{Card, CardModel, CardRequest, Counters};
 use flashfit_device::BlockDevError;
@@ -8,7 +10,8 @@ use crate::replay::Replay;
 
 /// The largest request that a host sends at once.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
-static ZEROS: [u8; REQUEST_BYTES_MAX] = [0; REQUEST_BYTES_MAX];
+/// Allocated when needed, so that they are not in the binary.
+static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; REQUEST_BYTES_MAX]);
 
 /// Serves a traced request; a card without discard ignores discards.
 ///
