@@ -15,10 +15,17 @@ impl Workloads {
     /// `user` is the user's catalog directory.
     ///
     /// # Errors
-    /// An unreadable directory; [`BenchError::BadWorkload`] for the first invalid file.
+    /// An unreadable directory; [`BenchError::BadFiles`] with the mistakes of all files.
     pub fn load(user: Option<&Path>) -> Result<Self, BenchError> {
         let workloads = entries("workloads", "fio", user)?;
-        workloads.iter().map(Workload::parse).collect::<Result<_, _>>().map(Self)
+        let (mut found, mut mistakes) = (Vec::new(), Vec::new());
+        for entry in &workloads {
+            match Workload::read(entry) {
+                Ok(workload) => found.push(workload),
+                Err(of_file) => mistakes.push(of_file),
+            }
+        }
+        if mistakes.is_empty() { Ok(Self(found)) } else { Err(BenchError::BadFiles(mistakes)) }
     }
 
     pub fn all(&self) -> &[Workload] {

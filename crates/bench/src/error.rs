@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use flashfit_catalog::{CatalogEntryError, Origin};
+use flashfit_catalog::{CatalogEntryError, FileMistakes};
 use flashfit_host::ProgramError;
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 
@@ -10,11 +10,9 @@ use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 pub enum BenchError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    #[error("{origin}:{line}: {reason}")]
-    BadWorkload { origin: Origin, line: usize, reason: String },
-    /// A kind of start of the catalog.
-    #[error("{origin}: {reason}")]
-    BadStart { origin: Origin, reason: String },
+    /// Workloads or kinds of starts of the catalog, with all their mistakes.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    BadFiles(Vec<FileMistakes>),
     #[error("{reason}")]
     BadPlan { reason: String, hint: String },
     #[error("{}: {reason}", path.display())]
@@ -56,10 +54,7 @@ impl UserError for BenchError {
         match self {
             Self::Entry(error) => error.class(),
             Self::Program(error) => error.class(),
-            Self::BadWorkload { .. }
-            | Self::BadStart { .. }
-            | Self::BadPlan { .. }
-            | Self::BadTarget { .. } => ExitClass::Usage,
+            Self::BadFiles(_) | Self::BadPlan { .. } | Self::BadTarget { .. } => ExitClass::Usage,
             Self::Full { .. } => ExitClass::Usage,
             Self::WouldOverwrite { .. } | Self::Refused { .. } => ExitClass::Refused,
             Self::System { .. } | Self::Memory { .. } | Self::Failed { .. } => {
@@ -89,9 +84,8 @@ impl UserError for BenchError {
             }
             Self::Device { .. } | Self::TargetVanished { .. } => "see the kernel log: dmesg".into(),
             Self::Refused { .. } => "see what uses the target: lsblk, findmnt".into(),
-            Self::BadWorkload { .. }
-            | Self::BadStart { .. }
-            | Self::BadTarget { .. }
+            Self::BadFiles(files) => files.first()?.hint()?,
+            Self::BadTarget { .. }
             | Self::System { .. }
             | Self::Stopped
             | Self::Failed { .. }

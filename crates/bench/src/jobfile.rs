@@ -4,45 +4,57 @@
 //! paths, no programs, no files outside the target, no variables other than flashfit's. The parser
 //! follows fio's `init.c`; input that fio could parse differently is rejected.
 
+use flashfit_catalog::FileMistake;
+
 use crate::job_keys::{form_of, is_name, similar};
 
 /// fio reads lines in pieces of 4095 bytes, and the second piece of a comment is not a comment.
 const MAX_LINE_BYTES: usize = 2048;
 
-/// Returns the names of the job sections.
-///
-/// # Errors
-/// The line number and the reason.
-pub fn check(text: &str) -> Result<Vec<String>, (usize, String)> {
-    let mut sections = Vec::new();
+/// What is in a job file.
+#[derive(Debug, Default)]
+pub struct JobFile {
+    /// The names of the job sections.
+    pub sections: Vec<String>,
+    pub mistakes: Vec<FileMistake>,
+}
+
+/// Reads the whole file, with all its mistakes.
+pub fn check(text: &str) -> JobFile {
+    let mut found = JobFile::default();
     let (mut in_section, mut directory, mut grouped) = (false, false, false);
     for (index, line) in text.split('\n').enumerate() {
-        let bad = |reason: String| (index + 1, reason);
-        match parse(line).map_err(bad)? {
-            Line::Empty => {}
-            Line::Section(name) => {
+        let mut bad = |reason| found.mistakes.push(FileMistake { line: index + 1, reason });
+        match parse(line) {
+            Err(reason) => bad(reason),
+            Ok(Line::Empty) => {}
+            Ok(Line::Section(name)) => {
                 in_section = true;
                 if name != "global" {
-                    sections.push(name.to_owned());
+                    found.sections.push(name.to_owned());
                 }
             }
-            Line::Option(key, _) if !in_section => {
-                return Err(bad(format!("`{key}` is before the first [section]")));
+            Ok(Line::Option(key, _)) if !in_section => {
+                bad(format!("`{key}` is before the first [section]"));
             }
-            Line::Option(key, value) => {
-                check_option(key, value).map_err(bad)?;
+            Ok(Line::Option(key, value)) => {
+                if let Err(reason) = check_option(key, value) {
+                    bad(reason);
+                }
                 directory |= key == "directory";
                 grouped |= key == "group_reporting" && value != "0";
             }
         }
     }
-    if !directory {
-        return Err((1, "`directory=${DIRECTORY}` is missing".to_owned()));
+    for (is_there, what) in
+        [(directory, "`directory=${DIRECTORY}`"), (grouped, "`group_reporting=1`")]
+    {
+        if !is_there {
+            let reason = format!("{what} is missing: write it under [global]");
+            found.mistakes.push(FileMistake { line: 1, reason });
+        }
     }
-    if !grouped {
-        return Err((1, "`group_reporting=1` is missing".to_owned()));
-    }
-    Ok(sections)
+    found
 }
 
 enum Line<'a> {

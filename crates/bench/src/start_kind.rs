@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntry, entries};
+use flashfit_catalog::{CatalogEntry, FileMistake, FileMistakes, ReadToml, entries, read_toml};
 use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -123,39 +123,47 @@ impl StartKind {
         files * bytes / u64::from(PLACES * PLACES)
     }
 
-    fn parse(entry: &CatalogEntry) -> Result<Self, BenchError> {
-        let bad = |reason: String| BenchError::BadStart { origin: entry.origin.clone(), reason };
-        let read: Self =
-            toml::from_str(&entry.text).map_err(|error| bad(error.message().to_owned()))?;
-        let sizes = read.file_size.unwrap_or_default();
-        let is_range = read.files.least <= read.files.most
+    fn parse(entry: &CatalogEntry) -> Result<Self, FileMistakes> {
+        let ReadToml { value, mut mistakes } = read_toml::<Self>(&entry.text);
+        let rules = value.iter().flat_map(Self::broken_rules);
+        mistakes.extend(rules.map(|reason| FileMistake { line: 1, reason }));
+        match value {
+            Some(read) if mistakes.is_empty() => Ok(Self { name: entry.name.clone(), ..read }),
+            _ => Err(FileMistakes::new(&entry.origin, mistakes)),
+        }
+    }
+
+    fn broken_rules(&self) -> Vec<String> {
+        let sizes = self.file_size.unwrap_or_default();
+        let is_range = self.files.least <= self.files.most
             && sizes.least <= sizes.most
-            && read.idle_ms.least <= read.idle_ms.most;
-        let is_small = read.files.most <= MOST_FILES
+            && self.idle_ms.least <= self.idle_ms.most;
+        let is_small = self.files.most <= MOST_FILES
             && sizes.most.0 <= MOST_FILE_BYTES
-            && read.idle_ms.most <= MOST_IDLE_MS;
+            && self.idle_ms.most <= MOST_IDLE_MS;
+        let mut broken = Vec::new();
         if !is_range {
-            return Err(bad("a range is written [LEAST, MOST]".to_owned()));
+            broken.push("a range is written [LEAST, MOST]".to_owned());
         }
         if !is_small {
-            return Err(bad(format!(
-                "at most {MOST_FILES} files of {} and {MOST_IDLE_MS} ms are possible",
-                Bytes(MOST_FILE_BYTES)
-            )));
+            let size = Bytes(MOST_FILE_BYTES);
+            let most = format!("{MOST_FILES} files of {size} and {MOST_IDLE_MS} ms");
+            broken.push(format!("at most {most} are possible"));
         }
-        if read.files.most > 0 && read.file_size.is_none() {
-            return Err(bad("files need a file_size".to_owned()));
+        if self.files.most > 0 && self.file_size.is_none() {
+            broken.push("files need a file_size".to_owned());
         }
-        Ok(Self { name: entry.name.clone(), ..read })
+        broken
     }
 }
 
 /// All kinds, sorted by name. `user` is the user's catalog directory.
 ///
 /// # Errors
-/// An unreadable directory; [`BenchError::BadStart`] for the first invalid file.
+/// An unreadable directory; [`BenchError::BadFiles`] for the first invalid file.
 pub fn load(user: Option<&Path>) -> Result<Vec<StartKind>, BenchError> {
-    entries("starts", "toml", user)?.iter().map(StartKind::parse).collect()
+    let parse = |entry| StartKind::parse(entry).map_err(|bad| BenchError::BadFiles(vec![bad]));
+    entries("starts", "toml", user)?.iter().map(parse).collect()
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 //! which form one TOML document and are ignored by fio. fio expands variables `${NAME}` from the
 //! environment; [`crate::plan`] lists them.
 
-use std::ops::Range;
-
-use flashfit_catalog::{CatalogEntry, Origin};
+use flashfit_catalog::{
+    CatalogEntry, FileMistake, FileMistakes, Origin, ReadToml, line_at, nearest, read_toml,
+};
 use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 use crate::error::BenchError;
 use crate::jobfile;
@@ -115,19 +116,19 @@ struct Header {
     title: String,
     explanation: String,
     source: String,
-    parameter: Parameter,
+    parameter: Spanned<Parameter>,
     #[serde(default)]
-    points: Vec<Bytes>,
+    points: Vec<Spanned<Bytes>>,
     #[serde(default)]
-    quick_points: Vec<Bytes>,
+    quick_points: Vec<Spanned<Bytes>>,
     #[serde(default)]
-    fill: Vec<String>,
+    fill: Vec<Spanned<String>>,
     #[serde(default)]
     fresh_files: bool,
     #[serde(default)]
     raw: bool,
-    file_size: Option<Bytes>,
-    stage: Vec<StageSpec>,
+    file_size: Option<Spanned<Bytes>>,
+    stage: Vec<Spanned<StageSpec>>,
 }
 
 /// A workload of the catalog.
@@ -159,28 +160,44 @@ pub struct Workload {
 
 impl Workload {
     /// # Errors
-    /// [`BenchError::BadWorkload`] with file and line.
+    /// [`BenchError::BadFiles`] with all mistakes of the file.
     pub fn parse(entry: &CatalogEntry) -> Result<Self, BenchError> {
-        let bad =
-            |line, reason| BenchError::BadWorkload { origin: entry.origin.clone(), line, reason };
+        Self::read(entry).map_err(|mistakes| BenchError::BadFiles(vec![mistakes]))
+    }
+
+    /// A valid file with a comment for each key, to start a new workload from.
+    pub fn template(name: &str) -> String {
+        include_str!("template.fio").replacen("NAME", name, 1)
+    }
+
+    pub(crate) fn read(entry: &CatalogEntry) -> Result<Self, FileMistakes> {
         let text = header_text(&entry.text);
-        let head: Header = toml::from_str(&text).map_err(|error| {
-            bad(line_of(&text, error.span()), error.message().trim().replace('\n', ", "))
-        })?;
-        let sections = jobfile::check(&entry.text).map_err(|(line, reason)| bad(line, reason))?;
-        check_stages(&head, &sections).map_err(|reason| bad(1, reason))?;
-        let (standard, quick) = points(&head).map_err(|reason| bad(1, reason))?;
+        let ReadToml { value, mut mistakes } = read_toml::<Header>(&text);
+        let jobs = jobfile::check(&entry.text);
+        mistakes.extend(jobs.mistakes);
+        let mut rules = Rules { text: &text, mistakes: &mut mistakes };
+        let points = value.as_ref().map(|head| {
+            rules.stages(head, &jobs.sections);
+            [
+                rules.points(head, &head.points, "points"),
+                rules.points(head, &head.quick_points, "quick-points"),
+            ]
+        });
+        let (Some(head), Some([standard, quick]), true) = (value, points, mistakes.is_empty())
+        else {
+            return Err(FileMistakes::new(&entry.origin, mistakes));
+        };
         Ok(Self {
             name: entry.name.clone(),
             title: head.title,
             explanation: head.explanation.trim().to_owned(),
             source: head.source,
-            parameter: head.parameter,
-            stages: head.stage,
-            fill: head.fill,
+            parameter: head.parameter.into_inner(),
+            stages: head.stage.into_iter().map(Spanned::into_inner).collect(),
+            fill: head.fill.into_iter().map(Spanned::into_inner).collect(),
             fresh_files: head.fresh_files,
             raw: head.raw,
-            file_bytes: head.file_size.map(|size| size.0),
+            file_bytes: head.file_size.map(|size| size.get_ref().0),
             text: entry.text.clone(),
             origin: entry.origin.clone(),
             standard,
@@ -211,49 +228,75 @@ fn header_text(text: &str) -> String {
         .collect()
 }
 
-fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
-    let end = span.map_or(0, |span| span.start.min(text.len()));
-    1 + text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count()
+/// What must hold beyond the form of the header.
+struct Rules<'a> {
+    text: &'a str,
+    mistakes: &'a mut Vec<FileMistake>,
 }
 
-fn check_stages(head: &Header, sections: &[String]) -> Result<(), String> {
-    if head.stage.is_empty() {
-        return Err("[[stage]] is missing".to_owned());
+impl Rules<'_> {
+    fn bad(&mut self, start: usize, reason: String) {
+        self.mistakes.push(FileMistake { line: line_at(self.text, start), reason });
     }
-    for stage in &head.stage {
-        if stage.sections.is_empty() || stage.yields.is_empty() || stage.volume == 0 {
-            return Err(format!(
-                "stage `{}`: `sections` and `yields` must not be empty, and `volume` must not be 0",
-                stage.name
-            ));
-        }
-    }
-    let named = head.stage.iter().flat_map(|stage| &stage.sections).chain(&head.fill);
-    for section in named {
-        if !sections.contains(section) {
-            return Err(format!("unknown job section [{section}]"));
-        }
-    }
-    if head.file_size.is_some_and(|size| size.0 == 0) {
-        return Err("`file-size` must not be 0".to_owned());
-    }
-    Ok(())
-}
 
-fn points(head: &Header) -> Result<(Vec<WorkloadPoint>, Vec<WorkloadPoint>), String> {
-    if head.parameter == Parameter::None {
-        if !head.points.is_empty() || !head.quick_points.is_empty() {
-            return Err("with `parameter = \"none\"`, no points are allowed".to_owned());
+    fn stages(&mut self, head: &Header, sections: &[String]) {
+        if head.stage.is_empty() {
+            self.bad(0, "[[stage]] is missing".to_owned());
         }
-        return Ok((vec![WorkloadPoint::Only], vec![WorkloadPoint::Only]));
+        for place in &head.stage {
+            let (start, stage) = (place.span().start, place.get_ref());
+            for (is_empty, key, rule) in [
+                (stage.sections.is_empty(), "sections", "not be empty"),
+                (stage.yields.is_empty(), "yields", "not be empty"),
+                (stage.volume == 0, "volume", "be at least 1"),
+            ] {
+                if is_empty {
+                    self.bad(start, format!("stage `{}`: `{key}` must {rule}", stage.name));
+                }
+            }
+            for section in &stage.sections {
+                self.section(start, section, sections);
+            }
+        }
+        for place in &head.fill {
+            self.section(place.span().start, place.get_ref(), sections);
+        }
+        if let Some(size) = head.file_size.as_ref().filter(|size| size.get_ref().0 == 0) {
+            self.bad(size.span().start, "`file-size` must not be 0".to_owned());
+        }
     }
-    let read = |list: &[Bytes], what| {
+
+    fn section(&mut self, start: usize, name: &str, sections: &[String]) {
+        if sections.iter().any(|known| known == name) {
+            return;
+        }
+        let nearest = nearest(name, sections.iter().map(String::as_str));
+        let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        self.bad(start, format!("unknown job section [{name}]{hint}"));
+    }
+
+    fn points(&mut self, head: &Header, list: &[Spanned<Bytes>], what: &str) -> Vec<WorkloadPoint> {
+        let parameter = *head.parameter.get_ref();
+        let start = head.parameter.span().start;
+        if parameter == Parameter::None {
+            if let Some(first) = list.first() {
+                let reason = format!("with `parameter = \"none\"`, no {what} are allowed");
+                self.bad(first.span().start, reason);
+            }
+            return vec![WorkloadPoint::Only];
+        }
         if list.is_empty() {
-            return Err(format!("`{what}` is missing"));
+            self.bad(start, format!("`{what}` is missing, which `parameter` needs"));
         }
-        list.iter().map(|value| point(head.parameter, value.0)).collect()
-    };
-    Ok((read(&head.points, "points")?, read(&head.quick_points, "quick-points")?))
+        let mut found = Vec::new();
+        for place in list {
+            match point(parameter, place.get_ref().0) {
+                Ok(point) => found.push(point),
+                Err(reason) => self.bad(place.span().start, reason),
+            }
+        }
+        found
+    }
 }
 
 fn point(parameter: Parameter, value: u64) -> Result<WorkloadPoint, String> {
@@ -302,15 +345,50 @@ mod tests {
     }
 
     #[test]
+    fn the_template_is_valid_and_explains_every_key() {
+        let text = Workload::template("mine");
+        let workload = parse(&text).unwrap();
+        assert_eq!((workload.title.as_str(), workload.stages.len()), ("mine", 1));
+        assert_eq!(workload.points(PointProfile::Standard).len(), 3);
+        // The error for an unknown key lists all keys.
+        for (from, to) in [("#: source", "#: sauce"), ("#: kind", "#: kinds")] {
+            let errors = error_text(&text.replacen(from, to, 1));
+            let list = errors.split("expected one of ").nth(1).unwrap();
+            let list = list.split(';').next().unwrap().split('`').skip(1).step_by(2);
+            assert!(list.clone().count() > 5, "{errors}");
+            for key in list.filter(|key| *key != "stage") {
+                assert!(text.contains(&format!("{key} = ")), "{key}");
+            }
+        }
+    }
+
+    #[test]
     fn an_unknown_key_is_named_with_file_and_line() {
         let text = error_text(&GOOD.replace("#: source", "#: sauce"));
-        assert!(text.starts_with("mine.fio:4: ") && text.contains("sauce"), "{text}");
+        let hint = "; did you mean `source`?";
+        assert!(text.contains("\nmine.fio:4: unknown field `sauce`"), "{text}");
+        assert!(text.contains(hint), "{text}");
     }
 
     #[test]
     fn an_unknown_section_is_named() {
         let text = error_text(&GOOD.replace("[\"r\"]", "[\"x\"]"));
         assert!(text.contains("[x]"), "{text}");
+    }
+
+    #[test]
+    fn mistakes_of_header_and_jobs_are_reported_together() {
+        let text = GOOD
+            .replace("[\"r\"]", "[\"x\"]\n#: volume = 0")
+            .replace("8192", "1000")
+            .replace("rw=read", "rw=reed\nbss=4k");
+        let found = error_text(&text);
+        let lines: Vec<&str> = found.lines().filter_map(|line| line.split(": ").next()).collect();
+        assert_eq!(
+            lines,
+            ["mine.fio:6", "mine.fio:8", "mine.fio:8", "mine.fio:18", "mine.fio:19"],
+            "{found}"
+        );
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub enum CardError {
     Entry(#[from] CatalogEntryError),
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Files of the catalog with mistakes, at least one.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Models(Vec<ModelError>),
 }
 
 impl UserError for CardError {
@@ -22,6 +25,7 @@ impl UserError for CardError {
         match self {
             Self::Entry(error) => error.class(),
             Self::Model(error) => error.class(),
+            Self::Models(_) => ExitClass::Usage,
         }
     }
 
@@ -29,6 +33,7 @@ impl UserError for CardError {
         match self {
             Self::Entry(error) => error.hint(),
             Self::Model(error) => error.hint(),
+            Self::Models(errors) => errors.first()?.hint(),
         }
     }
 }
@@ -60,9 +65,16 @@ pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry
 /// All cards of the catalog, sorted by name.
 ///
 /// # Errors
-/// When a user's file cannot be read or is not a valid card model.
+/// When a user's file cannot be read, or [`CardError::Models`] with the mistakes of all files.
 pub fn all(user_dir: Option<&Path>) -> Result<Vec<CardModel>, CardError> {
-    entries("cards", "toml", user_dir)?.iter().map(model).collect()
+    let (mut models, mut errors) = (Vec::new(), Vec::new());
+    for entry in entries("cards", "toml", user_dir)? {
+        match CardModel::parse(&entry.text, &entry.origin) {
+            Ok(model) => models.push(model),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(models) } else { Err(CardError::Models(errors)) }
 }
 
 fn model(entry: &CatalogEntry) -> Result<CardModel, CardError> {

@@ -2,8 +2,10 @@
 //!
 //! The files of `catalog/` are embedded in the binary. A user's folder with the same layout
 //! (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds entries and
-//! replaces those with the same name. Parsing a file is up to the crate that uses it.
+//! replaces those with the same name. A crate that uses a file
+//! defines its keys; [`read_toml`] finds all mistakes of it.
 
+mod mistakes;
 mod used;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
+pub use mistakes::{FileMistake, FileMistakes, ReadToml, line_at, read_toml};
 pub use used::CatalogChecksum;
 
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));

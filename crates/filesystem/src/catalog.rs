@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin};
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, FileMistake, FileMistakes, Origin};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::definition;
@@ -14,37 +14,49 @@ use crate::filesystem::{FileSystem, FsOption};
 pub enum FileSystemCatalogError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    #[error("{origin}, line {line}: {reason}")]
-    Invalid { origin: Origin, line: usize, reason: String },
+    /// All mistakes of all files.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Invalid(Vec<FileMistakes>),
 }
 
 impl UserError for FileSystemCatalogError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Entry(error) => error.class(),
-            Self::Invalid { origin: Origin::BuiltIn(_), .. } => ExitClass::Bug,
-            Self::Invalid { .. } => ExitClass::Usage,
+            Self::Invalid(files) => {
+                let is_own = |file: &FileMistakes| matches!(file.origin, Origin::File(_));
+                if files.iter().all(is_own) { ExitClass::Usage } else { ExitClass::Bug }
+            }
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Entry(error) => error.hint(),
-            Self::Invalid { origin: Origin::File(path), line, .. } => {
-                let path = flashfit_host::program::quote_path(path);
-                Some(format!("${{EDITOR:-vi}} +{line} {path}").into())
-            }
-            Self::Invalid { .. } => None,
+            Self::Invalid(files) => files.first()?.hint(),
         }
     }
 }
 
-fn invalid(entry: &CatalogEntry, error: definition::DefinitionError) -> FileSystemCatalogError {
-    FileSystemCatalogError::Invalid {
-        origin: entry.origin.clone(),
-        line: error.line,
-        reason: error.reason,
+type KnobsFile<'a> = (&'a CatalogEntry, Vec<FsOption>);
+
+fn read_knobs(entries: &[CatalogEntry]) -> Result<Vec<KnobsFile<'_>>, Vec<FileMistakes>> {
+    read_all(entries, |entry| Ok((entry, definition::read_knobs(entry)?)))
+}
+
+/// Everything that was read, or the mistakes of all files.
+fn read_all<'a, T>(
+    entries: &'a [CatalogEntry],
+    read: impl Fn(&'a CatalogEntry) -> Result<T, FileMistakes>,
+) -> Result<Vec<T>, Vec<FileMistakes>> {
+    let (mut found, mut mistakes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match read(entry) {
+            Ok(value) => found.push(value),
+            Err(of_file) => mistakes.push(of_file),
+        }
     }
+    if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,22 +72,35 @@ impl FileSystemCatalog {
     pub fn load(user_dir: Option<&Path>) -> Result<Self, FileSystemCatalogError> {
         let filesystems = flashfit_catalog::entries("filesystems", "toml", user_dir)?;
         let knobs = flashfit_catalog::entries("knobs", "toml", user_dir)?;
-        Self::from_entries(&filesystems)?.with_knobs(&knobs)
+        match (Self::from_entries(&filesystems), read_knobs(&knobs)) {
+            (Ok(found), Ok(knobs)) => found.with_options(&knobs),
+            (Err(FileSystemCatalogError::Invalid(mut files)), Err(more)) => {
+                files.extend(more);
+                Err(FileSystemCatalogError::Invalid(files))
+            }
+            (Err(error), _) => Err(error),
+            (_, Err(files)) => Err(FileSystemCatalogError::Invalid(files)),
+        }
     }
 
     /// Adds the options of these files to each file system.
     ///
     /// # Errors
-    /// [`FileSystemCatalogError::Invalid`] for the first file that is not valid, or whose option
-    /// has the name of an existing one.
-    pub fn with_knobs(mut self, entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
-        for entry in entries {
-            let knobs = definition::read_knobs(entry).map_err(|error| invalid(entry, error))?;
+    /// [`FileSystemCatalogError::Invalid`] for files that are not valid, or whose option has the
+    /// name of an existing one.
+    pub fn with_knobs(self, entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
+        self.with_options(&read_knobs(entries).map_err(FileSystemCatalogError::Invalid)?)
+    }
+
+    fn with_options(mut self, files: &[KnobsFile<'_>]) -> Result<Self, FileSystemCatalogError> {
+        for (entry, knobs) in files {
             for filesystem in &mut self.filesystems {
                 let named = |knob: &&FsOption| filesystem.option(&knob.name).is_ok();
                 if let Some(knob) = knobs.iter().find(named) {
                     let reason = format!("{} has an option `{}`", filesystem.name, knob.name);
-                    return Err(invalid(entry, definition::DefinitionError { line: 1, reason }));
+                    let mistakes = vec![FileMistake { line: 1, reason }];
+                    let of_file = FileMistakes::new(&entry.origin, mistakes);
+                    return Err(FileSystemCatalogError::Invalid(vec![of_file]));
                 }
                 filesystem.options.extend(knobs.iter().cloned());
             }
@@ -86,10 +111,10 @@ impl FileSystemCatalog {
     /// Reads the given files.
     ///
     /// # Errors
-    /// [`FileSystemCatalogError::Invalid`] for the first file that is not valid.
+    /// [`FileSystemCatalogError::Invalid`] with the mistakes of all files.
     pub fn from_entries(entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
-        let read = |entry| definition::read(entry).map_err(|error| invalid(entry, error));
-        Ok(Self { filesystems: entries.iter().map(read).collect::<Result<_, _>>()? })
+        let filesystems = read_all(entries, definition::read);
+        Ok(Self { filesystems: filesystems.map_err(FileSystemCatalogError::Invalid)? })
     }
 
     /// All file systems, sorted by name.

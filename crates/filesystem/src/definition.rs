@@ -7,7 +7,9 @@ mod programs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use flashfit_catalog::{CatalogEntry, Origin};
+use flashfit_catalog::{
+    CatalogEntry, FileMistake, FileMistakes, Origin, ReadToml, line_at, read_toml,
+};
 use flashfit_device::Bytes;
 use serde::Deserialize;
 use toml::Spanned;
@@ -150,13 +152,6 @@ struct OptionToml {
     source: String,
 }
 
-/// What is wrong in a file, and where.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct DefinitionError {
-    pub(crate) line: usize,
-    pub(crate) reason: String,
-}
-
 struct At {
     span: Range<usize>,
     reason: String,
@@ -166,35 +161,60 @@ fn at<T>(place: &Spanned<T>, reason: impl Into<String>) -> At {
     At { span: place.span(), reason: reason.into() }
 }
 
-pub(crate) fn read(entry: &CatalogEntry) -> Result<FileSystem, DefinitionError> {
-    let raw: FileSystemToml = parsed(entry)?;
-    let fault = |at| fault(entry, &at);
-    checks::check(&raw, entry).map_err(fault)?;
-    build(raw, entry).map_err(fault)
+pub(crate) fn read(entry: &CatalogEntry) -> Result<FileSystem, FileMistakes> {
+    let raw = parsed(entry, |raw| checks::check(raw, entry))?;
+    build(raw, entry).map_err(|found| mistakes(entry, Vec::new(), &found))
 }
 
 /// Reads a file of `catalog/knobs/`: options of the machine that any file system can be given.
-pub(crate) fn read_knobs(entry: &CatalogEntry) -> Result<Vec<FsOption>, DefinitionError> {
-    let raw: KnobsToml = parsed(entry)?;
-    let fault = |at| fault(entry, &at);
-    checks::check_knobs(&raw.option).map_err(fault)?;
-    let build = |option| build_option(option, &entry.origin);
-    raw.option.into_iter().map(build).collect::<Result<_, _>>().map_err(fault)
+pub(crate) fn read_knobs(entry: &CatalogEntry) -> Result<Vec<FsOption>, FileMistakes> {
+    let raw = parsed(entry, |raw: &KnobsToml| checks::check_knobs(&raw.option))?;
+    let built = build_options(raw.option, &entry.origin);
+    built.map_err(|found| mistakes(entry, Vec::new(), &found))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(entry: &CatalogEntry) -> Result<T, DefinitionError> {
-    toml::from_str(&entry.text).map_err(|error| {
-        let at = At { span: error.span().unwrap_or(0..0), reason: error.message().to_owned() };
-        fault(entry, &at)
-    })
+/// Reads the form of a file, and checks what `check` wants if that can be told.
+fn parsed<T: serde::de::DeserializeOwned>(
+    entry: &CatalogEntry,
+    check: impl Fn(&T) -> Vec<At>,
+) -> Result<T, FileMistakes> {
+    let ReadToml { value, mistakes: of_form } = read_toml::<T>(&entry.text);
+    let found = value.as_ref().map(check).unwrap_or_default();
+    match value {
+        Some(value) if of_form.is_empty() && found.is_empty() => Ok(value),
+        _ => Err(mistakes(entry, of_form, &found)),
+    }
 }
 
-fn fault(entry: &CatalogEntry, at: &At) -> DefinitionError {
-    let before = entry.text.get(..at.span.start).unwrap_or(&entry.text);
-    DefinitionError { line: before.matches('\n').count() + 1, reason: at.reason.clone() }
+fn mistakes(entry: &CatalogEntry, mut all: Vec<FileMistake>, more: &[At]) -> FileMistakes {
+    all.extend(more.iter().map(|at| FileMistake {
+        line: line_at(&entry.text, at.span.start),
+        reason: at.reason.clone(),
+    }));
+    FileMistakes::new(&entry.origin, all)
 }
 
-fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
+fn build(mut raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, Vec<At>> {
+    let options = build_options(std::mem::take(&mut raw.option), &entry.origin)?;
+    build_fixed(raw, options, entry).map_err(|at| vec![at])
+}
+
+fn build_options(raw: Vec<OptionToml>, origin: &Origin) -> Result<Vec<FsOption>, Vec<At>> {
+    let (mut built, mut found) = (Vec::new(), Vec::new());
+    for option in raw {
+        match build_option(option, origin) {
+            Ok(option) => built.push(option),
+            Err(at) => found.push(at),
+        }
+    }
+    if found.is_empty() { Ok(built) } else { Err(found) }
+}
+
+fn build_fixed(
+    raw: FileSystemToml,
+    options: Vec<FsOption>,
+    entry: &CatalogEntry,
+) -> Result<FileSystem, At> {
     let block_bytes = *raw.block_bytes.get_ref();
     let fixed = |text: &Spanned<String>| {
         let template = parse(text)?;
@@ -250,11 +270,7 @@ fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
             pass: raw.fsck.pass,
         },
         promises: raw.promises,
-        options: raw
-            .option
-            .into_iter()
-            .map(|option| build_option(option, &entry.origin))
-            .collect::<Result<_, _>>()?,
+        options,
         origin: entry.origin.clone(),
     })
 }

@@ -113,7 +113,7 @@ fn a_mistake_is_told_with_its_file_and_line() {
         let error = load(&TINY.replacen(from, to, 1)).unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
         let text = error.to_string();
-        assert!(text.contains(&format!("tiny.toml, line {line}: ")), "{from}: {text}");
+        assert!(text.contains(&format!("tiny.toml:{line}: ")), "{from}: {text}");
         assert!(text.contains(reason), "{reason}: {text}");
     }
 }
@@ -137,7 +137,7 @@ fn a_definition_names_known_programs_and_no_files() {
         let error = load(&TINY.replacen(from, to, 1)).unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
         let text = error.to_string();
-        assert!(text.contains(&format!("tiny.toml, line {line}: ")), "{from}: {text}");
+        assert!(text.contains(&format!("tiny.toml:{line}: ")), "{from}: {text}");
         assert!(text.contains(reason), "{reason}: {text}");
     }
 }
@@ -162,7 +162,7 @@ fn what_is_said_of_an_option_is_checked() {
     ] {
         let error = load(&TINY.replacen(b, text, 1)).unwrap_err();
         let told = error.to_string();
-        assert!(told.contains(&format!("tiny.toml, line {line}: ")), "{text}: {told}");
+        assert!(told.contains(&format!("tiny.toml:{line}: ")), "{text}: {told}");
         assert!(told.contains(reason), "{reason}: {told}");
     }
 }
@@ -185,13 +185,13 @@ fn a_circle_of_implications_is_refused_wherever_it_is_entered() {
     let error = load(&circle).unwrap_err();
     assert_eq!(error.class(), ExitClass::Usage);
     let told = error.to_string();
-    assert!(told.contains("tiny.toml, line 45: a circle: `d` implies `e` implies `d`"), "{told}");
+    assert!(told.contains("tiny.toml:45: a circle: `d` implies `e` implies `d`"), "{told}");
     let far = with_more(["implies = [\"d\"]", "implies = [\"e\"]", "excludes = [\"c\"]"]);
     let told = load(&far).unwrap_err().to_string();
-    assert!(told.contains("line 31: `c` implies `e`, which it cannot be combined"), "{told}");
+    assert!(told.contains(":31: `c` implies `e`, which it cannot be combined"), "{told}");
     let two = with_more(["implies = [\"d\", \"e\"]", "", "excludes = [\"d\"]"]);
     let told = load(&two).unwrap_err().to_string();
-    assert!(told.contains("line 31: `c` implies `d` and `e`, which cannot"), "{told}");
+    assert!(told.contains(":31: `c` implies `d` and `e`, which cannot"), "{told}");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn an_option_of_the_machine_is_one_of_every_file_system() {
     ] {
         let told = load_file("knobs/mine.toml", &knob.replacen(from, to, 1)).unwrap_err();
         let told = told.to_string();
-        assert!(told.contains(&format!("knobs/mine.toml, line {line}: ")), "{told}");
+        assert!(told.contains(&format!("knobs/mine.toml:{line}: ")), "{told}");
         assert!(told.contains(reason), "{told}");
     }
 }
@@ -260,7 +260,7 @@ fn a_file_system_without_a_journal_is_no_safer_than_it_is() {
         "durability = \"may-corrupt\"\nblock_bytes = 4096",
         1,
     ));
-    assert!(told.unwrap_err().to_string().contains("line 1: the file system is not safe"));
+    assert!(told.unwrap_err().to_string().contains(":1: the file system is not safe"));
 }
 
 #[test]

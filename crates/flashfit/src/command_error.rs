@@ -24,6 +24,18 @@ impl CommandError {
         Self { message: message.into(), hint: hint.map(str::to_owned), class }
     }
 
+    /// Several errors as one, with a line each; class and hint are those of the first.
+    ///
+    /// # Panics
+    /// Without an error.
+    pub fn joined(errors: impl IntoIterator<Item = Self>) -> Self {
+        let join = |mut all: Self, next: Self| {
+            all.message = format!("{}\n{}", all.message, next.message);
+            all
+        };
+        errors.into_iter().reduce(join).expect("at least one error")
+    }
+
     /// What happened, where, as a sentence.
     pub fn message(&self) -> &str {
         &self.message
@@ -71,7 +83,10 @@ impl CommandError {
         let mut out = anstream::stderr().lock();
         let red = anstyle::AnsiColor::Red.on_default().bold();
         // Nothing can be done about a closed standard error.
-        let message = plain(&self.message);
+        // Later lines are indented, so that a name cannot pass for an error or a hint.
+        let lines: Vec<String> =
+            self.message.lines().map(|line| plain(line.trim_start())).collect();
+        let message = lines.join("\n  ");
         let _ = writeln!(out, "{red}error{red:#}: {}", shown(&message));
         if let Some(hint) = &self.hint {
             let _ = writeln!(out, "hint: {}", shown(&plain(hint)));

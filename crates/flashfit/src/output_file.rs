@@ -22,6 +22,8 @@ pub enum OutputKind {
     Plan,
     /// A recorded trace.
     Trace,
+    /// A template, which the user edits; an existing one is never replaced.
+    Workload,
 }
 
 impl OutputKind {
@@ -33,6 +35,7 @@ impl OutputKind {
             Self::Geometry => "probe document",
             Self::Plan => "plan",
             Self::Trace => "trace",
+            Self::Workload => "workload",
         }
     }
 
@@ -55,6 +58,7 @@ impl OutputKind {
             Self::Geometry => json("probe"),
             Self::Plan => json("plan"),
             Self::Trace => head.starts_with("command = \"flashfit wear record"),
+            Self::Workload => false,
         }
     }
 }
@@ -88,6 +92,10 @@ impl<'a> OutputFile<'a> {
 fn failed(error: ReplaceableFileError, kind: OutputKind) -> CommandError {
     let ReplaceableFileError::Foreign { path } = &error else { return error.into() };
     let name = kind.name();
+    if kind == OutputKind::Workload {
+        let message = format!("{} exists; it was not changed", path.display());
+        return CommandError::new(error.class(), message, Some("name another file"));
+    }
     let message = format!(
         "{} exists, and is not a {name} that flashfit wrote; it was not changed",
         path.display()

@@ -1,11 +1,7 @@
 //! Finds the line of a position or key in a card file, for error messages.
 
+use flashfit_catalog::line_at;
 use toml::de::DeTable;
-
-/// The line of a byte offset, counted from 1.
-pub fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
-}
 
 /// The line of a key such as `nand.page`; of its section if the key is missing; 1 if the section is
 /// missing too.
@@ -15,7 +11,7 @@ pub fn line_of_key(text: &str, key: &str) -> usize {
     let mut line = 1;
     for name in key.split('.') {
         let Some((found, value)) = table.get_key_value(name) else { break };
-        line = line_of(text, found.span().start);
+        line = line_at(text, found.span().start);
         match value.get_ref().as_table() {
             Some(inner) => table = inner,
             None => break,

@@ -11,11 +11,12 @@ mod line_number;
 pub mod nand;
 pub mod wear_out;
 
-use flashfit_catalog::Origin;
+use flashfit_catalog::{FileMistake, FileMistakes, Origin, ReadToml, read_toml};
 use flashfit_device::Bytes;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
+use checks::InvalidKey;
 pub use front::{
     BackgroundModel, BusKind, BusModel, CacheModel, CacheOrder, DiscardModel, NoiseModel,
     QueueModel,
@@ -66,16 +67,11 @@ pub struct CardModel {
 /// Why a file is not a valid card model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Invalid TOML, an unknown or missing key, or a value of the wrong type.
-    #[error("{origin}: line {line}: {reason}")]
-    Syntax {
-        origin: Origin,
-        /// Counted from 1.
-        line: usize,
-        reason: String,
-    },
-    /// The values contradict each other or a limit.
-    #[error("{origin}: line {line}: {key}: {reason}")]
+    /// Invalid TOML, unknown or missing keys, values of the wrong type, or several of these.
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
+    /// One value contradicts another one or a limit.
+    #[error("{origin}:{line}: {key}: {reason}")]
     Invalid {
         origin: Origin,
         /// Line of the key, or of its section if the key is missing; counted from 1.
@@ -90,6 +86,13 @@ impl UserError for ModelError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Mistakes(found) => found.hint(),
+            Self::Invalid { .. } => None,
+        }
+    }
 }
 
 /// Default chunk: an eighth of an erase block, 512 KiB for 4 MiB.
@@ -99,20 +102,24 @@ impl CardModel {
     /// Parses and validates a card file; `origin` is for error messages.
     ///
     /// # Errors
-    /// [`ModelError::Syntax`] or [`ModelError::Invalid`], both with the line.
+    /// All mistakes with their lines: [`ModelError::Mistakes`] or [`ModelError::Invalid`].
     pub fn parse(text: &str, origin: &Origin) -> Result<Self, ModelError> {
-        let model: Self = toml::from_str(text).map_err(|error| ModelError::Syntax {
-            origin: origin.clone(),
-            line: line_number::line_of(text, error.span().map_or(0, |span| span.start)),
-            reason: error.message().to_owned(),
-        })?;
-        checks::check(&model).map_err(|fault| ModelError::Invalid {
-            origin: origin.clone(),
+        let ReadToml { value, mut mistakes } = read_toml::<Self>(text);
+        let mut faults = value.as_ref().map(checks::check).unwrap_or_default();
+        match value {
+            Some(model) if mistakes.is_empty() && faults.is_empty() => return Ok(model),
+            _ => {}
+        }
+        if mistakes.is_empty() && faults.len() == 1 {
+            let InvalidKey { key, reason } = faults.remove(0);
+            let line = line_number::line_of_key(text, key);
+            return Err(ModelError::Invalid { origin: origin.clone(), line, key, reason });
+        }
+        mistakes.extend(faults.into_iter().map(|fault| FileMistake {
             line: line_number::line_of_key(text, fault.key),
-            key: fault.key,
-            reason: fault.reason,
-        })?;
-        Ok(model)
+            reason: format!("{}: {}", fault.key, fault.reason),
+        }));
+        Err(FileMistakes::new(origin, mistakes).into())
     }
 
     /// Whether hosts see a volatile cache.

@@ -38,13 +38,28 @@ fn a_model_survives_writing_and_parsing() {
 fn an_unknown_key_is_rejected_with_file_and_line() {
     let error = small_with(&[("read_ns = 50", "raed_ns = 50")]).unwrap_err();
     let text = error.to_string();
-    assert!(text.starts_with("test.toml: line 9: "), "{text}");
-    assert!(text.contains("raed_ns"), "{text}");
+    assert!(text.contains("test.toml:9: unknown field `raed_ns`"), "{text}");
+    assert!(text.contains("did you mean `read_ns`?"), "{text}");
     assert_eq!(error.class(), ExitClass::Usage);
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_reported_with_their_lines() {
+    let text = small_with(&[
+        ("sector_bytes = 512", "sector_bytes = 1000"),
+        ("endurance_cycles = 1000", "endurance_cycles = 1000\ncels = 2"),
+        ("read_ns = 50", "read_ns = 60_000_000_001"),
+        ("[bus]", "[queue]\ndepth = 99\n[bus]"),
+    ]);
+    let text = text.unwrap_err().to_string();
+    for part in ["sector_bytes: ", "unknown field `cels`", "nand.read_ns: ", "queue.depth: "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text.lines().filter(|line| line.starts_with("test.toml:")).count(), 4, "{text}");
 }
 
 #[test]
 fn broken_toml_is_rejected_with_its_line() {
     let text = small_with(&[("[bus]", "[bus")]).unwrap_err().to_string();
-    assert!(text.starts_with("test.toml: line 14: "), "{text}");
+    assert!(text.starts_with("test.toml:14: "), "{text}");
 }

@@ -12,58 +12,65 @@ use crate::filesystem::BASE;
 
 const SETTABLE: &str = "mkfs, tune, mount, sysctl, sysfs, timer or implies";
 
-pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Result<(), At> {
-    if *raw.name.get_ref() != entry.name {
-        let reason = format!("the name is not that of the file, `{}`", entry.name);
-        return Err(at(&raw.name, reason));
-    }
-    if !raw.block_bytes.get_ref().is_power_of_two() || *raw.block_bytes.get_ref() > 1 << 20 {
-        return Err(at(&raw.block_bytes, "a block is a power of two of at most 1 MiB"));
-    }
-    if raw.durability != Durability::Safe && raw.risk.trim().is_empty() {
-        return Err(at(&raw.name, "the file system is not safe, but has no `risk`"));
-    }
+pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Vec<At> {
+    let mut found = Vec::new();
+    let mut require = |holds: bool, at: At| {
+        if !holds {
+            found.push(at);
+        }
+    };
+    let reason = format!("the name is not that of the file, `{}`", entry.name);
+    require(*raw.name.get_ref() == entry.name, at(&raw.name, reason));
+    let block = *raw.block_bytes.get_ref();
+    let reason = "a block is a power of two of at most 1 MiB";
+    require(block.is_power_of_two() && block <= 1 << 20, at(&raw.block_bytes, reason));
+    let has_risk = raw.durability == Durability::Safe || !raw.risk.trim().is_empty();
+    require(has_risk, at(&raw.name, "the file system is not safe, but has no `risk`"));
     if let Some(layered) = &raw.layered {
-        if !raw.mkfs.from_folder {
-            return Err(at(&raw.name, "[layered] needs `from_folder` in [mkfs]"));
-        }
-        if layered.hosts.is_empty() || layered.image.contains('/') || layered.image.is_empty() {
-            return Err(at(&raw.name, "[layered] needs a plain file name and at least one host"));
-        }
+        let reason = "[layered] needs `from_folder` in [mkfs]";
+        require(raw.mkfs.from_folder, at(&raw.name, reason));
+        let is_plain = !layered.image.contains('/') && !layered.image.is_empty();
+        let reason = "[layered] needs a plain file name and at least one host";
+        require(is_plain && !layered.hosts.is_empty(), at(&raw.name, reason));
     }
-    programs::check(raw)?;
-    check_options(&raw.option, raw.tune.is_some())?;
-    check_single_flags(raw)
+    found.extend(programs::check(raw).err());
+    found.extend(check_options(&raw.option, raw.tune.is_some()));
+    found.extend(check_single_flags(raw).err());
+    found
 }
 
 /// The options of the machine set nothing on the device.
-pub(super) fn check_knobs(options: &[OptionToml]) -> Result<(), At> {
-    check_options(options, false)?;
+pub(super) fn check_knobs(options: &[OptionToml]) -> Vec<At> {
+    let mut found = check_options(options, false);
     for option in options {
         let on_device =
             !option.mkfs.is_empty() || !option.mkfs_if_known.is_empty() || !option.mount.is_empty();
         if on_device {
             let reason = "an option of the machine sets sysctl, sysfs or timer only";
-            return Err(at(&option.name, reason));
+            found.push(at(&option.name, reason));
         }
     }
-    Ok(())
+    found
 }
 
-fn check_options(options: &[OptionToml], has_tune: bool) -> Result<(), At> {
+fn check_options(options: &[OptionToml], has_tune: bool) -> Vec<At> {
     let names: Vec<&str> = options.iter().map(|option| option.name.get_ref().as_str()).collect();
-    let mut seen = BTreeSet::new();
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for option in options {
         let name = option.name.get_ref().as_str();
         if !seen.insert(name) {
-            return Err(at(&option.name, format!("the option `{name}` is defined twice")));
+            found.push(at(&option.name, format!("the option `{name}` is defined twice")));
         }
-        check_name(&option.name)?;
-        programs::check_option(option)?;
-        check_option(option, has_tune, &names)?;
+        found.extend(check_name(&option.name).err());
+        found.extend(programs::check_option(option).err());
+        found.extend(check_option(option, has_tune, &names).err());
     }
-    implied::check(options)?;
-    check_single_settings(options)
+    // What options imply can be followed only if the names are right.
+    if found.is_empty() {
+        found.extend(implied::check(options).err());
+        found.extend(check_single_settings(options).err());
+    }
+    found
 }
 
 fn check_name(name: &Spanned<String>) -> Result<(), At> {

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntry, CatalogEntryError};
+use flashfit_catalog::{
+    CatalogEntry, CatalogEntryError, FileMistake, FileMistakes, ReadToml, read_toml,
+};
 use flashfit_device::Bytes;
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use serde::{Deserialize, Serialize};
@@ -100,18 +102,18 @@ impl PublishedRecipes {
 }
 
 fn read(entry: &CatalogEntry) -> Result<PublishedRecipe, FileSystemCatalogError> {
-    let invalid = |start: usize, reason: String| FileSystemCatalogError::Invalid {
-        origin: entry.origin.clone(),
-        line: entry.text.get(..start).unwrap_or("").matches('\n').count() + 1,
-        reason,
-    };
-    let recipe: PublishedRecipe = toml::from_str(&entry.text).map_err(|error| {
-        invalid(error.span().map_or(0, |span| span.start), error.message().to_owned())
-    })?;
-    if recipe.name != entry.name {
-        return Err(invalid(0, format!("the name is not that of the file, `{}`", entry.name)));
+    let ReadToml { value, mut mistakes } = read_toml::<PublishedRecipe>(&entry.text);
+    if value.as_ref().is_some_and(|recipe| recipe.name != entry.name) {
+        let reason = format!("the name is not that of the file, `{}`", entry.name);
+        mistakes.push(FileMistake { line: 1, reason });
     }
-    Ok(recipe)
+    match value {
+        Some(recipe) if mistakes.is_empty() => Ok(recipe),
+        _ => {
+            let found = FileMistakes::new(&entry.origin, mistakes);
+            Err(FileSystemCatalogError::Invalid(vec![found]))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +144,6 @@ mod tests {
             origin: flashfit_catalog::Origin::File("x.toml".into()),
         };
         let error = read(&entry).unwrap_err().to_string();
-        assert!(error.contains("line 2") && error.contains("titel"), "{error}");
+        assert!(error.contains("x.toml:2: ") && error.contains("titel"), "{error}");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
-use super::{CriterionArg, target_name};
+use super::{CriterionArg, new_name, target_name};
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -60,10 +60,31 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  flashfit catalog --json\n  \
+                  flashfit catalog new-workload mine --output my/workloads/mine.fio\n  \
+                  flashfit catalog --catalog my"
+)]
 pub struct CatalogArgs {
+    #[command(subcommand)]
+    pub command: Option<CatalogCommand>,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CatalogCommand {
+    /// Print a workload file that is valid and explains each key, to start your own from.
+    NewWorkload {
+        /// Name of the workload: letters, digits, `-` and `_`.
+        #[arg(value_parser = new_name)]
+        name: String,
+        /// Write it to this file, which must not exist.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -20,9 +20,11 @@ use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
 use crate::wear::args::WearArgs;
 
-pub use args::{AnalyzeArgs, CatalogArgs, InspectArgs, ListArgs, OptionsArgs, ReportArgs};
+pub use args::{
+    AnalyzeArgs, CatalogArgs, CatalogCommand, InspectArgs, ListArgs, OptionsArgs, ReportArgs,
+};
 pub use names::{confirmed_name, target_name};
-pub use values::{CriterionArg, durability, is_folder, layout_start, size, text_path};
+pub use values::{CriterionArg, durability, is_folder, layout_start, new_name, size, text_path};
 
 const AFTER_HELP: &str = "\
 Exit codes:

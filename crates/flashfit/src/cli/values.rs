@@ -31,6 +31,15 @@ impl From<CriterionArg> for flashfit_tune::Criterion {
     }
 }
 
+/// The name of a new catalog file, which is also its file name.
+pub fn new_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
+        return Err("write letters, digits, `-` and `_`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// Refuses a catalog directory that does not exist or has a misspelled subdirectory, whose entries
 /// would be silently missing.
 pub fn is_folder(catalog: Option<&Path>) -> Result<(), CommandError> {

@@ -1,21 +1,41 @@
-//! `flashfit catalog`: everything in the catalog.
+//! `flashfit catalog`: lists the catalog with all mistakes of the user's files; a template.
 
 use std::path::Path;
 
-use flashfit_bench::Workloads;
+use flashfit_bench::{Workload, Workloads};
 use flashfit_filesystem::FileSystemCatalog;
 
-use crate::cli::CatalogArgs;
+use crate::cli::{CatalogArgs, CatalogCommand};
 use crate::command_error::CommandError;
 use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::catalog::{Names, text};
 
 pub fn run(args: &CatalogArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let filesystems = FileSystemCatalog::load(catalog)?;
-    let workloads = Workloads::load(catalog)?;
-    let cards = flashfit_card::catalog::all(catalog)?;
+    match &args.command {
+        Some(CatalogCommand::NewWorkload { name, output: None }) => {
+            output::print_utf8(&Workload::template(name))
+        }
+        Some(CatalogCommand::NewWorkload { name, output: Some(path) }) => {
+            OutputFile::check(path, OutputKind::Workload, false)?.write(&Workload::template(name))
+        }
+        None => list(args.json, catalog),
+    }
+}
+
+fn list(json: bool, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let filesystems = FileSystemCatalog::load(catalog).map_err(CommandError::from);
+    let workloads = Workloads::load(catalog).map_err(CommandError::from);
+    let cards = flashfit_card::catalog::all(catalog).map_err(CommandError::from);
+    let (filesystems, workloads, cards) = match (filesystems, workloads, cards) {
+        (Ok(filesystems), Ok(workloads), Ok(cards)) => (filesystems, workloads, cards),
+        (filesystems, workloads, cards) => {
+            let errors = [filesystems.err(), workloads.err(), cards.err()];
+            return Err(CommandError::joined(errors.into_iter().flatten()));
+        }
+    };
     let names = Names::new(&filesystems, &workloads, &cards);
-    if args.json {
+    if json {
         output::json("catalog", names)
     } else {
         output::print(&text(&names, output::width()))

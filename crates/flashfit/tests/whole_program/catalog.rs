@@ -61,7 +61,54 @@ fn errors_in_the_users_catalog_are_reported_with_location() {
     let place = place_with_own_catalog();
     place.file("own/knobs/mine.toml", &OWN_KNOB.replace("safe", "save"));
     let ended = place.flashfit(&["catalog", "--catalog", "own"]);
-    ended.said(2, &["own/knobs/mine.toml, line 5: ", "unknown variant `save`"]);
+    ended.said(2, &["own/knobs/mine.toml:5: ", "unknown variant `save`"]);
+}
+
+#[test]
+fn all_mistakes_of_all_files_are_reported_at_once() {
+    let place = place_with_own_catalog();
+    for folder in ["own/workloads", "own/cards"] {
+        std::fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    let broken = OWN_FILE_SYSTEM.replace("title", "titel").replace("pass = 0", "pass = \"0\"");
+    place.file("own/filesystems/mine.toml", &broken);
+    place.file("own/knobs/mine.toml", &OWN_KNOB.replace("safe", "save"));
+    let template = place.flashfit(&["catalog", "new-workload", "mine"]).stdout;
+    let broken = template.replace("rw=randwrite", "rw=randwrit").replace("#: yields", "#: yield");
+    place.file("own/workloads/mine.fio", &broken);
+    let card = place.flashfit(&["card", "show", "sd-c4-block", "--file"]).stdout;
+    place.file("own/cards/mine.toml", &card.replace("sector_bytes = 512", "sector_bytes = 500"));
+    let ended = place.flashfit(&["catalog", "--catalog", "own"]);
+    ended.said(
+        2,
+        &[
+            "own/filesystems/mine.toml:1: missing field `title`",
+            "own/filesystems/mine.toml:2: unknown field `titel`",
+            "did you mean `title`?",
+            "own/filesystems/mine.toml:12: invalid type",
+            "own/knobs/mine.toml:5: unknown variant `save`",
+            "own/workloads/mine.fio:19: missing field `yields`",
+            "unknown field `yield`",
+            "`randwrit` is not a valid value of `rw`",
+            "sector_bytes: a sector is 512 or 4096 bytes, not 500",
+            "hint: ${EDITOR:-vi} +1 own/filesystems/mine.toml",
+        ],
+    );
+}
+
+#[test]
+fn a_new_workload_is_valid_as_it_stands_and_never_replaces_a_file() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("own/workloads")).unwrap();
+    let output = "own/workloads/mine.fio";
+    let command = ["catalog", "new-workload", "mine", "--output", output];
+    place.flashfit(&command).said(0, &[]);
+    let names = place.flashfit(&["catalog", "--catalog", "own", "--json"]);
+    let names = names.document("flashfit.catalog");
+    let workloads = names["workloads"].as_array().unwrap();
+    assert!(workloads.iter().any(|workload| workload["name"] == "mine"), "{workloads:?}");
+    place.flashfit(&command).said(3, &["mine.fio exists; it was not changed"]);
+    place.flashfit(&["catalog", "new-workload", "../x"]).said(2, &["letters, digits"]);
 }
 
 #[test]
