@@ -171,6 +171,22 @@ fn help_has_no_banned_phrases() {
     assert_none(&found);
 }
 
+/// A line of a command that is broken without a backslash cannot be copied into a shell.
+#[test]
+fn examples_in_the_help_can_be_copied() {
+    let mut examples = 0;
+    for page in help_pages(env!("CARGO_BIN_EXE_flashfit")) {
+        let lines = page.text.lines().skip_while(|line| *line != "Examples:").skip(1);
+        let mut continues = false;
+        for line in lines.take_while(|line| !line.is_empty()) {
+            assert!(continues || line.starts_with("  flashfit "), "{:?}: {line}", page.command);
+            continues = line.ends_with('\\');
+            examples += 1;
+        }
+    }
+    assert!(examples > 30, "the examples are there: {examples}");
+}
+
 #[test]
 fn messages_have_no_banned_phrases() {
     let banned = banned();

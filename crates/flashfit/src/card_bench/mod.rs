@@ -34,6 +34,7 @@ pub struct CardBenchArgs {
     #[arg(long = "blocks", alias = "units", value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub units: u32,
+    /// Smallest write in the table of open erase blocks.
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     pub least: Bytes,
     /// Seed of the random orders.

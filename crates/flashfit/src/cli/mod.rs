@@ -45,8 +45,8 @@ Examples:
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// Directory with your own cards/, filesystems/, knobs/ and workloads/. A file there replaces
-    /// the built-in file of the same name.
+    /// Directory with your own catalog files, in directories such as workloads/ and cards/. A file
+    /// there replaces the built-in file of the same name.
     #[arg(long, global = true, value_name = "DIR", env = "FLASHFIT_CATALOG")]
     pub catalog: Option<PathBuf>,
 }

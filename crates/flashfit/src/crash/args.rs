@@ -13,7 +13,8 @@ const EXAMPLES: &str = "\
 Examples:
   flashfit crash states --fs ext4,btrfs
   flashfit crash states --fs ext4 --with ext4:nobarrier --states 2000
-  flashfit crash states sim:usd-a1-pagemap --fs ext4 --workload metadata --for 10min
+  flashfit crash states sim:usd-a1-pagemap --fs ext4 --workload metadata \\
+      --for 10min
 
 Nothing is written to a device: file systems are made on a device in memory.
 Needs root, because the kernel mounts every state.

@@ -5,6 +5,7 @@ mod announce;
 pub mod args;
 mod elsewhere;
 mod next;
+pub mod quick;
 mod result;
 pub mod saved;
 pub mod watch;

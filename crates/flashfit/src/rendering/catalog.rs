@@ -146,7 +146,9 @@ pub fn text(names: &Names, width: usize) -> String {
         text.push_str(&options(of_file, width));
         text.push('\n');
     }
-    text.push_str("* tried only with `include` in a configuration file\n\n");
+    text.push_str("* tried only with `include` in a configuration file\n");
+    text.push_str("ADDED RISK: what the option adds to the risk of a power cut\n");
+    text.push_str("Full descriptions: flashfit catalog --json\n\n");
     text.push_str(&titled("WORKLOAD", &names.workloads, width));
     text.push('\n');
     text.push_str(&titled("CARD", &names.cards, width));
@@ -176,12 +178,14 @@ fn heading(filesystem: &FileSystemNames, width: usize) -> String {
 fn options(options: &[OptionNames], width: usize) -> String {
     let mut table = TextTable::new([
         Column::text("  OPTION"),
-        Column::text("AT A POWER CUT"),
+        Column::text("ADDED RISK"),
         Column::text("WHAT IT DOES").shorten(Shorten::End),
     ]);
     for option in options {
         let mark = if option.tried { "" } else { "*" };
-        table.row([&format!("  {}{mark}", option.name), &option.durability, &option.title]);
+        let is_safe = option.durability == Durability::Safe.name();
+        let risk = if is_safe { "none" } else { &option.durability };
+        table.row([&format!("  {}{mark}", option.name), risk, &option.title]);
     }
     table.render(width)
 }

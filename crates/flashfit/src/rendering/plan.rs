@@ -223,8 +223,8 @@ impl Page {
         for line in more {
             self.line(line);
         }
-        let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; it reads an erase block ahead, \
-                    or the nearest from 128 KiB to 1 MiB";
+        let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; read-ahead is one erase block, \
+                    but at least 128 KiB and at most 1 MiB";
         let plain_rule = "a rule for /etc/udev/rules.d/60-flashfit.rules";
         let is_known = plan.geometry.used.erase_block.is_some();
         self.paragraph("  # ", if is_known { rule } else { plain_rule });

@@ -7,6 +7,7 @@ mod belief;
 mod budget;
 mod constraints;
 mod crash_check;
+mod geometry;
 mod hosts;
 mod outcome;
 mod progress;
@@ -41,11 +42,12 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     if let Some(dirs) = &args.replay {
         return replay::run(args, dirs, catalog);
     }
+    let interrupt = signals()?;
     let (resolved, earlier) = match &args.resume {
         Some(dir) => resume(args, dir, catalog)?,
-        None => (resolve::resolve(args, catalog)?, None),
+        None => (resolve::resolve(args, catalog, &interrupt)?, None),
     };
-    let runner = SystemRunner::new(signals()?);
+    let runner = SystemRunner::new(interrupt);
     let catalogs = Catalogs::load(&resolved.spec)?;
     let result = hosts::with_hosts(args, &resolved, &catalogs, &runner, |hosts| {
         let ResolvedSpec { spec, dir } = &resolved;

@@ -7,19 +7,15 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::{PointProfile, Workloads, start_kind};
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, FileSystemCatalog};
-use flashfit_geometry::Geometry;
-use flashfit_host::SystemRunner;
-use flashfit_target::InspectedTarget;
+use flashfit_host::interrupt::Interrupt;
 use flashfit_tune::{Config, Criterion, RunSpec, StrategyKind};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
-use crate::output::note;
-use crate::probe::saved;
 use crate::tune::args::TuneArgs;
 use crate::tune::schedulers::understood;
 use crate::tune::spec_check::{check, default_filesystems, default_workloads};
-use crate::tune::{budget, constraints};
+use crate::tune::{budget, constraints, geometry};
 
 pub const DEFAULT_SEED: u64 = 1;
 /// Trials of each setup under each workload, of strategies that fix it.
@@ -34,7 +30,11 @@ pub struct ResolvedSpec {
 }
 
 /// Brings flags and file together.
-pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, CommandError> {
+pub fn resolve(
+    args: &TuneArgs,
+    catalog: Option<&Path>,
+    interrupt: &Interrupt,
+) -> Result<ResolvedSpec, CommandError> {
     let config = match &args.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
@@ -55,7 +55,6 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
     let filesystems = FileSystemCatalog::load(catalog_dir.as_deref())?;
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
-    let probed = probed(args.what.geometry.as_deref(), &target, catalog_dir.as_deref())?;
     let (chosen_fs, chosen_workloads) = (config.filesystems.clone(), config.workloads.clone());
     let chosen_fs = once(what.filesystems.clone().or(chosen_fs).unwrap_or_else(all_filesystems));
     let chosen_workloads =
@@ -73,8 +72,11 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
         true => start_kind::load(catalog_dir.as_deref())?,
         false => Vec::new(),
     };
+    let on = args.stand.choose(&config, &target, args.dry_run)?;
+    let probed =
+        geometry::of_run(args, &config, (&target, &on), catalog_dir.as_deref(), interrupt)?;
     let spec = RunSpec {
-        on: args.stand.choose(&config, &target, args.dry_run)?,
+        on,
         probed,
         options: constraints::options(&args.asked, &config, &chosen_fs)?,
         weights_thousandths: constraints::weights(&args.asked, &config, &chosen_workloads)?,
@@ -116,20 +118,6 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
     check(&spec, &filesystems, &workloads)?;
     let dir = args.dir.clone().or(config.result_dir).unwrap_or_else(|| default_dir(&spec.target));
     Ok(ResolvedSpec { spec, dir })
-}
-
-/// What a probe of this device found, where its file is named.
-fn probed(
-    file: Option<&Path>,
-    target: &str,
-    catalog: Option<&Path>,
-) -> Result<Geometry, CommandError> {
-    let Some(file) = file else { return Ok(Geometry::default()) };
-    let mut notes = Vec::new();
-    let inspected = InspectedTarget::inspect(target, &SystemRunner::default(), catalog)?;
-    let probed = saved::read(Some(file), &inspected.planned(), &mut notes)?;
-    notes.iter().for_each(|text| note(&format!("note: {text}")));
-    Ok(probed)
 }
 
 /// The names without those that were there before.

@@ -16,7 +16,8 @@ accepts no more writes. A saved card can be served and then used like a device.
 
 Examples:
   flashfit wear age usd-a1-pagemap --fs ext4 --usage kiosk --years 5
-  flashfit wear age sd-c10-log --fs f2fs --usage camera --years 3 --save old.card
+  flashfit wear age sd-c10-log --fs f2fs --usage camera --years 3 \\
+      --save old.card
   flashfit card serve sd-c10-log --state old.card";
 
 #[derive(Debug, Args)]

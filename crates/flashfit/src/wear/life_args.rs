@@ -9,18 +9,22 @@ use flashfit_testbed::TestBedSpec;
 
 use crate::cli::size;
 
+const RECORD_HELP: &str = "\
+Examples:
+  flashfit wear record sim:usd-a1-pagemap --fs ext4 --workload database \\
+      --output ext4-database.toml
+  flashfit wear record sim:usd-a1-pagemap --fs f2fs --workload logs --on vm \\
+      --output f2fs-logs.toml";
+
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flashfit wear record sim:usd-a1-pagemap --fs ext4 \
-                        --workload database --output ext4-database.toml\n  \
-                        flashfit wear record sim:usd-a1-pagemap --fs f2fs --workload logs --on vm \
-                        --output f2fs-logs.toml")]
+#[command(after_help = RECORD_HELP)]
 pub struct WearRecordArgs {
     /// A simulated card, sim:NAME; its times are not used.
     pub target: String,
     /// File system, with options after colons: ext4:noatime:discard.
     #[arg(long = "fs", value_name = "NAME[:OPTION...]")]
     pub filesystem: String,
-    /// Way of use: database, logs, small-files or recording.
+    /// What is recorded, not a workload of `tune`: database, logs, small-files or recording.
     #[arg(long, value_name = "NAME")]
     pub workload: ExerciseKind,
     /// New file for the trace.
@@ -43,7 +47,7 @@ pub struct WearRecordArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub age: u32,
     /// Where to record: here or vm.
-    #[arg(long, value_name = "TEST BED", default_value = "here")]
+    #[arg(long, value_name = "TEST-BED", default_value = "here")]
     pub on: TestBedSpec,
     /// Seed of contents and of all choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -78,7 +82,8 @@ pub struct WearEstimateArgs {
     /// in catalog/usage.
     #[arg(long, value_name = "NAME|FILE")]
     pub usage: String,
-    /// Capacity of the device, if not that of the target.
+    /// Capacity of the device [default: that of the usage model for a simulated card, else that of
+    /// the device].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub capacity: Option<Bytes>,
     /// Rated erase cycles, if not those of the model.

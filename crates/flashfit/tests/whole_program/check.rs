@@ -40,6 +40,24 @@ fn a_check_measures_the_erase_block_and_proposes_what_follows() {
 }
 
 #[test]
+fn a_search_reads_the_erase_block_of_its_device() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let card = Serving::of(place.command(&["card", "serve", "sd-c4-block"]));
+    let tune = |more: &[&str]| {
+        let args = [&["tune", card.arg(), "--fs", "ext4", "--dry-run"][..], more].concat();
+        place.flashfit(&args).stdout
+    };
+    // On a busy computer the reads may show nothing, but nothing wrong.
+    let read = tune(&[]);
+    let is_silent = read.contains("erase block is unknown");
+    assert!(is_silent || read.contains("erase block 4 MiB (probed)"), "{read}");
+    assert!(!tune(&["--no-probe"]).contains("(probed)"));
+}
+
+#[test]
 fn an_error_is_a_document_for_scripts() {
     let place = Place::new();
     for (args, code, class) in [

@@ -25,7 +25,7 @@ pub fn report() -> Report {
         setups: names().map(|name| setup(&name)).collect(),
         warnings: vec![
             "The governor was `ondemand`; throughput may vary with the processor's clock.".into(),
-            "Trial 17 took four times as long as its repeats and was measured again.".into(),
+            "Trial 17 took four times as long as its repeats and counts with less weight.".into(),
         ],
         failures: vec![FailedTrials {
             setup: "btrfs ssd,discard=async bfq".into(),
@@ -33,22 +33,24 @@ pub fn report() -> Report {
             reason: "mount: unknown filesystem type 'btrfs' <on this kernel>".into(),
             trials: 3,
         }],
-        reproduce: "flashfit tune --card samples/sd16.toml --usage file-server --seed 42".into(),
+        reproduce: "flashfit tune sim:samples/sd16.toml --workload fileserver --seed 42".into(),
     }
 }
 
 fn tied() -> ReportFinding {
     let mut tied = ReportFinding::new(
         "Tied with the best",
-        "Each is within 2 % of the best with a probability of more than 5 %.",
+        "Each is within 2 % of the best with a probability of at least 90 %.",
         [
             ("setup", ColumnKind::Name),
-            ("probability", ColumnKind::Number),
+            ("within 2 %", ColumnKind::Number),
             ("at a power cut", ColumnKind::Remark),
         ],
         2,
     );
-    for (name, chance) in [(RECOMMENDED, "92 %"), ("f2fs noatime bfq", "31 %"), (BASELINE, "6 %")] {
+    for (name, chance) in
+        [(RECOMMENDED, "98 %"), ("f2fs noatime bfq", "94 %"), ("btrfs noatime bfq", "91 %")]
+    {
         tied.rows.push(vec![name.to_owned(), chance.to_owned(), "safe".to_owned()]);
     }
     tied
@@ -69,7 +71,7 @@ fn verdict() -> ReportVerdict {
             repeats: 8,
         }),
         detail: vec![
-            "Three setups are tied within 3 %; this one writes the least to the card.".into(),
+            "Three setups are tied within 2 %; this one writes the least to the card.".into(),
         ],
         commands: vec![
             ReportCommand {

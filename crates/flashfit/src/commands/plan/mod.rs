@@ -6,7 +6,6 @@ pub mod args;
 
 use std::path::Path;
 
-use flashfit_check::{QUICK_READ_NS, QuickReading, SkippedReading, read_quickly};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{
     Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest, file,
@@ -22,7 +21,7 @@ use crate::command_error::CommandError;
 use crate::consent;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
-use crate::probe::{saved, signals, watch::ProbeProgress};
+use crate::probe::{quick, saved, signals};
 use crate::rendering;
 use crate::rendering::plan_list::{NamedTarget, PlanList};
 use args::PlanArgs;
@@ -86,23 +85,7 @@ fn probed(
     if given || args.no_probe || target.device().is_none() {
         return saved::read(args.geometry.as_deref(), &device.planned, notes);
     }
-    let mut progress = ProbeProgress::new(signals()?);
-    let (name, none) = (&args.target, Geometry::default());
-    let reading = read_quickly(name, target, &none, QUICK_READ_NS, &mut progress);
-    progress.finish();
-    match &reading {
-        QuickReading::Skipped {
-            reason: SkippedReading::CannotOpen { message } | SkippedReading::Failed { message },
-        } => notes.push(format!("The device was not read to find its erase block: {message}")),
-        QuickReading::Made { .. } if reading.geometry().erase_block.is_none() => {
-            notes.push(format!(
-                "Reading for {} s did not show the erase block; `flashfit probe` takes longer.",
-                QUICK_READ_NS as f64 / 1e9
-            ))
-        }
-        _ => {}
-    }
-    Ok(reading.geometry())
+    Ok(quick::geometry(&args.target, target, signals()?, notes))
 }
 
 fn in_words(error: SeveralPlansError) -> CommandError {

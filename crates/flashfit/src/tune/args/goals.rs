@@ -16,7 +16,7 @@ pub struct GoalArgs {
     #[arg(long = "weight", value_delimiter = ',', value_name = "WORKLOAD=N", value_parser = weight)]
     pub weights: Vec<(String, Weight)>,
     /// Same as --allow.
-    #[arg(long, value_name = "DURABILITY", value_parser = durability)]
+    #[arg(long, hide = true, value_name = "DURABILITY", value_parser = durability)]
     pub require: Option<Durability>,
     /// Reject setups whose 99th percentile of write latency, syncs included, exceeds this.
     #[arg(long, value_name = "TIME")]

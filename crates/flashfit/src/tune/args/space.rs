@@ -67,6 +67,9 @@ pub struct SearchSpaceArgs {
     /// that suit both are used.
     #[arg(long, value_name = "FILE")]
     pub geometry: Option<PathBuf>,
+    /// Do not read the device for 2.5 s to find its erase block.
+    #[arg(long)]
+    pub no_probe: bool,
     /// Amount of data that a workload uses [default: 16MiB; 128MiB with the standard profile].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub data_size: Option<Bytes>,
