@@ -21,8 +21,8 @@ use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_wear_counters::{WearReading, WearSources};
 use serde::Serialize;
 
-pub use price::{TestPrice, tuning_bytes};
-pub use reading::{QUICK_READ_NS, QuickReading, SkippedReading, read_quickly};
+pub use price::{MakingPrice, TestPrice, of_making, tuning_bytes};
+pub use reading::{QUICK_READ_NS, QuickReading, SkippedReading, is_file, read_quickly};
 pub use volumes::VolumeNodes;
 
 /// The target and the geometry that the user gave.

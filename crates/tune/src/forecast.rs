@@ -1,6 +1,5 @@
 //! What a run may take and write, before its first trial: ranges from the volume of its workloads
-//! and
-//! the speed of slow and of fast devices.
+//! and the speed of slow and of fast devices.
 //!
 //! Limit: the device was not measured, so the ranges are wide. The share of the device's life rests
 //! on an assumed endurance, because hardly any device reports one.
@@ -25,6 +24,16 @@ const TABLES_SHARE: u64 = 32;
 /// The assumed erases that an erase block bears, and bytes programmed per byte written.
 pub const ASSUMED_ERASES: u64 = 1000;
 pub const ASSUMED_AMPLIFICATION: u64 = 4;
+
+/// How often each erase block is erased on average while so much is programmed.
+pub fn erases_of_each_block(programmed_bytes: u64, capacity_bytes: u64) -> f64 {
+    programmed_bytes as f64 / capacity_bytes.max(1) as f64
+}
+
+/// The share of the device's life, in thousandths of a percent.
+pub fn life_thousandths(erases_of_each_block: f64, rated_erases: u64) -> u64 {
+    (erases_of_each_block / rated_erases.max(1) as f64 * 100_000.0).ceil() as u64
+}
 
 /// Ranges of what a run may spend.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,9 +83,8 @@ impl Forecast {
         let written_most = (most * trial_bytes).min(limits.max_write_bytes.unwrap_or(u64::MAX));
         let written_least = (fewest * (trial_bytes / 4)).min(written_most);
         let life = |bytes: u64| {
-            let share = bytes as f64 * ASSUMED_AMPLIFICATION as f64
-                / (capacity_bytes.max(1) as f64 * ASSUMED_ERASES as f64);
-            (share * 100_000.0).ceil() as u64
+            let erases = erases_of_each_block(bytes * ASSUMED_AMPLIFICATION, capacity_bytes);
+            life_thousandths(erases, ASSUMED_ERASES)
         };
         Some(Self {
             time_ns: (fewest * fast_ns).min(time)..=time,

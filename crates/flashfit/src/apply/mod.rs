@@ -43,7 +43,8 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let doing = show::doing(&source.plan, &backup, install.as_ref(), point.as_deref());
     if args.agreed.dry_run {
         let lost = with_objection(lost, &device);
-        return show::dry_run(args.agreed.json, &source.plan, &lost, &doing);
+        let price = show::price(&device, &source.plan);
+        return show::dry_run(args.agreed.json, &source.plan, &price, &lost, &doing);
     }
     consent::refuse_early(&device)?;
     let programs = source.plan.commands.iter().map(|command| command.program.as_str());
@@ -53,6 +54,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         note(&plain(&format!("{found}.")));
     }
     note_with_commands(&doing);
+    note(&show::price_text(&show::price(&device, &source.plan)));
     let means = ApplyContext::take(&device, &args.agreed)?;
     let consent = means.held.consent();
     let work = ApplyJob::of(&source.plan, &source.fs_catalog, consent.path())?;

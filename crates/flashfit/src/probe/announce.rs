@@ -1,60 +1,89 @@
 //! What a probe will do and cost, shown before it begins.
 
-use std::time::Duration;
-
 use flashfit_device::{Bytes, Device};
-use flashfit_probe::{ProbeRun, WriteEstimate};
+use flashfit_probe::ProbeRun;
 use flashfit_target::InspectedTarget;
+use serde::Serialize;
 
 use crate::command_error::CommandError;
 use crate::consent;
-use crate::rendering::duration;
+use crate::rendering::price::Price;
 
 /// What a probe would do, with nothing done.
-pub fn dry_run(
-    name: &str,
+#[derive(Debug, Serialize)]
+pub struct WouldProbe<'a> {
+    target: &'a str,
     write: bool,
-    target: &InspectedTarget,
-    probe: &ProbeRun<'_>,
-) -> Result<String, CommandError> {
-    let region @ [start, length] = probe.region();
-    if !write {
-        return Ok(format!(
-            "{name} would be opened for reading only, and at most {} reads of a few KiB made in {} \
-             from {start}.\nNothing was done.\n",
-            probe.most_reads(),
-            Bytes(length)
-        ));
-    }
-    let Some(device) = target.device() else {
-        let cost = cost(&probe.estimate()?);
-        return Ok(format!("A simulated card: nothing is lost.\n{cost}\nNothing was done.\n"));
-    };
-    let (first, cost) = match (consent::would_be_refused(device), probe.estimate()) {
-        (None, estimate) => (String::new(), cost(&estimate?)),
-        (Some(refusal), Ok(estimate)) => (format!("{refusal}\n"), cost(&estimate)),
-        // What is refused may also be unreadable, and that is not the reason.
-        (Some(refusal), Err(error)) => {
-            (format!("{refusal}\n"), format!("The cost of the probe is unknown: {error}."))
-        }
-    };
-    Ok(format!("{first}{}\n{cost}\nNothing was done.\n", lost(device, region)))
+    region: [u64; 2],
+    /// Most reads of a probe that only reads.
+    most_reads: u64,
+    /// Why the device would be refused.
+    refused: Option<String>,
+    lost: Vec<String>,
+    /// Of a probe that writes; `None` if it is unknown.
+    price: Option<Price>,
+    /// Why the price is unknown.
+    price_unknown: Option<String>,
 }
 
-pub fn cost(estimate: &WriteEstimate) -> String {
-    let WriteEstimate { probe, budget } = estimate;
-    let time = |ns| duration(Duration::from_nanos(ns));
-    let mut text = format!(
-        "Probing writes about {} in about {}; at most {} in about {} (--max-write SIZE sets that).",
-        Bytes(probe.usual_bytes),
-        time(probe.usual_ns),
-        Bytes(probe.most_bytes),
-        time(probe.most_ns)
-    );
-    if budget.twin_bytes > 0 {
-        text.push_str(&format!(" The twin takes at most {} more.", Bytes(budget.twin_bytes)));
+impl<'a> WouldProbe<'a> {
+    /// # Errors
+    /// If the device cannot be read, unless it would be refused anyway.
+    pub fn look(
+        name: &'a str,
+        write: bool,
+        target: &InspectedTarget,
+        probe: &ProbeRun<'_>,
+    ) -> Result<Self, CommandError> {
+        let device = target.device().filter(|_| write);
+        let refused = device.and_then(consent::would_be_refused);
+        let estimate = write.then(|| probe.estimate()).transpose();
+        let (price, price_unknown) = match estimate {
+            Ok(found) => (found.map(|found| Price::of_probe(target, &found)), None),
+            // What is refused may also be unreadable, and that is not the reason.
+            Err(error) if refused.is_some() => (None, Some(error.to_string())),
+            Err(error) => return Err(error.into()),
+        };
+        let lost = device.map(|device| lost(device, probe.region())).unwrap_or_default();
+        Ok(Self {
+            target: name,
+            write,
+            region: probe.region(),
+            most_reads: probe.most_reads(),
+            refused,
+            lost: lost.lines().map(str::to_owned).collect(),
+            price,
+            price_unknown,
+        })
     }
-    text
+
+    pub fn text(&self) -> String {
+        let [start, length] = self.region;
+        if !self.write {
+            return format!(
+                "{} would be opened for reading only, and at most {} reads of a few KiB made in \
+                 {} from {start}.\nNothing was done.\n",
+                self.target,
+                self.most_reads,
+                Bytes(length)
+            );
+        }
+        let mut lines: Vec<String> = self.refused.iter().cloned().collect();
+        match self.lost.is_empty() {
+            true => lines.push("A simulated card: nothing is lost.".to_owned()),
+            false => lines.extend(self.lost.iter().cloned()),
+        }
+        lines.extend(self.price.as_ref().map(cost));
+        let unknown = |error| format!("The cost of the probe is unknown: {error}.");
+        lines.extend(self.price_unknown.as_ref().map(unknown));
+        lines.push("Nothing was done.\n".to_owned());
+        lines.join("\n")
+    }
+}
+
+/// What writing will cost.
+pub fn cost(price: &Price) -> String {
+    format!("Price of probing: {}. --max-write SIZE limits what is written.", price.text())
 }
 
 /// What a user should see before agreeing.

@@ -23,7 +23,10 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output_file::OutputFile;
+use crate::rendering::price::Price;
+use crate::rendering::run_preview::wrapped;
 use crate::{consent, output};
+use announce::WouldProbe;
 use args::ProbeArgs;
 use watch::ProbeProgress;
 
@@ -63,8 +66,11 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let target = InspectedTarget::inspect(name, &runner, catalog)?;
     let probe = ProbeRun::new(&target, args.options(name))?;
     if args.dry_run {
-        let text = announce::dry_run(name, args.write, &target, &probe)?;
-        return output::print_with_commands(&text);
+        let would = WouldProbe::look(name, args.write, &target, &probe)?;
+        return match args.json {
+            true => output::json("would-probe", would),
+            false => output::print_with_commands(&wrapped(&would.text(), output::width())),
+        };
     }
     if args.write {
         target.device().map_or(Ok(()), consent::refuse_early)?;
@@ -73,7 +79,7 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut agree = |shown: &Device, estimate: &WriteEstimate| {
         let here = target.device().unwrap_or(shown);
         output::note(&announce::lost(here, probe.region()));
-        output::note(&announce::cost(estimate));
+        output::note(&announce::cost(&Price::of_probe(&target, estimate)));
         consent::for_shown(shown, args.confirm.as_deref(), &runner)
     };
     let outcome = probe.run(&mut agree, &mut progress);

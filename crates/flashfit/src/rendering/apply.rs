@@ -10,12 +10,14 @@ use flashfit_filesystem::plan::{Plan, PlannedCommand};
 use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner, path_text};
 use flashfit_report::text::{fold_command, plain};
+use flashfit_target::InspectedTarget;
 use serde::Serialize;
 
 use crate::apply::source::PlanSource;
 use crate::command_error::CommandError;
 use crate::consent::what_is_lost;
 use crate::output;
+use crate::rendering::price::Price;
 
 /// What is on the device: its partitions, the file systems on them and their labels.
 pub fn lost(runner: &dyn Runner, device: &Device) -> String {
@@ -112,18 +114,38 @@ fn shown(command: &PlannedCommand) -> Vec<String> {
     fold_command(&command.words(), "  ", output::width())
 }
 
+/// What applying the plan costs.
+pub fn price(device: &Device, plan: &Plan) -> Price {
+    let partition = plan.partitions.first().map(|partition| partition.size_bytes);
+    let target = InspectedTarget::of_device(device.clone());
+    let making = flashfit_check::of_making(&target, partition.unwrap_or(device.capacity.0));
+    Price::of_making(&target, &making)
+}
+
+pub fn price_text(price: &Price) -> String {
+    format!("Price: {}.", price.text())
+}
+
 #[derive(Serialize)]
 struct Would<'a> {
     lost: Vec<&'a str>,
+    price: &'a Price,
     plan: &'a Plan,
 }
 
 /// Everything that would be done, with nothing done.
-pub fn dry_run(json: bool, plan: &Plan, lost: &str, doing: &str) -> Result<(), CommandError> {
+pub fn dry_run(
+    json: bool,
+    plan: &Plan,
+    price: &Price,
+    lost: &str,
+    doing: &str,
+) -> Result<(), CommandError> {
     if json {
-        return output::json("would-apply", Would { lost: lost.lines().collect(), plan });
+        return output::json("would-apply", Would { lost: lost.lines().collect(), price, plan });
     }
-    output::print_with_commands(&format!("{lost}\n{doing}\nNothing was changed."))
+    let price = price_text(price);
+    output::print_with_commands(&format!("{lost}\n{doing}\n{price}\nNothing was changed."))
 }
 
 #[derive(Serialize)]

@@ -19,6 +19,7 @@ mod noise;
 pub mod options;
 pub mod plan;
 pub mod plan_list;
+pub mod price;
 pub mod probe;
 mod processors;
 mod rankings;

@@ -115,13 +115,13 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
     lines.extend(commands(subject, &built.space, width));
     lines.push("Nothing was changed.".to_owned());
-    wrapped(&lines, width)
+    wrapped(&lines.join("\n"), width)
 }
 
 /// Breaks prose to the width of the terminal; commands are folded before.
-fn wrapped(lines: &[String], width: usize) -> String {
+pub fn wrapped(lines: &str, width: usize) -> String {
     let mut text = String::new();
-    for line in lines.iter().flat_map(|line| line.lines()) {
+    for line in lines.lines() {
         let parts = if line.starts_with("  ") { vec![line.to_owned()] } else { wrap(line, width) };
         text.push_str(&(parts.join("\n") + "\n"));
     }

@@ -36,13 +36,19 @@ fn nothing_is_written_without_confirmation() {
     untouched(&place, || {
         let dry = apply(&place, &["--dry-run", "--install"]);
         dry.said(0, &[]);
-        for text in ["All data on", "sfdisk", "mkfs.ext4", "etc/fstab", "Nothing was changed."] {
+        for text in
+            ["All data on", "sfdisk", "mkfs.ext4", "etc/fstab", "Price: ", "Nothing was changed."]
+        {
             assert!(dry.stdout.contains(text), "no `{text}` in {}", dry.stdout);
         }
         let json = apply(&place, &["--dry-run", "--json"]).document("flashfit.would-apply");
         assert_eq!(json["plan"]["setup"]["filesystem"], "ext4");
+        let written = &json["price"]["written_bytes"];
+        assert!(written[0].as_u64() < written[1].as_u64(), "{written}");
+        assert!(json["price"]["time_ns"][1].as_u64().unwrap() > 0);
         let bare = ["apply", "plan.json", "image", "--backup", "saved"];
-        flashfit(&place, &bare).said(3, &["confirmation is missing", "hint: add --confirm image"]);
+        flashfit(&place, &bare)
+            .said(3, &["Price: ", "confirmation is missing", "hint: add --confirm image"]);
         let wrong = [&bare[..], &["--confirm", "card"]].concat();
         flashfit(&place, &wrong).said(3, &["`card` is not the name of the device"]);
     });

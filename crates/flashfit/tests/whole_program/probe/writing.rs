@@ -23,14 +23,36 @@ fn without_confirmation_or_in_a_dry_run_nothing_is_written() {
     let image = place.image("card.img", 64);
     unchanged(&image, || {
         let ended = place.flashfit(&["probe", "card.img", "--write"]);
-        ended.said(3, &["All data on", "Probing writes about", "add --confirm card.img"]);
+        ended.said(3, &["All data on", "Price of probing: ", "add --confirm card.img"]);
         let wrong = ["probe", "card.img", "--write", "--confirm", "other"];
         place.flashfit(&wrong).said(3, &["`other` is not the name"]);
         let dry = place.flashfit(&["probe", "card.img", "--write", "--dry-run"]);
         dry.said(0, &[]);
         assert!(dry.stdout.contains("Nothing was done."), "{}", dry.stdout);
-        assert!(dry.stdout.contains("at most 2.1 GiB"), "{}", dry.stdout);
+        assert!(dry.stdout.contains("to 2.1 GiB written"), "{}", dry.stdout);
+        let json = ["probe", "card.img", "--write", "--dry-run", "--json"];
+        let would = place.flashfit(&json).document("flashfit.would-probe");
+        let price = &would["price"];
+        assert_eq!(price["written_bytes"][1], (64_u64 << 20) * 9 / 4 + (2 << 30), "{price}");
+        assert!(price["time_ns"][0].as_u64() <= price["time_ns"][1].as_u64(), "{price}");
+        assert!(price["wear"].is_null(), "a file has no erase blocks: {price}");
+        assert!(would["lost"][0].as_str().unwrap().starts_with("All data on"), "{would}");
     });
+}
+
+#[test]
+fn the_price_of_a_simulated_card_has_its_rated_life() {
+    let place = Place::new();
+    let dry = ["probe", "sim:sd-c4-block", "--write", "--dry-run"];
+    let ended = place.flashfit(&dry);
+    for part in ["nothing is lost", "erases of each erase block", "rated for", "device's life"] {
+        let text = ended.stdout.replace('\n', " ");
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json = place.flashfit(&[&dry[..], &["--json"]].concat()).document("flashfit.would-probe");
+    let wear = &json["price"]["wear"];
+    assert_eq!(wear["rated_is_assumed"], false, "{json}");
+    assert!(wear["life_percent_thousandths"][1].as_u64().unwrap() > 0, "{json}");
 }
 
 #[test]

@@ -1,0 +1,146 @@
+//! What a command costs, before anybody agrees to it: time, bytes, erases and their share of the
+//! device's life. Limit: hardly any device reports its rated life, so it is assumed.
+
+use std::time::Duration;
+
+use flashfit_check::{MakingPrice, is_file};
+use flashfit_device::Bytes;
+use flashfit_probe::WriteEstimate;
+use flashfit_target::{InspectedTarget, TargetSource};
+use flashfit_tune::forecast::{
+    ASSUMED_AMPLIFICATION, ASSUMED_ERASES, erases_of_each_block, life_thousandths,
+};
+use serde::Serialize;
+
+use super::duration;
+
+/// Ranges, least and most each.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Price {
+    /// `None` if the device could not be read.
+    pub time_ns: Option<[u64; 2]>,
+    pub written_bytes: [u64; 2],
+    /// `None` for a file, which has no erase blocks.
+    pub wear: Option<WearPrice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WearPrice {
+    /// Of each erase block on average, in thousandths.
+    pub erases_thousandths: [u64; 2],
+    /// Share of the device's life, in thousandths of a percent.
+    pub life_percent_thousandths: [u64; 2],
+    /// The erases that each erase block bears.
+    pub rated_erases: u64,
+    /// Whether `rated_erases` is an assumption.
+    pub rated_is_assumed: bool,
+}
+
+impl Price {
+    /// The price of a probe that writes.
+    pub fn of_probe(target: &InspectedTarget, estimate: &WriteEstimate) -> Self {
+        let WriteEstimate { probe, budget } = estimate;
+        let most = probe.most_bytes.saturating_add(budget.twin_bytes);
+        // Rates for a twin are written as fast as the rest.
+        let most_ns =
+            u128::from(probe.most_ns) * u128::from(most) / u128::from(probe.most_bytes.max(1));
+        let most_ns = u64::try_from(most_ns).unwrap_or(u64::MAX);
+        Self {
+            time_ns: Some([probe.usual_ns.min(most_ns), most_ns]),
+            written_bytes: [probe.usual_bytes, most],
+            wear: wear(target, [probe.usual_bytes, most], 0),
+        }
+    }
+
+    /// The price of partitioning and making a file system.
+    pub fn of_making(target: &InspectedTarget, price: &MakingPrice) -> Self {
+        // mkfs discards, which may erase everything once.
+        let discards = target.device().is_some_and(|device| device.queue.discards);
+        Self {
+            time_ns: price.time_ns,
+            written_bytes: price.written_bytes,
+            wear: wear(target, price.written_bytes, u64::from(discards)),
+        }
+    }
+
+    /// `20 s to 2 min, 1 to 2 GiB written, 0.03 to 0.2 erases of each erase block (...)`.
+    pub fn text(&self) -> String {
+        let time = |ns| duration(Duration::from_nanos(ns));
+        let mut parts = Vec::new();
+        match self.time_ns {
+            Some([least, most]) if time(least) == time(most) => {
+                parts.push(format!("about {}", time(most)));
+            }
+            Some([least, most]) => parts.push(format!("{} to {}", time(least), time(most))),
+            None => parts.push("unknown time, because the device cannot be read".to_owned()),
+        }
+        let [least, most] = self.written_bytes;
+        parts.push(format!("{} to {} written", Bytes(least), Bytes(most)));
+        if let Some(wear) = &self.wear {
+            parts.push(wear.text());
+        }
+        parts.join(", ")
+    }
+}
+
+impl WearPrice {
+    fn text(&self) -> String {
+        let number = |thousandths: u64| format!("{:.3}", thousandths as f64 / 1000.0);
+        let range = |[least, most]: [u64; 2]| format!("{} to {}", number(least), number(most));
+        let rated = if self.rated_is_assumed { "assuming" } else { "rated for" };
+        format!(
+            "{} erases of each erase block on average, which is {} % of the device's life \
+             ({rated} {} erases of each, and 1 to {ASSUMED_AMPLIFICATION} bytes programmed for 1 \
+             written)",
+            range(self.erases_thousandths),
+            range(self.life_percent_thousandths),
+            self.rated_erases
+        )
+    }
+}
+
+/// At least what is written is programmed.
+fn wear(target: &InspectedTarget, written: [u64; 2], more_erases: u64) -> Option<WearPrice> {
+    let (rated_erases, rated_is_assumed) = match &target.source {
+        TargetSource::Card(model) => (model.nand.endurance_cycles, false),
+        TargetSource::Device(device) if is_file(device) => return None,
+        TargetSource::Device(_) => (ASSUMED_ERASES, true),
+    };
+    let capacity = target.capacity().0;
+    let [least, most] = written;
+    let most = most.saturating_mul(ASSUMED_AMPLIFICATION);
+    let erases = [
+        erases_of_each_block(least, capacity),
+        erases_of_each_block(most, capacity) + more_erases as f64,
+    ];
+    Some(WearPrice {
+        erases_thousandths: erases.map(|erases| (erases * 1000.0).ceil() as u64),
+        life_percent_thousandths: erases.map(|erases| life_thousandths(erases, rated_erases)),
+        rated_erases,
+        rated_is_assumed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_names_time_bytes_erases_and_life() {
+        let target = InspectedTarget::card("sd-c4-block", None).unwrap();
+        let capacity = target.capacity().0;
+        let making = MakingPrice {
+            written_bytes: [capacity / 2, capacity],
+            time_ns: Some([1_000_000_000, 120_000_000_000]),
+        };
+        let price = Price::of_making(&target, &making);
+        let wear = price.wear.as_ref().unwrap();
+        assert_eq!(wear.erases_thousandths, [500, 4000]);
+        assert!(!wear.rated_is_assumed);
+        assert_eq!(wear.life_percent_thousandths[1], 400_000_u64.div_ceil(wear.rated_erases));
+        let text = price.text();
+        for part in ["1 s to 2 min", "written, 0.500 to 4.000 erases", "% of the device's life"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
