@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use flashfit_device::Bytes;
+use flashfit_report::text::wrap;
 use flashfit_report::{Column, TextTable};
 use flashfit_wear::extrapolation::Interval;
 use flashfit_wear::{SetupEstimate, UsageModel};
 
 use crate::wear::estimate::EstimateDocument;
 use crate::wear::record::RecordDocument;
+
+const HOURS_A_MONTH: f64 = 365.25 * 24.0 / 12.0;
 
 pub fn recorded_text(document: &RecordDocument, file: &Path) -> String {
     let header = &document.header;
@@ -41,10 +44,13 @@ fn interval(of: Interval, unit: fn(f64) -> String) -> String {
 }
 
 pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usize) -> String {
-    let mut text = format!(
-        "Simulated life of {}\n{}: {:.2} GiB a day written by programs; rated for {} erase cycles\n\n",
-        document.target, usage.title, document.gib_a_day, document.rated_cycles
+    let mut text = paragraph(&format!("Simulated life of {}", document.target), "", width);
+    let volume = format!(
+        "{}: {:.2} GiB a day written by programs; rated for {} erase cycles",
+        usage.title, document.gib_a_day, document.rated_cycles
     );
+    text += &paragraph(&volume, "", width);
+    text.push('\n');
     let compared = document.setups.iter().any(|setup| setup.ratio_to_first.is_some());
     let mut columns = vec![
         Column::text("SETUP"),
@@ -83,36 +89,62 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
     text += &table.render(width);
     text += "\n";
     for setup in &document.setups {
-        text += &details(&setup.estimate);
+        text += &details(&setup.estimate, width);
     }
     if let Some(years) = document.wanted_years {
-        text += &format!("LASTS: the share of simulated lives longer than {years} years.\n");
+        let lasts = format!("LASTS: the share of simulated lives longer than {years} years.");
+        text += &paragraph(&lasts, "", width);
     }
     if compared {
-        text += "The ratio is surer than the years: what is unknown about the device and the volume \
-                 is the same\nfor all setups.\n";
+        text += &paragraph(
+            "The ratio is surer than the years: what is unknown about the device and the volume is \
+             the same for all setups.",
+            "",
+            width,
+        );
     }
-    text += "FS WA and CARD WA: bytes that the file system sends, and that the card programs, per \
-             byte they are given.\n";
+    text += &paragraph(
+        "FS WA and CARD WA: bytes that the file system sends, and that the card programs, per byte \
+         they are given.",
+        "",
+        width,
+    );
     text
 }
 
-fn details(found: &SetupEstimate) -> String {
+fn paragraph(text: &str, indent: &str, width: usize) -> String {
+    let lines = wrap(text, width.saturating_sub(indent.len()));
+    lines.into_iter().map(|line| format!("{indent}{line}\n")).collect()
+}
+
+fn details(found: &SetupEstimate, width: usize) -> String {
     let ends: Vec<String> = (found.limits.iter())
         .map(|end| format!("{} after {}", end.limit.text(), years(end.years)))
         .collect();
     let first = &found.assumptions[0];
-    format!(
-        "{}: {} years (medians).\n  What matters most is the {}: {} to {} years by that alone.\n  \
-         CELF score {:.2} millionths of the life per recorded cycle; one cycle = {:.3} months.\n",
-        found.setup,
-        ends.join(", "),
-        first.assumption.text(),
-        years(first.years_low),
-        years(first.years_high),
-        found.celf.score_millionths,
-        found.celf.cycle_months,
-    )
+    let mut text =
+        paragraph(&format!("{}: {} years (medians).", found.setup, ends.join(", ")), "", width);
+    for line in [
+        format!(
+            "What matters most is the {}: {} to {} years by that alone.",
+            first.assumption.text(),
+            years(first.years_low),
+            years(first.years_high)
+        ),
+        format!(
+            "A block is erased {:.0} times a year on average, also before it is full.",
+            found.erases.mean
+        ),
+        format!(
+            "CELF score: one recorded cycle, which stands for {:.1} hours, takes {:.4} % of the \
+             life.",
+            found.celf.cycle_months * HOURS_A_MONTH,
+            found.celf.score_millionths / 1e4
+        ),
+    ] {
+        text += &paragraph(&line, "  ", width);
+    }
+    text
 }
 
 #[cfg(test)]
