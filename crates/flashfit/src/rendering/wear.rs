@@ -136,7 +136,7 @@ fn details(found: &SetupEstimate, width: usize) -> String {
             found.erases.mean
         ),
         format!(
-            "CELF score: one recorded cycle, which stands for {:.1} hours, takes {:.4} % of the \
+            "CELF score: one recorded cycle, or {:.1} hours of this usage, takes {:.4} % of the \
              life.",
             found.celf.cycle_months * HOURS_A_MONTH,
             found.celf.score_millionths / 1e4

@@ -8,6 +8,7 @@ mod budget;
 mod constraints;
 mod crash_check;
 mod geometry;
+mod heartbeat;
 mod hosts;
 mod outcome;
 mod progress;

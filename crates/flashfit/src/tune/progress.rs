@@ -1,6 +1,7 @@
 //! Showing how far a run is: a bar on a terminal, a line every half minute elsewhere.
 
 use std::io::IsTerminal;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use flashfit_search::{Answer, CandidateIndex};
@@ -11,9 +12,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::output::{note, warn};
 use crate::rendering::duration;
 use crate::tune::args::ProgressArg;
-use crate::tune::belief;
-use crate::tune::remaining;
+use crate::tune::heartbeat::{Heartbeat, RunPhase};
 use crate::tune::spending::of_limits;
+use crate::tune::{belief, remaining};
 
 /// The first line comes as soon as there is an estimate.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
@@ -25,8 +26,8 @@ pub struct TuneProgress {
     /// Time in the trials made here, and how many they are.
     spent: (Duration, u32),
     began: Instant,
-    /// Whether what is believed is printed to standard output, a line of JSON each time.
-    stream: bool,
+    /// Where the run is watched by a program, lines of JSON are printed.
+    heartbeat: Option<Rc<Heartbeat>>,
     leader: Option<String>,
 }
 
@@ -38,7 +39,7 @@ enum Shown {
 
 impl TuneProgress {
     /// `made` trials were made before.
-    pub fn new(when: ProgressArg, made: usize, stream: bool) -> Self {
+    pub fn new(when: ProgressArg, made: usize, heartbeat: Option<Rc<Heartbeat>>) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let shown = match when {
             ProgressArg::Never => Shown::Nothing,
@@ -49,7 +50,7 @@ impl TuneProgress {
         };
         let made = u64::try_from(made).expect("a run has few trials");
         let (spent, began) = ((Duration::ZERO, 0), Instant::now());
-        Self { shown, made, spent, began, stream, leader: None }
+        Self { shown, made, spent, began, heartbeat, leader: None }
     }
 
     fn say(&self, text: &str) {
@@ -62,6 +63,9 @@ impl TuneProgress {
 
     /// Takes the bar off the screen.
     pub fn finish(&mut self) {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.set(RunPhase::answering(self.made));
+        }
         if let Shown::Bar(bar) = &self.shown {
             bar.finish_and_clear();
         }
@@ -78,6 +82,9 @@ fn bar() -> ProgressBar {
 
 impl Observer for TuneProgress {
     fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.set(RunPhase::of_trial(key, so_far, (self.made, self.spent)));
+        }
         let left = so_far.left.unwrap_or(1);
         let remaining = remaining::in_words(so_far, self.spent);
         let what = format!("{} under {}", key.setup.label(), key.workload);
@@ -131,7 +138,7 @@ impl Observer for TuneProgress {
 
     fn on_batch_end(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>) {
         let leader = leader.map(|leader| so_far.problem.setups[leader].label());
-        if self.stream {
+        if self.heartbeat.is_some() {
             belief::print(so_far, leader.clone());
         }
         let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {

@@ -1,25 +1,30 @@
 //! How long the rest of a run may take, and what is believed after its first minute, in words.
 //!
 //! The time is a range: from a search that becomes confident as soon as it can, to one that spends
-//! its
-//! budget. Trials count for as long as the mean of those so far, and a budget in time ends a run
-//! within
-//! one trial of it.
+//! its budget. Trials count for as long as the mean of those so far, and a budget in time ends a
+//! run within one trial of it.
 
 use std::time::Duration;
 
 use flashfit_search::Answer;
 use flashfit_tune::{Percent, RunProgress};
+use serde::Serialize;
 
 use crate::rendering::{duration, more_time};
 
-/// How long the rest of the run may take; unknown before the first trial. `spent` is the time of
-/// some
-/// trials, and their number.
-pub fn in_words(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> String {
+/// How long the rest of a run may take.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RemainingTime {
+    pub least_ns: u64,
+    /// `None` without a budget that ends it.
+    pub most_ns: Option<u64>,
+}
+
+/// Unknown before the first trial. `spent` is the time of some trials, and their number.
+pub fn of_run(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> Option<RemainingTime> {
     let (total, count) = spent;
     if count == 0 {
-        return "no estimate yet".to_owned();
+        return None;
     }
     let of =
         |trials: u64| (total / count).saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX));
@@ -28,12 +33,21 @@ pub fn in_words(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> String {
     });
     let least = of(so_far.least_left);
     let most = so_far.left.map(of).into_iter().chain(by_budget).min();
-    range(least, most)
+    let least = most.map_or(least, |most| least.min(most));
+    let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    Some(RemainingTime { least_ns: ns(least), most_ns: most.map(ns) })
+}
+
+/// The same in words.
+pub fn in_words(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> String {
+    of_run(so_far, spent).map_or("no estimate yet".to_owned(), |left| {
+        range(Duration::from_nanos(left.least_ns), left.most_ns.map(Duration::from_nanos))
+    })
 }
 
 /// `3 min to 21 min left`.
 fn range(least: Duration, most: Option<Duration>) -> String {
-    match most.map(|most| (duration(least.min(most)), duration(most))) {
+    match most.map(|most| (duration(least), duration(most))) {
         None => format!("at least {} left", duration(least)),
         Some((least, most)) if least == most => format!("about {most} left"),
         Some((least, most)) => format!("{least} to {most} left"),
@@ -62,6 +76,6 @@ mod tests {
     fn the_time_left_is_a_range() {
         let (short, long) = (Duration::from_secs(45), Duration::from_secs(7500));
         assert_eq!(range(short, Some(long)), "45 s to 2 h 5 min left");
-        assert_eq!(range(long, Some(short)), "about 45 s left");
+        assert_eq!(range(short, Some(short)), "about 45 s left");
     }
 }

@@ -1,6 +1,7 @@
 //! What the user sees of a run and is asked for.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use flashfit_device::{ConsentMethod, Device};
 use flashfit_testbed::{TestBedSpec, TrialError};
@@ -10,6 +11,7 @@ use flashfit_user_error::ExitClass;
 
 use super::announce;
 use super::args::TuneArgs;
+use super::heartbeat::Heartbeat;
 use super::progress::TuneProgress;
 use crate::command_error::CommandError;
 use crate::consent;
@@ -20,6 +22,7 @@ pub struct TuneUi<'a> {
     request: RunRequest<'a>,
     agreed: Agreed,
     /// Once trials begin.
+    heartbeat: Option<Rc<Heartbeat>>,
     progress: Option<TuneProgress>,
 }
 
@@ -37,14 +40,17 @@ impl<'a> TuneUi<'a> {
             TestBedSpec::Lab { .. } => Agreed::Boards(by_board(&args.confirm)?),
             _ => Agreed::Device(of_device(&args.confirm)?),
         };
-        Ok(Self { args, request, agreed, progress: None })
+        let is_watched = args.json_stream && !args.dry_run;
+        let heartbeat = is_watched.then(|| Rc::new(Heartbeat::start()));
+        Ok(Self { args, request, agreed, heartbeat, progress: None })
     }
 }
 
 impl RunUi for TuneUi<'_> {
     fn observer(&mut self) -> &mut dyn Observer {
         let args = self.args;
-        self.progress.get_or_insert_with(|| TuneProgress::new(args.progress, 0, args.json_stream))
+        self.progress
+            .get_or_insert_with(|| TuneProgress::new(args.progress, 0, self.heartbeat.clone()))
     }
 
     fn event(&mut self, event: RunEvent<'_>) {
@@ -62,8 +68,8 @@ impl RunUi for TuneUi<'_> {
             RunEvent::Warning(text) => warn(text),
             RunEvent::Began { problem, made } => {
                 announce::run(self.request, problem, made);
-                let TuneArgs { progress, json_stream, .. } = *self.args;
-                self.progress = Some(TuneProgress::new(progress, made, json_stream));
+                let heartbeat = self.heartbeat.clone();
+                self.progress = Some(TuneProgress::new(self.args.progress, made, heartbeat));
             }
             RunEvent::Ended => self.progress.iter_mut().for_each(TuneProgress::finish),
         }

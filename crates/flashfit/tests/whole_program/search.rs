@@ -37,9 +37,19 @@ fn a_run_with_a_budget_can_be_replayed() {
     assert!(told.contains("within 2% of the best") && told.contains("limits: 24 trials"), "{told}");
     let lines: Vec<Value> =
         ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (answer, beliefs) = lines.split_last().unwrap();
-    assert!(!beliefs.is_empty());
-    assert!(beliefs.iter().all(|line| line["schema"] == "flashfit.belief"), "{lines:#?}");
+    let (answer, before) = lines.split_last().unwrap();
+    let (beliefs, progress): (Vec<_>, Vec<_>) =
+        before.iter().partition(|line| line["schema"] == "flashfit.belief");
+    assert!(!beliefs.is_empty() && !progress.is_empty());
+    let at: Vec<u64> = progress.iter().map(|line| line["elapsed_ns"].as_u64().unwrap()).collect();
+    assert!(at.is_sorted() && progress[0]["phase"] == "preparing", "{progress:#?}");
+    for line in progress {
+        assert_eq!(line["schema"], "flashfit.progress");
+        let Some(share) = line["share_done"].as_f64() else { continue };
+        let remaining = &line["remaining"];
+        assert!((0.0..=1.0).contains(&share), "{line}");
+        assert!(remaining["least_ns"].as_u64() <= remaining["most_ns"].as_u64(), "{line}");
+    }
     let made: Vec<u64> = beliefs.iter().map(|line| line["trials"].as_u64().unwrap()).collect();
     assert!(made.is_sorted() && beliefs[0]["written_bytes"].as_u64().unwrap() > 0);
     assert_eq!(answer["schema"], "flashfit.recommendation");
