@@ -56,8 +56,8 @@ pub struct Risk {
 pub struct DurabilityVerdict {
     /// The worst of the risks.
     pub durability: Durability,
-    /// The file system where it is not safe itself, and every option that is not, in catalog
-    /// order.
+    /// The file system where it is not safe itself or an exception is known, and every option that
+    /// is not safe, in catalog order.
     pub risks: Vec<Risk>,
 }
 

@@ -173,10 +173,11 @@ impl Setup {
             durability: option.durability,
             risk: option.risk.clone(),
         };
-        let risks: Vec<Risk> = std::iter::once(own)
-            .chain(self.known_options(filesystem)?.into_iter().map(of_option))
-            .filter(|risk| risk.durability != Durability::Safe)
-            .collect();
+        let own =
+            Some(own).filter(|own| own.durability != Durability::Safe || !own.risk.is_empty());
+        let of_options = self.known_options(filesystem)?.into_iter().map(of_option);
+        let unsafe_options = of_options.filter(|risk| risk.durability != Durability::Safe);
+        let risks: Vec<Risk> = own.into_iter().chain(unsafe_options).collect();
         let durability = risks.iter().map(|risk| risk.durability).max().unwrap_or_default();
         Ok(DurabilityVerdict { durability, risks })
     }

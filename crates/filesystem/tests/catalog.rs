@@ -226,6 +226,18 @@ fn a_setup_is_as_durable_as_its_worst_option() {
 }
 
 #[test]
+fn an_exception_is_named_where_a_file_system_is_safe() {
+    let verdict = |name: &str| {
+        let filesystem = built_in(name);
+        let setup = Setup::new(&filesystem, ["noatime"], none(), &dreamplug()).unwrap();
+        setup.durability(&filesystem).unwrap()
+    };
+    assert_eq!(verdict("btrfs").durability, Durability::Safe);
+    assert!(verdict("btrfs").risks[0].risk.contains("replaced by a rename"));
+    assert!(verdict("ext4").risks.is_empty());
+}
+
+#[test]
 fn names_are_looked_up_with_the_nearest_one() {
     let catalog = FileSystemCatalog::load(None).unwrap();
     let error = catalog.filesystem("etx4").unwrap_err();

@@ -164,6 +164,11 @@ fn heading(filesystem: &FileSystemNames, width: usize) -> String {
     if filesystem.durability != Durability::Safe.name() {
         writeln!(text, "  {} at a power cut, whatever the options", filesystem.durability)
             .expect("a string takes any text");
+    } else if !filesystem.risk.is_empty() {
+        let exception = format!("safe at a power cut, with an exception: {}", filesystem.risk);
+        for line in wrap(&exception, width.saturating_sub(2)) {
+            writeln!(text, "  {line}").expect("a string takes any text");
+        }
     }
     if let Some(reason) = &filesystem.plan_only {
         for line in wrap(&format!("planned, but not tried: {reason}"), width.saturating_sub(2)) {

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use flashfit_device::Bytes;
-use flashfit_filesystem::PartitionTable;
+use flashfit_filesystem::filesystem::BASE;
 use flashfit_filesystem::plan::{
     Plan, PlanStanding, PlannedCommand, PlannedDevice, PlannedGeometry,
 };
+use flashfit_filesystem::{Durability, PartitionTable, Risk};
 use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
 use flashfit_report::text::{fold_command, plain, plain_command, wrap};
@@ -263,12 +264,17 @@ fn known(known: Option<&Sourced>, flag: &str) -> String {
 
 fn power_cut(plan: &Plan) -> String {
     let verdict = &plan.durability;
-    let risks: Vec<String> =
-        verdict.risks.iter().map(|risk| format!("{}: {}", risk.option, risk.risk)).collect();
-    let text = if risks.is_empty() {
-        format!("{}: synced data is kept", verdict.durability)
-    } else {
-        format!("{}. {}", verdict.durability, risks.join(" "))
+    let sentence = |risk: &Risk| {
+        let of = if risk.option == BASE { &plan.choices.setup.filesystem } else { &risk.option };
+        format!("{of}: {}", risk.risk)
+    };
+    let risks: Vec<String> = verdict.risks.iter().map(sentence).collect();
+    let text = match (verdict.durability, risks.is_empty()) {
+        (Durability::Safe, true) => "safe: synced data is kept".to_owned(),
+        (Durability::Safe, false) => {
+            format!("safe: synced data is kept, with an exception. {}", risks.join(" "))
+        }
+        (durability, _) => format!("{durability}. {}", risks.join(" ")),
     };
     match &plan.layers {
         None => text,

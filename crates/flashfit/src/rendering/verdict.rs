@@ -1,6 +1,7 @@
 //! The verdict of a run: the recommended setup, its gain with an interval, and its risk.
 
-use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
+use flashfit_filesystem::filesystem::BASE;
+use flashfit_filesystem::{FileSystemCatalog, Risk, Setup};
 use flashfit_report::{ReportVerdict, ReportedGain, RunOutcome};
 use flashfit_search::SearchEnd;
 use flashfit_tune::recommend::{self, percent};
@@ -266,15 +267,14 @@ fn risk(setup: &Setup, catalog: &FileSystemCatalog) -> String {
         .ok()
         .and_then(|filesystem| setup.durability(filesystem).ok());
     match verdict {
-        Some(verdict) if verdict.durability != Durability::Safe => {
-            let risks: Vec<String> = verdict
-                .risks
-                .iter()
-                .map(|risk| format!("{} ({}): {}", risk.option, risk.durability, risk.risk))
-                .collect();
-            risks.join(" ")
+        Some(verdict) => {
+            let sentence = |risk: &Risk| {
+                let of = if risk.option == BASE { &setup.filesystem } else { &risk.option };
+                format!("{of} ({}): {}", risk.durability, risk.risk)
+            };
+            verdict.risks.iter().map(sentence).collect::<Vec<_>>().join(" ")
         }
-        _ => String::new(),
+        None => String::new(),
     }
 }
 

@@ -13,8 +13,7 @@ use crate::output::{note, warn};
 use crate::rendering::duration;
 use crate::tune::args::ProgressArg;
 use crate::tune::heartbeat::{Heartbeat, RunPhase};
-use crate::tune::spending::of_limits;
-use crate::tune::{belief, remaining};
+use crate::tune::{belief, remaining, spending};
 
 /// The first line comes as soon as there is an estimate.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
@@ -88,8 +87,7 @@ impl Observer for TuneProgress {
         let left = so_far.left.unwrap_or(1);
         let remaining = remaining::in_words(so_far, self.spent);
         let what = format!("{} under {}", key.setup.label(), key.workload);
-        let remaining =
-            of_limits(so_far).map_or(remaining.clone(), |used| format!("{used}; {remaining}"));
+        let remaining = format!("{}; {remaining}", spending::so_far(so_far));
         match &mut self.shown {
             Shown::Bar(bar) => {
                 bar.set_length(self.made + left);

@@ -1,4 +1,4 @@
-//! How much of the budget is spent, in words.
+//! How much time and writing is spent, in words.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use flashfit_tune::{RunProgress, TimeSpan};
 
 use crate::rendering::duration;
 
-/// What was spent of the limits of time and writing, where there are any.
-pub fn of_limits(so_far: &RunProgress<'_>) -> Option<String> {
+/// What was spent: of the time, where it is limited, and how much was written.
+pub fn so_far(so_far: &RunProgress<'_>) -> String {
     let (spent, limits) = (&so_far.spent, so_far.limits);
     let time = limits.budget_ns.map(|budget| {
         format!("{} of {}", duration(Duration::from_nanos(spent.time_ns)), TimeSpan(budget))
     });
-    let written = limits
-        .max_write_bytes
-        .map(|most| format!("{} of {} written", Bytes(spent.written_bytes), Bytes(most)));
-    let parts: Vec<String> = time.into_iter().chain(written).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    let written = match limits.max_write_bytes {
+        Some(most) => format!("{} of {} written", Bytes(spent.written_bytes), Bytes(most)),
+        None => format!("{} written", Bytes(spent.written_bytes)),
+    };
+    time.into_iter().chain([written]).collect::<Vec<_>>().join(", ")
 }
