@@ -2,7 +2,6 @@
 //! whose they are. A folder of plain files, read back and compared before anything is written to
 //! the device. What lies between the two ends is not kept.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -179,7 +178,7 @@ impl Backup {
 }
 
 fn missing(path: &Path) -> ApplyError {
-    ApplyError::file(path)(io::ErrorKind::NotFound.into())
+    ApplyError::NoBackup { path: path.to_owned() }
 }
 
 /// Where a backup goes unless the user says it: a new folder here, named after device and time.

@@ -35,6 +35,9 @@ pub enum ApplyError {
     /// A file of ours, or of the system, cannot be read or written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
+    /// The directory that the user named contains no backup, or only a part of one.
+    #[error("there is no backup: {} is missing", path.display())]
+    NoBackup { path: PathBuf },
     /// The folder for the backup contains something else.
     #[error("{} is not empty, and a backup would overwrite what is in it", path.display())]
     Occupied { path: PathBuf },
@@ -140,9 +143,10 @@ impl UserError for ApplyError {
             Self::Access { .. } => ExitClass::Io,
             Self::NotAsPlanned { .. } => ExitClass::BadVerdict,
             Self::File { .. } | Self::Scheduler { .. } => ExitClass::Environment,
-            Self::Occupied { .. } | Self::Damaged { .. } | Self::SystemFile { .. } => {
-                ExitClass::Usage
-            }
+            Self::Occupied { .. }
+            | Self::NoBackup { .. }
+            | Self::Damaged { .. }
+            | Self::SystemFile { .. } => ExitClass::Usage,
             Self::BackupOnDevice { .. }
             | Self::OtherDevice { .. }
             | Self::UnfinishedThere { .. }
@@ -173,6 +177,9 @@ impl UserError for ApplyError {
             }
             Self::BackupOnDevice { .. } => {
                 Some(Hint::from("name a directory elsewhere with ").and(UserSetting::Backup))
+            }
+            Self::NoBackup { .. } => {
+                Some("name the directory that the output of the apply names".into())
             }
             Self::Damaged { .. } => Some("restore the directory from a copy".into()),
             Self::OtherDevice { .. } => {

@@ -90,7 +90,15 @@ impl TextTable {
         let widths = self.widths(&shown, width);
         let heading = shown.iter().map(|&index| self.columns[index].heading.as_str());
         let mut rendered = self.line(&shown, &widths, heading);
-        for row in &self.rows {
+        let mut rows = self.rows.clone();
+        for (&index, &width) in shown.iter().zip(&widths) {
+            if self.columns[index].shorten == Shorten::Middle {
+                let names: Vec<&str> = self.rows.iter().map(|row| row[index].as_str()).collect();
+                let names = text::shorten_distinct(&names, width);
+                rows.iter_mut().zip(names).for_each(|(row, name)| row[index] = name);
+            }
+        }
+        for row in &rows {
             let cells = shown.iter().map(|&index| row[index].as_str());
             rendered.push_str(&self.line(&shown, &widths, cells));
         }
@@ -135,8 +143,8 @@ impl TextTable {
             }
             let column = &self.columns[index];
             let cell = match column.shorten {
-                Shorten::Never => cell.to_owned(),
-                Shorten::Middle => text::shorten_middle(cell, width),
+                // Names were shortened together.
+                Shorten::Never | Shorten::Middle => cell.to_owned(),
                 Shorten::End => text::shorten_end(cell, width),
             };
             let padding = " ".repeat(width.saturating_sub(text::width(&cell)));
@@ -187,6 +195,19 @@ mod tests {
              10  /dev/d…Thing  in use by e…\n"
         );
         assert!(narrow.lines().all(|line| text::width(line) <= 30));
+    }
+
+    #[test]
+    fn different_names_stay_different() {
+        let mut table = TextTable::new([Column::text("setup").shorten(Shorten::Middle)]);
+        let names =
+            ["ext4 noatime,commit-60,nobarrier none", "ext4 noatime,commit-30,nobarrier none"];
+        names.into_iter().for_each(|name| table.row([name]));
+        table.row(["ext4 noatime none"]);
+        let narrow = table.render(20);
+        let lines: std::collections::BTreeSet<&str> = narrow.lines().collect();
+        assert_eq!(lines.len(), 4, "{narrow}");
+        assert!(narrow.lines().all(|line| text::width(line) <= 20), "{narrow}");
     }
 
     #[test]

@@ -55,6 +55,38 @@ pub fn shorten_middle(text: &str, columns: usize) -> String {
     head.chain(std::iter::once('…')).chain(text.chars().skip(length - tail)).collect()
 }
 
+/// Shortens names to `columns` so that different names stay different: where their middles differ,
+/// these are kept instead of the ends. A name for which that fails is not shortened.
+pub fn shorten_distinct(names: &[&str], columns: usize) -> Vec<String> {
+    let shortened: Vec<String> = names.iter().map(|name| shorten_middle(name, columns)).collect();
+    let place = |index: usize| {
+        let rivals = names
+            .iter()
+            .zip(&shortened)
+            .filter(|(name, other)| **other == shortened[index] && **name != names[index]);
+        let same = |other: &str| {
+            names[index].chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
+        };
+        rivals.map(|(name, _)| same(name)).max()
+    };
+    let tried = |index: usize| match place(index) {
+        None => shortened[index].clone(),
+        Some(same) => {
+            let rest: String =
+                names[index].chars().skip(same.saturating_sub(columns / 2)).collect();
+            shorten_end(&format!("…{rest}"), columns)
+        }
+    };
+    let tried: Vec<String> = (0..names.len()).map(tried).collect();
+    let is_alone = |index: usize| {
+        let is_rival = |other: usize| names[other] != names[index] && tried[other] == tried[index];
+        !(0..names.len()).any(is_rival)
+    };
+    (0..names.len())
+        .map(|index| if is_alone(index) { tried[index].clone() } else { names[index].to_owned() })
+        .collect()
+}
+
 /// Shortens to `columns`, with `…` at the end.
 pub fn shorten_end(text: &str, columns: usize) -> String {
     if width(text) <= columns {

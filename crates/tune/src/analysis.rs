@@ -16,7 +16,7 @@ pub struct Ranked {
     pub ties_with_first: bool,
 }
 
-/// Setups of one file system, best first.
+/// Setups of one file system, best first; those that were measured once come last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
     pub filesystem: String,
@@ -56,7 +56,11 @@ fn ranking(
             Some(Ranked { setup: setup.clone(), merit: merit?, ties_with_first: false })
         })
         .collect();
-    rows.sort_by(|a, b| b.merit.middle.total_cmp(&a.merit.middle));
+    // A single trial says little: it must not put a setup before those that were compared.
+    rows.sort_by(|a, b| {
+        let once = |row: &Ranked| row.merit.interval.is_none();
+        once(a).cmp(&once(b)).then(b.merit.middle.total_cmp(&a.merit.middle))
+    });
     if let Some(first) = rows.first().map(|row| row.merit) {
         for row in &mut rows {
             row.ties_with_first = meets(&row.merit, &first);

@@ -27,6 +27,8 @@ pub struct Examination {
     pub busybox: DoctorFinding,
     /// The kernel that would be booted.
     pub kernel: DoctorFinding,
+    /// Whether a kernel that is missing is downloaded when it is needed.
+    pub kernel_is_downloaded: bool,
     /// Optional: without KVM, guests are emulated.
     pub kvm: DoctorFinding,
     /// Where the kernel has each module; empty without a kernel.
@@ -67,6 +69,12 @@ impl Examination {
         [&self.qemu, &self.busybox, &self.kernel].into_iter().all(DoctorFinding::is_here)
     }
 
+    /// Whether the first machine starts after a kernel was downloaded.
+    pub fn can_start_after_download(&self) -> bool {
+        let programs = self.qemu.is_here() && self.busybox.is_here();
+        programs && !self.kernel.is_here() && self.kernel_is_downloaded
+    }
+
     /// One `apt-get` command for everything that is missing and has a package.
     pub fn install_command(&self) -> Option<String> {
         let programs = self.programs.iter().map(|(_, finding)| finding);
@@ -93,7 +101,9 @@ pub fn examine(needs: &DoctorNeeds, runner: &dyn Runner) -> Examination {
         let modules = Modules::read(&kernel.modules).unwrap_or_default();
         needs.modules.iter().map(|name| (name.clone(), modules.presence(name))).collect()
     };
+    let can_download = program::version(runner, "apt-get", &["--version".to_owned()]).is_some();
     Examination {
+        kernel_is_downloaded: kernel.is_none() && can_download,
         qemu: match found(qemu) {
             DoctorFinding::Here { what } => {
                 DoctorFinding::Here { what: format!("{what} {}", vm::version(qemu, runner)) }
@@ -102,7 +112,7 @@ pub fn examine(needs: &DoctorNeeds, runner: &dyn Runner) -> Examination {
         },
         busybox: found("busybox"),
         modules: kernel.as_ref().map(presences).unwrap_or_default(),
-        kernel: kernel_finding(kernel.as_ref(), runner),
+        kernel: kernel_finding(kernel.as_ref(), can_download),
         kvm: kvm_finding(qemu, kernel.as_ref(), runner),
         programs: needs.programs.iter().map(|name| (name.clone(), found(name))).collect(),
     }
@@ -113,14 +123,14 @@ fn best_here(wanted: &[String]) -> Option<Kernel> {
     here.min_by_key(|kernel| kernel.lacking(wanted).len())
 }
 
-fn kernel_finding(kernel: Option<&Kernel>, runner: &dyn Runner) -> DoctorFinding {
+fn kernel_finding(kernel: Option<&Kernel>, can_download: bool) -> DoctorFinding {
     if let Some(kernel) = kernel {
         return DoctorFinding::Here {
             what: format!("{} {}", kernel.image.display(), kernel.release),
         };
     }
     let package = architecture::host().kernel_package;
-    let why = if program::version(runner, "apt-get", &["--version".to_owned()]).is_some() {
+    let why = if can_download {
         format!("not installed; downloaded when needed ({package})")
     } else {
         "not installed, and there is no apt to download one".to_owned()
@@ -163,6 +173,7 @@ mod tests {
             qemu: missing("apt-get install qemu-system-x86"),
             busybox: missing("apt-get install busybox-static"),
             kernel: here.clone(),
+            kernel_is_downloaded: true,
             kvm: DoctorFinding::Missing { why: "no".to_owned(), hint: None },
             modules: Vec::new(),
             programs: vec![
@@ -175,7 +186,9 @@ mod tests {
         assert!(!examined.can_start());
         examined.qemu = here.clone();
         examined.busybox = here;
-        assert!(examined.can_start());
+        assert!(examined.can_start() && !examined.can_start_after_download());
+        examined.kernel = missing("apt-get install linux-image-amd64");
+        assert!(!examined.can_start() && examined.can_start_after_download());
     }
 
     #[test]

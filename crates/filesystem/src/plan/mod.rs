@@ -23,7 +23,7 @@ mod several;
 mod standing;
 pub mod units;
 
-pub use crate::layout::EXAMPLE_NODE;
+pub use crate::layout::{EXAMPLE_NODE, EXAMPLE_PARTITION};
 pub use choose::{GEOMETRY, PlanRequest, choose, choose_layered};
 pub use commands::Programs;
 pub use conditions::fitted_conditions;

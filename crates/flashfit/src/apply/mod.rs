@@ -40,7 +40,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         .clone()
         .unwrap_or_else(|| backup::default_folder(&device, flashfit_apply::clock::unix_seconds()));
     let lost = show::lost(&runner, &device);
-    let doing = show::doing(&source.plan, &backup, install.as_ref(), point.as_deref());
+    let doing = show::doing(&device, &source.plan, &backup, install.as_ref(), point.as_deref());
     if args.agreed.dry_run {
         let lost = with_objection(lost, &device);
         let price = show::price(&device, &source.plan);

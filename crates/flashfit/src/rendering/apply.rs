@@ -5,8 +5,8 @@ use std::path::Path;
 use flashfit_apply::install::Installed;
 use flashfit_apply::verify::Verified;
 use flashfit_apply::{Applied, InstallTarget};
-use flashfit_device::{Bytes, Device};
-use flashfit_filesystem::plan::{Plan, PlannedCommand};
+use flashfit_device::{Bytes, Device, DeviceKind};
+use flashfit_filesystem::plan::{EXAMPLE_NODE, EXAMPLE_PARTITION, Plan, PlannedCommand};
 use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner, path_text};
 use flashfit_report::text::{fold_command, plain};
@@ -18,6 +18,7 @@ use crate::command_error::CommandError;
 use crate::consent::what_is_lost;
 use crate::output;
 use crate::rendering::price::Price;
+use crate::rendering::run_preview::LOOP_PARTITION;
 
 /// What is on the device: its partitions, the file systems on them and their labels.
 pub fn lost(runner: &dyn Runner, device: &Device) -> String {
@@ -69,6 +70,7 @@ fn seen(runner: &dyn Runner, device: &Device, start: Bytes, size: Bytes) -> Opti
 
 /// What is going to be done.
 pub fn doing(
+    device: &Device,
     plan: &Plan,
     backup: &Path,
     install: Option<&InstallTarget>,
@@ -82,7 +84,14 @@ pub fn doing(
             backup.display()
         ),
     ];
-    lines.extend(plan.commands.iter().filter(|command| command.writes).flat_map(shown));
+    let writing = plan.commands.iter().filter(|command| command.writes);
+    lines.extend(writing.flat_map(|command| shown(command, device)));
+    if device.kind == DeviceKind::Image && !plan.partitions.is_empty() {
+        lines.push(format!(
+            "{LOOP_PARTITION} is the partition of {}, which is attached to a free loop device.",
+            device.path.display()
+        ));
+    }
     if let Some(install) = install {
         lines.push(format!("Into {}: etc/fstab", install.root.display()));
         lines.push(format!("  {}", plan.fstab_line));
@@ -110,8 +119,14 @@ fn place(plan: &Plan) -> String {
     }
 }
 
-fn shown(command: &PlannedCommand) -> Vec<String> {
-    fold_command(&command.words(), "  ", output::width())
+/// A command with the names of the device instead of those that a plan for an image has.
+fn shown(command: &PlannedCommand, device: &Device) -> Vec<String> {
+    let node = path_text::to_text(&device.path);
+    let real = |word: String| {
+        word.replace(EXAMPLE_PARTITION, LOOP_PARTITION).replace(EXAMPLE_NODE, &quote(&node))
+    };
+    let words: Vec<String> = command.words().into_iter().map(real).collect();
+    fold_command(&words, "  ", output::width())
 }
 
 /// What applying the plan costs.

@@ -69,11 +69,12 @@ fn here(here: &HereDocument, lines: &mut Vec<String>) {
 
 fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
     let found = &vm.examination;
-    lines.push(if vm.can_start {
-        "vm (a virtual machine; needs no root): yes.".to_owned()
-    } else {
-        "vm (a virtual machine; needs no root): not yet.".to_owned()
-    });
+    let answer = match vm.can_start {
+        true => "yes",
+        false if found.can_start_after_download() => "yes, a kernel is downloaded at the first use",
+        false => "not yet",
+    };
+    lines.push(format!("vm (a virtual machine; needs no root): {answer}."));
     let parts = [
         ("QEMU", &found.qemu),
         ("busybox", &found.busybox),

@@ -22,6 +22,7 @@ pub mod plan_list;
 pub mod price;
 pub mod probe;
 mod processors;
+pub mod progress_line;
 mod rankings;
 pub mod replay;
 pub mod run_preview;

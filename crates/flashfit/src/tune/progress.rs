@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::{note, warn};
 use crate::rendering::duration;
+use crate::rendering::progress_line::on_one_line;
 use crate::tune::args::ProgressArg;
 use crate::tune::heartbeat::{Heartbeat, RunPhase};
 use crate::tune::{belief, remaining, spending};
@@ -100,11 +101,12 @@ impl Observer for TuneProgress {
                 *first = false;
                 *last = Instant::now();
                 let made = self.made;
-                note(&format!(
-                    "{made} trials in {}; {} to {left} to go; {remaining}; now {what}",
+                let progress = format!(
+                    "{made} trials in {}; {} to {left} to go; {remaining}; now ",
                     duration(self.began.elapsed()),
                     so_far.least_left.min(left)
-                ));
+                );
+                note(&on_one_line(&progress, &what));
             }
             Shown::Lines { .. } | Shown::Nothing => {}
         }
