@@ -43,6 +43,20 @@ pub struct Forecast {
     pub written_bytes: RangeInclusive<u64>,
     /// Of the device's life, in thousandths of a percent.
     pub life: RangeInclusive<u64>,
+    /// What a sure answer needs, if the limits may not allow it.
+    pub shortfall: Option<Shortfall>,
+}
+
+/// Limits that are too small for the fewest trials after which a search can be confident.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortfall {
+    /// Whether they are too small on a fast device, too, and not only on a slow one.
+    pub is_certain: bool,
+    pub trials: u64,
+    /// What is needed instead of a limit that is too small: on a slow device, so that it suffices.
+    pub budget_ns: Option<u64>,
+    pub max_write_bytes: Option<u64>,
+    pub max_trials: Option<u64>,
 }
 
 impl Forecast {
@@ -79,6 +93,15 @@ impl Forecast {
         let most = most.into_iter().flatten().min()?;
         let fewest = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials, Some(least)];
         let fewest = fewest.into_iter().flatten().min().unwrap_or(1).min(most);
+        let lacks = |allowed: Option<u64>| allowed.is_some_and(|allowed| allowed < least);
+        let is_short = spec.strategy == StrategyKind::Adaptive && fewest < least;
+        let shortfall = is_short.then(|| Shortfall {
+            is_certain: most < least,
+            trials: least,
+            budget_ns: lacks(by_time(slow_ns.max(1))).then_some(least * slow_ns),
+            max_write_bytes: lacks(by_writes(trial_bytes)).then_some(least * trial_bytes),
+            max_trials: lacks(by_trials).then_some(least),
+        });
         let time = limits.budget_ns.map_or(most * slow_ns, |budget| budget.min(most * slow_ns));
         let written_most = (most * trial_bytes).min(limits.max_write_bytes.unwrap_or(u64::MAX));
         let written_least = (fewest * (trial_bytes / 4)).min(written_most);
@@ -91,6 +114,48 @@ impl Forecast {
             trials: fewest..=most,
             written_bytes: written_least..=written_most,
             life: life(written_least)..=life(written_most),
+            shortfall,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_bench::Workloads;
+
+    use super::*;
+
+    fn spec() -> RunSpec {
+        let text = r#"{"target":"x","filesystems":["ext4"],"options":{},"workloads":["sync-files"],
+            "schedulers":[],"strategy":"adaptive","profile":"quick","by":"throughput","repeats":1,
+            "confirm_rounds":4,"seed":9,"start":"auto","allow":"safe","data_size":16777216,
+            "memory":134217728,"runtime_ms":2000,"erase_unit":null,"write_unit":null}"#;
+        serde_json::from_str(text).expect("a specification")
+    }
+
+    #[test]
+    fn limits_that_cannot_give_a_sure_answer_are_found() {
+        let workloads = Workloads::load(None).unwrap();
+        let shortfall = |change: &dyn Fn(&mut RunSpec)| {
+            let mut spec = spec();
+            spec.limits.budget_ns = None;
+            spec.limits.max_write_bytes = None;
+            spec.limits.trials = None;
+            change(&mut spec);
+            Forecast::of(&spec, workloads.all(), 4 << 30).and_then(|found| found.shortfall)
+        };
+        let second_ns = 1_000_000_000;
+        assert_eq!(shortfall(&|spec| spec.limits.budget_ns = Some(86_400 * second_ns)), None);
+        let short = shortfall(&|spec| spec.limits.budget_ns = Some(2 * second_ns)).unwrap();
+        assert!(short.is_certain && short.max_trials.is_none(), "{short:?}");
+        let needed = short.budget_ns.unwrap();
+        assert_eq!(shortfall(&|spec| spec.limits.budget_ns = Some(needed)), None);
+        let few = shortfall(&|spec| spec.limits.trials = Some(3)).unwrap();
+        assert_eq!((few.is_certain, few.max_trials), (true, Some(few.trials)));
+        let greedy = |spec: &mut RunSpec| {
+            spec.strategy = StrategyKind::Greedy;
+            spec.limits.trials = Some(3);
+        };
+        assert_eq!(shortfall(&greedy), None);
     }
 }

@@ -10,7 +10,7 @@ use flashfit_host::Program;
 use flashfit_report::text::{fold_command, wrap};
 use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
-use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast};
+use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
 use flashfit_tune::starts;
 use flashfit_tune::{
@@ -54,7 +54,7 @@ pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
     };
     let time = |ns: &u64| duration(Duration::from_nanos(*ns));
     let life = |thousandths: &u64| format!("{:.2}", *thousandths as f64 / 1000.0);
-    format!(
+    let expected = format!(
         "expected: {} to {} of trials ({} to {} of them), {} to {} written, {} to {} % of the \
          device's life, assuming {ASSUMED_ERASES} erases of each erase block and \
          {ASSUMED_AMPLIFICATION} bytes programmed for 1 written",
@@ -66,6 +66,28 @@ pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
         Bytes(*found.written_bytes.end()),
         life(found.life.start()),
         life(found.life.end()),
+    );
+    match &found.shortfall {
+        Some(shortfall) => format!("{expected}\n{}", shortfall_text(shortfall)),
+        None => expected,
+    }
+}
+
+/// That the limits are too small for a sure answer, and which ones would do.
+fn shortfall_text(found: &Shortfall) -> String {
+    const MINUTE_NS: u64 = 60_000_000_000;
+    let limits = [
+        found.budget_ns.map(|ns| format!("--budget {}min", ns.div_ceil(MINUTE_NS))),
+        found.max_write_bytes.map(|bytes| format!("--max-write {}MiB", bytes.div_ceil(1 << 20))),
+        found.max_trials.map(|trials| format!("--trials {trials}")),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    let how = if found.is_certain { "are too small" } else { "may be too small on a slow device" };
+    format!(
+        "note: the limits {how} for a sure answer, which takes at least {} trials; enough for \
+         that: {}",
+        found.trials,
+        limits.join(" ")
     )
 }
 

@@ -100,13 +100,10 @@ impl Observer for TuneProgress {
             {
                 *first = false;
                 *last = Instant::now();
-                let made = self.made;
-                let progress = format!(
-                    "{made} trials in {}; {} to {left} to go; {remaining}; now ",
-                    duration(self.began.elapsed()),
-                    so_far.least_left.min(left)
-                );
-                note(&on_one_line(&progress, &what));
+                let elapsed = duration(self.began.elapsed());
+                let (made, least) = (self.made, so_far.least_left.min(left));
+                let to_go = format!("{least} to {left} to go; {remaining}; now ");
+                note(&on_one_line(&format!("{made} trials in {elapsed}; {to_go}"), &what));
             }
             Shown::Lines { .. } | Shown::Nothing => {}
         }

@@ -29,6 +29,25 @@ fn invalid_targets_are_reported() {
 }
 
 #[test]
+fn a_budget_too_small_for_a_sure_answer_is_reported_before_the_trials() {
+    let place = Place::new();
+    let dry = ["tune", "sim:sd-c4-block", "--dir", "run", "--dry-run", "--workload", "sync-files"];
+    let said = |more: &[&str]| {
+        let ended = place.flashfit(&[&dry[..], more].concat());
+        ended.said(0, &[]);
+        ended.stdout.replace('\n', " ")
+    };
+    let text = said(&["--budget", "10s"]);
+    assert!(text.contains("are too small for a sure answer"), "{text}");
+    let enough = text.split("enough for that: --budget ").nth(1).unwrap();
+    let enough = enough.split(' ').next().unwrap();
+    let text = said(&["--budget", enough]);
+    assert!(!text.contains("too small"), "{enough}: {text}");
+    let text = said(&["--trials", "3"]);
+    assert!(text.contains("enough for that: --trials "), "{text}");
+}
+
+#[test]
 fn a_device_that_is_too_small_is_refused() {
     let place = Place::new();
     place.image("small", 1);
