@@ -26,6 +26,7 @@ pub mod progress_line;
 mod rankings;
 pub mod replay;
 pub mod run_preview;
+pub mod run_preview_document;
 pub mod setup_commands;
 mod starts;
 pub mod verdict;

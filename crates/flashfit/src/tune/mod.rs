@@ -33,6 +33,7 @@ use flashfit_user_error::ExitClass;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::run_preview;
+use crate::rendering::run_preview_document::RunPreviewDocument;
 use crate::test_beds::args::again_words;
 use args::TuneArgs;
 use outcome::OutputForm;
@@ -57,6 +58,10 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         let mut ui = TuneUi::new(args, request)?;
         if args.dry_run {
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
+            if args.json || args.json_stream {
+                let document = RunPreviewDocument::new(request, &preview);
+                return output::json("would-tune", document).map(|()| None);
+            }
             let text = run_preview::text(request, &preview, output::width());
             return output::print(&text).map(|()| None);
         }

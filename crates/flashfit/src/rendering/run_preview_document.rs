@@ -1,0 +1,89 @@
+//! What a run would do, as a document for scripts.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use flashfit_geometry::Geometry;
+use flashfit_host::path_text;
+use flashfit_target::TargetSource;
+use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast};
+use flashfit_tune::run::{RunPreview, RunRequest};
+use serde::Serialize;
+
+use crate::consent::{what_is_lost, would_be_refused};
+use crate::test_beds;
+
+#[derive(Debug, Serialize)]
+pub struct RunPreviewDocument {
+    target: String,
+    /// That and why the device would be refused, if it would.
+    refusal: Option<String>,
+    /// What a run would erase; nothing of a simulated card.
+    lost: Option<String>,
+    simulated: bool,
+    test_bed: String,
+    #[serde(with = "path_text::document")]
+    dir: PathBuf,
+    geometry: Geometry,
+    layout: String,
+    notes: Vec<String>,
+    filesystems: Vec<String>,
+    workloads: Vec<String>,
+    setups: Vec<String>,
+    /// Null if nothing limits the run.
+    forecast: Option<ForecastRanges>,
+}
+
+/// The least and the most.
+#[derive(Debug, Serialize)]
+struct ForecastRanges {
+    time_ns: [u64; 2],
+    trials: [u64; 2],
+    written_bytes: [u64; 2],
+    /// As a share of all erases, from 0 to 1 and beyond.
+    life_share: [f64; 2],
+    assumed_erases_of_a_block: u64,
+    assumed_programmed_bytes_per_byte: u64,
+}
+
+impl ForecastRanges {
+    fn new(found: &Forecast) -> Self {
+        let ends = |range: &RangeInclusive<u64>| [*range.start(), *range.end()];
+        Self {
+            time_ns: ends(&found.time_ns),
+            trials: ends(&found.trials),
+            written_bytes: ends(&found.written_bytes),
+            life_share: ends(&found.life).map(|thousandths| thousandths as f64 / 1e5),
+            assumed_erases_of_a_block: ASSUMED_ERASES,
+            assumed_programmed_bytes_per_byte: ASSUMED_AMPLIFICATION,
+        }
+    }
+}
+
+impl RunPreviewDocument {
+    pub fn new(request: RunRequest<'_>, preview: &RunPreview) -> Self {
+        let RunRequest { spec, dir, catalogs, .. } = request;
+        let RunPreview { target, space } = preview;
+        let device = match &target.inspected.source {
+            TargetSource::Device(device) => Some(&**device),
+            TargetSource::Card(_) => None,
+        };
+        let capacity = target.inspected.capacity();
+        Self {
+            target: spec.target.clone(),
+            refusal: device.and_then(would_be_refused),
+            lost: device.map(what_is_lost),
+            simulated: device.is_none(),
+            test_bed: test_beds::description(&spec.on),
+            dir: dir.to_owned(),
+            geometry: target.geometry.clone(),
+            layout: target.layout.reason.clone(),
+            notes: target.disagreements.iter().chain(&space.notes).cloned().collect(),
+            filesystems: spec.filesystems.clone(),
+            workloads: spec.workloads.clone(),
+            setups: space.problem.setups.iter().map(|setup| setup.label()).collect(),
+            forecast: Forecast::of(spec, &catalogs.workloads, capacity.0)
+                .map(|found| ForecastRanges::new(&found)),
+        }
+    }
+}
