@@ -28,6 +28,7 @@ pub mod replay;
 pub mod run_preview;
 pub mod run_preview_document;
 pub mod setup_commands;
+pub mod setup_figures;
 mod starts;
 pub mod verdict;
 pub mod wear;

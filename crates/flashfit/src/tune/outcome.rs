@@ -14,6 +14,7 @@ use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::answer::AnswerParts;
 use crate::rendering::crash_test::CrashTest;
+use crate::rendering::setup_figures::{self, SetupFigures};
 use crate::rendering::{self, RunView, verdict};
 use flashfit_tune::run::Catalogs;
 
@@ -38,6 +39,8 @@ struct Answer {
     crash_test: Option<CrashTest>,
     #[serde(flatten)]
     answer: AnswerParts,
+    /// Latencies and wear of every setup.
+    setups: Vec<SetupFigures>,
     /// Setups of which a trial failed: they are out.
     failed: Vec<Failed>,
     simulated: bool,
@@ -105,6 +108,7 @@ pub fn present(
             risk: shown.risk.clone(),
             crash_test: recommended.and_then(|found| CrashTest::read(dir, found.recommended())),
             answer: AnswerParts::of(&view.conclusion),
+            setups: setup_figures::of(&view),
             failed: report.failures.iter().map(Failed::from).collect(),
             simulated: report.simulated,
             trials: trials.len(),

@@ -79,3 +79,24 @@ fn a_damaged_line_is_named(place: &Place) {
     std::fs::write(&path, &whole).unwrap();
     place.flashfit(&["analyze", "run"]).said(0, &[]);
 }
+
+#[test]
+fn the_document_of_a_run_has_latencies_and_wear_of_each_setup() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let ended = place.tune(&place.card(), &["--json"]);
+    let document = ended.document("flashfit.recommendation");
+    let setups = document["setups"].as_array().unwrap();
+    for role in ["is_baseline", "is_recommended"] {
+        assert_eq!(setups.iter().filter(|setup| setup[role] == true).count(), 1, "{setups:#?}");
+    }
+    for setup in setups {
+        let workload = &setup["workloads"][0];
+        assert!(workload["trials"].as_u64().unwrap() > 0, "{setup:#?}");
+        let p99 = workload["p99_write_ns"].as_u64().unwrap();
+        assert!(p99 > 0 && p99 <= workload["worst_ns"].as_u64().unwrap(), "{setup:#?}");
+        assert!(workload["programmed_per_thousand"].as_u64().unwrap() >= 500, "{setup:#?}");
+    }
+}
