@@ -247,3 +247,36 @@ fn a_run_with_another_catalog_says_so() {
         assert_eq!(said.stderr.contains("used other definitions"), differs, "{}", said.stderr);
     }
 }
+
+/// Records are read one by one, and only what a replay needs of each is kept.
+#[test]
+fn a_replay_takes_less_memory_than_twice_the_record() {
+    let place = Place::new();
+    let mut lines = grid();
+    for line in &mut lines {
+        let stages = &mut line["outcome"]["completed"]["points"][0]["stages"];
+        let mut stage = stages[0].clone();
+        // A recorded stage has about a kilobyte, with its latencies.
+        stage["latencies"] = Value::String("1".repeat(900));
+        *stages = Value::Array(vec![stage; 150]);
+    }
+    write(&place, "grid", &least_header(), &lines);
+    let bytes = std::fs::metadata(place.path("grid/trials.jsonl")).unwrap().len();
+    assert!(bytes > 10 << 20, "a long record: {bytes}");
+    let args = ["tune", "--json", "--replay", "grid", "--trials", "40"];
+    let mut child = place.command(&args).spawn().unwrap();
+    // Freed at the end of the process, so the last value before is the highest.
+    let (status, mut peak_kib) = (format!("/proc/{}/status", child.id()), 0);
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let highest = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = highest.and_then(|kib| kib.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak_kib = peak_kib.max(kib.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let ended = crate::fixture::Ended::of(child);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // The program itself takes some megabytes.
+    let most_kib = (2 * bytes + (40 << 20)) / 1024;
+    assert!(peak_kib > 0 && peak_kib < most_kib, "{peak_kib} KiB of {most_kib}");
+}
