@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use flashfit_geometry::Geometry;
 use flashfit_host::path_text;
 use flashfit_target::TargetSource;
-use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast};
+use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest};
 use serde::Serialize;
 
@@ -44,6 +44,8 @@ struct ForecastRanges {
     life_share: [f64; 2],
     assumed_erases_of_a_block: u64,
     assumed_programmed_bytes_per_byte: u64,
+    /// Null if the limits suffice for a sure answer.
+    shortfall: Option<Shortfall>,
 }
 
 impl ForecastRanges {
@@ -56,6 +58,7 @@ impl ForecastRanges {
             life_share: ends(&found.life).map(|thousandths| thousandths as f64 / 1e5),
             assumed_erases_of_a_block: ASSUMED_ERASES,
             assumed_programmed_bytes_per_byte: ASSUMED_AMPLIFICATION,
+            shortfall: found.shortfall.clone(),
         }
     }
 }

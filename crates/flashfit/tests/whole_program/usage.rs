@@ -45,6 +45,11 @@ fn a_budget_too_small_for_a_sure_answer_is_reported_before_the_trials() {
     assert!(!text.contains("too small"), "{enough}: {text}");
     let text = said(&["--trials", "3"]);
     assert!(text.contains("enough for that: --trials "), "{text}");
+    let json = [&dry[..], &["--trials", "3", "--json"]].concat();
+    let would = place.flashfit(&json).document("flashfit.would-tune");
+    let shortfall = &would["forecast"]["shortfall"];
+    assert!(shortfall["is_certain"] == true && shortfall["budget_ns"].is_null(), "{would}");
+    assert_eq!(shortfall["max_trials"], shortfall["trials"], "{would}");
 }
 
 #[test]
@@ -161,7 +166,7 @@ fn a_missing_catalog_directory_is_refused() {
 fn an_invalid_card_file_is_refused_with_the_reason() {
     let place = Place::new();
     place.file("card.toml", &FAST_CARD.replace("\"160MiB\"", "\"160MiB\"\ncolour = 3"));
-    let unknown = ["card.toml", "line 5", "unknown field `colour`"];
+    let unknown = ["card.toml", "card.toml:5: ", "unknown field `colour`"];
     refuses(&place, &["tune", &place.card(), "--dir", "run"], &unknown);
     refuses(&place, &["card", "show", "./card.toml"], &unknown);
     place.file("card.toml", &FAST_CARD.replace("\"1MiB\"", "\"3MiB\""));
