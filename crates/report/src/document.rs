@@ -195,6 +195,13 @@ pub struct RankingTable {
     pub rows: Vec<RankRow>,
 }
 
+impl RankingTable {
+    /// Whether it has a column of years.
+    pub fn has_years(&self) -> bool {
+        self.rows.iter().any(|row| !row.years.is_empty())
+    }
+}
+
 /// One setup in a ranking.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RankRow {
@@ -206,6 +213,8 @@ pub struct RankRow {
     pub low: f64,
     pub high: f64,
     pub trials: u32,
+    /// Years of life with their interval; empty without a usage model.
+    pub years: String,
     /// A remark such as `tied with #1`; may be empty.
     pub note: String,
 }

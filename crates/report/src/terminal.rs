@@ -52,6 +52,14 @@ pub fn render_verdict(report: &Report, width: usize) -> String {
     page.text
 }
 
+/// A finding alone; empty if it has no rows.
+pub fn render_finding(finding: &ReportFinding, width: usize) -> String {
+    let mut page = Page { width, text: String::new() };
+    page.finding(finding);
+    page.text
+}
+
+/// Years are not a column, which would leave no space for names: see [`render_finding`].
 pub fn render_ranking(ranking: &RankingTable, width: usize) -> String {
     let mut page = Page { width, text: String::new() };
     page.paragraph(&ranking.title, "");
@@ -188,6 +196,7 @@ mod tests {
             low: 9.7,
             high: 9.9,
             trials: 12,
+            years: "2.6 (1.1 to 6.1)".into(),
             note: "loses files that were written less than 30 s before a power cut".into(),
         };
         let ranking = RankingTable { rows: vec![row], ..RankingTable::default() };

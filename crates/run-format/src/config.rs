@@ -16,11 +16,11 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
-use crate::quantity::{Percent, TimeSpan, Weight};
+use crate::quantity::{Percent, TimeSpan, Weight, Years};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 35] = [
+const KEYS: [&str; 40] = [
     "on",
     "vm_kernel",
     "vm_speed_mips",
@@ -47,6 +47,11 @@ const KEYS: [&str; 35] = [
     "runtime_ms",
     "require",
     "p99_write_max",
+    "usage",
+    "min_years",
+    "endurance",
+    "capacity",
+    "class",
     "budget",
     "max_write",
     "trials",
@@ -118,6 +123,16 @@ pub struct Config {
     pub require: Option<flashfit_filesystem::Durability>,
     /// The longest that 99 of 100 writes may take under a recommended setup.
     pub p99_write_max: Option<TimeSpan>,
+    /// The usage model by which setups are estimated to last.
+    pub usage: Option<String>,
+    /// How many years a recommended setup must last under it.
+    pub min_years: Option<Years>,
+    /// Rated erase cycles of the device.
+    pub endurance: Option<u64>,
+    /// The capacity of the device in use, where a reduced model of it is measured.
+    pub capacity: Option<Bytes>,
+    /// The card that the device is modeled as.
+    pub class: Option<String>,
     /// How long the trials may take together, or `unlimited`.
     pub budget: Option<TimeSpan>,
     /// How much may be written to the device.
@@ -189,6 +204,7 @@ impl From<&RunSpec> for Config {
                 VmChoice::default()
             }
         };
+        let given = spec.life.as_ref().map(|life| life.given.clone()).unwrap_or_default();
         Self {
             on: Some(spec.on.to_string()),
             vm_kernel: vm.kernel,
@@ -216,6 +232,11 @@ impl From<&RunSpec> for Config {
             runtime_ms: Some(spec.runtime_ms),
             require: None,
             p99_write_max: spec.p99_write_max_ns.map(TimeSpan),
+            usage: spec.life.map(|life| life.usage),
+            min_years: given.min_years_thousandths.map(Years),
+            endurance: given.endurance_cycles,
+            capacity: given.capacity_bytes,
+            class: given.class,
             budget: budget(&spec.limits),
             max_write: spec.limits.max_write_bytes.map(Bytes),
             trials: spec.limits.trials,

@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod choice;
 pub mod config;
+pub mod life;
 pub mod quantity;
 pub mod record;
 pub mod run_dir;
@@ -15,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use budget::{Budget, Spent, TrialCost};
 pub use choice::{Criterion, OptionChoice, StrategyKind};
 pub use config::Config;
-pub use quantity::{Percent, TimeSpan, Weight};
+pub use life::RunLife;
+pub use quantity::{Percent, TimeSpan, Weight, Years};
 pub use record::{RecordedOutcome, TrialDevice, TrialKey, TrialPurpose, TrialRecord};
 pub use run_dir::{RunDir, RunDirLock, StoredRun};
 pub use spec::{CatalogUsed, RunHeader, RunSpec};

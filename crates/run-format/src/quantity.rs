@@ -2,7 +2,7 @@
 //!
 //! `2h`, `90 min`, `1h30m`, `50ms`, `200us`: a duration requires a unit, because bare numbers are
 //! ambiguous. `2%`, `2.5 %`: the sign of a percentage is optional. `3`, `0.5`: a weight is
-//! positive.
+//! positive. `5`, `2.5`: a number of years.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +23,7 @@ const UNITS: [(&[&str], u64); 7] = [
 const UNLIMITED: &str = "unlimited";
 /// Larger weights are probably typing mistakes.
 const MOST_WEIGHT_THOUSANDTHS: u32 = 1_000_000;
+const MOST_YEARS_THOUSANDTHS: u64 = 1_000_000;
 
 /// Why a text is not a valid quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +46,10 @@ pub struct Percent(pub u32);
 /// The weight of a workload, in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(pub u32);
+
+/// A number of years, in thousandths: 1 to 1,000,000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Years(pub u32);
 
 impl TimeSpan {
     /// No limit, written `unlimited`.
@@ -189,6 +194,39 @@ impl fmt::Display for Weight {
     }
 }
 
+impl FromStr for Years {
+    type Err = BadQuantity;
+
+    fn from_str(text: &str) -> Result<Self, BadQuantity> {
+        let bad = |reason| BadQuantity {
+            text: text.to_owned(),
+            what: "number of years",
+            reason,
+            example: "5 or 2.5",
+        };
+        match number(text.trim()) {
+            Some((0, "")) => Err(bad("it must be above 0")),
+            Some((thousandths, "")) if thousandths <= MOST_YEARS_THOUSANDTHS => {
+                Ok(Self(u32::try_from(thousandths).expect("it is at most a million")))
+            }
+            Some((_, "")) => Err(bad("it is more than 1000")),
+            _ => Err(bad("it is not a positive number")),
+        }
+    }
+}
+
+impl Years {
+    pub fn value(self) -> f64 {
+        f64::from(self.0) / 1000.0
+    }
+}
+
+impl fmt::Display for Years {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&decimal(self.0, 1000))
+    }
+}
+
 /// The leading number of a text in thousandths, and the rest.
 fn number(text: &str) -> Option<(u64, &str)> {
     let length = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -252,6 +290,7 @@ macro_rules! as_text {
 as_text!(TimeSpan, "a duration such as \"2h\" or \"50ms\"");
 as_text!(Percent, "a percent such as \"2%\"");
 as_text!(Weight, "a weight such as 3 or 0.5");
+as_text!(Years, "a number of years such as 5 or 2.5");
 
 #[cfg(test)]
 mod tests {
@@ -304,6 +343,10 @@ mod tests {
         assert_eq!("0.5".parse(), Ok(Weight(500)));
         for text in ["", "0", "-1", "x", "1e3", "99999999", ".5"] {
             assert!(text.parse::<Weight>().is_err(), "{text}");
+        }
+        assert_eq!("2.5".parse(), Ok(Years(2500)));
+        for text in ["", "0", "-1", "x", "5y", "1000.1"] {
+            assert!(text.parse::<Years>().is_err(), "{text}");
         }
     }
 

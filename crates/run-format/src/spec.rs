@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
+use crate::life::RunLife;
 use crate::quantity::Weight;
 
 /// The name of the format in `run.json`.
@@ -81,6 +82,9 @@ pub struct RunSpec {
     /// The longest that 99 of 100 writes may take under a recommended setup, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_write_max_ns: Option<u64>,
+    /// How long setups last, where a usage model was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<RunLife>,
     /// What the run may spend.
     #[serde(default)]
     pub limits: Budget,

@@ -208,6 +208,7 @@ fn play(recording: &Recording, catalog: &FileSystemCatalog, rules: DriverRules) 
         weight: &weight,
         allow: recording.allow.unwrap_or(Durability::Safe),
         wanted: &|_: &Setup| true,
+        life: None,
     };
     replay(recording, &question, catalog).expect("a grid can be searched")
 }

@@ -11,6 +11,7 @@ use crate::choice::StrategyKind;
 use crate::constraint::{self, ConstraintEvidence};
 use crate::drift::{self, BaselineCheck};
 use crate::driver::{DriverRules, SearchDriver};
+use crate::life::SetupLives;
 use crate::objective::{self, NoFigure, Objective};
 use crate::pareto::{RelativeFigures, profiles};
 use crate::problem::{Problem, ProblemError};
@@ -66,6 +67,8 @@ pub struct Conclusion {
     /// With a constraint: the setups that were measured under every workload, the nearest to the
     /// constraint first. Only those that are shown to meet it can be recommended.
     pub constraint: Option<Vec<ConstraintEvidence>>,
+    /// How long setups last, where a usage model was given.
+    pub lives: Option<SetupLives>,
     /// What the repeats of the baseline show.
     pub baseline_check: BaselineCheck,
     /// Setups whose trials fall into two groups.
@@ -122,6 +125,11 @@ impl Conclusion {
             Some(evidence) => shown_only(problem, evidence),
             None => problem,
         };
+        let lives = SetupLives::of(&problem, trials);
+        let problem = match lives.as_ref().filter(|lives| lives.min_years().is_some()) {
+            Some(lives) => lasting_only(problem, lives),
+            None => problem,
+        };
         let driver = SearchDriver::new(&problem, rules);
         let winner = driver.choice(&history, &costs);
         let answer = winner.map(|winner| driver.answer(winner, &evidence, &costs, &wear));
@@ -145,6 +153,7 @@ impl Conclusion {
             recommendation,
             broken,
             constraint,
+            lives,
             baseline_check,
             two_modes,
             start_effects: Vec::new(),
@@ -158,6 +167,14 @@ fn shown_only(mut problem: Problem, evidence: &[ConstraintEvidence]) -> Problem 
     for (index, candidate) in problem.space.candidates.iter_mut().enumerate() {
         let is_shown = |found: &ConstraintEvidence| found.candidate == index && found.is_shown;
         candidate.allowed &= evidence.iter().any(is_shown);
+    }
+    problem
+}
+
+/// The problem in which only setups that are shown to last long enough are allowed.
+fn lasting_only(mut problem: Problem, lives: &SetupLives) -> Problem {
+    for (index, candidate) in problem.space.candidates.iter_mut().enumerate() {
+        candidate.allowed &= lives.is_shown_to_last(index);
     }
     problem
 }

@@ -69,11 +69,29 @@ pub struct SearchDriver<'a> {
     problem: &'a Problem,
     rules: &'a DriverRules,
     strategy: Box<dyn Strategy>,
+    /// Candidates that may not be chosen besides those that the history excludes.
+    excluded: BTreeSet<CandidateIndex>,
 }
 
 impl<'a> SearchDriver<'a> {
     pub fn new(problem: &'a Problem, rules: &'a DriverRules) -> Self {
-        Self { problem, rules, strategy: strategy(rules.strategy) }
+        let excluded = BTreeSet::new();
+        Self { problem, rules, strategy: strategy(rules.strategy), excluded }
+    }
+
+    /// The same, without these candidates.
+    #[must_use]
+    pub fn excluding(self, excluded: BTreeSet<CandidateIndex>) -> Self {
+        Self { excluded, ..self }
+    }
+
+    /// The space without what the history or a constraint excludes.
+    fn allowed_space(&self, history: &[Observation]) -> search::SearchSpace {
+        let mut space = constraint::without_broken(&self.problem.space, history);
+        for candidate in &self.excluded {
+            space.candidates[*candidate].allowed = false;
+        }
+        space
     }
 
     /// The trials to make next, in order. `costs` has one entry per trial of the history.
@@ -94,7 +112,7 @@ impl<'a> SearchDriver<'a> {
         let before = whole_batches(history);
         let known: Vec<Observation> =
             history.iter().filter(|observation| before(observation)).copied().collect();
-        let space = constraint::without_broken(&self.problem.space, &known);
+        let space = self.allowed_space(&known);
         if !space.candidates.iter().any(|candidate| candidate.allowed) {
             // No allowed setup meets the constraint.
             self.problem.space.check().map_err(SearchError::from)?;
@@ -112,7 +130,7 @@ impl<'a> SearchDriver<'a> {
     /// The best candidate after these trials.
     pub fn choice(&self, history: &[Observation], costs: &[TrialCost]) -> Option<CandidateIndex> {
         let limits = self.limits(history, costs);
-        let space = constraint::without_broken(&self.problem.space, history);
+        let space = self.allowed_space(history);
         if self.strategy_confirms() {
             return self.strategy.choice(&space, &without_constraints(history), &limits);
         }
@@ -128,7 +146,7 @@ impl<'a> SearchDriver<'a> {
         costs: &[TrialCost],
         wear: &[Option<f64>],
     ) -> search::Answer {
-        let space = constraint::without_broken(&self.problem.space, history);
+        let space = self.allowed_space(history);
         let limits = self.limits(history, costs);
         search::answer(&space, &without_constraints(history), &limits, winner, wear)
     }
@@ -259,7 +277,7 @@ impl<'a> SearchDriver<'a> {
             repeats: self.rules.repeats.max(1),
             ..search::SearchSettings::default()
         };
-        let space = constraint::without_broken(&self.problem.space, &searched);
+        let space = self.allowed_space(&searched);
         let winner = self.strategy.choice(&space, &plain, &limits)?;
         if winner == reference {
             return None;

@@ -9,6 +9,7 @@ pub mod constraint;
 pub mod drift;
 pub mod driver;
 pub mod forecast;
+pub mod life;
 pub mod merit;
 pub mod objective;
 mod order;
@@ -27,9 +28,9 @@ pub mod stats;
 
 pub use flashfit_run_format::{
     Budget, CatalogUsed, Config, Criterion, OptionChoice, Percent, RecordedOutcome, RunDir,
-    RunDirLock, RunHeader, RunSpec, Spent, StoredRun, StrategyKind, TimeSpan, TrialDevice,
-    TrialKey, TrialPurpose, TrialRecord, Weight, budget, choice, config, quantity, record, run_dir,
-    spec,
+    RunDirLock, RunHeader, RunLife, RunSpec, Spent, StoredRun, StrategyKind, TimeSpan, TrialDevice,
+    TrialKey, TrialPurpose, TrialRecord, Weight, Years, budget, choice, config, quantity, record,
+    run_dir, spec,
 };
 
 pub use conclusion::{Conclusion, ConclusionError};

@@ -1,5 +1,5 @@
 //! Figures of setups in several respects, and the Pareto front: the setups that no other dominates
-//! in throughput, latency, wear and safety.
+//! in throughput, latency, wear and safety. With a usage model, years of life replace wear.
 //!
 //! Figures are means over full-length trials relative to the baseline, with workloads weighted as
 //! in the merit. Differences below `STEP` are ignored. Limit: the step is a fixed allowance for
@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
 use flashfit_search::{CandidateIndex, pareto_front};
+use flashfit_wear::extrapolation::Interval;
 
+use crate::life::{SetupLife, SetupLives};
 use crate::merit::Merit;
 use crate::objective::{log_wear_merit, p99_ns};
 use crate::problem::Problem;
@@ -28,6 +30,8 @@ pub struct RelativeFigures {
     pub latency: Option<f64>,
     /// Bytes written divided by their cost for the device; `None` without counters.
     pub wear: Option<f64>,
+    /// How long it lasts, where a usage model was given.
+    pub life: Option<SetupLife>,
     /// Safety level; 0 is the safest.
     pub safety: u8,
     pub trials: usize,
@@ -58,6 +62,7 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
         Some(sum)
     };
     let reference = problem.space.baseline;
+    let lives = SetupLives::of(problem, trials);
     let relative = |candidate: CandidateIndex, figure: fn(&Cell) -> &Vec<f64>| {
         Some(mean(candidate, figure)? - mean(reference, figure)?)
     };
@@ -69,6 +74,7 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
                 throughput: relative(candidate, |cell| &cell.throughput)?,
                 latency: relative(candidate, |cell| &cell.latency),
                 wear: relative(candidate, |cell| &cell.wear),
+                life: lives.as_ref().map(|lives| lives.life(candidate).clone()),
                 safety: problem.space.candidates[candidate].safety,
                 trials: (0..weights.len())
                     .filter_map(|workload| cells.get(&(candidate, workload)))
@@ -78,13 +84,16 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
             })
         })
         .collect();
+    let own_years = lives.and_then(|lives| lives.life(reference).years());
     let step = |value: f64| (value / STEP).round();
     let figures: Vec<Vec<f64>> = profiles
         .iter()
         .map(|profile| {
             let known = |figure: Option<f64>| figure.map_or(0.0, step);
             let safety = -f64::from(profile.safety);
-            vec![step(profile.throughput), known(profile.latency), known(profile.wear), safety]
+            // Years are the better figure: they belong to the user's workloads.
+            let life = life_ratio(profile, own_years).or(profile.wear);
+            vec![step(profile.throughput), known(profile.latency), known(life), safety]
         })
         .collect();
     for index in pareto_front(&figures) {
@@ -92,6 +101,12 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
     }
     profiles.sort_by(|a, b| b.throughput.total_cmp(&a.throughput));
     profiles
+}
+
+/// How many times as long as the baseline a setup lasts, as a logarithm.
+fn life_ratio(profile: &RelativeFigures, baseline: Option<Interval>) -> Option<f64> {
+    let years = profile.life.as_ref()?.years()?;
+    Some((years.median / baseline?.median).ln())
 }
 
 fn cells(problem: &Problem, trials: &[TrialRecord]) -> BTreeMap<(CandidateIndex, usize), Cell> {

@@ -15,6 +15,7 @@ use flashfit_user_error::{ExitClass, UserError};
 use crate::record::{TrialKey, TrialPurpose};
 use crate::space::{FileSystemChoices, Space};
 use crate::spec::RunSpec;
+use flashfit_run_format::RunLife;
 
 /// The most setups; the search evaluates each of them after every batch.
 const MAX_SETUPS: usize = 20_000;
@@ -52,6 +53,8 @@ pub struct Problem {
     /// The setups, by candidate.
     pub setups: Vec<Setup>,
     pub workloads: Vec<String>,
+    /// How long setups last, where a usage model was given.
+    pub life: Option<RunLife>,
     candidates: BTreeMap<Setup, CandidateIndex>,
 }
 
@@ -77,7 +80,9 @@ impl Problem {
         };
         let order: Vec<String> =
             space.choices.iter().flat_map(FileSystemChoices::option_names).collect();
-        Self::new(setups, &reference, &order, &spec.workloads, |w| spec.weight(w), standing)
+        let weight = |workload: &str| spec.weight(workload);
+        let problem = Self::new(setups, &reference, &order, &spec.workloads, weight, standing)?;
+        Ok(Self { life: spec.life.clone(), ..problem })
     }
 
     /// A problem with these setups, plus the baseline if it is not among them. Options are in the
@@ -122,7 +127,7 @@ impl Problem {
             factors: factors.list,
         };
         space.check()?;
-        Ok(Self { space, setups, workloads: workloads.to_vec(), candidates })
+        Ok(Self { space, setups, workloads: workloads.to_vec(), life: None, candidates })
     }
 
     pub fn candidate(&self, setup: &Setup) -> Option<CandidateIndex> {

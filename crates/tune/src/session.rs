@@ -12,6 +12,7 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::budget::{Budget, BudgetReached, Spent, TrialCost};
 use crate::driver::{self, DriverRules, SearchDriver};
+use crate::life;
 use crate::objective::{self, NoFigure, Objective};
 use crate::order;
 use crate::problem::Problem;
@@ -231,9 +232,10 @@ impl<'a> TuneSession<'a> {
         observer: &mut dyn Observer,
     ) -> Result<RunEnd, TuneError> {
         let rules = self.rules.clone();
-        let driver = SearchDriver::new(self.problem, &rules);
         loop {
             self.stop_if_all_failed()?;
+            let short_lived = life::short_lived(self.problem, &self.history, &self.trials);
+            let driver = SearchDriver::new(self.problem, &rules).excluding(short_lived);
             match driver.next(&self.history, &self.costs)? {
                 NextStep::Done(stop) => {
                     // The search may be done because nothing worked.

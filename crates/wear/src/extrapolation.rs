@@ -318,6 +318,17 @@ impl Interval {
         let at = |share| quantile(&values, share);
         Self { low: at(0.05), median: at(0.5), high: at(0.95) }
     }
+
+    /// These years if every byte costs the device `cost` times as much: all limits are then reached
+    /// that much earlier. The cost is known within `factor` with 90 %, independently of the years.
+    #[must_use]
+    pub fn at_cost(self, cost: f64, factor: f64) -> Self {
+        let unsure = factor.ln();
+        let below = (self.median / self.low).ln().hypot(unsure);
+        let above = (self.high / self.median).ln().hypot(unsure);
+        let median = self.median / cost;
+        Self { low: median * (-below).exp(), median, high: median * above.exp() }
+    }
 }
 
 /// The limit that is reached first most often.
@@ -372,6 +383,22 @@ mod tests {
         let wide = years(&vague);
         assert!(wide.high / wide.low > 1.5 * narrow.high / narrow.low, "{wide:?} {narrow:?}");
         assert_eq!(vague.sensitivity()[0].0, Assumption::Volume);
+    }
+
+    #[test]
+    fn twice_the_cost_halves_the_years_and_an_unsure_cost_widens_them() {
+        let years = Interval { low: 2.0, median: 4.0, high: 8.0 };
+        assert_eq!(years.at_cost(1.0, 1.0), years);
+        let halved = years.at_cost(2.0, 1.0);
+        assert!((halved.low - 1.0).abs() < 1e-12 && (halved.high - 4.0).abs() < 1e-12);
+        let unsure = years.at_cost(1.0, 2.0);
+        assert!(unsure.low < 2.0 && unsure.high > 8.0 && unsure.low > 1.0, "{unsure:?}");
+        // The same as a life at that many GiB a day.
+        let mut even = model(vec![0.001; 50]);
+        let before = even.median_years();
+        even.gib_a_day *= 3.0;
+        let ratio = before[0].1 / even.median_years()[0].1;
+        assert!((ratio - 3.0).abs() < 1e-9, "{ratio}");
     }
 
     #[test]

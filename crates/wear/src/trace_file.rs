@@ -15,6 +15,8 @@ use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
+use crate::usage::WORKLOADS;
+
 /// The granularity of the state before the workload.
 pub const BLOCK_BYTES: u64 = 4096;
 /// A decompressed trace must not be larger.
@@ -197,6 +199,33 @@ pub fn find(name: &str, user: Option<&Path>) -> Result<Option<RecordedTrace>, Tr
     known.iter().find(|entry| entry.name == name).map(RecordedTrace::parse).transpose()
 }
 
+/// The sets of options of a file system, in the order of their names, of which the catalog has a
+/// trace; the default setup is the empty one.
+///
+/// # Errors
+/// When a user's file cannot be read.
+pub fn recorded_options(
+    filesystem: &str,
+    user: Option<&Path>,
+) -> Result<Vec<Vec<String>>, CatalogEntryError> {
+    let mut found: Vec<Vec<String>> = Vec::new();
+    for entry in entries("traces", "toml", user)? {
+        let setups = WORKLOADS.iter().filter_map(|workload| {
+            entry.name.strip_suffix(workload).and_then(|rest| rest.strip_suffix('-'))
+        });
+        for setup in setups {
+            let mut names = setup.split('+').map(str::to_owned);
+            let is_of_it = names.next().as_deref() == Some(filesystem);
+            let options: Vec<String> = names.collect();
+            if is_of_it && !found.contains(&options) {
+                found.push(options);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Reads a trace from a file.
 ///
 /// # Errors
@@ -310,6 +339,12 @@ mod tests {
         let text = entry.text.replace("capacity = 1048576", "capacity = 16384");
         let error = RecordedTrace::parse(&CatalogEntry { text, ..entry }).unwrap_err();
         assert!(error.to_string().ends_with("behind the end of the card"), "{error}");
+    }
+
+    #[test]
+    fn the_default_setup_of_a_recorded_file_system_is_listed() {
+        assert_eq!(recorded_options("ext4", None).unwrap(), [Vec::<String>::new()]);
+        assert!(recorded_options("nilfs2", None).unwrap().is_empty());
     }
 
     #[test]

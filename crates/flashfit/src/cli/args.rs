@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{CriterionArg, new_name, target_name};
+use crate::wear::usage_args::UsageArgs;
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -28,7 +29,8 @@ pub struct InspectArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3"
+    after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3\n  \
+                  flashfit analyze my-card --usage raspberry-pi"
 )]
 pub struct AnalyzeArgs {
     /// Run directory.
@@ -39,6 +41,8 @@ pub struct AnalyzeArgs {
     /// Setups to show for each file system.
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub top: usize,
+    #[command(flatten)]
+    pub life: UsageArgs,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
@@ -54,6 +58,8 @@ pub struct ReportArgs {
     /// File to write [default: report.html in the run directory].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub life: UsageArgs,
     /// Replace the file even if flashfit did not write it.
     #[arg(long)]
     pub force: bool,

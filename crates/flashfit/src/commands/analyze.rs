@@ -9,7 +9,9 @@ use serde::Serialize;
 use crate::cli::AnalyzeArgs;
 use crate::command_error::CommandError;
 use crate::output;
+use crate::rendering::life::YearsPart;
 use crate::rendering::{self, RunView};
+use crate::wear::run_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
 
 #[derive(Serialize)]
@@ -27,17 +29,24 @@ struct Row {
     low_thousandths: Option<i64>,
     high_thousandths: Option<i64>,
     trials: u32,
+    /// With a usage model.
+    #[serde(flatten)]
+    life: Option<YearsPart>,
     note: String,
 }
 
 pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let run = StoredRun::read(&args.dir)?;
+    let mut run = StoredRun::read(&args.dir)?;
+    estimate_recorded(&mut run.header, &args.life, catalog)?;
     let catalogs = Catalogs::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogs.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
     let rankings = rendering::rankings(&view, args.by.into(), args.top);
     if args.json {
-        return output::json("rankings", rankings.iter().map(table).collect::<Vec<_>>());
+        return output::json(
+            "rankings",
+            rankings.iter().map(|ranking| table(&view, ranking)).collect::<Vec<_>>(),
+        );
     }
     if let Some(text) = rendering::several_devices(&view) {
         output::note(&format!("note: {text}"));
@@ -54,10 +63,13 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         text.push_str(&terminal::render_ranking(ranking, output::width()));
         text.push('\n');
     }
+    let years = rendering::life::finding(&view.conclusion);
+    text.push_str(&terminal::render_finding(&years, output::width()));
     output::print(&text)
 }
 
-fn table(ranking: &RankingTable) -> Table {
+fn table(view: &RunView<'_>, ranking: &RankingTable) -> Table {
+    let lives = rendering::life::by_label(view);
     let rows = ranking.rows.iter().map(|row| Row {
         place: row.rank,
         setup: row.setup.clone(),
@@ -65,6 +77,7 @@ fn table(ranking: &RankingTable) -> Table {
         low_thousandths: thousandths(row.low),
         high_thousandths: thousandths(row.high),
         trials: row.trials,
+        life: lives.get(&row.setup).map(|life| YearsPart::from(*life)),
         note: row.note.clone(),
     });
     Table { title: ranking.title.clone(), rows: rows.collect() }

@@ -11,10 +11,12 @@ use crate::command_error::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::{self, RunView};
+use crate::wear::run_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
 
 pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let run = StoredRun::read(&args.dir)?;
+    let mut run = StoredRun::read(&args.dir)?;
+    estimate_recorded(&mut run.header, &args.life, catalog)?;
     // An existing file is refused before the work begins.
     let named = args.output.as_deref();
     let file =

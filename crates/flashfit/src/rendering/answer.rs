@@ -9,6 +9,8 @@ use flashfit_tune::start_effect::{KindEffect, StartEffect};
 use flashfit_tune::stats::Estimate;
 use serde::Serialize;
 
+use super::life::{LifeParts, YearsPart};
+
 /// All of it; empty before anything that may be chosen was measured.
 #[derive(Debug, Default, Serialize)]
 pub struct AnswerParts {
@@ -34,6 +36,9 @@ pub struct AnswerParts {
     interactions: Vec<Interaction>,
     /// Setups that no other beats in throughput, latency, wear and safety at once.
     front: Vec<Profiled>,
+    /// How long setups last, with a usage model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    life: Option<LifeParts>,
     /// Setups that break the demand beyond noise.
     beyond_demand: Vec<Setup>,
     /// With a constraint: whether any setup was shown to meet it.
@@ -145,6 +150,9 @@ struct Profiled {
     throughput_percent_hundredths: i64,
     latency_percent_hundredths: Option<i64>,
     wear_percent_hundredths: Option<i64>,
+    /// With a usage model.
+    #[serde(flatten)]
+    life: Option<YearsPart>,
     durability: String,
     trials: usize,
 }
@@ -194,10 +202,12 @@ impl AnswerParts {
                     throughput_percent_hundredths: hundredths(profile.throughput),
                     latency_percent_hundredths: profile.latency.map(hundredths),
                     wear_percent_hundredths: profile.wear.map(hundredths),
+                    life: profile.life.as_ref().map(YearsPart::from),
                     durability: super::findings::safety(profile.safety).to_owned(),
                     trials: profile.trials,
                 })
                 .collect(),
+            life: LifeParts::of(conclusion),
             beyond_demand: conclusion.broken.keys().map(|candidate| setup(*candidate)).collect(),
             constraint_shown: conclusion
                 .constraint

@@ -1,4 +1,4 @@
-//! What a run shows of the latency constraint, in words.
+//! What a run shows of its constraints, in words.
 
 use flashfit_report::FigureUnit;
 use flashfit_search::CandidateIndex;
@@ -42,5 +42,5 @@ pub fn not_shown(conclusion: &Conclusion, limit_ns: Option<u64>) -> Option<Strin
 
 /// The same for a run.
 pub fn of_run(conclusion: &Conclusion, spec: &RunSpec) -> Option<String> {
-    not_shown(conclusion, spec.p99_write_max_ns)
+    not_shown(conclusion, spec.p99_write_max_ns).or_else(|| super::life::not_shown(conclusion))
 }

@@ -28,6 +28,7 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
         all.push(interactions(conclusion, answer));
     }
     all.push(super::starts::finding(view));
+    all.push(super::life::finding(conclusion));
     all.extend([super::noise::two_modes(conclusion), pareto_front(conclusion)]);
     all.extend([constraints(conclusion), excluded(view)]);
     all.extend([super::noise::finding(view), super::processors::finding(view)]);
@@ -200,13 +201,18 @@ fn pareto_front(conclusion: &Conclusion) -> ReportFinding {
         ],
         TERMINAL_FRONT,
     );
+    // Where years are known, they are compared instead of wear.
+    if conclusion.lives.is_some() {
+        finding.columns[3] = ("years".to_owned(), ColumnKind::Number);
+        finding.explanation += " Years are simulated, with their 90 % interval.";
+    }
     for profile in conclusion.profiles.iter().filter(|profile| profile.on_front) {
         let shown = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), change);
         finding.rows.push(vec![
             profile.setup.label(),
             change(profile.throughput),
             shown(profile.latency),
-            shown(profile.wear),
+            profile.life.as_ref().map_or_else(|| shown(profile.wear), super::life::cell),
             profile.trials.to_string(),
             safety(profile.safety).to_owned(),
         ]);

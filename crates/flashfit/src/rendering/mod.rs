@@ -14,6 +14,7 @@ mod duration;
 mod figures;
 mod findings;
 pub mod inspect;
+pub mod life;
 pub mod more_time;
 mod noise;
 pub mod options;

@@ -68,6 +68,7 @@ fn row_of(view: &RunView<'_>, index: usize, row: &Ranked) -> RankRow {
         low,
         high,
         trials: u32::try_from(row.merit.count).unwrap_or(u32::MAX),
+        years: super::life::of_setup(view, &row.setup).map_or_else(String::new, super::life::cell),
         note: match row.merit.interval {
             None => "measured once".to_owned(),
             Some(_) if index > 0 && row.ties_with_first => "tied with #1".to_owned(),

@@ -12,7 +12,7 @@ use flashfit_tune::{Conclusion, Criterion, DriverRules, RunEnd};
 use serde::Serialize;
 
 use super::answer::{AnswerParts, Change, hundredths, rounded};
-use super::{constraint, verdict};
+use super::{constraint, life, verdict};
 
 /// A replay and its context.
 pub struct ReplayView<'a> {
@@ -198,7 +198,8 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     ));
     lines.push(String::new());
     let Some(found) = &conclusion.recommendation else {
-        let not_shown = constraint::not_shown(conclusion, *limit_ns);
+        let not_shown =
+            constraint::not_shown(conclusion, *limit_ns).or_else(|| life::not_shown(conclusion));
         lines.push(not_shown.map_or_else(
             || "No setup that can be chosen was measured.".to_owned(),
             |text| format!("No result: {text}."),
@@ -213,6 +214,7 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     if let Some(gain) = found.gain.as_ref().and_then(verdict::as_gain) {
         lines.push(format!("Gain over the baseline: {}", gain.describe()));
     }
+    lines.extend(life::sentence(conclusion, found.recommended()));
     lines.push(String::new());
     lines.push("In the whole record:".to_owned());
     let chosen = replayed.problem.candidate(&found.winner);

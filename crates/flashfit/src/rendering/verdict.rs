@@ -197,6 +197,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         flashfit_report::probability(found.within)
     );
     let mut detail = vec![probability];
+    detail.extend(super::life::sentence(&view.conclusion, found.recommended()));
     let answer = view.conclusion.answer.as_ref();
     let left = answer.and_then(|answer| match found.verdict {
         recommend::GainVerdict::Better => answer.left_to_gain,

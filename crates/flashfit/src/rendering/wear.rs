@@ -39,7 +39,7 @@ pub fn years(years: f64) -> String {
     }
 }
 
-fn interval(of: Interval, unit: fn(f64) -> String) -> String {
+pub fn interval(of: Interval, unit: fn(f64) -> String) -> String {
     format!("{} ({} to {})", unit(of.median), unit(of.low), unit(of.high))
 }
 

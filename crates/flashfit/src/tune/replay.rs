@@ -37,7 +37,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
             ));
         }
     }
-    let choice = ReplayChoice::of(args, &config, &recording)?;
+    let choice = ReplayChoice::of(args, &config, &recording, catalog_dir.as_deref())?;
     let wanted = |setup: &Setup| choice.wants(setup);
     let weight = |workload: &str| {
         choice.weights.get(workload).map_or(Weight::ONE, |weight| Weight(*weight)).value()
@@ -49,6 +49,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         weight: &weight,
         allow: choice.allow,
         wanted: &wanted,
+        life: choice.life.clone(),
     };
     let replayed = replay(&recording, &question, &fs_catalog)?;
     let conclusion = Conclusion::of(

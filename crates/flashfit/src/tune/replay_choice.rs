@@ -1,16 +1,18 @@
 //! What a replay searches: the flags, then the file, then what the runs themselves say.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use flashfit_filesystem::{Durability, Setup};
 use flashfit_tune::replay::Recording;
-use flashfit_tune::{Config, DriverRules, Objective, OptionChoice, StrategyKind};
+use flashfit_tune::{Config, DriverRules, Objective, OptionChoice, RunLife, StrategyKind};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::tune::args::TuneArgs;
 use crate::tune::schedulers::understood;
 use crate::tune::{budget, constraints, resolve};
+use crate::wear::run_life::{LifeChoice, LifeSubject};
 
 pub struct ReplayChoice {
     pub rules: DriverRules,
@@ -21,6 +23,7 @@ pub struct ReplayChoice {
     pub filesystems: Option<Vec<String>>,
     pub schedulers: Option<Vec<String>>,
     pub options: BTreeMap<String, OptionChoice>,
+    pub life: Option<RunLife>,
 }
 
 impl ReplayChoice {
@@ -28,6 +31,7 @@ impl ReplayChoice {
         args: &TuneArgs,
         config: &Config,
         recording: &Recording,
+        catalog: Option<&Path>,
     ) -> Result<Self, CommandError> {
         let what = &args.what;
         let filesystems = what.filesystems.clone().or_else(|| config.filesystems.clone());
@@ -71,6 +75,7 @@ impl ReplayChoice {
             short: true,
         };
         Ok(Self {
+            life: life(args, config, recording, tried, catalog)?,
             rules,
             judge: Objective {
                 by: what.by.map(Into::into).or(config.by).unwrap_or(recorded_judge.by),
@@ -104,4 +109,26 @@ impl ReplayChoice {
             && named(&self.schedulers, setup.scheduler.name())
             && fits
     }
+}
+
+/// How long setups last: estimated for the recorded device if a usage model is named, else as
+/// recorded.
+fn life(
+    args: &TuneArgs,
+    config: &Config,
+    recording: &Recording,
+    filesystems: &[String],
+    catalog: Option<&Path>,
+) -> Result<Option<RunLife>, CommandError> {
+    let choice = LifeChoice::of(&args.life, args.asked.min_years, config);
+    let asked = choice.min_years_thousandths();
+    if let (false, Some(mut life)) = (choice.has_usage(), recording.life.clone()) {
+        let recorded = &mut life.given.min_years_thousandths;
+        *recorded = asked.or(*recorded);
+        return Ok(Some(life));
+    }
+    let target = recording.target.as_deref().unwrap_or("the recorded device");
+    // Only a simulated card is surely the same as when it was recorded.
+    let is_elsewhere = !target.starts_with("sim:");
+    choice.estimates(LifeSubject { target, is_elsewhere, filesystems }, catalog)
 }

@@ -16,6 +16,7 @@ use crate::tune::args::TuneArgs;
 use crate::tune::schedulers::understood;
 use crate::tune::spec_check::{check, default_filesystems, default_workloads};
 use crate::tune::{budget, constraints, geometry};
+use crate::wear::run_life::LifeChoice;
 
 pub const DEFAULT_SEED: u64 = 1;
 /// Trials of each setup under each workload, of strategies that fix it.
@@ -75,8 +76,11 @@ pub fn resolve(
     let on = args.stand.choose(&config, &target, args.dry_run)?;
     let probed =
         geometry::of_run(args, &config, (&target, &on), catalog_dir.as_deref(), interrupt)?;
+    let asked = LifeChoice::of(&args.life, args.asked.min_years, &config);
+    let life = asked.for_run(&target, &on, &chosen_fs, catalog_dir.as_deref())?;
     let spec = RunSpec {
         on,
+        life,
         probed,
         options: constraints::options(&args.asked, &config, &chosen_fs)?,
         weights_thousandths: constraints::weights(&args.asked, &config, &chosen_workloads)?,

@@ -12,7 +12,7 @@ use crate::output;
 use crate::rendering::wear::estimate_text;
 use crate::wear::life_args::WearEstimateArgs;
 use crate::wear::setup_traces;
-use crate::wear::target;
+use crate::wear::target::{self, ModelChoice};
 
 /// What is printed.
 #[derive(Debug, Serialize)]
@@ -42,7 +42,14 @@ pub struct EstimatedSetup {
 
 pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let usage = usage::load(&args.usage, catalog)?;
-    let target = target::modeled(args, &usage, catalog)?;
+    let choice = ModelChoice {
+        target: &args.target,
+        is_elsewhere: false,
+        capacity: args.capacity,
+        endurance: args.endurance,
+        class: args.class.as_deref(),
+    };
+    let target = target::modeled(&choice, &usage, catalog)?;
     let setups: Vec<SetupTraces> = args
         .filesystems
         .iter()

@@ -4,15 +4,19 @@ pub mod age;
 pub mod age_args;
 pub mod args;
 pub mod device;
+mod device_model;
 pub mod estimate;
 pub mod life_args;
 mod measure;
 pub mod record;
+pub mod run_life;
+mod setup_life;
 pub mod setup_name;
 pub mod setup_traces;
 mod show;
 pub mod target;
 mod trace_bed;
+pub mod usage_args;
 
 use std::path::Path;
 

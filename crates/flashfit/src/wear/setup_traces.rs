@@ -15,22 +15,49 @@ pub fn find(
     catalog: Option<&Path>,
 ) -> Result<SetupTraces, CommandError> {
     let setup: SetupName = name.parse()?;
+    search(name, &setup, usage, catalog)?.map_err(|missing| {
+        let MissingTrace { file, workload } = &missing;
+        CommandError::new(
+            ExitClass::Usage,
+            missing.reason(name),
+            Some(&format!(
+                "record it into your own catalog: flashfit wear record sim:usd-a1-pagemap \
+                 --fs {name} --workload {workload} --output CATALOG/traces/{file}.toml; then \
+                 add --catalog CATALOG"
+            )),
+        )
+    })
+}
+
+/// A trace that is not in the catalog.
+#[derive(Debug)]
+pub struct MissingTrace {
+    pub file: String,
+    pub workload: String,
+}
+
+impl MissingTrace {
+    /// As a sentence.
+    pub fn reason(&self, setup: &str) -> String {
+        let Self { file, workload } = self;
+        format!("no recorded trace of {workload} on {setup}: `{file}` is not in the catalog")
+    }
+}
+
+/// The same, or the first trace that is missing.
+pub fn search(
+    name: &str,
+    setup: &SetupName,
+    usage: &UsageModel,
+    catalog: Option<&Path>,
+) -> Result<Result<SetupTraces, MissingTrace>, CommandError> {
     let mut traces = Vec::new();
     for (workload, _) in &usage.writes {
         let file = trace_file::name_of(&setup.filesystem, &setup.options, workload);
-        traces.push(trace_file::find(&file, catalog)?.ok_or_else(|| {
-            CommandError::new(
-                ExitClass::Usage,
-                format!(
-                    "no recorded trace of {workload} on {name}: `{file}` is not in the catalog"
-                ),
-                Some(&format!(
-                    "record it into your own catalog: flashfit wear record sim:usd-a1-pagemap \
-                     --fs {name} --workload {workload} --output CATALOG/traces/{file}.toml; then \
-                     add --catalog CATALOG"
-                )),
-            )
-        })?);
+        match trace_file::find(&file, catalog)? {
+            Some(trace) => traces.push(trace),
+            None => return Ok(Err(MissingTrace { file, workload: workload.clone() })),
+        }
     }
-    Ok(SetupTraces { name: name.to_owned(), traces })
+    Ok(Ok(SetupTraces { name: name.to_owned(), traces }))
 }

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use flashfit_card::{CardModel, ModelError, catalog};
-use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
+use flashfit_device::{Bytes, Target};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::extrapolation::Uncertainty;
 use flashfit_wear::{UsageModel, replica};
 
 use crate::command_error::CommandError;
 use crate::wear::age_args::WearAgeArgs;
-use crate::wear::life_args::WearEstimateArgs;
+use crate::wear::device_model::modeled_device;
 
 /// Factor of the error of the simulation, with 90 %: replay against runs through the kernel
 /// (docs/wear.md), and in addition for a class what cards of one class differ by (assumption).
 const MODEL_FACTOR: f64 = 1.2;
-const CLASS_FACTOR: f64 = 1.6;
+pub const CLASS_FACTOR: f64 = 1.6;
 
 #[derive(Debug)]
 pub struct ModeledTarget {
@@ -23,6 +23,20 @@ pub struct ModeledTarget {
     /// How the model was chosen for the target, for people.
     pub explanation: String,
     pub uncertainty: Uncertainty,
+}
+
+/// What a target is modeled by.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelChoice<'a> {
+    pub target: &'a str,
+    /// Whether the target is on another machine, where it cannot be looked at.
+    pub is_elsewhere: bool,
+    /// If not that of the target.
+    pub capacity: Option<Bytes>,
+    /// Rated erase cycles, if not those of the model.
+    pub endurance: Option<u64>,
+    /// The card that a device is modeled as.
+    pub class: Option<&'a str>,
 }
 
 /// The model of a simulated card, `sim:NAME`.
@@ -39,12 +53,12 @@ pub fn simulated(target: &str, catalog: Option<&Path>) -> Result<CardModel, Comm
 
 /// The model of any target, with its true capacity.
 pub fn modeled(
-    args: &WearEstimateArgs,
+    choice: &ModelChoice<'_>,
     usage: &UsageModel,
     catalog: Option<&Path>,
 ) -> Result<ModeledTarget, CommandError> {
-    let target = args.target.as_str();
-    let is_file = target.ends_with(".toml");
+    let target = choice.target;
+    let is_file = target.ends_with(".toml") && !target.starts_with("sim:");
     let is_class = catalog::load(target, catalog).is_ok() && !is_file;
     let (model, own, model_factor, what) = if is_class || is_file {
         let model = catalog::load(target, catalog)?;
@@ -58,14 +72,10 @@ pub fn modeled(
         let what = format!("the simulated card {}", model.name);
         (model, own, MODEL_FACTOR, what)
     } else {
-        let device = Device::from_sysfs(&SystemRoots::default(), Path::new(target))?;
-        let class = class_of(args, &device)?;
-        let model = catalog::load(class, catalog)?;
-        let what = format!("{target} ({}), modeled as {class}", device.kind);
-        (model, Some(device.capacity), CLASS_FACTOR, what)
+        modeled_device(choice, catalog)?
     };
-    let scaled = resized(&model, args.capacity.or(own), usage, args.endurance)?;
-    let from = match (args.capacity, own) {
+    let scaled = resized(&model, choice.capacity.or(own), usage, choice.endurance)?;
+    let from = match (choice.capacity, own) {
         (None, None) => format!(" ({}, the capacity of the usage model)", scaled.capacity),
         _ => format!(" ({})", scaled.capacity),
     };
@@ -111,24 +121,4 @@ fn resized(
         scaled.nand.endurance_cycles = cycles;
     }
     Ok(scaled)
-}
-
-/// The class that a device is modeled as.
-fn class_of<'a>(args: &'a WearEstimateArgs, device: &Device) -> Result<&'a str, CommandError> {
-    if let Some(class) = &args.class {
-        return Ok(class);
-    }
-    Ok(match device.kind {
-        DeviceKind::SdCard => "usd-a1-pagemap",
-        DeviceKind::Emmc => "emmc-5.1",
-        DeviceKind::Usb => "usb-cheap",
-        DeviceKind::Ssd | DeviceKind::Nvme => "ssd-sata",
-        other => {
-            return Err(CommandError::new(
-                ExitClass::Usage,
-                format!("cannot tell what kind of flash {} is: it is a {other}", args.target),
-                Some("name a card to model it as: --class CARD (flashfit card list)"),
-            ));
-        }
-    })
 }

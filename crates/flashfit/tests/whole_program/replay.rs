@@ -280,3 +280,77 @@ fn a_replay_takes_less_memory_than_twice_the_record() {
     let most_kib = (2 * bytes + (40 << 20)) / 1024;
     assert!(peak_kib > 0 && peak_kib < most_kib, "{peak_kib} KiB of {most_kib}");
 }
+
+/// The grid with what was written to the device: noatime writes half of what the others do.
+fn counted_grid() -> Vec<Value> {
+    let mut lines = grid();
+    for line in &mut lines {
+        let options = line["key"]["setup"]["options"].as_array().unwrap();
+        let cost = if options.contains(&json!("noatime")) { 500_000 } else { 1_000_000 };
+        let write = &mut line["outcome"]["completed"]["points"][0]["stages"][0]["write"];
+        write["bytes"] = json!(1_000_000);
+        line["written"] = json!({ "trial_bytes": 0, "workload_bytes": cost });
+    }
+    lines
+}
+
+#[test]
+fn years_are_shown_next_to_throughput_and_can_be_a_constraint() {
+    let place = Place::new();
+    let mut header = least_header();
+    header["spec"] = json!({ "target": "sim:usd-a1-pagemap" });
+    write(&place, "grid", &header, &counted_grid());
+    let usage = ["--usage", "raspberry-pi"];
+    let asked = |more: &[&str]| {
+        let fixed = ["--strategy", "exhaustive", "--require", "may-corrupt"];
+        replay(&place, &[&fixed[..], &usage, more].concat())
+    };
+    let estimate = ["wear", "estimate", "sim:usd-a1-pagemap", "--fs", "ext4,btrfs", "--json"];
+    let estimate = place.flashfit(&[&estimate[..], &usage].concat());
+    let estimate = estimate.document("flashfit.wear-estimate");
+    let estimated = |index: usize, key: &str| estimate["setups"][index]["years"][key].as_f64();
+    let found = asked(&[]);
+    assert_eq!(found["life"]["usage"], "raspberry-pi");
+    assert_eq!(found["life"]["simulated"], true);
+    let years = |options: Value| {
+        let setups = found["life"]["setups"].as_array().unwrap();
+        let is_it = |life: &&Value| {
+            life["setup"]["filesystem"] == "ext4" && life["setup"]["options"] == options
+        };
+        setups.iter().find(is_it).unwrap_or_else(|| panic!("{options}: {found:#}")).clone()
+    };
+    // The same years as `wear estimate`, to three digits after the point.
+    let default = years(json!([]));
+    for key in ["low", "median", "high"] {
+        let shown = default["years"][key].as_f64().unwrap();
+        assert!((shown - estimated(0, key).unwrap()).abs() < 0.001, "{key}: {default:#}");
+    }
+    let half = years(json!(["noatime"]));
+    assert_eq!(
+        (&default["years_basis"], &half["years_basis"]),
+        (&json!("recorded"), &json!("trials"))
+    );
+    let ratio = half["years"]["median"].as_f64().unwrap() / estimated(0, "median").unwrap();
+    assert!((1.98..2.02).contains(&ratio), "{ratio}");
+    // Without a constraint a setup that writes twice as much may win; with it, it may not.
+    let least = format!("{:.2}", half["years"]["low"].as_f64().unwrap() * 0.95);
+    let lasting = asked(&["--min-years", &least]);
+    assert_eq!(lasting["life"]["min_years_shown"], true);
+    let options = lasting["choice"]["setup"]["options"].as_array().unwrap();
+    assert!(options.contains(&json!("noatime")), "{lasting:#}");
+    let never = asked(&["--min-years", "900"]);
+    assert_eq!(never["life"]["min_years_shown"], false);
+    assert_eq!(never["life"]["nearest_to_min_years"]["filesystem"], "ext4");
+    assert!(never["choice"].is_null() && never["verdict"].is_null(), "{never:#}");
+    let args = ["tune", "--replay", "grid", "--min-years", "900", "--strategy", "exhaustive"];
+    let text = place.flashfit(&[&args[..], &usage].concat());
+    text.said(0, &[]);
+    let words = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("no setup was shown to last 900 years; the nearest is ext4"), "{words}");
+    place
+        .flashfit(&["tune", "--replay", "grid", "--min-years", "5"])
+        .said(2, &["--min-years needs a usage model", "--usage"]);
+    place
+        .flashfit(&["tune", "--replay", "grid", "--usage", "raspberry-pi", "--min-years", "0"])
+        .said(2, &["above 0"]);
+}

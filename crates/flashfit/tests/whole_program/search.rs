@@ -124,3 +124,35 @@ fn a_budget_that_is_too_small_is_refused_with_the_minimum() {
     let short = place.flashfit(&tune(&card, &["--budget", "1ms"]));
     short.said(2, &["the budget is too small", "--budget", "or fewer file systems"]);
 }
+
+#[test]
+fn a_run_with_a_usage_model_records_and_shows_years() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.file("my.toml", ADAPTIVE);
+    let card = place.card();
+    let life = ["--usage", "data-logger", "--capacity", "8GiB", "--min-years", "0.01", "--json"];
+    let ended = place.flashfit(&tune(&card, &[&["--trials", "12"], &life[..]].concat()));
+    let answer = ended.document("flashfit.recommendation");
+    assert_eq!(answer["life"]["min_years_shown"], true, "{answer:#}");
+    let years = &answer["life"]["setups"][0]["years"];
+    assert!(years["low"].as_f64().unwrap() > 0.01, "{answer:#}");
+    let header: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("run/run.json")).unwrap())
+            .unwrap();
+    let recorded = &header["spec"]["life"];
+    assert_eq!(recorded["given"]["min_years_thousandths"], 10);
+    assert_eq!(recorded["setups"][0]["years_thousandths"].as_array().unwrap().len(), 3);
+    let config = std::fs::read_to_string(place.path("run/config.toml")).unwrap();
+    assert!(config.contains("usage = \"data-logger\""), "{config}");
+    let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    assert!(report.contains("Years under the usage model data-logger"), "no years in the report");
+    let ranked = place.flashfit(&["analyze", "run", "--json"]);
+    let row = &ranked.document("flashfit.rankings")[0]["rows"][0];
+    assert!(row["years"]["median"].is_number(), "{row:#}");
+    // Another usage model gives other years, without a new trial.
+    let other = place.flashfit(&["analyze", "run", "--usage", "kiosk", "--json"]);
+    assert_ne!(other.document("flashfit.rankings")[0]["rows"][0]["years"], row["years"]);
+}

@@ -49,15 +49,14 @@ fn fold(ranking: &RankingTable, rows: &[&RankRow]) -> Option<Element> {
 
 fn rank_table(ranking: &RankingTable, rows: &[&RankRow]) -> Element {
     let spread = ranking.spread.heading();
-    let heads = [
-        ("rank", true),
-        ("setup", false),
-        ("score", true),
-        (spread.as_str(), true),
-        ("n", true),
-        ("note", false),
-    ]
-    .map(|(title, number)| column_head(title, number));
+    let heads =
+        [("rank", true), ("setup", false), ("score", true), (spread.as_str(), true), ("n", true)];
+    let years = ranking.has_years().then_some(("years", true));
+    let heads = heads
+        .into_iter()
+        .chain(years)
+        .chain([("note", false)])
+        .map(|(title, number)| column_head(title, number));
     let rows = rows.iter().map(|row| rank_row(ranking, row)).collect();
     table(heads, rows)
 }
@@ -65,14 +64,16 @@ fn rank_table(ranking: &RankingTable, rows: &[&RankRow]) -> Element {
 fn rank_row(ranking: &RankingTable, entry: &RankRow) -> Element {
     let unit = ranking.unit;
     let interval = format!("{} to {}", unit.show(entry.low), unit.show(entry.high));
-    let marked = row([
+    let years = ranking.has_years().then(|| number_cell(&entry.years));
+    let cells = [
         number_cell(&entry.rank.to_string()),
         cell(&entry.role.marked(&entry.setup)).class("name"),
         number_cell(&unit.show(entry.score)),
         number_cell(&interval),
         number_cell(&entry.trials.to_string()),
-        cell(&entry.note).class("note"),
-    ]);
+    ];
+    let note = cell(&entry.note).class("note");
+    let marked = row(cells.into_iter().chain(years).chain([note]));
     match entry.role.mark() {
         Some(mark) => marked.class(mark),
         None => marked,

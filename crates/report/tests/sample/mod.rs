@@ -151,6 +151,7 @@ fn ranking(title: &str, weight: f64) -> RankingTable {
                 low: score - 0.02,
                 high: score + 0.02 + 0.01 * pseudo_random(index, 5),
                 trials: 8,
+                years: String::new(),
                 note: String::new(),
             }
         })

@@ -13,6 +13,8 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::Deserialize;
 use serde_json::Value;
 
+use flashfit_run_format::RunLife;
+
 use crate::choice::Criterion;
 use crate::driver;
 use crate::objective::{NoFigure, Objective};
@@ -119,6 +121,8 @@ struct SpecPart {
     by: Option<Criterion>,
     allow: Option<Durability>,
     p99_write_max_ns: Option<u64>,
+    target: Option<String>,
+    life: Option<RunLife>,
     weights_thousandths: BTreeMap<String, u32>,
 }
 
@@ -172,6 +176,10 @@ pub struct Recording {
     pub judge: Objective,
     /// The safety that the first run allowed, if recorded.
     pub allow: Option<Durability>,
+    /// The device of the first run as the user named it, if recorded.
+    pub target: Option<String>,
+    /// How long setups last by the first run, if it had a usage model.
+    pub life: Option<RunLife>,
     /// Workload weights of the first run other than 1, in thousandths.
     pub weights_thousandths: BTreeMap<String, u32>,
     /// The devices of a run with several; its trials are converted to the first.
@@ -204,6 +212,8 @@ impl Recording {
             simulated: false,
             judge: Objective { by: Criterion::Throughput, p99_write_max_ns: None },
             allow: None,
+            target: None,
+            life: None,
             weights_thousandths: BTreeMap::new(),
             devices: Vec::new(),
             paths: paths.to_vec(),
@@ -227,6 +237,8 @@ impl Recording {
                 recording.judge.by = spec.by.unwrap_or(Criterion::Throughput);
                 recording.judge.p99_write_max_ns = spec.p99_write_max_ns;
                 recording.allow = spec.allow;
+                recording.target = spec.target.clone();
+                recording.life = spec.life.clone();
                 recording.weights_thousandths = spec.weights_thousandths.clone();
             }
             recording.simulated |= header.facts.card.is_some();

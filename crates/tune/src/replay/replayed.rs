@@ -12,10 +12,12 @@ use super::sampler::ReplaySampler;
 use crate::budget::BudgetReached;
 use crate::budget::TrialCost;
 use crate::driver::{self, DriverRules, SearchDriver};
+use crate::life::SetupLives;
 use crate::objective::{self, Objective};
 use crate::problem::{Problem, SetupStanding};
 use crate::record::RecordedOutcome as Recorded;
 use crate::session::RunEnd;
+use flashfit_run_format::RunLife;
 
 /// The parameters of a replay.
 #[derive(Clone)]
@@ -28,6 +30,8 @@ pub struct ReplayRequest<'a> {
     /// The required safety of the choice.
     pub allow: Durability,
     pub wanted: &'a dyn Fn(&Setup) -> bool,
+    /// How long setups last.
+    pub life: Option<RunLife>,
 }
 
 /// The result of a replay.
@@ -105,10 +109,20 @@ pub fn replay(
         .iter()
         .flat_map(|found| found.options.iter().map(|o| format!("{}/{}", found.name, o.name)))
         .collect();
-    let problem = Problem::new(setups, &reference, &order, &workloads, question.weight, standing)?;
+    let mut problem =
+        Problem::new(setups, &reference, &order, &workloads, question.weight, standing)?;
+    problem.life.clone_from(&question.life);
     let mut sampler = sampler(recording, question, &problem)?;
     let (incomplete, failed) = gaps(&problem, &sampler);
-    let recorded = recorded(&problem, &sampler);
+    // Costs are not drawn with the trials: the whole record decides which setups last.
+    let lives = SetupLives::of(&problem, &recording.trials);
+    let short_lived = lives.as_ref().map(SetupLives::cannot_be_shown).unwrap_or_default();
+    let mut recorded = recorded(&problem, &sampler);
+    for (candidate, merit) in recorded.iter_mut().enumerate() {
+        if lives.as_ref().is_some_and(|lives| lives.is_probably_short(candidate)) {
+            *merit = None;
+        }
+    }
     if incomplete.len() == problem.setups.len() {
         return Err(ReplayError::NoCompleteSetup { workloads });
     }
@@ -116,7 +130,7 @@ pub fn replay(
         short: question.rules.short && sampler.has_short(),
         ..question.rules.clone()
     };
-    let driver = SearchDriver::new(&problem, &rules);
+    let mut driver = SearchDriver::new(&problem, &rules);
     let mut history: Vec<Observation> = Vec::new();
     let mut costs: Vec<TrialCost> = Vec::new();
     let mut copied: Vec<bool> = Vec::new();
@@ -144,6 +158,7 @@ pub fn replay(
             copied.push(draw.copied);
         }
         driver::close_batch(&mut history);
+        driver = driver.excluding(short_lived.clone());
     };
     if !history.iter().any(|observation| observation.log_merit().is_some()) {
         return Err(all_failed(recording, ended));

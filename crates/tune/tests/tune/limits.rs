@@ -4,6 +4,7 @@ use flashfit_filesystem::Setup;
 use flashfit_search::{SearchEnd, SearchError};
 use flashfit_test_support::tempdir_in_memory;
 use flashfit_tune::budget::BudgetReached;
+use flashfit_tune::life::{EstimatedLife, GivenLife, RunLife};
 use flashfit_tune::{
     Budget, Conclusion, GainVerdict, LeastBudget, Problem, RunDir, RunEnd, RunSpec, Space,
     StoredRun, StrategyKind, TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
@@ -251,4 +252,39 @@ fn a_baseline_that_violates_the_constraint_is_not_recommended() {
     assert_eq!(went.ended.unwrap(), RunEnd::Search(SearchEnd::Exhausted));
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     assert!(found.recommendation.is_none() && !found.broken.is_empty());
+}
+
+#[test]
+fn a_run_in_which_nothing_can_last_long_enough_ends_after_the_first_batch() {
+    let estimate = |filesystem: &str| EstimatedLife {
+        filesystem: filesystem.to_owned(),
+        options: Vec::new(),
+        years_thousandths: [1000, 2000, 4000],
+        limit: String::new(),
+    };
+    let life = |min_years_thousandths: u32| RunLife {
+        usage: "kiosk".to_owned(),
+        gib_a_day_thousandths: 1,
+        device: String::new(),
+        rated_cycles: 1,
+        given: GivenLife {
+            min_years_thousandths: Some(min_years_thousandths),
+            ..GivenLife::default()
+        },
+        setups: vec![estimate("x"), estimate("y")],
+        unknown: Vec::new(),
+    };
+    let spec = RunSpec { life: Some(life(50_000)), ..adaptive(Some(120)) };
+    let went = whole(&spec);
+    assert_eq!(went.ended.unwrap(), RunEnd::Search(SearchEnd::Exhausted));
+    assert!(went.trials.len() <= 16, "{}", went.trials.len());
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    assert!(found.recommendation.is_none() && found.lives.unwrap().nearest().is_some());
+    // The test bed writes as much for each setup, so that the fastest one wears the device least.
+    let spec = RunSpec { life: Some(life(1100)), ..adaptive(Some(120)) };
+    let went = whole(&spec);
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    let recommended = found.recommendation.unwrap();
+    assert_eq!(recommended.winner.label(), "x a+b none");
+    assert!(!recommended.baseline_is_allowed);
 }

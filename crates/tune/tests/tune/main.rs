@@ -5,6 +5,7 @@
 
 mod analysis;
 mod corpus;
+mod life;
 mod limits;
 mod recommendation;
 mod run_dir;

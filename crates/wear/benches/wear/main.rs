@@ -44,6 +44,7 @@ fn main() {
          cost-benefit policy is not compared\nwith a formula. Where a trace deviates by more than \
          15 %, an estimate with it is worse than its interval says:\nFAT writes its table at fixed \
          places and its files in turn, and a quarter of a recording does not show how far\nthey \
-         wander."
+         wander. For setups without a trace, `tune` divides the years of a related setup by the \
+         ratio of their\ncosts in trials; that was not compared with traces of such setups."
     );
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
 use flashfit_tune::quantity::BadQuantity;
-use flashfit_tune::{Percent, TimeSpan, Weight};
+use flashfit_tune::{Percent, TimeSpan, Weight, Years};
 
 use crate::cli::{durability, size};
 
@@ -21,6 +21,9 @@ pub struct GoalArgs {
     /// Reject setups whose 99th percentile of write latency, syncs included, exceeds this.
     #[arg(long, value_name = "TIME")]
     pub p99_write_max: Option<TimeSpan>,
+    /// Reject setups that do not last this many years under the usage model.
+    #[arg(long, value_name = "N")]
+    pub min_years: Option<Years>,
     /// Options that every setup of a file system must have.
     #[arg(long = "with", value_delimiter = ',', value_name = "FS:OPTION", value_parser = fs_option)]
     pub with: Vec<(String, String)>,

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::{confirmed_name, target_name};
 use crate::test_beds::args::TestBedArgs;
+use crate::wear::usage_args::UsageArgs;
 
 pub use goals::{BudgetArgs, GoalArgs};
 pub use space::SearchSpaceArgs;
@@ -20,6 +21,7 @@ Examples:
   flashfit tune /dev/mmcblk0 --fs ext4,btrfs --workload sync-files
   flashfit tune /dev/mmcblk0 --budget 2h --max-write 40GiB --p99-write-max 50ms
   flashfit tune sim:usd-a1-pagemap --fs f2fs,ext4 --on vm
+  flashfit tune /dev/mmcblk0 --usage raspberry-pi --min-years 5
   flashfit tune /dev/mmcblk0 --on lab:board=imx8 --confirm b1:mmcblk0,b2:mmcblk0
   flashfit tune --resume run-mmcblk0
   flashfit tune --replay run-mmcblk0 --weight database=3 --seed 2
@@ -30,9 +32,10 @@ A configuration file can have these keys, explained in docs/tuning.md: on,
 vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir,
 media_page_size, media_erase_block_size, filesystems, workloads, schedulers,
 strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
-p99_write_max, budget, max_write, trials, within, fill, age, fresh, data_size,
-memory, runtime_ms, [weights] with a number for each workload, and [options.NAME] for
-each file system with always, exclude and include.";
+p99_write_max, usage, min_years, endurance, capacity, class, budget, max_write,
+trials, within, fill, age, fresh, data_size, memory, runtime_ms, [weights] with a
+number for each workload, and [options.NAME] for each file system with always,
+exclude and include.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -84,11 +87,14 @@ pub struct TuneArgs {
     #[command(flatten)]
     pub asked: GoalArgs,
     #[command(flatten)]
+    pub life: UsageArgs,
+    #[command(flatten)]
     pub spend: BudgetArgs,
 }
 
 /// Choices that are fixed when a run begins.
-const RESUME_EXCLUDES: [&str; 5] = ["config", "dir", "SearchSpaceArgs", "GoalArgs", "BudgetArgs"];
+const RESUME_EXCLUDES: [&str; 6] =
+    ["config", "dir", "SearchSpaceArgs", "GoalArgs", "UsageArgs", "BudgetArgs"];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
 const REPLAY_EXCLUDES: [&str; 10] = [

@@ -38,6 +38,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         catalog_dir: None,
         weights_thousandths: BTreeMap::new(),
         p99_write_max_ns: None,
+        life: None,
         limits: Budget::default(),
         state: StartingState::default(),
         starts: Vec::new(),
