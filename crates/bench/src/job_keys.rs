@@ -164,7 +164,7 @@ impl std::fmt::Display for ValueForm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Directory => f.write_str("`${DIRECTORY}`"),
-            Self::FileName => f.write_str("a file name without a folder"),
+            Self::FileName => f.write_str("a file name without a directory"),
             Self::FileNameFormat => {
                 f.write_str("a file name with `$jobname`, `$jobnum` or `$filenum`")
             }

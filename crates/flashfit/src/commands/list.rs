@@ -28,7 +28,7 @@ pub fn table(devices: &[Device]) -> String {
         Column::number("ERASE BLOCK"),
         Column::text("SCHEDULER"),
         Column::text("MODEL").shorten(Shorten::Middle),
-        Column::text("MOUNTED ON").shorten(Shorten::Middle),
+        Column::text("MOUNTED").shorten(Shorten::Middle),
     ]);
     for device in devices {
         table.row([
