@@ -2,8 +2,8 @@
 //!
 //! The files of `catalog/` are embedded in the binary. A user's folder with the same layout
 //! (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds entries and
-//! replaces those with the same name. A crate that uses a file defines its keys; [`read_toml`] finds
-//! all mistakes of it.
+//! replaces those with the same name. A crate that uses a file defines its keys; [`read_toml`]
+//! finds all mistakes of it.
 
 mod mistakes;
 mod used;

@@ -152,6 +152,17 @@ impl PlainLoop {
         Self::at(outcome.stdout.trim())
     }
 
+    /// Attaches a file to a node with a high number, which no other test is given when this one is
+    /// detached for a moment. Where the node cannot be made, to the first that is free.
+    pub fn attach_far(number: u32, file: &Path) -> Self {
+        let node = format!("/dev/loop{number}");
+        let losetup = Program::new("losetup").arg("--partscan").arg(&node).arg(file);
+        match SystemRunner::default().run_checked(&losetup) {
+            Ok(_) => Self::at(&node),
+            Err(_) => Self::attach(file, 512, &[]),
+        }
+    }
+
     /// Attaches a file to a node that is free.
     pub fn attach_to(node: &str, file: &Path) -> Self {
         let losetup = Program::new("losetup").arg("--partscan").arg(node);

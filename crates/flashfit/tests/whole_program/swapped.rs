@@ -138,7 +138,7 @@ fn restore_writes_to_nothing_else() {
 fn reattach_at_the_prompt(args: &[&str], prepare: impl Fn(&Place, &str)) {
     let place = Place::in_memory();
     let files = ["image", "other"].map(|name| place.image(name, MIB));
-    let device = PlainLoop::attach(&files[0], 512, &[]);
+    let device = PlainLoop::attach_far(300, &files[0]);
     let (node, name) = (device.node.clone(), device.name.clone());
     prepare(&place, &node);
     let before = files.clone().map(|file| std::fs::read(file).unwrap());
@@ -212,7 +212,7 @@ fn another_partition_of_the_same_name_is_not_written_to() {
         let place = Place::in_memory();
         let files = ["image", "other"].map(|name| place.image(name, MIB));
         files.iter().for_each(|file| partition(file.to_str().unwrap(), 1));
-        let device = PlainLoop::attach(&files[0], 512, &[]);
+        let device = PlainLoop::attach_far(301, &files[0]);
         let node = device.node.clone();
         show_partitions(&node);
         let (part, name) = (format!("{node}p1"), format!("{}p1", device.name));
