@@ -48,7 +48,7 @@ pub struct MakingPrice {
 /// What a file system writes at least: its superblocks and a partition table.
 const LEAST_MADE_BYTES: u64 = 1 << 20;
 /// At most it writes a log of 64 MiB (XFS), and this share of the partition: inode tables and
-/// journal of ext4 are 1/64 each. Measured with mkfs on sparse files of 64 MiB to 64 GiB.
+/// journal of ext4 are 1/64 each. Measured with mkfs and du(1) on sparse files of 64 MiB to 64 GiB.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 const TABLES_SHARE: u64 = 32;
 /// Programs, the kernel's view of a new table, and reading everything back.

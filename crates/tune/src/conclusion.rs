@@ -111,7 +111,8 @@ impl Conclusion {
         trials: &[TrialRecord],
         copied: &[bool],
     ) -> Self {
-        let profiles = profiles(&problem, trials);
+        let lives = SetupLives::of(&problem, trials);
+        let profiles = profiles(&problem, trials, lives.as_ref());
         let mut wear: Vec<Option<f64>> = vec![None; problem.setups.len()];
         for profile in &profiles {
             wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
@@ -125,7 +126,6 @@ impl Conclusion {
             Some(evidence) => shown_only(problem, evidence),
             None => problem,
         };
-        let lives = SetupLives::of(&problem, trials);
         let problem = match lives.as_ref().filter(|lives| lives.min_years().is_some()) {
             Some(lives) => lasting_only(problem, lives),
             None => problem,

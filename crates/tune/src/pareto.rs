@@ -47,7 +47,11 @@ struct Cell {
 }
 
 /// The figures of all setups with a full-length trial under every workload, best throughput first.
-pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigures> {
+pub fn profiles(
+    problem: &Problem,
+    trials: &[TrialRecord],
+    lives: Option<&SetupLives>,
+) -> Vec<RelativeFigures> {
     let cells = cells(problem, trials);
     let weights = problem.space.weights();
     let mean = |candidate: CandidateIndex, figure: fn(&Cell) -> &Vec<f64>| {
@@ -62,7 +66,6 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
         Some(sum)
     };
     let reference = problem.space.baseline;
-    let lives = SetupLives::of(problem, trials);
     let relative = |candidate: CandidateIndex, figure: fn(&Cell) -> &Vec<f64>| {
         Some(mean(candidate, figure)? - mean(reference, figure)?)
     };
@@ -74,7 +77,7 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
                 throughput: relative(candidate, |cell| &cell.throughput)?,
                 latency: relative(candidate, |cell| &cell.latency),
                 wear: relative(candidate, |cell| &cell.wear),
-                life: lives.as_ref().map(|lives| lives.life(candidate).clone()),
+                life: lives.map(|lives| lives.life(candidate).clone()),
                 safety: problem.space.candidates[candidate].safety,
                 trials: (0..weights.len())
                     .filter_map(|workload| cells.get(&(candidate, workload)))

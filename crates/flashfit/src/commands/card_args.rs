@@ -76,8 +76,8 @@ pub struct ServeArgs {
 }
 
 const FAULTS: &str = "\
-Without --fault, the power cut has only the effects that a good device allows: data that was not yet
-flushed can be lost, and a write in progress can be torn.
+Without --fault, the power cut has only the effects that a good device allows:
+data that was not yet flushed can be lost, and a write in progress can be torn.
 
 Faults:
   lost-cache[=N]      unflushed writes are lost; N of 1000 survive

@@ -18,7 +18,7 @@ pub struct WouldProbe<'a> {
     /// Most reads of a probe that only reads.
     most_reads: u64,
     /// Why the device would be refused.
-    refused: Option<String>,
+    refusal: Option<String>,
     lost: Vec<String>,
     /// Of a probe that writes; `None` if it is unknown.
     price: Option<Price>,
@@ -36,12 +36,12 @@ impl<'a> WouldProbe<'a> {
         probe: &ProbeRun<'_>,
     ) -> Result<Self, CommandError> {
         let device = target.device().filter(|_| write);
-        let refused = device.and_then(consent::would_be_refused);
+        let refusal = device.and_then(consent::would_be_refused);
         let estimate = write.then(|| probe.estimate()).transpose();
         let (price, price_unknown) = match estimate {
             Ok(found) => (found.map(|found| Price::of_probe(target, &found)), None),
             // What is refused may also be unreadable, and that is not the reason.
-            Err(error) if refused.is_some() => (None, Some(error.to_string())),
+            Err(error) if refusal.is_some() => (None, Some(error.to_string())),
             Err(error) => return Err(error.into()),
         };
         let lost = device.map(|device| lost(device, probe.region())).unwrap_or_default();
@@ -50,7 +50,7 @@ impl<'a> WouldProbe<'a> {
             write,
             region: probe.region(),
             most_reads: probe.most_reads(),
-            refused,
+            refusal,
             lost: lost.lines().map(str::to_owned).collect(),
             price,
             price_unknown,
@@ -68,7 +68,7 @@ impl<'a> WouldProbe<'a> {
                 Bytes(length)
             );
         }
-        let mut lines: Vec<String> = self.refused.iter().cloned().collect();
+        let mut lines: Vec<String> = self.refusal.iter().cloned().collect();
         match self.lost.is_empty() {
             true => lines.push("A simulated card: nothing is lost.".to_owned()),
             false => lines.extend(self.lost.iter().cloned()),

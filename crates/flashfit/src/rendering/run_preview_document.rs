@@ -19,7 +19,7 @@ pub struct RunPreviewDocument {
     /// That and why the device would be refused, if it would.
     refusal: Option<String>,
     /// What a run would erase; nothing of a simulated card.
-    lost: Option<String>,
+    lost: Vec<String>,
     simulated: bool,
     test_bed: String,
     #[serde(with = "path_text::document")]
@@ -40,10 +40,13 @@ struct ForecastRanges {
     time_ns: [u64; 2],
     trials: [u64; 2],
     written_bytes: [u64; 2],
-    /// As a share of all erases, from 0 to 1 and beyond.
-    life_share: [f64; 2],
-    assumed_erases_of_a_block: u64,
-    assumed_programmed_bytes_per_byte: u64,
+    /// Share of the device's life, in thousandths of a percent.
+    life_percent_thousandths: [u64; 2],
+    /// The erases that each erase block bears; always an assumption.
+    rated_erases: u64,
+    rated_is_assumed: bool,
+    /// For each byte written; an assumption.
+    programmed_bytes_per_byte: u64,
     /// Null if the limits suffice for a sure answer.
     shortfall: Option<Shortfall>,
 }
@@ -55,9 +58,10 @@ impl ForecastRanges {
             time_ns: ends(&found.time_ns),
             trials: ends(&found.trials),
             written_bytes: ends(&found.written_bytes),
-            life_share: ends(&found.life).map(|thousandths| thousandths as f64 / 1e5),
-            assumed_erases_of_a_block: ASSUMED_ERASES,
-            assumed_programmed_bytes_per_byte: ASSUMED_AMPLIFICATION,
+            life_percent_thousandths: ends(&found.life),
+            rated_erases: ASSUMED_ERASES,
+            rated_is_assumed: true,
+            programmed_bytes_per_byte: ASSUMED_AMPLIFICATION,
             shortfall: found.shortfall.clone(),
         }
     }
@@ -75,7 +79,12 @@ impl RunPreviewDocument {
         Self {
             target: spec.target.clone(),
             refusal: device.and_then(would_be_refused),
-            lost: device.map(what_is_lost),
+            lost: device
+                .map(what_is_lost)
+                .iter()
+                .flat_map(|lost| lost.lines())
+                .map(str::to_owned)
+                .collect(),
             simulated: device.is_none(),
             test_bed: test_beds::description(&spec.on),
             dir: dir.to_owned(),

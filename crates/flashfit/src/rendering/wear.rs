@@ -132,7 +132,7 @@ fn details(found: &SetupEstimate, width: usize) -> String {
             years(first.years_high)
         ),
         format!(
-            "A block is erased {:.0} times a year on average, also before it is full.",
+            "A block can be erased before it is full; on average it is erased {:.0} times a year.",
             found.erases.mean
         ),
         format!(

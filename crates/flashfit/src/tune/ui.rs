@@ -21,8 +21,9 @@ pub struct TuneUi<'a> {
     args: &'a TuneArgs,
     request: RunRequest<'a>,
     agreed: Agreed,
-    /// Once trials begin.
+    /// Where the run is watched by a program.
     heartbeat: Option<Rc<Heartbeat>>,
+    /// Once trials begin.
     progress: Option<TuneProgress>,
 }
 

@@ -58,7 +58,7 @@ fn a_search_reads_the_erase_block_of_its_device() {
     let args = ["tune", card.arg(), "--fs", "ext4", "--no-probe", "--dry-run", "--json"];
     let would = place.flashfit(&args).document("flashfit.would-tune");
     assert_eq!((&would["target"], &would["simulated"]), (&card.arg().into(), &false.into()));
-    assert!(would["lost"].as_str().unwrap().contains("will be lost"), "{would}");
+    assert!(would["lost"][0].as_str().unwrap().contains("will be lost"), "{would}");
     assert!(would["setups"].as_array().unwrap().len() > 1);
     let written = &would["forecast"]["written_bytes"];
     assert!(written[0].as_u64().unwrap() < written[1].as_u64().unwrap(), "{would}");

@@ -160,6 +160,7 @@ pub struct WireTrial {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reply {
+    /// To [`AgentRequest::Hello`].
     Hello(AgentHello),
     /// To [`AgentRequest::Describe`].
     #[serde(rename = "offers")]

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use clap::ValueEnum;
 use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
 use flashfit_host::program::{quote, quote_path};
 
-use super::args::{MOUNT_POINT, PlanArgs, TableArg};
+use super::args::{MOUNT_POINT, PlanArgs};
+use crate::rendering::check::size_argument;
 
 /// What was given and decides the plan, but for the file system, as words of a shell.
 pub fn arguments(args: &PlanArgs) -> Vec<String> {
@@ -16,14 +18,16 @@ pub fn arguments(args: &PlanArgs) -> Vec<String> {
             words.extend([flag.to_owned(), value]);
         }
     };
+    let size = |bytes: Bytes| size_argument(bytes.0);
     let word = |value: &Option<String>| value.as_deref().map(quote);
     add("--options", args.options.as_ref().map(|names| quote(&names.join(","))));
     add("--host", word(&args.host));
     add("--scheduler", word(&args.scheduler));
-    add("--table", args.table.map(|table| table_name(table).to_owned()));
+    let table = args.table.and_then(|table| table.to_possible_value());
+    add("--table", table.map(|table| table.get_name().to_owned()));
     add("--start", word(&args.start));
-    add("--erase-block", args.erase_block.map(typed));
-    add("--write-unit", args.write_unit.map(typed));
+    add("--erase-block", args.erase_block.map(size));
+    add("--write-unit", args.write_unit.map(size));
     add("--geometry", args.geometry.as_deref().map(quote_path));
     let mount_point = Some(&args.mount_point).filter(|path| *path != Path::new(MOUNT_POINT));
     add("--mount-point", mount_point.map(|path| quote_path(path)));
@@ -33,20 +37,6 @@ pub fn arguments(args: &PlanArgs) -> Vec<String> {
         words.push("--no-probe".to_owned());
     }
     words
-}
-
-/// A size as it can be typed: `8MiB` where that is exact.
-fn typed(bytes: Bytes) -> String {
-    let short = bytes.to_string().replace(' ', "");
-    if short.parse() == Ok(bytes) { short } else { bytes.0.to_string() }
-}
-
-fn table_name(table: TableArg) -> &'static str {
-    match table {
-        TableArg::Gpt => "gpt",
-        TableArg::Mbr => "mbr",
-        TableArg::None => "none",
-    }
 }
 
 #[cfg(test)]
@@ -78,7 +68,7 @@ mod tests {
             again(&["--options", "geometry,noatime", "--allow", "may-corrupt"]),
             "--options geometry,noatime --allow may-corrupt"
         );
-        assert_eq!(again(&["--write-unit", "1050624"]), "--write-unit 1050624");
+        assert_eq!(again(&["--write-unit", "1050624"]), "--write-unit 1026KiB");
         assert_eq!(again(&["--geometry", "my card.json"]), "--geometry 'my card.json'");
     }
 }
