@@ -1,24 +1,15 @@
 //! The reading probe with a short time limit, where the target has its own flash.
 //!
-//! An image, or a loop device over one, lies on another disk in extents that the file system chose,
-//! so the times of its reads say nothing about erase blocks. A loop device over a FUSE file system
-//! is read, because simulated cards are served that way.
+//! An image, a loop device over one, or a device that is composed of others is not read
+//! ([`Remapped`]): the times of its reads say nothing about erase blocks.
 
-use std::path::{Path, PathBuf};
-
-use flashfit_device::{Bytes, Device, DeviceKind};
+use flashfit_device::{Bytes, Device};
 use flashfit_geometry::Geometry;
 use flashfit_geometry::probed::{ProbeError, ProbeObserver};
 use flashfit_geometry::{GeometryFindings, QuantitySource, QuantityValue, Sourced};
-use flashfit_probe::{ProbeRun, ProbeRunError, ProbeRunOptions};
+use flashfit_probe::{ProbeRun, ProbeRunError, ProbeRunOptions, Remapped};
 use flashfit_target::InspectedTarget;
 use serde::Serialize;
-
-/// `f_type` of a FUSE file system (linux/magic.h).
-const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
-
-/// How the kernel names the unmounted file of a simulated card.
-const SERVED_CARD: &str = "/flashfit-card-";
 
 /// What timed reads showed.
 #[derive(Debug, Serialize)]
@@ -42,6 +33,8 @@ pub enum QuickReading {
 pub enum SkippedReading {
     /// The target is a file on another disk, and so are its erase blocks.
     IsFile,
+    /// The target consists of parts of other devices, as with a device mapper.
+    IsComposed,
     /// The user gave the erase block.
     Given,
     TooSmall,
@@ -95,8 +88,10 @@ fn read_or_reason(
     max_read_ns: u64,
     observer: &mut dyn ProbeObserver,
 ) -> Result<QuickReading, SkippedReading> {
-    if is_file(target.device().ok_or(SkippedReading::IsFile)?) {
-        return Err(SkippedReading::IsFile);
+    match Remapped::of(target.device().ok_or(SkippedReading::IsFile)?) {
+        Some(Remapped::ByFileSystem) => return Err(SkippedReading::IsFile),
+        Some(Remapped::ByMapper) => return Err(SkippedReading::IsComposed),
+        None => {}
     }
     if given.erase_block.is_some() {
         return Err(SkippedReading::Given);
@@ -134,34 +129,5 @@ fn read_or_reason(
 
 /// Whether what is read are the extents of a file.
 pub fn is_file(device: &Device) -> bool {
-    match device.kind {
-        DeviceKind::Image => true,
-        DeviceKind::Loop => backing_file(&device.disk).is_none_or(|file| !is_on_fuse(&file)),
-        _ => false,
-    }
-}
-
-fn backing_file(disk: &str) -> Option<PathBuf> {
-    let path = format!("/sys/block/{disk}/loop/backing_file");
-    Some(PathBuf::from(std::fs::read_to_string(path).ok()?.trim_end()))
-}
-
-fn is_on_fuse(file: &Path) -> bool {
-    let kind_of = |path: &Path| rustix::fs::statfs(path).ok().map(|found| found.f_type);
-    // The file of a simulated card is unmounted once the loop device has it, so only its name is
-    // left. Any other file that cannot be found was deleted, or is in another mount namespace.
-    let is_served = || file.to_string_lossy().starts_with(SERVED_CARD);
-    kind_of(file).map_or_else(is_served, |kind| kind == FUSE_SUPER_MAGIC)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_file_of_a_served_card_counts_as_a_device() {
-        assert!(is_on_fuse(Path::new("/flashfit-card-2252")));
-        assert!(!is_on_fuse(Path::new("/no-such-folder/card.img (deleted)")));
-        assert!(!is_on_fuse(Path::new("/proc/self/exe")));
-    }
+    Remapped::of(device) == Some(Remapped::ByFileSystem)
 }

@@ -13,6 +13,7 @@ use crate::device::TimedDevice;
 use crate::document::{ProbeMode, ProbeSettings, ProbedDevice, found_bytes};
 use crate::error::ProbeRunError;
 use crate::region::{DeviceRegion, ExpectedDevice};
+use crate::remapped::Remapped;
 use crate::twin::{self, RateRoom};
 
 /// A few large reads show how fast the device is.
@@ -151,7 +152,12 @@ impl<'a> ProbeRun<'a> {
         agree: &mut AgreeToLoss<'_>,
         observer: &mut dyn ProbeObserver,
     ) -> Result<ProbeOutcome, ProbeRunError> {
-        if self.options.write { self.write(agree, observer) } else { self.read(observer) }
+        let mut outcome =
+            if self.options.write { self.write(agree, observer) } else { self.read(observer) }?;
+        if let Some(remapped) = self.target.device().and_then(Remapped::of) {
+            remapped.withhold(&mut outcome.probed);
+        }
+        Ok(outcome)
     }
 
     fn read(&self, observer: &mut dyn ProbeObserver) -> Result<ProbeOutcome, ProbeRunError> {

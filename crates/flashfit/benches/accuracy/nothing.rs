@@ -18,6 +18,8 @@ use crate::share::Share;
 const TRIALS: u64 = 10;
 /// The size of real files and loop devices.
 const REAL_BYTES: u64 = 256 << 20;
+/// Fragmented files, each with this number of trials.
+const FRAGMENTED: u64 = 20;
 const SEED: u64 = 1_000_000;
 
 /// The section, as Markdown.
@@ -28,7 +30,7 @@ pub fn section() -> String {
     );
     let mut all = Share::default();
     let mut row = |name: &str, share: Share| {
-        all = Share { count: all.count + share.count, of: all.of + share.of };
+        all = Share::sum([all, share]);
         writeln!(text, "| {name} | {share} |").expect("a string takes any text");
     };
     for latency in LATENCIES {
@@ -40,6 +42,8 @@ pub fn section() -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = written(&folder.path().join("file"));
     row("a file on a disk", real(&file));
+    let files = fragmented(folder.path());
+    row("files in fragments of 4 MiB", Share::sum(files.iter().map(|file| real(file))));
     if let (Ok(memory), None) =
         (tempfile::tempdir_in("/dev/shm"), capability::missing_for_block_devices())
     {
@@ -50,6 +54,21 @@ pub fn section() -> String {
     }
     writeln!(text, "| all | {all} |").expect("a string takes any text");
     text
+}
+
+/// Files that were written in turn, 4 MiB and a sync each.
+fn fragmented(folder: &Path) -> Vec<std::path::PathBuf> {
+    let paths: Vec<_> =
+        (0..FRAGMENTED).map(|number| folder.join(format!("fragments-{number}"))).collect();
+    let mut files: Vec<File> = paths.iter().map(|path| File::create(path).unwrap()).collect();
+    let piece = vec![0x5a; 4 << 20];
+    for _ in 0..REAL_BYTES / 4 / (4 << 20) {
+        for file in &mut files {
+            file.write_all(&piece).unwrap();
+            file.sync_all().unwrap();
+        }
+    }
+    paths
 }
 
 /// A file with data in all of it.

@@ -23,6 +23,14 @@ impl Share {
         })
     }
 
+    /// All trials of several shares.
+    pub fn sum(shares: impl IntoIterator<Item = Self>) -> Self {
+        shares.into_iter().fold(Self::default(), |all, share| Self {
+            count: all.count + share.count,
+            of: all.of + share.of,
+        })
+    }
+
     /// The share, 0 to 1; 0 of none.
     pub fn value(self) -> f64 {
         if self.of == 0 { 0.0 } else { self.count as f64 / self.of as f64 }

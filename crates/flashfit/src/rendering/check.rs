@@ -182,6 +182,9 @@ fn why(reason: &SkippedReading) -> String {
         SkippedReading::IsFile => {
             "this is a file on another disk; only that disk has erase blocks".to_owned()
         }
+        SkippedReading::IsComposed => {
+            "this device is composed of parts of others; only those have erase blocks".to_owned()
+        }
         SkippedReading::Given => "the erase block was given".to_owned(),
         SkippedReading::TooSmall => "the device is too small to measure".to_owned(),
         SkippedReading::CannotOpen { message } => format!("{message}; run it as root"),

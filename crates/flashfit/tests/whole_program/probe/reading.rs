@@ -74,7 +74,11 @@ fn a_file_has_no_geometry_and_is_not_changed() {
     let image = place.image("card.img", 64);
     let before = std::fs::read(&image).unwrap();
     let found = document(&place.flashfit(&["probe", "card.img", "--json"]), 0);
-    assert_ne!(found["erase_unit"]["verdict"], "found");
+    for quantity in ["erase_unit", "write_unit", "page"] {
+        assert_ne!(found[quantity]["verdict"], "found", "{found}");
+        let reason = found[quantity]["reason"].as_str().unwrap();
+        assert!(reason.contains("extents may lie anywhere"), "{quantity}: {reason}");
+    }
     assert_eq!(found["medium"]["capacity_bytes"], 64 << 20);
     assert_eq!(found["simulated"], false);
     assert!(before == std::fs::read(&image).unwrap(), "a probe that reads has written");
