@@ -290,6 +290,34 @@ fn the_read_and_time_budgets_are_kept() {
     assert!(result.elapsed_ns < 50_000_000 + 22_000_000, "{}", result.elapsed_ns);
 }
 
+#[test]
+fn small_erase_blocks_are_not_taken_for_write_units() {
+    let changes = [
+        ("3MiB", "64KiB"),
+        ("8KiB", "512B"),
+        ("planes = 2", "planes = 1"),
+        ("1500MiB", "256MiB"),
+        ("spare_units = 20", "spare_units = 200"),
+    ];
+    let toml = changes.iter().fold(CARD.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    let model = CardModel::parse(&toml, &Origin::File("small.toml".into())).expect("a card");
+    for seed in 0..5 {
+        let clock = VirtualClock::default();
+        let mut card = InProcessCard::new(Card::counting(&model), clock.clone());
+        for offset in (0..256).map(|at| at << 20) {
+            card.write(offset, &vec![0; 1 << 20]).expect("room for it");
+        }
+        let options = ReadingOptions { seed, ..ReadingOptions::default() };
+        let found = probe(&mut card, &clock, &options, &mut NoObserver).unwrap().findings;
+        assert_eq!(found.write_unit.value, None, "{:?}", found.write_unit);
+        let reason = &found.write_unit.reason;
+        assert!(reason.contains("a write unit or an erase block"), "{reason}");
+    }
+}
+
 struct InterruptAfter(u32);
 
 impl ProbeObserver for InterruptAfter {

@@ -9,7 +9,7 @@ use super::question::{COARSE, UnitShares};
 use super::regions::RegionKind;
 use super::scores::{BoundaryRead, as_float, groups};
 use super::session::ReadSession;
-use crate::belief::median;
+use crate::belief::{ANSWERS, median};
 use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
 use crate::probed::{PlotPoint, PlotSeries, Probed};
 
@@ -21,8 +21,6 @@ const MIN_PAGE_NS: f64 = 10_000.0;
 const MIN_SHARE: f64 = 0.01;
 /// The fewest reads for a median.
 const FEW: usize = 8;
-/// A step at a larger size in bytes may come from a small erase block.
-const LARGEST_PLAIN: u64 = 64 << 10;
 /// Factor from the spread of single values to the standard error of the difference of two medians.
 const OF_MEDIANS: f64 = 1.7725;
 /// Half the 95 % interval of a median, in standard deviations of its rank.
@@ -282,7 +280,10 @@ fn write_unit(search: &Search, erase_block: Option<u64>) -> GeometryFinding {
         format!("{}, too little for a page of flash", step.describe(unit))
     } else if probability < SURE {
         format!("{}, but other sizes explain it as well", step.describe(unit))
-    } else if unit > LARGEST_PLAIN && erase_block.is_none_or(|erase_block| unit > erase_block / 8) {
+    } else if unit >= *ANSWERS.start()
+        && erase_block.is_none_or(|erase_block| unit > erase_block / 8)
+    {
+        // It may come from a small erase block.
         format!("{}: a write unit or an erase block", step.describe(unit))
     } else {
         let found =

@@ -20,7 +20,8 @@ use crate::belief::{GeometryBelief, log_sum_exp};
 use crate::findings::SURE;
 use crate::probed::SamplePurpose;
 
-const MIN_WRITE: u64 = 4096;
+/// The smallest size that is tried, in bytes.
+pub const MIN_WRITE: u64 = 4096;
 /// Odd factors of the write sizes.
 const ODD_SIZES: [u64; 5] = [1, 3, 5, 7, 9];
 /// A multiple of all sizes, so that no write touches more write units than necessary.
@@ -182,6 +183,38 @@ impl BuildBelief {
         }
         self.tried.push(write_bytes);
         self.run(meter, write_bytes, writes)
+    }
+
+    /// Whether a write of a sector takes as much of an erase block as one of [`MIN_WRITE`], so that
+    /// no write unit is smaller; `None` if that is unclear.
+    pub fn is_smallest_write_unit(
+        &self,
+        meter: &mut Meter<'_>,
+    ) -> Result<Option<bool>, MeasurementStop> {
+        let Some(held) = self.distance.map(|held| held as f64) else { return Ok(None) };
+        let sector = meter.sector_bytes();
+        if sector >= MIN_WRITE {
+            return Ok(Some(true));
+        }
+        let ratio = (MIN_WRITE / sector) as f64;
+        let most = ((TRIED * ratio * held) as usize).clamp(4 * FIRST_LOOK, MAX_WRITES);
+        let mut times: Vec<f32> = Vec::new();
+        let mut order: Vec<u64> = (0..PLACES).collect();
+        while times.len() < most {
+            meter.random.shuffle(&mut order);
+            for place in &order {
+                let at = self.area.start + place * STRIDE;
+                times.push(meter.write(SamplePurpose::WriteRandom, at, sector)? as f32);
+            }
+        }
+        // The first writes may still be delayed by larger ones.
+        let classes = TimeClasses::of(&times[times.len() / 8..]);
+        let nothing = classes.log_nothing();
+        let gain = |distance| classes.log_of(distance).map_or(0.0, |log| log - nothing);
+        let whole = gain(held);
+        let smaller = (1..=ratio.log2() as i32).map(|halvings| gain(held * 2_f64.powi(halvings)));
+        let smaller = smaller.fold(f64::NEG_INFINITY, f64::max);
+        Ok((whole - smaller > CLEAR).then_some(true).or((smaller - whole > CLEAR).then_some(false)))
     }
 
     /// The most likely build.

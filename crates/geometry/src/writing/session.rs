@@ -5,7 +5,7 @@ use std::ops::Range;
 use flashfit_device::{BlockDev, Bytes, Clock};
 
 use super::boundaries::{MIN_STRETCH, MergeEvidence, SensedMerging};
-use super::erasures::BuildBelief;
+use super::erasures::{BuildBelief, MIN_WRITE};
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
@@ -316,7 +316,12 @@ impl<'a> WriteSession<'a> {
         }
         let result = watching.result();
         let (write_unit, probability) = result.write_unit;
-        if probability >= SURE {
+        if probability >= SURE && write_unit == MIN_WRITE && self.lacks_small_writes(&watching)? {
+            let reason = "at most 4 KiB: smaller writes fill erase blocks less, or it is unclear \
+                          whether they do";
+            self.meter.probed.findings.write_unit =
+                GeometryFinding::inconclusive(reason, Vec::new());
+        } else if probability >= SURE {
             let reason = "writes of multiples of this size fill erase blocks without waste";
             self.meter.probed.findings.write_unit =
                 GeometryFinding::found(QuantityValue::Bytes(write_unit), probability, reason);
@@ -336,6 +341,14 @@ impl<'a> WriteSession<'a> {
             Vec::new(),
         );
         watched
+    }
+
+    /// Whether a write unit of the smallest size that was tried may be smaller.
+    fn lacks_small_writes(&mut self, watching: &BuildBelief) -> Result<bool, MeasurementStop> {
+        match watching.is_smallest_write_unit(&mut self.meter) {
+            Err(MeasurementStop::Spent) => Ok(true),
+            other => Ok(other? != Some(true)),
+        }
     }
 
     /// Results count even if the write budget ends.

@@ -16,7 +16,7 @@ mod zone;
 use flashfit_device::Bytes;
 
 use super::{AccessOrder, Imported, OpenBlockTable};
-use crate::belief::GeometryBelief;
+use crate::belief::{ANSWERS, GeometryBelief};
 use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
 use crate::probed::{PlotPoint, PlotSeries, ProbeEvidence, Probed};
 use align_step::{PooledRow, SoughtStep, StepEvidence};
@@ -144,6 +144,10 @@ fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> Geo
             if probability >= SURE =>
         {
             let reason = format!("reads across boundaries take longer from {} on", Bytes(bytes));
+            if bytes >= *ANSWERS.start() && belief.answer().is_none() {
+                let reason = format!("{reason}: a write unit or an erase block");
+                return GeometryFinding::inconclusive(reason, candidates);
+            }
             GeometryFinding {
                 candidates,
                 ..GeometryFinding::found(QuantityValue::Bytes(bytes), probability, reason)
