@@ -59,6 +59,16 @@ const MISS: f64 = 0.025;
 /// round.
 type Rounds = BTreeMap<CandidateIndex, BTreeMap<u32, f64>>;
 
+/// The mean of the differences within rounds.
+pub(crate) struct PairedMean {
+    pub mean: f64,
+    pub variance: f64,
+    /// Of the variance; 0 if that is not known.
+    pub freedom: f64,
+    pub rounds: usize,
+    comparisons: Vec<Comparisons>,
+}
+
 /// The confirming trials by workload.
 #[derive(Debug, Clone)]
 pub struct ConfirmingTrials {
@@ -159,8 +169,7 @@ impl ConfirmingTrials {
         other: CandidateIndex,
         finalists: usize,
     ) -> Option<Gain> {
-        let workloads: Vec<WorkloadIndex> = (0..self.weights.len()).collect();
-        self.gain_over(one, other, &workloads, finalists)
+        self.gain_over(one, other, &self.workloads(), finalists)
     }
 
     /// The gain under one workload, as [`Self::gain_among`].
@@ -181,6 +190,33 @@ impl ConfirmingTrials {
         workloads: &[WorkloadIndex],
         finalists: usize,
     ) -> Option<Gain> {
+        let PairedMean { mean, variance, freedom, rounds, comparisons } =
+            self.paired_mean(one, other, workloads)?;
+        let interval = (freedom > 0.0).then(|| {
+            let error = variance.sqrt();
+            // A choice among finalists favors those with lucky trials, so only the lower end has to
+            // allow for it.
+            let low = student::quantile(1.0 - MISS / finalists as f64, freedom) * error;
+            let high = student::quantile(1.0 - MISS, freedom) * error;
+            (mean - low, mean + high)
+        });
+        let seen = interval.and_then(|(low, high)| {
+            let model = confirm_states::range(&comparisons, mean, self.visit, MISS)?;
+            let made = self.as_measured(one, other, workloads);
+            let made = confirm_states::ends(made, MISS).unwrap_or(model);
+            Some((model.0.min(made.0).min(low), model.1.max(made.1).max(high)))
+        });
+        Some(Gain { mean, interval, seen, rounds, finalists })
+    }
+
+    /// The mean difference of two candidates under these workloads; `None` unless they were
+    /// compared under each of them.
+    pub(crate) fn paired_mean(
+        &self,
+        one: CandidateIndex,
+        other: CandidateIndex,
+        workloads: &[WorkloadIndex],
+    ) -> Option<PairedMean> {
         let total: f64 = workloads.iter().map(|&workload| self.weights[workload]).sum();
         let (mut mean, mut variance, mut per_freedom) = (0.0, 0.0, 0.0);
         let mut rounds = usize::MAX;
@@ -212,21 +248,13 @@ impl ConfirmingTrials {
         variance += 2.0 * self.visit * shares.values().map(|share| share * share).sum::<f64>();
         let freedom = if per_freedom > 0.0 { variance.powi(2) / per_freedom } else { 1.0 };
         let has_noise = workloads.iter().all(|&workload| self.noise[workload].freedom > 0.0);
-        let interval = (rounds > 1 && has_noise).then(|| {
-            let error = variance.sqrt();
-            // A choice among finalists favors those with lucky trials, so only the lower end has to
-            // allow for it.
-            let low = student::quantile(1.0 - MISS / finalists as f64, freedom) * error;
-            let high = student::quantile(1.0 - MISS, freedom) * error;
-            (mean - low, mean + high)
-        });
-        let seen = interval.and_then(|(low, high)| {
-            let model = confirm_states::range(&comparisons, mean, self.visit, MISS)?;
-            let made = self.as_measured(one, other, workloads);
-            let made = confirm_states::ends(made, MISS).unwrap_or(model);
-            Some((model.0.min(made.0).min(low), model.1.max(made.1).max(high)))
-        });
-        Some(Gain { mean, interval, seen, rounds, finalists })
+        let freedom = if rounds > 1 && has_noise { freedom } else { 0.0 };
+        Some(PairedMean { mean, variance, freedom, rounds, comparisons })
+    }
+
+    /// All workloads.
+    pub(crate) fn workloads(&self) -> Vec<WorkloadIndex> {
+        (0..self.weights.len()).collect()
     }
 
     /// The gains of the rounds that have both candidates under all these workloads, as measured.

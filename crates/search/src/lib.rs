@@ -13,6 +13,7 @@ mod confirm_states;
 mod history;
 pub mod landscape;
 pub mod model;
+mod pairwise;
 mod preference;
 mod random;
 mod settings;
@@ -25,6 +26,7 @@ pub use confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 pub use history::{
     Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
 };
+pub use pairwise::{Difference, DifferenceVerdict, SearchTrials};
 pub use random::RandomStream;
 pub use settings::{Goal, SearchError, SearchSettings, ShortRun};
 pub use space::{

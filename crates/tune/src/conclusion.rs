@@ -58,6 +58,10 @@ pub struct Conclusion {
     pub problem: Problem,
     /// The history as seen by the search.
     pub history: Vec<Observation>,
+    /// The same, in which repeated records confirm nothing.
+    pub(crate) evidence: Vec<Observation>,
+    /// Whether the strategy chooses the winner before the confirming trials.
+    pub(crate) chosen_before: bool,
     pub costs: Vec<TrialCost>,
     /// `None` before any allowed setup was measured.
     pub answer: Option<Answer>,
@@ -130,11 +134,11 @@ impl Conclusion {
             Some(lives) => lasting_only(problem, lives),
             None => problem,
         };
+        let chosen_before = rules.strategy != StrategyKind::Adaptive;
         let driver = SearchDriver::new(&problem, rules);
         let winner = driver.choice(&history, &costs);
         let answer = winner.map(|winner| driver.answer(winner, &evidence, &costs, &wear));
         let recommendation = answer.as_ref().map(|answer| {
-            let chosen_before = rules.strategy != StrategyKind::Adaptive;
             let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before);
             let riskier = if_all_were_allowed(&problem, rules, &history, &costs);
             found.better_but_less_safe = riskier
@@ -148,6 +152,8 @@ impl Conclusion {
         Self {
             problem,
             history,
+            evidence,
+            chosen_before,
             costs,
             answer,
             recommendation,

@@ -119,6 +119,11 @@ impl SetupLives {
         short.map(|(candidate, _)| candidate).collect()
     }
 
+    /// Whether a candidate has a full-length trial under every workload, and a known life.
+    pub fn is_measured(&self, candidate: CandidateIndex) -> bool {
+        self.measured[candidate] && self.lives[candidate].years().is_some()
+    }
+
     /// Whether a candidate lasts less than it must, with 50 %.
     pub fn is_probably_short(&self, candidate: CandidateIndex) -> bool {
         let median = self.lives[candidate].years().map(|years| years.median);

@@ -30,7 +30,7 @@ pub struct InspectArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3\n  \
-                  flashfit analyze my-card --usage raspberry-pi"
+                  flashfit analyze my-card --versus recommended 'ext4 base none'"
 )]
 pub struct AnalyzeArgs {
     /// Run directory.
@@ -41,6 +41,9 @@ pub struct AnalyzeArgs {
     /// Setups to show for each file system.
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub top: usize,
+    /// Compare two setups, named as in the tables or: baseline, winner, recommended.
+    #[arg(long, num_args = 2, value_names = ["SETUP", "SETUP"], conflicts_with_all = ["by", "top"])]
+    pub versus: Option<Vec<String>>,
     #[command(flatten)]
     pub life: UsageArgs,
     /// Print one JSON document instead of text.

@@ -1,18 +1,32 @@
-//! `flashfit analyze DIR`: setups in the order of the methodology's merits.
+//! `flashfit analyze DIR`: setups in the order of the methodology's merits; with `--versus`, two
+//! setups compared with each other.
 
 use std::path::Path;
 
 use flashfit_report::{RankingTable, terminal};
+use flashfit_search::CandidateIndex;
+use flashfit_tune::head_to_head::SetupComparisons;
 use flashfit_tune::{Space, StoredRun};
 use serde::Serialize;
 
 use crate::cli::AnalyzeArgs;
 use crate::command_error::CommandError;
 use crate::output;
+use crate::rendering::head_to_head::{self, HeadToHeadParts, VersusDocument};
 use crate::rendering::life::YearsPart;
+use crate::rendering::named_setup;
+use crate::rendering::setup_figures::{self, SetupFigures};
 use crate::rendering::{self, RunView};
 use crate::wear::run_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
+
+#[derive(Serialize)]
+struct Document {
+    rankings: Vec<Table>,
+    setups: Vec<SetupFigures>,
+    /// The finalists and the baseline compared with each other.
+    head_to_head: Vec<HeadToHeadParts>,
+}
 
 #[derive(Serialize)]
 struct Table {
@@ -41,12 +55,17 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     let catalogs = Catalogs::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogs.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
+    if let Some(names) = &args.versus {
+        return versus(&view, names, args.json);
+    }
     let rankings = rendering::rankings(&view, args.by.into(), args.top);
     if args.json {
-        return output::json(
-            "rankings",
-            rankings.iter().map(|ranking| table(&view, ranking)).collect::<Vec<_>>(),
-        );
+        let document = Document {
+            rankings: rankings.iter().map(|ranking| table(&view, ranking)).collect(),
+            setups: setup_figures::of(&view),
+            head_to_head: head_to_head::of_finalists(&view.conclusion),
+        };
+        return output::json("rankings", document);
     }
     if let Some(text) = rendering::several_devices(&view) {
         output::note(&format!("note: {text}"));
@@ -54,11 +73,7 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     if rankings.is_empty() {
         output::note("no trials were completed in this run yet");
     }
-    let mut text = String::new();
-    if run.header.facts.card.is_some() {
-        text.push_str(terminal::SIMULATED_BANNER);
-        text.push_str("\n\n");
-    }
+    let mut text = banner(&view);
     for ranking in &rankings {
         text.push_str(&terminal::render_ranking(ranking, output::width()));
         text.push('\n');
@@ -66,6 +81,26 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     let years = rendering::life::finding(&view.conclusion);
     text.push_str(&terminal::render_finding(&years, output::width()));
     output::print(&text)
+}
+
+/// Two setups compared with each other.
+fn versus(view: &RunView<'_>, names: &[String], as_json: bool) -> Result<(), CommandError> {
+    let setups: Vec<CandidateIndex> =
+        names.iter().map(|name| named_setup::find(view, name)).collect::<Result<_, _>>()?;
+    let pair = SetupComparisons::of(&view.conclusion).pair(setups[0], setups[1]);
+    if as_json {
+        return output::json("head-to-head", VersusDocument::new(view, &pair));
+    }
+    let text = head_to_head::versus_text(view, &pair, output::width());
+    output::print(&format!("{}{text}", banner(view)))
+}
+
+/// Says that a result is simulated.
+fn banner(view: &RunView<'_>) -> String {
+    match view.header.facts.card {
+        Some(_) => format!("{}\n\n", terminal::SIMULATED_BANNER),
+        None => String::new(),
+    }
 }
 
 fn table(view: &RunView<'_>, ranking: &RankingTable) -> Table {

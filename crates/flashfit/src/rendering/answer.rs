@@ -9,6 +9,7 @@ use flashfit_tune::start_effect::{KindEffect, StartEffect};
 use flashfit_tune::stats::Estimate;
 use serde::Serialize;
 
+use super::head_to_head::{self, HeadToHeadParts};
 use super::life::{LifeParts, YearsPart};
 
 /// All of it; empty before anything that may be chosen was measured.
@@ -23,6 +24,8 @@ pub struct AnswerParts {
     /// The winner's own gain, if `gain` is that of another setup.
     winner_gain: Option<Change>,
     runner_up: Option<RunnerUp>,
+    /// The finalists and the baseline compared with each other.
+    head_to_head: Vec<HeadToHeadParts>,
     /// Measured setups that are tied with the winner, and the winner.
     ties: Vec<Tied>,
     /// What the best setup may gain over the recommended one according to the model: the mean, and
@@ -208,6 +211,7 @@ impl AnswerParts {
                 })
                 .collect(),
             life: LifeParts::of(conclusion),
+            head_to_head: head_to_head::of_finalists(conclusion),
             beyond_demand: conclusion.broken.keys().map(|candidate| setup(*candidate)).collect(),
             constraint_shown: conclusion
                 .constraint

@@ -1,4 +1,5 @@
-//! What was measured of each setup, as JSON: latencies and wear by workload.
+//! What was measured of each setup, as JSON: latencies and wear by workload, and
+//! whether it meets the constraints.
 //!
 //! A trial counts with its worst point and stage; a setup with the median of its full trials, so
 //! the values are those that a user would see, not those of a best case.
@@ -10,6 +11,7 @@ use flashfit_tune::{Criterion, TrialRecord};
 use serde::Serialize;
 
 use super::RunView;
+use super::setup_constraints::{self, SetupConstraint};
 
 /// A setup with at least one full trial.
 #[derive(Debug, Serialize)]
@@ -18,6 +20,8 @@ pub struct SetupFigures {
     is_baseline: bool,
     is_recommended: bool,
     workloads: Vec<WorkloadFigures>,
+    /// The constraints of the run, with whether the setup meets them.
+    constraints: Vec<SetupConstraint>,
 }
 
 /// Latencies in nanoseconds; `None` if nothing was read or written.
@@ -46,6 +50,12 @@ pub fn of(view: &RunView<'_>) -> Vec<SetupFigures> {
             is_baseline: found.is_some_and(|found| found.baseline == *setup),
             is_recommended: found.is_some_and(|found| found.recommended() == setup),
             workloads: workloads.collect(),
+            constraints: view
+                .conclusion
+                .problem
+                .candidate(setup)
+                .map(|candidate| setup_constraints::of(view, candidate))
+                .unwrap_or_default(),
         }
     };
     let all = view.results.setups().map(figures);

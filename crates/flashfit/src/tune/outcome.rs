@@ -39,7 +39,7 @@ struct Answer {
     crash_test: Option<CrashTest>,
     #[serde(flatten)]
     answer: AnswerParts,
-    /// Latencies and wear of every setup.
+    /// Latencies, wear and constraints of every setup.
     setups: Vec<SetupFigures>,
     /// Setups of which a trial failed: they are out.
     failed: Vec<Failed>,

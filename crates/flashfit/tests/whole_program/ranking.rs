@@ -13,10 +13,10 @@ fn a_ranking_has_scores_trials_and_intervals() {
     place.tune(&place.card(), &["--repeats", "2"]).said(0, &[]);
     for by in ["throughput", "latency"] {
         let ended = place.flashfit(&["analyze", "run", "--by", by, "--json"]);
-        is_ranked(&ended.document("flashfit.rankings"));
+        is_ranked(&ended.document("flashfit.rankings")["rankings"]);
     }
     let top = place.flashfit(&["analyze", "run", "--top", "1", "--json"]);
-    for table in top.document("flashfit.rankings").as_array().unwrap() {
+    for table in top.document("flashfit.rankings")["rankings"].as_array().unwrap() {
         // The first setup, and the baseline at any rank.
         let rows = table["rows"].as_array().unwrap();
         let first_or_baseline = |row: &Value| row["place"] == 1 || row["setup"] == "ext4 base none";
@@ -27,6 +27,7 @@ fn a_ranking_has_scores_trials_and_intervals() {
         text.stdout.contains("SIMULATED CARD") && text.stdout.contains("ext4 base none"),
         "{text:#?}"
     );
+    two_setups_are_compared(&place);
     the_report_can_be_written_elsewhere(&place);
     a_damaged_line_is_named(&place);
 }
@@ -49,6 +50,31 @@ fn is_ranked(tables: &Value) {
             assert!(bound("merit_thousandths") <= bound("high_thousandths"), "{row}");
         }
     }
+}
+
+fn two_setups_are_compared(place: &Place) {
+    let listed = place.flashfit(&["analyze", "run", "--json"]).document("flashfit.rankings");
+    let setups = listed["setups"].as_array().unwrap();
+    assert!(setups.iter().all(|setup| setup["constraints"][0]["status"] == "met"), "{listed:#}");
+    // A run without confirming trials compares nothing by itself.
+    let of_run = listed["head_to_head"].as_array().unwrap();
+    let other = setups.iter().find(|setup| setup["is_baseline"] == false).unwrap();
+    let other = other["setup"].as_str().unwrap();
+    let versus = ["analyze", "run", "--versus", "baseline", other];
+    let found = place.flashfit(&[&versus[..], &["--json"]].concat());
+    let found = found.document("flashfit.head-to-head");
+    assert_eq!((&found["setup"], &found["other"]), (&"ext4 base none".into(), &other.into()));
+    let confirmed = found["basis"] == "confirming-rounds";
+    assert_eq!(confirmed, !of_run.is_empty(), "{found:#}");
+    assert!(found["difference"]["percent_hundredths"].is_i64(), "{found:#}");
+    assert!(found["workloads"][0]["difference"].is_object(), "{found:#}");
+    assert_eq!(found["setup_constraints"][0]["constraint"], "require");
+    place.flashfit(&versus).said(0, &[]);
+    let text = place.flashfit(&versus).stdout;
+    assert!(text.contains("SIMULATED CARD") && text.contains("all, by weight"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let unknown = place.flashfit(&["analyze", "run", "--versus", "baseline", "ext4 bse none"]);
+    unknown.said(2, &["no such setup", "did you mean 'ext4 base none'?"]);
 }
 
 fn the_report_can_be_written_elsewhere(place: &Place) {

@@ -150,9 +150,12 @@ fn a_run_with_a_usage_model_records_and_shows_years() {
     let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
     assert!(report.contains("Years under the usage model data-logger"), "no years in the report");
     let ranked = place.flashfit(&["analyze", "run", "--json"]);
-    let row = &ranked.document("flashfit.rankings")[0]["rows"][0];
+    let row = &ranked.document("flashfit.rankings")["rankings"][0]["rows"][0];
     assert!(row["years"]["median"].is_number(), "{row:#}");
     // Another usage model gives other years, without a new trial.
     let other = place.flashfit(&["analyze", "run", "--usage", "kiosk", "--json"]);
-    assert_ne!(other.document("flashfit.rankings")[0]["rows"][0]["years"], row["years"]);
+    assert_ne!(
+        other.document("flashfit.rankings")["rankings"][0]["rows"][0]["years"],
+        row["years"]
+    );
 }
