@@ -10,6 +10,8 @@ use flashfit_device::random::Random;
 
 const PAGE: usize = 4096;
 const PAGES: u64 = 256;
+/// More than an erase block.
+const PAGES_MAX: u64 = 20;
 
 const LAYERS: [(&str, &str); 8] = [
     ("cached", "kind = \"page-mapped\"\n[cache]\nbytes = \"32KiB\""),
@@ -33,14 +35,18 @@ fn model(layer: &str) -> CardModel {
     CardModel::parse(&text, &Origin::BuiltIn("a test".to_owned())).unwrap()
 }
 
-/// Writes pages until the card refuses; returns what it must contain.
-fn wear_out(card: &mut Card, random: &mut Random, contents: &mut [u8]) -> u64 {
+/// Writes up to `pages_max` pages at a time until the card refuses; returns the number of writes
+/// and what it must contain.
+fn wear_out(card: &mut Card, random: &mut Random, contents: &mut [u8], pages_max: u64) -> u64 {
     for count in 0..1_000_000_u64 {
         // Half of the writes go to an eighth of the card.
         let page = if random.below(2) == 0 { random.below(PAGES / 8) } else { random.below(PAGES) };
-        let data = [count.to_le_bytes()[0] | 1; PAGE];
-        match card.serve(CardRequest::Write { offset: page * PAGE as u64, data: &data }) {
-            Ok(_) => contents[page as usize] = data[0],
+        let pages = if pages_max == 1 { 1 } else { 1 + random.below(pages_max) };
+        let pages = pages.min(PAGES - page) as usize;
+        let data = [count.to_le_bytes()[0] | 1; PAGE * PAGES_MAX as usize];
+        let data = &data[..PAGE * pages];
+        match card.serve(CardRequest::Write { offset: page * PAGE as u64, data }) {
+            Ok(_) => contents[page as usize..][..pages].fill(data[0]),
             Err(BlockDevError::WornOut) => return count,
             Err(other) => panic!("{other}"),
         }
@@ -60,17 +66,19 @@ fn assert_contents(card: &mut Card, contents: &[u8], name: &str) {
 fn every_layer_ends_read_only_with_all_data() {
     for (name, layer) in LAYERS {
         for seed in 0..10 {
-            end_read_only(name, &model(layer), seed);
+            for pages_max in [1, PAGES_MAX] {
+                end_read_only(name, &model(layer), seed, pages_max);
+            }
         }
     }
 }
 
-fn end_read_only(name: &str, model: &CardModel, seed: u64) {
+fn end_read_only(name: &str, model: &CardModel, seed: u64, pages_max: u64) {
     let mut card = Card::new(model);
     let before = card.spare_blocks().unwrap();
     assert!(before.retired == 0 && !before.worn_out, "{name}");
     let mut contents = vec![0; PAGES as usize];
-    let writes = wear_out(&mut card, &mut Random::new(seed), &mut contents);
+    let writes = wear_out(&mut card, &mut Random::new(seed), &mut contents, pages_max);
     let after = card.spare_blocks().unwrap();
     assert!(after.worn_out && writes > 100, "{name}: {after:?} after {writes}");
     assert_eq!(after.retired + after.left, before.left, "{name}");
@@ -99,8 +107,8 @@ fn a_saved_card_fails_at_the_same_write() {
     let mut loaded = Card::load(&saved[..]).unwrap();
     assert_eq!(card.spare_blocks(), loaded.spare_blocks());
     let mut copy = contents.clone();
-    let first = wear_out(&mut card, &mut Random::new(3), &mut contents);
-    let second = wear_out(&mut loaded, &mut Random::new(3), &mut copy);
+    let first = wear_out(&mut card, &mut Random::new(3), &mut contents, 1);
+    let second = wear_out(&mut loaded, &mut Random::new(3), &mut copy, 1);
     assert_eq!((first, card.spare_blocks()), (second, loaded.spare_blocks()));
     saved.clear();
     loaded.save(&mut saved).unwrap();

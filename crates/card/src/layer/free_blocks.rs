@@ -1,8 +1,9 @@
 //! The free erase blocks, least worn first: dynamic wear leveling.
 //!
 //! A block is erased when it is taken, unless its owner has erased it already. A block that fails
-//! is retired if another one is free; otherwise it is used once more. Limit: dynamic wear leveling
-//! only evens out blocks that are reused; blocks with static data need static wear leveling.
+//! is retired if enough others are free; otherwise it is used once more. Limit: dynamic wear
+//! leveling only evens out blocks that are reused; blocks with static data need static wear
+//! leveling.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +70,8 @@ impl FreeBlocks {
             if !nand.is_erased(unit) {
                 nand.erase(unit);
             }
-            let can_spare = !self.by_wear.is_empty();
+            // One block must be left for a collection after another one is taken instead.
+            let can_spare = self.by_wear.len() >= 2;
             if !(nand.has_failed(unit) && nand.retire(unit, can_spare)) {
                 return unit;
             }

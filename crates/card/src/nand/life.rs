@@ -8,6 +8,7 @@
 //! reserved blocks). Limits: no errors before a failure, no loss of data, no retention; a block of
 //! a zone or of the pSLC area cannot be replaced, so its failure is the end.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use flashfit_device::random::Random;
@@ -36,6 +37,8 @@ pub struct BlockLives {
     limits: Vec<u32>,
     /// Blocks that spare ones can replace.
     replaceable: Range<u32>,
+    /// Failed blocks that are used until others are free.
+    waiting: BTreeSet<u32>,
     spares: SpareBlocks,
 }
 
@@ -65,12 +68,12 @@ impl BlockLives {
         let retired = retired as u32 - model.nand.factory_bad_units;
         let left = all - retired;
         // While spare blocks are left, a failed block in use only waits to be replaced.
-        let worn_out = good.iter().enumerate().any(|(index, &unit)| {
-            let has_failed = !bad(unit) && erases(unit) >= limits[unit as usize];
-            has_failed && (left == 0 || index < pslc || unit >= end)
-        });
+        let failed = |unit: u32| !bad(unit) && erases(unit) >= limits[unit as usize];
+        let waiting: BTreeSet<u32> = good.iter().copied().filter(|&unit| failed(unit)).collect();
+        let irreplaceable = |unit: &u32| good[..pslc].contains(unit) || *unit >= end;
+        let worn_out = left == 0 && !waiting.is_empty() || waiting.iter().any(irreplaceable);
         let spares = SpareBlocks { retired, left, worn_out };
-        Some(Self { limits, replaceable: 0..end, spares })
+        Some(Self { limits, replaceable: 0..end, waiting, spares })
     }
 
     pub fn spares(&self) -> SpareBlocks {
@@ -95,7 +98,11 @@ impl BlockLives {
         if can_spare {
             self.spares.left -= 1;
             self.spares.retired += 1;
+            self.waiting.remove(&unit);
+        } else {
+            self.waiting.insert(unit);
         }
+        self.spares.worn_out |= self.spares.left == 0 && !self.waiting.is_empty();
         can_spare
     }
 }
