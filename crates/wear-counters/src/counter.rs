@@ -67,20 +67,23 @@ impl WearQuantity {
         matches!(self, Self::PowerCycles | Self::PowerLosses | Self::PowerOnHours)
     }
 
+    /// Whether it is a share of the life that the device is made for.
+    pub fn is_life(self) -> bool {
+        matches!(self, Self::LifeUsed | Self::LifeUsedA | Self::LifeUsedB)
+    }
+
     /// Whether it grows with the wear of the flash.
     pub fn is_wear(self) -> bool {
-        matches!(
-            self,
-            Self::FlashWritten
-                | Self::FlashWrittenForHost
-                | Self::FlashWrittenByController
-                | Self::ErasesTotal
-                | Self::ErasesMean
-                | Self::ErasesMost
-                | Self::LifeUsed
-                | Self::LifeUsedA
-                | Self::LifeUsedB
-        )
+        self.is_life()
+            || matches!(
+                self,
+                Self::FlashWritten
+                    | Self::FlashWrittenForHost
+                    | Self::FlashWrittenByController
+                    | Self::ErasesTotal
+                    | Self::ErasesMean
+                    | Self::ErasesMost
+            )
     }
 }
 

@@ -168,6 +168,12 @@ impl WearReading {
         self.counters.iter().any(|counter| counter.measures.is_wear())
     }
 
+    /// The counter of used life that is furthest: an eMMC counts the life of two areas.
+    pub fn life_used(&self) -> Option<&WearCounter> {
+        let lives = self.counters.iter().filter(|counter| counter.measures.is_life());
+        lives.max_by_key(|counter| counter.value)
+    }
+
     fn add(&mut self, source: &str, answer: Answer) {
         let answer = match answer {
             Ok(report) if report.counters.is_empty() && report.facts.is_empty() => {

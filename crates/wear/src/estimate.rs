@@ -19,6 +19,7 @@ use crate::mix::SetupTraces;
 use crate::replay::{Replay, ReplayOptions};
 use crate::replica;
 use crate::usage::{TrimInterval, UsageModel};
+use crate::used_life::UsedLife;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const HOUR_NS: f64 = 3.6e12;
@@ -38,6 +39,8 @@ pub struct EstimateRequest<'a> {
     pub model: &'a CardModel,
     pub usage: &'a UsageModel,
     pub uncertainty: Uncertainty,
+    /// What the device has used already.
+    pub used: UsedLife,
     pub seed: u64,
 }
 
@@ -222,7 +225,7 @@ pub fn estimate(
         gib_a_day,
         spare_share: spare / f64::from(model.total_units()),
         uncertainty: request.uncertainty,
-        used_share: 0.0,
+        used: request.used,
     };
     let ends = life.ends(DRAWS, request.seed, request.seed ^ fnv1a(setup.name.as_bytes()));
     let sensitivity = life.sensitivity().into_iter();

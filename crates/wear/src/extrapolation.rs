@@ -9,8 +9,11 @@
 use flashfit_device::random::Random;
 
 use crate::draws::{Q95, exp, normal, quantile, uniform};
+use crate::used_life::UsedLife;
 
 pub const YEAR_DAYS: f64 = 365.25;
+/// How often an endurance is drawn for a device that still works.
+const DRAWS_OF_ENDURANCE: u32 = 30;
 
 /// How fast a device wears: erases of each block per GiB that programs write.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,16 +119,18 @@ pub enum Assumption {
     EarlyFailures,
     Simulation,
     WorkloadSeed,
+    UsedLife,
 }
 
 impl Assumption {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Volume,
         Self::Endurance,
         Self::BlockSpread,
         Self::EarlyFailures,
         Self::Simulation,
         Self::WorkloadSeed,
+        Self::UsedLife,
     ];
 
     pub fn text(self) -> &'static str {
@@ -136,6 +141,7 @@ impl Assumption {
             Self::EarlyFailures => "blocks that fail early",
             Self::Simulation => "error of the simulation",
             Self::WorkloadSeed => "course of the workload",
+            Self::UsedLife => "life that is used already",
         }
     }
 }
@@ -152,6 +158,8 @@ struct Draw {
     replay: f64,
     /// Within 0 to 1.
     seed: f64,
+    /// Within the step of the register, 0 to 1.
+    used: f64,
     blocks: u64,
 }
 
@@ -163,12 +171,13 @@ const MEDIAN: Draw = Draw {
     simulation: 0.0,
     replay: 0.0,
     seed: 0.5,
+    used: 0.5,
     blocks: 0,
 };
 
 impl Draw {
     fn new(random: &mut Random, own: &mut Random) -> Self {
-        Self {
+        let drawn = Self {
             replay: normal(own),
             volume: normal(random),
             endurance: normal(random),
@@ -176,8 +185,11 @@ impl Draw {
             early: uniform(random),
             simulation: normal(random),
             seed: uniform(random),
+            used: 0.0,
             blocks: random.next_u64(),
-        }
+        };
+        let used = uniform(&mut Random::new(!drawn.blocks));
+        Self { used, ..drawn }
     }
 
     /// All at the median, except one at its 5 % or 95 % quantile.
@@ -190,6 +202,7 @@ impl Draw {
             Assumption::EarlyFailures => Self { early: share, ..MEDIAN },
             Assumption::Simulation => Self { simulation: z, replay: z, ..MEDIAN },
             Assumption::WorkloadSeed => Self { seed: if upper { 1.0 } else { 0.0 }, ..MEDIAN },
+            Assumption::UsedLife => Self { used: share, ..MEDIAN },
         }
     }
 }
@@ -202,8 +215,8 @@ pub struct LifeModel {
     /// Share of the blocks that may fail before the device can no longer be written.
     pub spare_share: f64,
     pub uncertainty: Uncertainty,
-    /// The share of its rating that the device has used already.
-    pub used_share: f64,
+    /// What the device has used already.
+    pub used: UsedLife,
 }
 
 /// The end of a life, in years from now.
@@ -242,18 +255,19 @@ impl LifeModel {
         let early = unknown.early_failures * draw.early;
         let mut random = Random::new(draw.blocks);
         let blocks = course.by_block.len();
+        let used = self.used.at(draw.used);
         let mut ends: Vec<f64> = course
             .by_block
             .iter()
             .map(|rate| {
                 let own = (endurance * (1.0 + spread * normal(&mut random))).max(0.02);
-                (own - self.used_share).max(0.0) / (rate * pace)
+                (own - used).max(0.0) / (rate * pace)
             })
             .collect();
         ends.sort_by(f64::total_cmp);
         let allowed = (self.spare_share - early).max(0.0) * blocks as f64;
         let spares = ends[(allowed as usize).min(blocks - 1)];
-        let rated = (endurance - self.used_share).max(0.0);
+        let rated = (endurance - used).max(0.0);
         [rated / (course.mean() * pace), rated / (course.most() * pace), spares]
     }
 
@@ -269,9 +283,23 @@ impl LifeModel {
 
     /// Draws that are the same for all models with this seed, except what is `own` to each, so that
     /// they can be compared in pairs.
+    ///
+    /// The device still works, so that an endurance that is used up already is drawn again; only
+    /// one far past its rating ends at once.
     pub fn ends(&self, draws: usize, seed: u64, own: u64) -> Vec<LifeEnd> {
         let (mut random, mut own) = (Random::new(seed), Random::new(own));
-        (0..draws).map(|_| self.end(&Draw::new(&mut random, &mut own))).collect()
+        let mut drawn = || {
+            let mut draw = Draw::new(&mut random, &mut own);
+            for _ in 1..DRAWS_OF_ENDURANCE {
+                let endurance = factor(self.uncertainty.endurance_factor, draw.endurance);
+                if endurance > self.used.at(draw.used) {
+                    break;
+                }
+                draw = Draw::new(&mut random, &mut own);
+            }
+            draw
+        };
+        (0..draws).map(|_| self.end(&drawn())).collect()
     }
 
     /// Years until each limit, with everything unknown at its median.
@@ -287,8 +315,12 @@ impl LifeModel {
     /// For each assumption, the years at its 5 % and 95 % quantile with the others at their median;
     /// the most influential first.
     pub fn sensitivity(&self) -> Vec<(Assumption, [f64; 2])> {
+        let unknown = |assumption: &Assumption| {
+            *assumption != Assumption::UsedLife || self.used.low < self.used.high
+        };
         let mut found: Vec<(Assumption, [f64; 2])> = Assumption::ALL
             .into_iter()
+            .filter(unknown)
             .map(|assumption| {
                 let mut years =
                     [false, true].map(|upper| self.end(&Draw::only(assumption, upper)).years);
@@ -338,74 +370,4 @@ pub fn usual_limit(ends: &[LifeEnd]) -> LifeLimit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn model(by_block: Vec<f64>) -> LifeModel {
-        LifeModel {
-            courses: vec![EraseRates::new(by_block)],
-            gib_a_day: 2.0,
-            spare_share: 0.05,
-            uncertainty: Uncertainty::default(),
-            used_share: 0.0,
-        }
-    }
-
-    #[test]
-    fn an_even_card_lives_as_long_as_its_formula_says() {
-        // 1000 GiB wear it out, 2 GiB a day: 500 days.
-        let even = model(vec![0.001; 200]);
-        let [(_, mean), (_, most), (_, spares)] = even.median_years();
-        assert!((mean - 500.0 / YEAR_DAYS).abs() < 1e-9 && (mean - most).abs() < 1e-9);
-        assert!(spares < mean && spares > 0.7 * mean, "{spares} {mean}");
-    }
-
-    #[test]
-    fn the_most_worn_block_ends_an_uneven_card() {
-        let mut rates = vec![0.001; 200];
-        rates[17] = 0.004;
-        let uneven = model(rates);
-        assert_eq!(usual_limit(&uneven.ends(200, 1, 2)), LifeLimit::MostWornPastRating);
-        let [(_, mean), (_, most), _] = uneven.median_years();
-        assert!((most / mean - 1.015 / 4.0).abs() < 1e-3, "{most} {mean}");
-    }
-
-    #[test]
-    fn draws_are_paired_and_more_uncertainty_widens_the_interval() {
-        let even = model(vec![0.001; 50]);
-        assert_eq!(even.ends(20, 5, 6), even.ends(20, 5, 6));
-        let years = |model: &LifeModel| {
-            Interval::of(model.ends(500, 5, 6).iter().map(|end| end.years).collect())
-        };
-        let narrow = years(&even);
-        let mut vague = even.clone();
-        vague.uncertainty.volume_factor = 3.0;
-        let wide = years(&vague);
-        assert!(wide.high / wide.low > 1.5 * narrow.high / narrow.low, "{wide:?} {narrow:?}");
-        assert_eq!(vague.sensitivity()[0].0, Assumption::Volume);
-    }
-
-    #[test]
-    fn twice_the_cost_halves_the_years_and_an_unsure_cost_widens_them() {
-        let years = Interval { low: 2.0, median: 4.0, high: 8.0 };
-        assert_eq!(years.at_cost(1.0, 1.0), years);
-        let halved = years.at_cost(2.0, 1.0);
-        assert!((halved.low - 1.0).abs() < 1e-12 && (halved.high - 4.0).abs() < 1e-12);
-        let unsure = years.at_cost(1.0, 2.0);
-        assert!(unsure.low < 2.0 && unsure.high > 8.0 && unsure.low > 1.0, "{unsure:?}");
-        // The same as a life at that many GiB a day.
-        let mut even = model(vec![0.001; 50]);
-        let before = even.median_years();
-        even.gib_a_day *= 3.0;
-        let ratio = before[0].1 / even.median_years()[0].1;
-        assert!((ratio - 3.0).abs() < 1e-9, "{ratio}");
-    }
-
-    #[test]
-    fn the_logarithm_matches_the_library() {
-        for x in [1.0_f64, 1.2, 1.5, 2.0, 5.0, 10.0] {
-            assert!((ln(x) - x.ln()).abs() < 1e-9, "{x}");
-        }
-        assert!((factor(1.5, Q95) - 1.5).abs() < 1e-9);
-    }
-}
+mod tests;

@@ -16,9 +16,11 @@ pub mod replay;
 pub mod replica;
 pub mod trace_file;
 pub mod usage;
+mod used_life;
 
 pub use age::age;
 pub use estimate::{EstimateError, SetupEstimate, estimate};
 pub use mix::SetupTraces;
 pub use trace_file::{RecordedTrace, TraceFileError};
 pub use usage::{UsageError, UsageModel};
+pub use used_life::UsedLife;

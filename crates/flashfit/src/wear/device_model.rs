@@ -7,14 +7,24 @@ use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
-use crate::wear::target::{CLASS_FACTOR, ModelChoice};
+use crate::wear::registers::Registers;
+use crate::wear::target::ModelChoice;
 
-/// The model of a device or an image file, its capacity if it can be looked at, the factor of the
-/// model's error, and how it was chosen.
+/// A device or an image file as a card.
+#[derive(Debug)]
+pub struct ModeledDevice {
+    pub model: CardModel,
+    /// If it can be looked at.
+    pub capacity: Option<Bytes>,
+    pub registers: Registers,
+    /// How the model was chosen, for people.
+    pub explanation: String,
+}
+
 pub fn modeled_device(
     choice: &ModelChoice<'_>,
     catalog: Option<&Path>,
-) -> Result<(CardModel, Option<Bytes>, f64, String), CommandError> {
+) -> Result<ModeledDevice, CommandError> {
     let target = choice.target;
     let device = match (choice.is_elsewhere, choice.class) {
         (true, _) => None,
@@ -25,9 +35,13 @@ pub fn modeled_device(
     let kind = device.as_ref().map_or(DeviceKind::Other, |device| device.kind);
     let class = class_of(choice, kind)?;
     let kind = device.as_ref().map_or_else(String::new, |device| format!(" ({})", device.kind));
-    let what = format!("{target}{kind}, modeled as {class}");
+    let explanation = format!("{target}{kind}, modeled as {class}");
+    let registers = match &device {
+        Some(device) => Registers::read(device, catalog)?,
+        None => Registers::unknown(),
+    };
     let capacity = device.map(|device| device.capacity);
-    Ok((catalog::load(class, catalog)?, capacity, CLASS_FACTOR, what))
+    Ok(ModeledDevice { model: catalog::load(class, catalog)?, capacity, registers, explanation })
 }
 
 /// The class that a device is modeled as.

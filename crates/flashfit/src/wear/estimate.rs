@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flashfit_wear::estimate::{EstimateRequest, SetupEstimate, estimate};
 use flashfit_wear::extrapolation::Interval;
-use flashfit_wear::{SetupTraces, usage};
+use flashfit_wear::{SetupTraces, UsedLife, usage};
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -22,6 +22,8 @@ pub struct EstimateDocument {
     pub gib_a_day: f64,
     pub capacity_bytes: u64,
     pub rated_cycles: u64,
+    /// The share of its rated life that the device has used already.
+    pub used_life: UsedLife,
     /// The years asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted_years: Option<f64>,
@@ -48,6 +50,7 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         capacity: args.capacity,
         endurance: args.endurance,
         class: args.class.as_deref(),
+        used_percent: args.used,
     };
     let target = target::modeled(&choice, &usage, catalog)?;
     let setups: Vec<SetupTraces> = args
@@ -59,6 +62,7 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         model: &target.model,
         usage: &usage,
         uncertainty: target.uncertainty,
+        used: target.used,
         seed: args.seed,
     };
     let mut found: Vec<EstimatedSetup> = Vec::new();
@@ -77,6 +81,7 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         gib_a_day: usage.gib_a_day(),
         capacity_bytes: target.model.capacity.0,
         rated_cycles: target.model.nand.endurance_cycles,
+        used_life: target.used,
         wanted_years: args.years,
         setups: found,
     };

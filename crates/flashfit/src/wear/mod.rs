@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod life_args;
 mod measure;
 pub mod record;
+mod registers;
 pub mod run_life;
 mod setup_life;
 pub mod setup_name;

@@ -95,6 +95,7 @@ impl LifeChoice {
             capacity: given.capacity_bytes,
             endurance: given.endurance_cycles,
             class: given.class.as_deref(),
+            used_percent: None,
         };
         let target = target::modeled(&choice, &usage, catalog)?;
         let mut life = RunLife {

@@ -28,6 +28,7 @@ pub fn add(
         model: &target.model,
         usage,
         uncertainty: target.uncertainty,
+        used: target.used,
         seed: SEED,
     };
     let reason = match setup_traces::search(&name, &setup, usage, catalog)? {

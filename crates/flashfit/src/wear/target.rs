@@ -6,16 +6,17 @@ use flashfit_card::{CardModel, ModelError, catalog};
 use flashfit_device::{Bytes, Target};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::extrapolation::Uncertainty;
-use flashfit_wear::{UsageModel, replica};
+use flashfit_wear::{UsageModel, UsedLife, replica};
 
 use crate::command_error::CommandError;
 use crate::wear::age_args::WearAgeArgs;
 use crate::wear::device_model::modeled_device;
+use crate::wear::registers::Registers;
 
 /// Factor of the error of the simulation, with 90 %: replay against runs through the kernel
 /// (docs/wear.md), and in addition for a class what cards of one class differ by (assumption).
 const MODEL_FACTOR: f64 = 1.2;
-pub const CLASS_FACTOR: f64 = 1.6;
+const CLASS_FACTOR: f64 = 1.6;
 
 #[derive(Debug)]
 pub struct ModeledTarget {
@@ -23,6 +24,7 @@ pub struct ModeledTarget {
     /// How the model was chosen for the target, for people.
     pub explanation: String,
     pub uncertainty: Uncertainty,
+    pub used: UsedLife,
 }
 
 /// What a target is modeled by.
@@ -37,6 +39,8 @@ pub struct ModelChoice<'a> {
     pub endurance: Option<u64>,
     /// The card that a device is modeled as.
     pub class: Option<&'a str>,
+    /// Life that is used already, in percent of the rating, if not what the device reports.
+    pub used_percent: Option<u32>,
 }
 
 /// The model of a simulated card, `sim:NAME`.
@@ -60,6 +64,7 @@ pub fn modeled(
     let target = choice.target;
     let is_file = target.ends_with(".toml") && !target.starts_with("sim:");
     let is_class = catalog::load(target, catalog).is_ok() && !is_file;
+    let mut registers = Registers::default();
     let (model, own, model_factor, what) = if is_class || is_file {
         let model = catalog::load(target, catalog)?;
         let own = is_file.then_some(model.capacity);
@@ -72,7 +77,16 @@ pub fn modeled(
         let what = format!("the simulated card {}", model.name);
         (model, own, MODEL_FACTOR, what)
     } else {
-        modeled_device(choice, catalog)?
+        let device = modeled_device(choice, catalog)?;
+        registers = device.registers;
+        (device.model, device.capacity, CLASS_FACTOR, device.explanation)
+    };
+    let (used, used_text) = match choice.used_percent {
+        Some(percent) => (
+            UsedLife::from_step(percent.into(), 0),
+            format!("; {percent} % of its life used, as given"),
+        ),
+        None => (registers.used, registers.text),
     };
     let scaled = resized(&model, choice.capacity.or(own), usage, choice.endurance)?;
     let from = match (choice.capacity, own) {
@@ -84,7 +98,7 @@ pub fn modeled(
         model_factor,
         ..Uncertainty::default()
     };
-    Ok(ModeledTarget { model: scaled, explanation: what + &from, uncertainty })
+    Ok(ModeledTarget { model: scaled, explanation: what + &from + &used_text, uncertainty, used })
 }
 
 /// The model of a card to be aged, with its true capacity.

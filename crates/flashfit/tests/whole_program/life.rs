@@ -40,6 +40,21 @@ fn people_read_that_it_is_simulated_and_what_matters_most() {
 }
 
 #[test]
+fn a_used_device_has_fewer_years_and_says_so() {
+    let place = Place::new();
+    let median = |document: &serde_json::Value| document["setups"][0]["years"]["median"].as_f64();
+    let estimate = |more: &[&str]| place.flashfit(&[&ESTIMATE[..], more].concat());
+    let fresh = estimate(&["--json"]).document("flashfit.wear-estimate");
+    let used = estimate(&["--used", "50", "--json"]).document("flashfit.wear-estimate");
+    let ratio = median(&used).unwrap() / median(&fresh).unwrap();
+    assert!((0.4..0.6).contains(&ratio), "{ratio}");
+    assert_eq!(used["used_life"]["low"], 0.5);
+    let text = estimate(&["--used", "50"]).stdout;
+    assert!(text.replace('\n', " ").contains("50 % of its life used, as given"), "{text}");
+    estimate(&["--used", "half"]).said(2, &["invalid value"]);
+}
+
+#[test]
 fn impossible_usage_is_refused() {
     let place = Place::new();
     let usage = |gib: &str, key: &str| {

@@ -5,6 +5,7 @@
 //! so this tests its arithmetic and not its assumptions.
 
 use flashfit_device::random::Random;
+use flashfit_wear::UsedLife;
 use flashfit_wear::extrapolation::{EraseRates, Interval, LifeModel, Uncertainty};
 
 const CARDS: u64 = 100;
@@ -32,7 +33,7 @@ pub fn run() {
             gib_a_day: 1.0,
             spare_share: 0.05,
             uncertainty: unknown,
-            used_share: 0.0,
+            used: UsedLife::NEW,
         };
         let truth = model(rates.iter().map(|rate| rate / 1000.0).collect());
         let end = truth.ends(1, 7 * card + 1, 7 * card + 2)[0].years;

@@ -5,6 +5,7 @@
 
 use flashfit_card::catalog;
 use flashfit_device::Bytes;
+use flashfit_wear::UsedLife;
 use flashfit_wear::extrapolation::{EraseRates, LifeLimit, LifeModel, Uncertainty};
 use flashfit_wear::replay::{Replay, ReplayOptions, Share};
 use flashfit_wear::trace_file::{self, RecordedTrace};
@@ -51,7 +52,7 @@ fn even_years(rated: f64, erases_a_year: f64) -> f64 {
         gib_a_day,
         spare_share: 0.05,
         uncertainty: Uncertainty::default(),
-        used_share: 0.0,
+        used: UsedLife::NEW,
     };
     let years = life.median_years();
     years.iter().find(|(limit, _)| *limit == LifeLimit::MeanPastRating).unwrap().1

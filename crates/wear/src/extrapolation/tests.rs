@@ -1,0 +1,90 @@
+//! Tests of ends of life from erase rates.
+
+use super::*;
+
+fn model(by_block: Vec<f64>) -> LifeModel {
+    LifeModel {
+        courses: vec![EraseRates::new(by_block)],
+        gib_a_day: 2.0,
+        spare_share: 0.05,
+        uncertainty: Uncertainty::default(),
+        used: UsedLife::NEW,
+    }
+}
+
+#[test]
+fn an_even_card_lives_as_long_as_its_formula_says() {
+    // 1000 GiB wear it out, 2 GiB a day: 500 days.
+    let even = model(vec![0.001; 200]);
+    let [(_, mean), (_, most), (_, spares)] = even.median_years();
+    assert!((mean - 500.0 / YEAR_DAYS).abs() < 1e-9 && (mean - most).abs() < 1e-9);
+    assert!(spares < mean && spares > 0.7 * mean, "{spares} {mean}");
+}
+
+#[test]
+fn the_most_worn_block_ends_an_uneven_card() {
+    let mut rates = vec![0.001; 200];
+    rates[17] = 0.004;
+    let uneven = model(rates);
+    assert_eq!(usual_limit(&uneven.ends(200, 1, 2)), LifeLimit::MostWornPastRating);
+    let [(_, mean), (_, most), _] = uneven.median_years();
+    assert!((most / mean - 1.015 / 4.0).abs() < 1e-3, "{most} {mean}");
+}
+
+#[test]
+fn draws_are_paired_and_more_uncertainty_widens_the_interval() {
+    let even = model(vec![0.001; 50]);
+    assert_eq!(even.ends(20, 5, 6), even.ends(20, 5, 6));
+    let years = |model: &LifeModel| {
+        Interval::of(model.ends(500, 5, 6).iter().map(|end| end.years).collect())
+    };
+    let narrow = years(&even);
+    let mut vague = even.clone();
+    vague.uncertainty.volume_factor = 3.0;
+    let wide = years(&vague);
+    assert!(wide.high / wide.low > 1.5 * narrow.high / narrow.low, "{wide:?} {narrow:?}");
+    assert_eq!(vague.sensitivity()[0].0, Assumption::Volume);
+}
+
+#[test]
+fn twice_the_cost_halves_the_years_and_an_unsure_cost_widens_them() {
+    let years = Interval { low: 2.0, median: 4.0, high: 8.0 };
+    assert_eq!(years.at_cost(1.0, 1.0), years);
+    let halved = years.at_cost(2.0, 1.0);
+    assert!((halved.low - 1.0).abs() < 1e-12 && (halved.high - 4.0).abs() < 1e-12);
+    let unsure = years.at_cost(1.0, 2.0);
+    assert!(unsure.low < 2.0 && unsure.high > 8.0 && unsure.low > 1.0, "{unsure:?}");
+    // The same as a life at that many GiB a day.
+    let mut even = model(vec![0.001; 50]);
+    let before = even.median_years();
+    even.gib_a_day *= 3.0;
+    let ratio = before[0].1 / even.median_years()[0].1;
+    assert!((ratio - 3.0).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn a_used_device_has_the_rest_of_its_life() {
+    let fresh = model(vec![0.001; 50]);
+    let half = LifeModel { used: UsedLife { low: 0.5, high: 0.5 }, ..fresh.clone() };
+    let ratio = half.median_years()[0].1 / fresh.median_years()[0].1;
+    assert!((ratio - 0.5).abs() < 1e-9, "{ratio}");
+    assert_ne!(fresh.sensitivity()[0].0, Assumption::UsedLife);
+    let years = |model: &LifeModel| {
+        Interval::of(model.ends(500, 5, 6).iter().map(|end| end.years).collect())
+    };
+    // Near its rating it may end at once or have endured more than its rating promises.
+    let late = LifeModel { used: UsedLife::from_step(90, 10), ..fresh.clone() };
+    let (late, half, fresh) = (years(&late), years(&half), years(&fresh));
+    assert!(late.median < half.median && half.median < fresh.median, "{late:?} {half:?}");
+    assert!(late.high / late.median > 1.5 * fresh.high / fresh.median, "{late:?} {fresh:?}");
+    let dead = LifeModel { used: UsedLife::from_step(255, 1), ..model(vec![0.001; 50]) };
+    assert_eq!(years(&dead).high, 0.0);
+}
+
+#[test]
+fn the_logarithm_matches_the_library() {
+    for x in [1.0_f64, 1.2, 1.5, 2.0, 5.0, 10.0] {
+        assert!((ln(x) - x.ln()).abs() < 1e-9, "{x}");
+    }
+    assert!((factor(1.5, Q95) - 1.5).abs() < 1e-9);
+}
