@@ -77,6 +77,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Restore(args) => apply::restore(args),
         Command::Tune(args) => tune::run(args, catalog),
         Command::Analyze(args) => commands::analyze::run(args, catalog),
+        Command::Compare(args) => commands::compare::run(args),
         Command::Report(args) => commands::report::run(args, catalog),
         Command::Catalog(args) => commands::catalog::run(args, catalog),
         Command::Options(args) => commands::options::run(args, catalog),

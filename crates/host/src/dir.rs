@@ -208,6 +208,16 @@ impl DirHandle {
         }
     }
 
+    /// Whether another process has locked a file; the file is not created.
+    pub fn is_locked(&self, name: &str) -> Result<bool, DirError> {
+        let Some(file) = self.open_file(name)? else { return Ok(false) };
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(errno) => Err(DirError::system(&self.path.join(name), errno.into())),
+        }
+    }
+
     /// Removes a file or a link if it exists.
     ///
     /// # Errors

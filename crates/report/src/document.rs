@@ -31,6 +31,20 @@ pub struct Report {
     pub reproduce: String,
 }
 
+/// What is rendered for a comparison of runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ComparisonPage {
+    pub title: String,
+    /// Whether a run used a simulated card.
+    pub simulated: bool,
+    /// The result in a few sentences.
+    pub summary: Vec<String>,
+    pub findings: Vec<ReportFinding>,
+    pub figures: Vec<FigureGroup>,
+    /// What to know about the intervals.
+    pub note: String,
+}
+
 /// The result of a run in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunOutcome {

@@ -3,25 +3,32 @@
 //! It is readable without its style sheet, because a strict content security policy can block it.
 //! The verdict comes first, then the commands, then the evidence.
 
+mod comparison;
 mod figures;
 mod findings;
 mod parts;
 mod rankings;
 mod verdict;
 
-use crate::document::Report;
+use crate::document::{ComparisonPage, Report};
 use crate::markup::Element;
 use crate::svg::{Drawing, LineStyles};
 
 use parts::{heading, paragraph};
 
 pub fn render(report: &Report) -> String {
-    let page = Element::new("html").attr("lang", "en").child(head(report)).child(body(report));
+    let head = head(&report.title, report.simulated);
+    let page = Element::new("html").attr("lang", "en").child(head).child(body(report));
     format!("<!DOCTYPE html>\n{page}\n")
 }
 
-fn head(report: &Report) -> Element {
-    let simulated = if report.simulated { " (simulated card)" } else { "" };
+/// A comparison of runs as the same kind of file.
+pub fn render_comparison(page: &ComparisonPage) -> String {
+    format!("<!DOCTYPE html>\n{}\n", comparison::page(page))
+}
+
+fn head(title: &str, is_simulated: bool) -> Element {
+    let simulated = if is_simulated { " (simulated card)" } else { "" };
     Element::new("head")
         .child(Element::new("meta").attr("charset", "utf-8"))
         // flashfit replaces only files with this mark.
@@ -31,7 +38,7 @@ fn head(report: &Report) -> Element {
                 .attr("name", "viewport")
                 .attr("content", "width=device-width, initial-scale=1"),
         )
-        .child(Element::new("title").text(format!("{}{simulated} - flashfit", report.title)))
+        .child(Element::new("title").text(format!("{title}{simulated} - flashfit")))
         .child(Element::new("style").lines(include_str!("html/report.css")))
 }
 
@@ -77,8 +84,13 @@ fn contents(report: &Report) -> Element {
         ("facts".to_owned(), "Facts".to_owned()),
         ("reading".to_owned(), "How to read this".to_owned()),
     ])
-    .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty())
-    .map(|(anchor, title)| {
+    .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty());
+    self::links(links)
+}
+
+/// Links to anchors, with their titles.
+fn links(listed: impl Iterator<Item = (String, String)>) -> Element {
+    let links = listed.map(|(anchor, title)| {
         let link = Element::new("a").attr("href", format!("#{anchor}")).text(title);
         Element::new("li").child(link)
     });

@@ -19,8 +19,8 @@ pub mod terminal;
 pub mod text;
 
 pub use document::{
-    FailedTrials, RangeMeaning, RankRow, RankingTable, Report, ReportCommand, ReportVerdict,
-    ReportedGain, RunOutcome, SetupDetail, SetupRole,
+    ComparisonPage, FailedTrials, RangeMeaning, RankRow, RankingTable, Report, ReportCommand,
+    ReportVerdict, ReportedGain, RunOutcome, SetupDetail, SetupRole,
 };
 pub use figure::{
     Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, FigureGroup, LineChart,

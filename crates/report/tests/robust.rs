@@ -3,8 +3,8 @@
 
 use flashfit_report::svg::Drawing;
 use flashfit_report::{
-    Chart, ChartPoint, ChartSeries, LineChart, Report, ReportCommand, RunOutcome, html, terminal,
-    text,
+    Chart, ChartPoint, ChartSeries, ComparisonPage, LineChart, Report, ReportCommand, RunOutcome,
+    html, terminal, text,
 };
 
 mod sample;
@@ -196,5 +196,23 @@ fn charts_of_one_point_or_of_extremes_are_drawn() {
             assert!(!drawn.contains("no data"));
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }
+    }
+}
+
+#[test]
+fn a_comparison_is_well_formed_whatever_it_contains() {
+    let sample = sample::report();
+    let page = ComparisonPage {
+        title: HOSTILE.to_owned(),
+        simulated: true,
+        summary: vec![HOSTILE.to_owned()],
+        findings: sample.findings,
+        figures: sample.figures,
+        note: HOSTILE.to_owned(),
+    };
+    for page in [ComparisonPage::default(), page] {
+        let markup = html::render_comparison(&page);
+        assert_well_formed(&markup);
+        assert!(!markup.contains("<script"), "{markup}");
     }
 }

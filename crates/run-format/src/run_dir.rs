@@ -247,6 +247,14 @@ fn lock(folder: &DirHandle) -> Result<File, RunDirError> {
     folder.lock(LOCK)?.ok_or_else(locked)
 }
 
+/// Whether a process works on the run at `path` now. Nothing is created.
+///
+/// # Errors
+/// See [`RunDirError`].
+pub fn is_locked(path: &Path) -> Result<bool, RunDirError> {
+    Ok(open(path)?.is_locked(LOCK)?)
+}
+
 /// Reads a run whose header need not be flashfit's own: `T` is what is wanted of it.
 ///
 /// # Errors

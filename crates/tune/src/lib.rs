@@ -4,6 +4,7 @@
 
 pub mod analysis;
 pub mod bimodal;
+pub mod compare;
 pub mod conclusion;
 pub mod constraint;
 pub mod constraint_status;

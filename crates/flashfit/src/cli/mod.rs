@@ -12,6 +12,7 @@ use crate::apply::args::{ApplyArgs, RestoreArgs};
 use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
+use crate::commands::compare::args::CompareArgs;
 use crate::commands::completions::{CompletionsArgs, ManArgs};
 use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
 use crate::commands::plan::args::PlanArgs;
@@ -75,6 +76,8 @@ pub enum Command {
     Probe(Box<ProbeArgs>),
     /// Rank the setups of a run with the scores of the CELF methodology.
     Analyze(AnalyzeArgs),
+    /// Compare runs with each other: cards, kernels, before and after.
+    Compare(CompareArgs),
     /// Show which options this kernel and the installed tools accept, reject or ignore.
     Options(OptionsArgs),
     /// List the file systems, options, workloads and cards of the catalog.

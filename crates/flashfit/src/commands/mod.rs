@@ -11,6 +11,7 @@ pub mod card_server;
 mod card_stats;
 pub mod catalog;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod inspect;

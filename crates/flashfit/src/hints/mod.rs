@@ -40,6 +40,7 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
         any.downcast_ref().map(recorded::tune),
         any.downcast_ref().map(recorded::conclusion),
         any.downcast_ref().map(recorded::replay),
+        any.downcast_ref().map(recorded::compare),
         any.downcast_ref().map(|error| Some(recorded::problem(error))),
     ];
     hints.into_iter().flatten().next().unwrap_or_else(|| of(error))

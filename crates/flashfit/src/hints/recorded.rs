@@ -3,6 +3,7 @@
 use flashfit_host::dir::DirError;
 use flashfit_host::program::quote_path;
 use flashfit_search::{SearchError, SpaceError};
+use flashfit_tune::compare::CompareError;
 use flashfit_tune::replay::ReplayError;
 use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{ConclusionError, LeastBudget, ProblemError, TuneError};
@@ -70,6 +71,13 @@ pub fn conclusion(error: &ConclusionError) -> Option<String> {
         ConclusionError::Problem(error) => problem(error),
         ConclusionError::NoFigure(_) => OTHER_MERIT.to_owned(),
     })
+}
+
+pub fn compare(error: &CompareError) -> Option<String> {
+    match error {
+        CompareError::Dir(error) => run_dir(error),
+        other @ CompareError::TooFew => of(other),
+    }
 }
 
 pub fn replay(error: &ReplayError) -> Option<String> {

@@ -20,14 +20,14 @@ const BEST_DRAWN: usize = 3;
 
 /// What is plotted: a measure of a stage in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Subject {
-    stage: String,
-    direction: &'static str,
-    measure: Measure,
+pub(super) struct Subject {
+    pub(super) stage: String,
+    pub(super) direction: &'static str,
+    pub(super) measure: Measure,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Measure {
+pub(super) enum Measure {
     Throughput,
     Operations,
     Latency99,
@@ -36,7 +36,7 @@ enum Measure {
 }
 
 impl Subject {
-    fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         let (stage, measure) = (&self.stage, self.measure.title());
         if stage == self.direction {
             format!("{stage}, {measure}")
@@ -47,7 +47,7 @@ impl Subject {
 }
 
 impl Measure {
-    fn title(self) -> &'static str {
+    pub(super) fn title(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
             Self::Operations => "operations per second",
@@ -57,7 +57,7 @@ impl Measure {
         }
     }
 
-    fn unit(self) -> FigureUnit {
+    pub(super) fn unit(self) -> FigureUnit {
         match self {
             Self::Throughput => FigureUnit::BytesPerSecond,
             Self::Operations => FigureUnit::RequestsPerSecond,
@@ -65,14 +65,14 @@ impl Measure {
         }
     }
 
-    fn direction(self) -> BetterDirection {
+    pub(super) fn direction(self) -> BetterDirection {
         match self {
             Self::Throughput | Self::Operations => BetterDirection::HigherIsBetter,
             Self::Latency99 | Self::LatencyWorst | Self::Sync99 => BetterDirection::LowerIsBetter,
         }
     }
 
-    fn of(self, figures: &Figures) -> f64 {
+    pub(super) fn of(self, figures: &Figures) -> f64 {
         match self {
             Self::Throughput => figures.bytes_per_second as f64,
             Self::Operations => figures.operations_per_second_thousandths as f64 / 1000.0,
@@ -163,7 +163,7 @@ fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<Fig
     })
 }
 
-fn measures(kind: FigureKind, figures: &Figures) -> Vec<Measure> {
+pub(super) fn measures(kind: FigureKind, figures: &Figures) -> Vec<Measure> {
     let rate = match kind {
         FigureKind::Throughput => Measure::Throughput,
         FigureKind::Operations => Measure::Operations,
@@ -233,7 +233,7 @@ fn bars(
     }
 }
 
-fn plotted(point: BenchPoint, values: &[f64]) -> ChartPoint {
+pub(super) fn plotted(point: BenchPoint, values: &[f64]) -> ChartPoint {
     let x = match point {
         BenchPoint::BlockSize(bytes) => bytes as f64,
         BenchPoint::WorkSet(hundredths) => hundredths as f64 / 100.0,

@@ -6,6 +6,7 @@ pub mod card_bench;
 pub mod catalog;
 pub mod check;
 pub mod check_next;
+pub mod comparison;
 mod constraint;
 pub mod crash_test;
 mod devices;

@@ -1,0 +1,60 @@
+//! `flashfit compare RUN RUN…`: the differences between runs, with intervals.
+
+pub mod args;
+mod filter;
+
+use flashfit_filesystem::Setup;
+use flashfit_report::html;
+use flashfit_tune::compare::{CompareRequest, ComparedRun, RunComparison, SlowdownCheck};
+use flashfit_user_error::ExitClass;
+
+use crate::command_error::CommandError;
+use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
+use crate::rendering::comparison::{self, ComparisonView};
+use args::CompareArgs;
+
+pub fn run(args: &CompareArgs) -> Result<(), CommandError> {
+    // An existing file is refused before the work begins.
+    let named = args.output.as_deref();
+    let file =
+        named.map(|path| OutputFile::check(path, OutputKind::Report, args.force)).transpose()?;
+    let runs: Vec<ComparedRun> =
+        args.runs.iter().map(|dir| ComparedRun::read(dir)).collect::<Result<_, _>>()?;
+    filter::check(args, &runs)?;
+    let wants_setup = |setup: &Setup| filter::wants_setup(args, setup);
+    let wants_workload = |workload: &str| filter::wants_workload(args, workload);
+    let request = CompareRequest {
+        by: args.by.into(),
+        wants_setup: &wants_setup,
+        wants_workload: &wants_workload,
+    };
+    let compared = RunComparison::of(runs, &request)?;
+    let limit = args.fail_if_slower.map_or(0.0, |percent| -(1.0 - percent.share()).ln());
+    let check = SlowdownCheck::of(&compared, limit);
+    let view = ComparisonView::new(&compared, &check, args.fail_if_slower);
+    if let Some(file) = file {
+        file.write(&html::render_comparison(&comparison::page(&view)))?;
+    }
+    if args.json {
+        output::json("comparison", comparison::document(&view))?;
+    } else {
+        output::print(&comparison::text(&view, output::width()))?;
+    }
+    if let Some(path) = named {
+        output::note(&format!("written: {}", path.display()));
+    }
+    if args.fail_if_slower.is_none() {
+        return Ok(());
+    }
+    if check.tests == 0 {
+        let hint = "compare runs that measured the same setups and workloads in the same way, \
+                    several times";
+        let message = "whether a run is slower cannot be told: no difference has an interval";
+        return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+    }
+    match comparison::slower(&view) {
+        Some(slower) => Err(CommandError::new(ExitClass::BadVerdict, slower, None)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,219 @@
+//! Differences between runs, as text and as a page.
+
+mod document;
+mod figures;
+mod tables;
+
+use flashfit_report::terminal::{SIMULATED_BANNER, render_finding};
+use flashfit_report::text::wrap;
+use flashfit_report::{ComparisonPage, FigureUnit};
+use flashfit_tune::compare::{
+    CONFIDENCE, RunComparison, RunDifference, RunPair, RunVerdict, Slowdown, SlowdownCheck,
+};
+use flashfit_tune::recommend::percent;
+use flashfit_tune::{Criterion, Percent};
+
+pub use document::document;
+
+/// What to know about the intervals.
+const NOTE: &str = "Each run is one session: its trials are not paired with those of the other \
+    run, and what differs between sessions besides the device (temperature, what was written \
+    before) is part of a difference, not of its interval. n: trials of the first and of the other \
+    run; setups that were measured once count only together.";
+
+/// Larger changes are not shown in full.
+const MOST_PERCENT: f64 = 9999.0;
+
+/// A comparison with what was asked of it.
+pub struct ComparisonView<'a> {
+    pub comparison: &'a RunComparison,
+    pub check: &'a SlowdownCheck,
+    /// Which slowdown is an error.
+    pub limit: Option<Percent>,
+}
+
+impl<'a> ComparisonView<'a> {
+    pub fn new(
+        comparison: &'a RunComparison,
+        check: &'a SlowdownCheck,
+        limit: Option<Percent>,
+    ) -> Self {
+        Self { comparison, check, limit }
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.comparison.runs.iter().any(flashfit_tune::compare::ComparedRun::is_simulated)
+    }
+}
+
+/// The letter of a run: A, B, …
+fn letter(run: usize) -> String {
+    let letters = u32::try_from(run).ok().and_then(|run| char::from_u32('A' as u32 + run));
+    letters.filter(char::is_ascii_uppercase).map_or_else(|| (run + 1).to_string(), String::from)
+}
+
+fn verdict(difference: &RunDifference, by: Criterion) -> &'static str {
+    match (difference.verdict(CONFIDENCE), by) {
+        (RunVerdict::Better, Criterion::Wear) => "less wear",
+        (RunVerdict::Worse, Criterion::Wear) => "more wear",
+        (RunVerdict::Better, _) => "faster",
+        (RunVerdict::Worse, _) => "slower",
+        (RunVerdict::NoDifference, _) => "no difference",
+        (RunVerdict::Unknown, _) => "measured once",
+    }
+}
+
+fn change(log: f64) -> String {
+    let percent = percent(log);
+    let most = MOST_PERCENT;
+    if percent > most { format!("> +{most} %") } else { FigureUnit::PercentChange.show(percent) }
+}
+
+/// `-21.3 to -18.9 %`; a dash without an interval.
+fn interval(difference: &RunDifference) -> String {
+    let Some((low, high)) = difference.interval(CONFIDENCE) else { return "–".to_owned() };
+    let low = change(low);
+    format!("{} to {}", low.trim_end_matches([' ', '%']), change(high))
+}
+
+/// The result of each pair in a sentence, and what weakens it.
+fn summary(view: &ComparisonView<'_>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for pair in &view.comparison.pairs {
+        lines.push(sentence(view, pair));
+        let others: Vec<&str> = pair
+            .differing
+            .iter()
+            .filter(|condition| !condition.is_comparable)
+            .map(|condition| condition.what)
+            .collect();
+        if !others.is_empty() {
+            lines.push(format!(
+                "Not comparable: A and {} differ in what they measured ({}), so a difference may \
+                 come from that.",
+                letter(pair.run),
+                others.join(", ")
+            ));
+        }
+        let points: Vec<&str> = pair
+            .workloads
+            .iter()
+            .filter(|workload| !workload.has_same_points)
+            .map(|workload| workload.workload.as_str())
+            .collect();
+        if !points.is_empty() {
+            lines.push(format!(
+                "Not comparable: A and {} measured other points or stages of {}.",
+                letter(pair.run),
+                points.join(", ")
+            ));
+        }
+    }
+    if let (Some(limit), None) = (view.limit, slower(view)) {
+        lines.push(match view.check.tests {
+            0 => format!("Whether a run is slower by more than {limit} cannot be told."),
+            tests => format!(
+                "No slowdown of more than {limit} is sure ({tests} differences tested together \
+                 with 95 %)."
+            ),
+        });
+    }
+    lines
+}
+
+fn sentence(view: &ComparisonView<'_>, pair: &RunPair) -> String {
+    let runs = &view.comparison.runs;
+    let (first, run) = (&runs[0], &runs[pair.run]);
+    let name = letter(pair.run);
+    if let Some(empty) = [first, run].into_iter().find(|run| run.completed() == 0) {
+        return format!("{name} compared with A: {} has no completed trial.", empty.path.display());
+    }
+    let Some(found) = &pair.overall else {
+        let has_any = pair.workloads.iter().any(|workload| workload.difference.is_some());
+        return match has_any {
+            true => format!("{name} compared with A: no workload was measured at the same points."),
+            false => format!(
+                "{name} compared with A: no setup was measured under the same workload by both."
+            ),
+        };
+    };
+    let same = if run.is_same_run(first) { " They are the same run." } else { "" };
+    let setups = match found.setups {
+        1 => "1 common setup".to_owned(),
+        count => format!("{count} common setups"),
+    };
+    format!(
+        "{name} compared with A: {} over all workloads and {setups}: {} (95 % interval {}).{same}",
+        verdict(found, view.comparison.by),
+        change(found.log),
+        interval(found)
+    )
+}
+
+/// The comparison for a terminal.
+pub fn text(view: &ComparisonView<'_>, width: usize) -> String {
+    let mut text = String::new();
+    let mut paragraph = |line: &str| {
+        for line in wrap(line, width) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+    };
+    if view.is_simulated() {
+        paragraph(SIMULATED_BANNER);
+        paragraph("");
+    }
+    for line in summary(view) {
+        paragraph(&line);
+    }
+    for finding in tables::findings(view) {
+        let shown = render_finding(&finding, width);
+        if !shown.is_empty() {
+            text.push('\n');
+            text.push_str(&shown);
+        }
+    }
+    text.push('\n');
+    for line in wrap(NOTE, width) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// The comparison as a page with plots.
+pub fn page(view: &ComparisonView<'_>) -> ComparisonPage {
+    let runs = &view.comparison.runs;
+    let names: Vec<String> = runs.iter().map(|run| run.path.display().to_string()).collect();
+    ComparisonPage {
+        title: format!("{}, by {}", names.join(" and "), view.comparison.by),
+        simulated: view.is_simulated(),
+        summary: summary(view),
+        findings: tables::findings(view),
+        figures: figures::figures(view),
+        note: NOTE.to_owned(),
+    }
+}
+
+/// The sure slowdowns in one sentence, the worst ones named; `None` without any.
+pub fn slower(view: &ComparisonView<'_>) -> Option<String> {
+    const MOST_NAMED: usize = 3;
+    let limit = view.limit?;
+    let all = &view.check.slowdowns;
+    let named: Vec<String> = all.iter().take(MOST_NAMED).map(|found| named(view, found)).collect();
+    let more = all.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    let text = format!("slower by more than {limit}: {}{more}", named.join("; "));
+    (!all.is_empty()).then_some(text)
+}
+
+fn named(view: &ComparisonView<'_>, found: &Slowdown) -> String {
+    let what = match (&found.setup, &found.workload) {
+        (Some(setup), Some(workload)) => format!(", {} under {workload}", setup.label()),
+        (Some(setup), None) => format!(", {}", setup.label()),
+        (None, Some(workload)) => format!(", {workload}"),
+        (None, None) => String::new(),
+    };
+    let run = view.comparison.runs[found.run].path.display();
+    format!("{run}{what}: {}", change(found.difference.log))
+}

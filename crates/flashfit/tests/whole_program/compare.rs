@@ -1,0 +1,266 @@
+//! `flashfit compare` on recorded and handwritten runs, without a device or root.
+
+use std::path::Path;
+
+use rustix::fs::FlockOperation;
+use serde_json::{Value, json};
+
+use crate::fixture::{Ended, Place};
+
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tune/tests/runs/");
+
+/// A run by hand: three setups under two workloads, `repeats` rounds, all rates times `factor`.
+fn run(place: &Place, name: &str, seed: u64, repeats: u64, factor: f64, spec: &Value) {
+    std::fs::create_dir_all(place.path(name)).unwrap();
+    let header = json!({
+        "schema": "flashfit.run", "schema_version": 1, "tool_version": "0.1.0",
+        "spec": spec,
+        "facts": { "kernel": "6.1.0", "medium": { "identity": { "model": "CARD" } } },
+    });
+    place.file(&format!("{name}/run.json"), &header.to_string());
+    let mut random = seed;
+    let mut text = String::new();
+    for repeat in 0..repeats {
+        for (filesystem, options) in
+            [("ext4", vec![]), ("ext4", vec!["noatime"]), ("btrfs", vec![])]
+        {
+            for (workload, base) in [("database", 2e6), ("sync-files", 8e6)] {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+                let noise = (random >> 33) as f64 / f64::from(1u32 << 31) * 0.04 - 0.02;
+                let rate = (base * factor * (1.0 + noise)) as u64;
+                let line = json!({
+                    "version": 1,
+                    "key": {
+                        "purpose": "search", "workload": workload, "repeat": repeat,
+                        "setup": {
+                            "filesystem": filesystem, "options": options, "scheduler": "none"
+                        },
+                    },
+                    "outcome": { "completed": { "points": [{ "stages": [{
+                        "name": "write", "kind": "throughput",
+                        "write": { "bytes_per_second": rate },
+                    }]}]}},
+                });
+                text += &format!("{line}\n");
+            }
+        }
+    }
+    place.file(&format!("{name}/trials.jsonl"), &text);
+}
+
+fn spec(data_size: u64) -> Value {
+    json!({ "data_size": data_size, "profile": "quick" })
+}
+
+fn compare(place: &Place, more: &[&str]) -> Ended {
+    place.flashfit(&[&["compare"], more].concat())
+}
+
+fn document(place: &Place, more: &[&str]) -> Value {
+    compare(place, &[more, &["--json"]].concat()).document("flashfit.comparison")
+}
+
+#[track_caller]
+fn fits(ended: &Ended) {
+    let wide = ended.stdout.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "{}", ended.stdout);
+}
+
+#[test]
+fn the_same_run_twice_has_no_difference() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    let adaptive = format!("{RECORDED}v1-sim-adaptive");
+    for dir in ["a", &adaptive] {
+        let ended = compare(&place, &[dir, dir, "--fail-if-slower", "0.01%"]);
+        ended.said(0, &[]);
+        fits(&ended);
+        assert!(ended.stdout.contains("B compared with A: no difference"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("same run"), "{}", ended.stdout);
+        let found = document(&place, &[dir, dir]);
+        let pair = &found["comparisons"][0];
+        assert_eq!(pair["overall"]["verdict"], "no-difference", "{found:#}");
+        assert_eq!(pair["overall"]["change_percent_hundredths"], 0, "{found:#}");
+        assert_eq!((&pair["same_run"], &pair["comparable"]), (&json!(true), &json!(true)));
+    }
+}
+
+#[test]
+fn a_run_that_is_20_percent_slower_is_found() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "b", 2, 3, 0.8, &spec(4 << 20));
+    let found = document(&place, &["a", "b", "--fail-if-slower", "25%"]);
+    let overall = &found["comparisons"][0]["overall"];
+    assert_eq!(overall["verdict"], "worse", "{found:#}");
+    let bound = |name: &str| overall[name].as_i64().unwrap();
+    let [low, change, high] =
+        ["low", "change", "high"].map(|name| bound(&format!("{name}_percent_hundredths")));
+    assert!(low < -2000 && -2100 < change && change < -1900 && -2000 < high, "{overall:#}");
+    assert_eq!((&overall["trials"], &overall["setups"]), (&json!([18, 18]), &json!(3)));
+    // Over all, 2 workloads, 3 setups and 6 cells.
+    assert_eq!(found["slowdowns"]["tests"], 12, "{found:#}");
+    assert_eq!(found["slowdowns"]["sure"].as_array().unwrap().len(), 0, "not by 25 %");
+
+    let failed = compare(&place, &["a", "b", "--fail-if-slower", "5%"]);
+    failed.said(1, &["slower by more than 5%", "b"]);
+    fits(&failed);
+    assert!(failed.stdout.contains("slower over all workloads"), "{}", failed.stdout);
+    // The verdict of a script is the exit code, and the document is whole.
+    let json = compare(&place, &["a", "b", "--fail-if-slower", "5%", "--json"]);
+    json.said(1, &["slower by more than 5%"]);
+    let parsed: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(!parsed["data"]["slowdowns"]["sure"].as_array().unwrap().is_empty());
+    // The other way around it is faster.
+    compare(&place, &["b", "a", "--fail-if-slower", "5%"]).said(0, &[]);
+}
+
+#[test]
+fn a_recorded_run_that_was_slowed_down_is_found() {
+    let place = Place::new();
+    let from = Path::new(RECORDED).join("v1-sim-adaptive");
+    let read = |file: &str| std::fs::read_to_string(from.join(file)).unwrap();
+    std::fs::create_dir_all(place.path("slow")).unwrap();
+    place.file("slow/run.json", &read("run.json"));
+    fn slower(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    match value.as_u64() {
+                        Some(rate) if key == "bytes_per_second" => *value = (rate * 8 / 10).into(),
+                        _ => slower(value),
+                    }
+                }
+            }
+            Value::Array(list) => list.iter_mut().for_each(slower),
+            _ => {}
+        }
+    }
+    let lines = read("trials.jsonl").lines().fold(String::new(), |text, line| {
+        let mut value: Value = serde_json::from_str(line).unwrap();
+        slower(&mut value);
+        format!("{text}{value}\n")
+    });
+    place.file("slow/trials.jsonl", &lines);
+    let from = from.display().to_string();
+    let ended = compare(&place, &[&from, "slow", "--fail-if-slower", "5%"]);
+    ended.said(1, &["slower by more than 5%"]);
+    assert!(!ended.stdout.contains("same run"), "{}", ended.stdout);
+    fits(&ended);
+}
+
+#[test]
+fn what_is_not_comparable_is_marked_and_not_tested() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "other", 2, 3, 0.5, &spec(8 << 20));
+    let ended = compare(&place, &["a", "other"]);
+    ended.said(0, &[]);
+    fits(&ended);
+    assert!(ended.stdout.contains("Not comparable") && ended.stdout.contains("data size"));
+    assert!(ended.stdout.contains("4 MiB") && ended.stdout.contains("8 MiB"), "{}", ended.stdout);
+    compare(&place, &["a", "other", "--fail-if-slower", "5%"]).said(2, &["cannot be told"]);
+    let found = document(&place, &["a", "other"]);
+    assert_eq!(found["comparisons"][0]["comparable"], false, "{found:#}");
+    assert_eq!(found["comparisons"][0]["differing"][0]["what"], "data size");
+
+    // Another device or version is a difference that users ask for.
+    run(&place, "b", 2, 3, 1.0, &spec(4 << 20));
+    let header = std::fs::read_to_string(place.path("b/run.json")).unwrap();
+    place.file("b/run.json", &header.replace("\"CARD\"", "\"OTHER\"").replace("0.1.0", "0.0.9"));
+    let found = document(&place, &["a", "b"]);
+    let pair = &found["comparisons"][0];
+    assert_eq!(pair["comparable"], true, "{found:#}");
+    let differing = pair["differing"].as_array().unwrap();
+    let what: Vec<&str> = differing.iter().map(|found| found["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["device", "version of flashfit"]);
+    compare(&place, &["a", "b", "--fail-if-slower", "5%"]).said(0, &[]);
+}
+
+#[test]
+fn a_part_of_any_number_of_runs_is_compared() {
+    let place = Place::new();
+    for (name, seed, factor) in [("a", 1, 1.0), ("b", 2, 0.8), ("c", 3, 1.3)] {
+        run(&place, name, seed, 3, factor, &spec(4 << 20));
+    }
+    let part = ["--setup", "ext4:noatime", "--workload", "database", "--fs", "ext4"];
+    let found = document(&place, &[&["a", "b", "c"][..], &part].concat());
+    let pairs = found["comparisons"].as_array().unwrap();
+    assert_eq!(pairs.len(), 2);
+    for (pair, verdict) in pairs.iter().zip(["worse", "better"]) {
+        assert_eq!(pair["overall"]["verdict"], verdict, "{pair:#}");
+        assert_eq!(pair["workloads"].as_array().unwrap().len(), 1, "{pair:#}");
+        assert_eq!(pair["setups"][0]["label"], "ext4 noatime none", "{pair:#}");
+    }
+    for (flag, name) in [("--setup", "ext4:no"), ("--workload", "x"), ("--fs", "xfs")] {
+        compare(&place, &["a", "b", flag, name]).said(2, &[name, "recorded: "]);
+    }
+}
+
+#[test]
+fn the_page_has_all_runs_on_the_same_axes() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "b", 2, 3, 0.8, &spec(4 << 20));
+    compare(&place, &["a", "b", "-o", "page.html"]).said(0, &["written: page.html"]);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains("</html>") && !page.contains("src=\"http"));
+    let charts: Vec<&str> = page.split("<svg").skip(1).collect();
+    assert!(charts.len() >= 3, "changes and two workloads: {}", charts.len());
+    let has = |name: &str| charts[1].contains(&format!("{name} ext4 base none"));
+    assert!(has("A") && has("B"), "{}", charts[1]);
+    // A page of flashfit is replaced, another file is not.
+    compare(&place, &["a", "b", "-o", "page.html"]).said(0, &[]);
+    place.file("notes.html", "mine");
+    compare(&place, &["a", "b", "-o", "notes.html"]).said(3, &["not changed"]);
+}
+
+#[test]
+fn directories_without_results_are_named() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "empty", 2, 0, 1.0, &spec(4 << 20));
+    std::fs::create_dir_all(place.path("folder")).unwrap();
+    for dir in ["folder", "missing"] {
+        for runs in [["a", dir], [dir, "a"]] {
+            compare(&place, &runs).said(2, &[dir, "does not contain a run", "hint: "]);
+        }
+    }
+    compare(&place, &["a"]).said(2, &[]);
+    for runs in [["a", "empty"], ["empty", "a"], ["empty", "empty"]] {
+        let ended = compare(&place, &runs);
+        ended.said(0, &[]);
+        fits(&ended);
+        assert!(ended.stdout.contains("empty has no completed trial"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("no trials"), "{}", ended.stdout);
+        let strict = [&runs[..], &["--fail-if-slower", "5%"]].concat();
+        compare(&place, &strict).said(2, &["cannot be told"]);
+    }
+}
+
+#[test]
+fn a_run_under_way_or_interrupted_is_marked() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "b", 2, 3, 1.0, &spec(4 << 20));
+    let lock = std::fs::File::create(place.path("b/.flashfit-lock")).unwrap();
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let ended = compare(&place, &["a", "b"]);
+    ended.said(0, &[]);
+    assert!(ended.stdout.contains("still under way"), "{}", ended.stdout);
+    assert_eq!(document(&place, &["a", "b"])["runs"][1]["under_way"], true);
+    drop(lock);
+    assert_eq!(document(&place, &["a", "b"])["runs"][1]["under_way"], false);
+    // A directory is only read.
+    assert!(!place.path("a/.flashfit-lock").exists());
+
+    let text = std::fs::read_to_string(place.path("b/trials.jsonl")).unwrap();
+    let batched = text.replace("{\"key\"", "{\"batch\":{\"number\":0,\"size\":20},\"key\"");
+    assert_ne!(batched, text);
+    place.file("b/trials.jsonl", &batched);
+    let ended = compare(&place, &["a", "b"]);
+    ended.said(0, &[]);
+    assert!(ended.stdout.contains("interrupted"), "{}", ended.stdout);
+    let notes = &document(&place, &["a", "b"])["runs"][1]["notes"];
+    assert_eq!(notes[0], "interrupted: 18 of 20 trials of the last batch");
+}
