@@ -50,6 +50,8 @@ struct Tallies {
     linear: Tally,
     random: Tally,
     write_unit: Tally,
+    fast_area: Tally,
+    no_fast_area: Tally,
 }
 
 impl Tallies {
@@ -66,6 +68,13 @@ impl Tallies {
         };
         let is_unit = self.erase_block.add(&findings.erase_block, bytes(unit));
         let is_write_unit = self.write_unit.add(&findings.write_unit, bytes(write_unit));
+        let area = fast_area_bytes(drawn);
+        let close = |value| {
+            let QuantityValue::Bytes(bytes) = value else { return false };
+            area.is_some_and(|area| (bytes as f64 / area as f64 - 1.0).abs() <= 0.1)
+        };
+        let tally = if area.is_some() { &mut self.fast_area } else { &mut self.no_fast_area };
+        let is_area = tally.add(&findings.pslc_cache, close);
         let open = model.layer.open_erase_blocks.unwrap_or(0);
         let random = model.layer.open_erase_blocks_random.unwrap_or(open);
         let (mut is_linear, mut is_random) = ("", "");
@@ -80,7 +89,7 @@ impl Tallies {
         format!(
             "{seed:4} {:11} {:6} pslc {:5} {:5}M {:5}K wu {:3}K d{} | unit {:>6} {is_unit:5} | \
              lin {open:2} {:>2} {is_linear:5} | ran {random:2} {:>2} {is_random:5} | \
-             wu {:>4} {is_write_unit:5} | {:5} s, {:6} MiB | {:.4} {}",
+             wu {:>4} {is_write_unit:5} | area {} {} {is_area} | {:5} s, {:6} MiB | {:.4} {}",
             format!("{:?}", model.layer.kind),
             format!("{:?}", drawn.noise),
             model.nand.pslc.is_some(),
@@ -92,12 +101,23 @@ impl Tallies {
             shown(&findings.open_erase_blocks_linear),
             shown(&findings.open_erase_blocks_random),
             shown(&findings.write_unit),
+            area.unwrap_or(0) >> 10,
+            shown(&findings.pslc_cache),
             probed.elapsed_ns / 1_000_000_000,
             probed.written_bytes >> 20,
             findings.erase_block.confidence.unwrap_or(0.0),
             findings.erase_block.reason,
         )
     }
+}
+
+/// The size of the card's fast area, in bytes.
+fn fast_area_bytes(drawn: &DrawnCard) -> Option<u64> {
+    let nand = &drawn.model.nand;
+    let units = u64::from(nand.pslc.as_ref()?.units);
+    let written = drawn.model.erase_block_bytes() / drawn.model.write_unit_bytes();
+    let held = written / u64::from(nand.cell.bits()) * drawn.model.write_unit_bytes();
+    Some(units * held)
 }
 
 /// The requested seeds or a few, and whether each card is reported.
@@ -214,4 +234,23 @@ fn previously_misjudged_cards_are_correct() {
             assert_eq!(found.value, Some(unit), "{seed}: {found:?}");
         }
     }
+}
+
+#[test]
+fn fast_areas_are_found_by_bytes_per_second_and_only_where_they_are() {
+    let (mut found, mut claimed) = (0, 0);
+    for seed in [10, 37, 54, 137, 166, 390, 8, 33, 45, 62] {
+        let drawn = cards::draw(seed);
+        let answer = probe(seed, &drawn, true).findings.pslc_cache.value;
+        let Some(QuantityValue::Bytes(bytes)) = answer else { continue };
+        match fast_area_bytes(&drawn) {
+            Some(area) => {
+                let ratio = bytes as f64 / area as f64;
+                assert!((ratio - 1.0).abs() <= 0.1, "{seed}: {bytes}, not {area}");
+                found += 1;
+            }
+            None => claimed += 1,
+        }
+    }
+    assert!(found >= 5 && claimed == 0, "{found} found, {claimed} claimed");
 }

@@ -16,6 +16,7 @@ use super::build::{self, EXPONENTS, UnitBuild};
 use super::folding::{self, SingleBitUnits};
 use super::meter::{MeasurementStop, Meter};
 use super::period::TimeClasses;
+use super::smallest_write;
 use crate::belief::{GeometryBelief, log_sum_exp};
 use crate::findings::SURE;
 use crate::probed::SamplePurpose;
@@ -185,36 +186,14 @@ impl BuildBelief {
         self.run(meter, write_bytes, writes)
     }
 
-    /// Whether a write of a sector takes as much of an erase block as one of [`MIN_WRITE`], so that
-    /// no write unit is smaller; `None` if that is unclear.
+    /// Whether no write unit is smaller than [`MIN_WRITE`]; `None` if that is unclear.
     pub fn is_smallest_write_unit(
         &self,
         meter: &mut Meter<'_>,
     ) -> Result<Option<bool>, MeasurementStop> {
-        let Some(held) = self.distance.map(|held| held as f64) else { return Ok(None) };
-        let sector = meter.sector_bytes();
-        if sector >= MIN_WRITE {
-            return Ok(Some(true));
-        }
-        let ratio = (MIN_WRITE / sector) as f64;
-        let most = ((TRIED * ratio * held) as usize).clamp(4 * FIRST_LOOK, MAX_WRITES);
-        let mut times: Vec<f32> = Vec::new();
-        let mut order: Vec<u64> = (0..PLACES).collect();
-        while times.len() < most {
-            meter.random.shuffle(&mut order);
-            for place in &order {
-                let at = self.area.start + place * STRIDE;
-                times.push(meter.write(SamplePurpose::WriteRandom, at, sector)? as f32);
-            }
-        }
-        // The first writes may still be delayed by larger ones.
-        let classes = TimeClasses::of(&times[times.len() / 8..]);
-        let nothing = classes.log_nothing();
-        let gain = |distance| classes.log_of(distance).map_or(0.0, |log| log - nothing);
-        let whole = gain(held);
-        let smaller = (1..=ratio.log2() as i32).map(|halvings| gain(held * 2_f64.powi(halvings)));
-        let smaller = smaller.fold(f64::NEG_INFINITY, f64::max);
-        Ok((whole - smaller > CLEAR).then_some(true).or((smaller - whole > CLEAR).then_some(false)))
+        let Some(held) = self.distance else { return Ok(None) };
+        let places: Vec<u64> = (0..PLACES).map(|at| self.area.start + at * STRIDE).collect();
+        smallest_write::fills_alike(meter, &places, held as f64, MIN_WRITE)
     }
 
     /// The most likely build.

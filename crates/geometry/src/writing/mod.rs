@@ -6,7 +6,7 @@
 //! [`folding`]); count the open erase blocks ([`open_erase_blocks`], [`change`]); find the write
 //! unit ([`write_unit`]); and look for features of some devices: a log for small writes
 //! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
-//! ([`sustained`]), faster reads of never-written areas ([`unwritten`]).
+//! ([`fast_area`]), faster reads of never-written areas ([`unwritten`]).
 //!
 //! Everything in the region is overwritten; nothing outside is written. Evidence about the erase
 //! block is added to the belief of a preceding read-only probe. Limits: one outstanding write; the
@@ -18,16 +18,19 @@ pub mod capacity;
 pub mod change;
 mod erased;
 pub mod erasures;
+pub mod fast_area;
 pub mod folding;
+mod later_steps;
 pub mod layout;
 pub mod meter;
+mod onset;
 pub mod open_erase_blocks;
 pub mod period;
 pub mod plan;
 mod session;
 pub mod small_writes;
+mod smallest_write;
 pub mod streams;
-pub mod sustained;
 pub mod unwritten;
 pub mod write_unit;
 pub mod zone;

@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use flashfit_device::{BlockDev, Bytes, Clock};
 
-use super::boundaries::{MIN_STRETCH, MergeEvidence, SensedMerging};
+use super::boundaries::{MergeEvidence, SensedMerging};
 use super::erasures::{BuildBelief, MIN_WRITE};
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
-use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
 use super::streams::{self, StreamAnswer};
 use super::write_unit::{self, InferredWriteUnit};
-use super::{WritingOptions, capacity, change, small_writes, sustained, unwritten, zone};
+use super::{WritingOptions, capacity, small_writes, unwritten, zone};
 use crate::belief::{DeviceStructure, GeometryBelief, log_sum_exp, median};
 use crate::findings::{GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict, SURE};
 use crate::probed::{ProbeError, ProbeObserver, Probed};
@@ -29,8 +28,6 @@ const MAX_WRITE_UNIT: u64 = 256 << 10;
 /// Small writes to detect erasures: first, and later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
-/// Units needed to count the open erase blocks.
-const WANTED_UNITS: u64 = 28;
 /// How much better than chance boundaries must explain the costs, as a logarithm.
 const MAX_LISTED: f64 = 3.0;
 /// Prior probability that parts of a unit are merged separately if that cannot be measured, and its
@@ -43,7 +40,7 @@ const HINTED: f64 = 0.05;
 const MIN_SHARE: f64 = 1e-6;
 
 pub struct WriteSession<'a> {
-    meter: Meter<'a>,
+    pub(super) meter: Meter<'a>,
     options: WritingOptions,
     capacity_bytes: u64,
     belief: GeometryBelief,
@@ -51,16 +48,20 @@ pub struct WriteSession<'a> {
     first: Option<GeometryBelief>,
     /// The erase block found by reading.
     read: Option<GeometryFinding>,
+    /// The write unit found by reading with its confidence.
+    pub(super) read_write_unit: Option<(u64, f64)>,
     /// The sequentially written window.
-    window: Range<u64>,
-    ns_per_byte: f64,
+    pub(super) window: Range<u64>,
+    /// Number of samples until it was written.
+    pub(super) filled: usize,
+    pub(super) ns_per_byte: f64,
     write_unit: Option<InferredWriteUnit>,
     /// Whether write costs depend on boundaries.
     has_boundaries: bool,
     /// Why the erase block was not found.
     lacking: String,
     seen: &'static str,
-    layout: Option<UnitLayout>,
+    pub(super) layout: Option<UnitLayout>,
 }
 
 impl<'a> WriteSession<'a> {
@@ -83,7 +84,9 @@ impl<'a> WriteSession<'a> {
             belief,
             first: read.and_then(|read| read.belief.clone()),
             read: read.map(|read| read.findings.erase_block.clone()),
+            read_write_unit: read.and_then(|read| found_bytes(&read.findings.write_unit)),
             window: start..start,
+            filled: 0,
             ns_per_byte: 0.0,
             write_unit: None,
             has_boundaries: false,
@@ -138,6 +141,7 @@ impl<'a> WriteSession<'a> {
             let found = self.find_write_unit(layout)?;
             self.meter.probed.findings.write_unit = found;
         }
+        self.find_fast_area(merging.as_ref())?;
         let merges = merging.is_some();
         if let Some(merging) = merging.filter(SensedMerging::is_clear) {
             self.meter.now("looking for a log for small writes")?;
@@ -177,9 +181,9 @@ impl<'a> WriteSession<'a> {
                 let after = unwritten::read(&mut self.meter, &unwritten, 1)?;
                 let found = unwritten::finding(&before, &after);
                 self.meter.probed.findings.unwritten_is_faster = found;
-                self.meter.probed.findings.pslc_cache = sustained::finding(&times);
             }
             self.window.end = end;
+            self.filled = self.meter.probed.evidence.samples.len();
             let rates: Vec<f64> = times[times.len() / 2..]
                 .iter()
                 .map(|(length, time_ns)| time_ns / *length as f64)
@@ -389,42 +393,9 @@ impl<'a> WriteSession<'a> {
         Ok(write_unit::finding(write_unit::infer(&timed, unit / 32).as_ref()))
     }
 
-    /// A write size for open erase blocks: above that of a log for small writes, several of which
-    /// fit into a unit, and whole write units.
-    fn write_of_whole_write_units(&self, unit: u64) -> u64 {
-        let known = match self.meter.probed.findings.write_unit.value {
-            Some(QuantityValue::Bytes(bytes)) => bytes,
-            _ => 4096,
-        };
-        let log = match self.meter.probed.findings.small_write_log.value {
-            Some(QuantityValue::Bytes(bytes)) => bytes,
-            _ => 0,
-        };
-        let mut bytes = unit;
-        while bytes % (2 * known) == 0
-            && bytes / 2 > log
-            && (bytes / 2 >= MIN_STRETCH || bytes > unit / 8)
-        {
-            bytes /= 2;
-        }
-        bytes
-    }
-
-    /// Extends the sequential window if it has few units.
-    fn widen(&mut self, unit: u64) -> Result<(), MeasurementStop> {
-        let wanted = self.window.start + WANTED_UNITS * unit;
-        let end = wanted.min(self.meter.region().end / LARGEST_REQUEST * LARGEST_REQUEST);
-        // Half of the budget is for the units themselves.
-        if end > self.window.end && end - self.window.end < self.meter.left_bytes() / 2 {
-            self.meter.fill(self.window.end..end)?;
-            self.window.end = end;
-        }
-        Ok(())
-    }
-
     /// The finding for the erase block. If writing is inconclusive, the result of reading counts
     /// with its confidence, unless something else is now more likely.
-    fn erase_block(&self) -> GeometryFinding {
+    pub(super) fn erase_block(&self) -> GeometryFinding {
         let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
         let likeliest = self.belief.likeliest().0.bytes();
         let read = self.read.as_ref().filter(|read| {
@@ -435,47 +406,6 @@ impl<'a> WriteSession<'a> {
         read.cloned().unwrap_or(found)
     }
 
-    fn count_open_erase_blocks(&mut self, merges: bool) -> Result<(), MeasurementStop> {
-        let unit = match self.erase_block().value {
-            Some(QuantityValue::Bytes(bytes)) => Some(bytes),
-            _ => None,
-        };
-        let layout = self.layout.or(unit.map(|unit| UnitLayout { unit, offset: 0 }));
-        let layout = layout.unwrap_or(UnitLayout { unit: 8 << 20, offset: 0 });
-        if self.layout.is_some() {
-            self.widen(layout.unit)?;
-        }
-        let ground = UnitPlacement {
-            window: self.window.clone(),
-            layout,
-            write_bytes: self.write_of_whole_write_units(layout.unit),
-        };
-        let base_ns = self.ns_per_byte * ground.write_bytes as f64;
-        for (order, name) in [(UnitOrder::Linear, "linear"), (UnitOrder::Random, "random")] {
-            let costs = ground.measure(&mut self.meter, order)?;
-            let base_ns = match (order, costs.first()) {
-                (UnitOrder::Linear, Some(first)) => first.time_ns.min(2.0 * base_ns),
-                _ => base_ns,
-            };
-            let mut found = change::finding(&costs, base_ns, order);
-            if found.verdict == QuantityVerdict::Found && (!merges || unit.is_none()) {
-                let reason = if merges {
-                    "the test needs the erase block, which is unknown"
-                } else {
-                    "the device showed no merges, so a change has another cause"
-                };
-                found = GeometryFinding::inconclusive(reason, found.candidates);
-            }
-            let series = open_erase_blocks::series(&format!("open erase blocks, {name}"), &costs);
-            self.meter.probed.evidence.series.push(series);
-            match order {
-                UnitOrder::Linear => self.meter.probed.findings.open_erase_blocks_linear = found,
-                UnitOrder::Random => self.meter.probed.findings.open_erase_blocks_random = found,
-            }
-        }
-        Ok(())
-    }
-
     fn finish(self) -> Probed {
         let elapsed_ns = self.meter.elapsed_ns();
         let erase_block = self.erase_block();
@@ -484,5 +414,13 @@ impl<'a> WriteSession<'a> {
         probed.belief = Some(self.belief);
         probed.elapsed_ns = elapsed_ns;
         probed
+    }
+}
+
+/// A size that was found, with its confidence.
+pub(super) fn found_bytes(finding: &GeometryFinding) -> Option<(u64, f64)> {
+    match (finding.value, finding.confidence) {
+        (Some(QuantityValue::Bytes(bytes)), Some(confidence)) => Some((bytes, confidence)),
+        _ => None,
     }
 }

@@ -1,0 +1,114 @@
+//! The part of the session that follows once the erase block is sought: the fast area and the open
+//! erase blocks.
+
+use super::boundaries::{MIN_STRETCH, SensedMerging};
+use super::layout::UnitLayout;
+use super::meter::{LARGEST_REQUEST, MeasurementStop};
+use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
+use super::session::{WriteSession, found_bytes};
+use super::{change, fast_area};
+use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
+
+/// Units needed to count the open erase blocks.
+const WANTED_UNITS: u64 = 28;
+
+impl WriteSession<'_> {
+    /// Looks for an area that is written first, on devices that do not merge.
+    pub(super) fn find_fast_area(
+        &mut self,
+        merging: Option<&SensedMerging>,
+    ) -> Result<(), MeasurementStop> {
+        if merging.is_some_and(SensedMerging::is_clear) {
+            let reason = "scattered writes cause merges, so writes do not go to a fast area first";
+            self.meter.probed.findings.pslc_cache =
+                GeometryFinding::inconclusive(reason, Vec::new());
+            return Ok(());
+        }
+        self.meter.now("looking for a fast area")?;
+        let fill = self.meter.probed.evidence.samples[..self.filled].to_vec();
+        let write_unit = self.likely_write_unit();
+        let found = fast_area::measure(&mut self.meter, &fill, &self.window, write_unit)?;
+        self.meter.probed.findings.pslc_cache = found;
+        Ok(())
+    }
+
+    /// The write unit so far, in bytes.
+    fn likely_write_unit(&self) -> Option<u64> {
+        let written = found_bytes(&self.meter.probed.findings.write_unit);
+        written.or(self.read_write_unit).map(|(bytes, _)| bytes)
+    }
+
+    /// A write size for open erase blocks: above that of a log for small writes, several of which
+    /// fit into a unit, and whole write units.
+    fn write_of_whole_write_units(&self, unit: u64) -> u64 {
+        let known = match self.meter.probed.findings.write_unit.value {
+            Some(QuantityValue::Bytes(bytes)) => bytes,
+            _ => 4096,
+        };
+        let log = match self.meter.probed.findings.small_write_log.value {
+            Some(QuantityValue::Bytes(bytes)) => bytes,
+            _ => 0,
+        };
+        let mut bytes = unit;
+        while bytes % (2 * known) == 0
+            && bytes / 2 > log
+            && (bytes / 2 >= MIN_STRETCH || bytes > unit / 8)
+        {
+            bytes /= 2;
+        }
+        bytes
+    }
+
+    /// Extends the sequential window if it has few units.
+    fn widen(&mut self, unit: u64) -> Result<(), MeasurementStop> {
+        let wanted = self.window.start + WANTED_UNITS * unit;
+        let end = wanted.min(self.meter.region().end / LARGEST_REQUEST * LARGEST_REQUEST);
+        // Half of the budget is for the units themselves.
+        if end > self.window.end && end - self.window.end < self.meter.left_bytes() / 2 {
+            self.meter.fill(self.window.end..end)?;
+            self.window.end = end;
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_open_erase_blocks(&mut self, merges: bool) -> Result<(), MeasurementStop> {
+        let unit = match self.erase_block().value {
+            Some(QuantityValue::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        };
+        let layout = self.layout.or(unit.map(|unit| UnitLayout { unit, offset: 0 }));
+        let layout = layout.unwrap_or(UnitLayout { unit: 8 << 20, offset: 0 });
+        if self.layout.is_some() {
+            self.widen(layout.unit)?;
+        }
+        let ground = UnitPlacement {
+            window: self.window.clone(),
+            layout,
+            write_bytes: self.write_of_whole_write_units(layout.unit),
+        };
+        let base_ns = self.ns_per_byte * ground.write_bytes as f64;
+        for (order, name) in [(UnitOrder::Linear, "linear"), (UnitOrder::Random, "random")] {
+            let costs = ground.measure(&mut self.meter, order)?;
+            let base_ns = match (order, costs.first()) {
+                (UnitOrder::Linear, Some(first)) => first.time_ns.min(2.0 * base_ns),
+                _ => base_ns,
+            };
+            let mut found = change::finding(&costs, base_ns, order);
+            if found.verdict == QuantityVerdict::Found && (!merges || unit.is_none()) {
+                let reason = if merges {
+                    "the test needs the erase block, which is unknown"
+                } else {
+                    "the device showed no merges, so a change has another cause"
+                };
+                found = GeometryFinding::inconclusive(reason, found.candidates);
+            }
+            let series = open_erase_blocks::series(&format!("open erase blocks, {name}"), &costs);
+            self.meter.probed.evidence.series.push(series);
+            match order {
+                UnitOrder::Linear => self.meter.probed.findings.open_erase_blocks_linear = found,
+                UnitOrder::Random => self.meter.probed.findings.open_erase_blocks_random = found,
+            }
+        }
+        Ok(())
+    }
+}
