@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark crash-benchmark crash-catalog harm kills clean
+.PHONY: doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -14,6 +14,7 @@ help:
 	@echo "make static build a static binary for boards: target/*/static/flashfit"
 	@echo "make lint   rustfmt and clippy, warnings as errors"
 	@echo "make doc    the code's documentation, warnings as errors"
+	@echo "make schemas  write docs/schemas: the JSON Schemas of all documents that commands print"
 	@echo "make dependencies  licenses, sources and (with cargo-deny) known vulnerabilities of all crates"
 	@echo "make fuzz-check  compile the fuzz targets"
 	@echo "make test-debian13  run the tests with Rust 1.85 in a Debian 13 system (root)"
@@ -65,6 +66,9 @@ test-full:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+schemas:
+	FLASHFIT_BLESS=1 $(CARGO) test --locked -p flashfit --bin flashfit schemas
 
 # Warnings of rustdoc, such as broken links, are errors.
 doc:

@@ -10,6 +10,7 @@ use flashfit_device::WriteConsent;
 use flashfit_filesystem::{FactsError, FileSystemFacts, facts};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{ProgramError, Runner, mountinfo};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ApplyError;
@@ -19,7 +20,7 @@ use crate::job::ApplyJob;
 const ALWAYS_SHOWN: [&str; 9] =
     ["ro", "noatime", "nodiratime", "relatime", "lazytime", "sync", "dirsync", "nosuid", "noexec"];
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Verified {
     /// What is as planned, a fact a line.
     pub as_planned: Vec<String>,

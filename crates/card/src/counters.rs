@@ -1,9 +1,10 @@
 //! Counters of a card: host requests, NAND operations, and their time.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counters of a card. A reset clears everything except wear.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Counters {
     pub host_read_bytes: u64,
     pub host_written_bytes: u64,
@@ -65,7 +66,7 @@ pub struct LayerCounters {
 }
 
 /// Distribution of wear over the erase blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct ErasesPerBlock {
     /// Erase count of the least worn block.
     pub least: u64,
@@ -75,7 +76,7 @@ pub struct ErasesPerBlock {
     pub most: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Merges {
     /// All pages were copied.
     pub full: u64,

@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 
 use flashfit_device::BlockDevError;
 use flashfit_device::random::Random;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Card, CardModel, CardRequest};
@@ -22,7 +23,7 @@ const QUEUE_DEPTH: usize = 32;
 const IDLE_NS: u64 = 60_000_000_000;
 
 /// What was written, one request behind the other, before the random requests go there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PriorState {
     /// The first quarter of the card; the rest was never written. Then a minute without requests.
@@ -34,7 +35,7 @@ pub enum PriorState {
 pub const STATES: [PriorState; 2] = [PriorState::Quarter, PriorState::Full];
 
 /// How the random requests come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessPattern {
     /// Each when the one before it is done.
@@ -49,7 +50,7 @@ pub enum AccessPattern {
 }
 
 /// Random requests of 4 KiB in one state and one way.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct RandomFigures {
     pub state: PriorState,
     pub way: AccessPattern,
@@ -63,7 +64,7 @@ pub struct RandomFigures {
 
 /// Requests of 1 MiB over the whole card, one behind the other, from a card as it leaves the
 /// factory.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SequentialFigures {
     pub write_bytes_per_second: u64,
     pub read_bytes_per_second: u64,

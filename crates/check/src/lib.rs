@@ -19,6 +19,7 @@ use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::Runner;
 use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_wear_counters::{WearReading, WearSources};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use price::{MakingPrice, TestPrice, of_making, tuning_bytes};
@@ -41,7 +42,7 @@ pub struct CheckRequest<'a> {
     pub max_read_ns: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DeviceCheck {
     pub verdict: Severity,
     #[serde(skip)]

@@ -5,10 +5,11 @@
 use flashfit_device::Bytes;
 use flashfit_probe::{ProbeRun, ProbeRunOptions, WriteEstimate};
 use flashfit_target::InspectedTarget;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The price of `probe --write`, which tests the capacity first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TestPrice {
     pub usual_bytes: u64,
     pub usual_ns: u64,

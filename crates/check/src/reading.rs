@@ -9,10 +9,11 @@ use flashfit_geometry::probed::{ProbeError, ProbeObserver};
 use flashfit_geometry::{GeometryFindings, QuantitySource, QuantityValue, Sourced};
 use flashfit_probe::{ProbeRun, ProbeRunError, ProbeRunOptions, Remapped};
 use flashfit_target::InspectedTarget;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What timed reads showed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum QuickReading {
     Made {
@@ -28,7 +29,7 @@ pub enum QuickReading {
 }
 
 /// Why there were no timed reads.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum SkippedReading {
     /// The target is a file on another disk, and so are its erase blocks.

@@ -1,5 +1,6 @@
 //! The operations and requests around a power cut, in the order in which they happened.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::log::{CrashLog, LogEntry};
@@ -11,14 +12,14 @@ const OPERATIONS_BEFORE: usize = 6;
 const REQUESTS_BEFORE: u32 = 6;
 
 /// What happened at a position of the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TimelineEvent {
     pub position: u32,
     pub kind: TimelineKind,
     pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimelineKind {
     Begins,

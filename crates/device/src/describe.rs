@@ -8,6 +8,7 @@ use flashfit_host::{Runner, loop_device, path_text};
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::declared::{DeclaredBytes, DeclaredFacts};
@@ -18,7 +19,7 @@ use crate::queue::QueueAttributes;
 use crate::system::{SystemRoots, device_number};
 use crate::units::{Bytes, SECTOR_BYTES};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
     /// An SD or microSD card on a native host.
@@ -54,19 +55,21 @@ impl std::fmt::Display for DeviceKind {
 }
 
 /// A mounted file system of the device or of one of its partitions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DeviceMount {
     pub node: String,
     #[serde(with = "path_text::document")]
+    #[schemars(with = "String")]
     pub point: PathBuf,
     /// The file system type.
     pub kind: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Device {
     /// The device node or the image file.
     #[serde(with = "path_text::document")]
+    #[schemars(with = "String")]
     pub path: PathBuf,
     /// The kernel's name of the whole disk; empty for an image.
     pub disk: String,

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::system::SystemRoots;
 
 /// What a device reports about itself. Any text may occur in the fields.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DeviceIdentity {
     /// Manufacturer, if the bus reports one.
     pub vendor: Option<String>,

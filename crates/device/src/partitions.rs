@@ -6,12 +6,13 @@
 use std::path::Path;
 
 use flashfit_host::{Program, Runner};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::system::SystemRoots;
 use crate::units::{Bytes, SECTOR_BYTES};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Partition {
     /// Device node, or the name sfdisk prints.
     pub name: String,

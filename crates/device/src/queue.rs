@@ -1,12 +1,13 @@
 //! Reads the attributes of a device's request queue (Documentation/ABI/stable/sysfs-block).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::system::SystemRoots;
 use crate::units::Bytes;
 
 /// Queue attributes that affect layout and speed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct QueueAttributes {
     pub logical_sector_bytes: u64,
     pub physical_sector_bytes: u64,

@@ -7,12 +7,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Sector size of partition tables and of the kernel's sysfs, whatever the device uses.
 pub const SECTOR_BYTES: u64 = 512;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, JsonSchema)]
 pub struct Bytes(pub u64);
 
 impl Bytes {

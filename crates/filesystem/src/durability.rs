@@ -2,11 +2,23 @@
 //!
 //! Limits: the scale assumes a device that keeps acknowledged writes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The damage that a power cut can cause, from the least to the most.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    JsonSchema,
+    Serialize,
+    Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
@@ -41,7 +53,7 @@ impl std::fmt::Display for Durability {
 }
 
 /// The risk of one option.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Risk {
     /// The name of the option, or `base` for a risk of the file system itself.
     pub option: String,
@@ -52,7 +64,7 @@ pub struct Risk {
 }
 
 /// The risks of a setup.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DurabilityVerdict {
     /// The worst of the risks.
     pub durability: Durability,

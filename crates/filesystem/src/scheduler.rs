@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 
 use flashfit_catalog::CatalogEntryError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Today's schedulers of the mainline kernel.
@@ -21,7 +22,9 @@ const EARLIER: [(&str, &str, &str); 4] = [
 ];
 
 /// An I/O scheduler by its name in the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Scheduler(String);
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use flashfit_catalog::CatalogEntryError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Conditions;
@@ -63,7 +64,9 @@ impl UserError for SetupError {
 }
 
 /// A file system with its options and the I/O scheduler.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 pub struct Setup {
     /// The file system's name in the catalog.
     pub filesystem: String,

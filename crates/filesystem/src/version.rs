@@ -6,12 +6,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The numbers of a version, ordered as versions are.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(Vec<u32>);
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+pub struct Version(#[schemars(with = "String")] Vec<u32>);
 
 impl Version {
     /// The first version in a text such as `mke2fs 1.47.0 (5-Feb-2023)`; a number with at least
@@ -59,7 +60,7 @@ impl Serialize for Version {
 }
 
 /// Versions of the kernel and of the program that makes the file system.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Versions {
     #[serde(default, skip_serializing_if = "Option::is_none")]

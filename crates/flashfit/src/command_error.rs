@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use flashfit_report::text::plain;
@@ -95,8 +96,8 @@ impl CommandError {
 }
 
 /// An error as scripts read it.
-#[derive(Debug, Serialize)]
-struct ErrorDocument<'a> {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct ErrorDocument<'a> {
     class: &'static str,
     message: &'a str,
     hint: Option<&'a str>,

@@ -16,6 +16,7 @@ mod output;
 mod output_file;
 mod probe;
 mod rendering;
+mod schemas;
 mod state;
 mod test_beds;
 mod timeouts;
@@ -86,6 +87,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Wear(args) => wear::run(args, catalog),
         Command::Completions(args) => commands::completions::run(args),
         Command::Man(args) => commands::completions::man(args),
+        Command::Schema(args) => commands::schema::run(args),
         Command::Doctor(args) => commands::doctor::run(args, catalog),
         Command::Stand(args) => {
             let commands::doctor::LegacyStandCommand::Doctor(args) = &args.command;

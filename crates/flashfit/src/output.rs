@@ -4,46 +4,21 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashfit_report::text::wrap;
-use serde::Serialize;
 
 use crate::charset::shown;
 use crate::command_error::CommandError;
+use crate::schemas::{self, JsonDocument};
 use flashfit_user_error::ExitClass;
 
 /// Whether a whole document was printed, after which none follows.
 static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
-/// A JSON document as every command prints it.
-#[derive(Debug, Serialize)]
-struct Document<'a, T> {
-    schema: &'a str,
-    schema_version: u32,
-    tool_version: &'a str,
-    #[serde(flatten)]
-    content: Content<T>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Content<T> {
-    Data(T),
-    Error(T),
-}
-
-impl<'a, T> Document<'a, T> {
-    fn new(schema: &'a str, content: Content<T>) -> Self {
-        Self { schema, schema_version: 1, tool_version: env!("CARGO_PKG_VERSION"), content }
-    }
-}
-
 /// Prints an error as a document, unless the answer was printed before: a bad verdict is both.
-pub fn json_error<T: Serialize>(error: &T) -> Result<(), CommandError> {
+pub fn json_error<T: JsonDocument>(error: &T) -> Result<(), CommandError> {
     if IS_ANSWERED.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let document = Document::new("flashfit.error", Content::Error(error));
-    let text = serde_json::to_string(&document).expect("documents are plain data");
-    print_utf8(&(text + "\n"))
+    print_utf8(&(schemas::error_text(error) + "\n"))
 }
 
 /// Prints text to standard output, as the locale can show it. A reader that has gone away is not an
@@ -71,20 +46,21 @@ pub fn whole_document(text: &str) -> Result<(), CommandError> {
     print_utf8(text)
 }
 
-/// Prints one JSON document of this schema (`flashfit.` is put before it).
-pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), CommandError> {
-    let schema = format!("flashfit.{schema}");
-    let document = Document::new(&schema, Content::Data(data));
-    let text = serde_json::to_string_pretty(&document).expect("documents are plain data");
-    whole_document(&(text + "\n"))
+/// Prints one JSON document.
+pub fn json<T: JsonDocument>(data: T) -> Result<(), CommandError> {
+    whole_document(&(schemas::text(data) + "\n"))
 }
 
 /// The same document on one line.
-pub fn json_line<T: Serialize>(schema: &str, data: T) -> Result<(), CommandError> {
-    let schema = format!("flashfit.{schema}");
-    let document = Document::new(&schema, Content::Data(data));
-    let text = serde_json::to_string(&document).expect("documents are plain data");
-    print_utf8(&(text + "\n"))
+pub fn json_line<T: JsonDocument>(data: T) -> Result<(), CommandError> {
+    print_utf8(&(schemas::line(data) + "\n"))
+}
+
+/// Prints a line with its own schema and version, for a program that watches.
+pub fn whole_line<T: JsonDocument>(line: &T) {
+    let line = serde_json::to_string(line).expect("documents are plain data");
+    // A reader that has gone away does not end a run that takes hours.
+    let _ = print_utf8(&(line + "\n"));
 }
 
 /// Prints sentences to standard output, folded to its width, with indented lines left whole.

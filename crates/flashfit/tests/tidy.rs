@@ -103,7 +103,8 @@ fn named_files_are_read_with_a_limit() {
     let raw = ["fs::read(", "read_to_string(", "File::open("];
     let found = sources().into_iter().filter_map(|path| {
         let shown = path.display().to_string();
-        readers.iter().any(|reader| shown.contains(reader)).then_some(())?;
+        let is_test = shown.ends_with("tests.rs");
+        readers.iter().any(|reader| !is_test && shown.contains(reader)).then_some(())?;
         let text = std::fs::read_to_string(&path).expect("text");
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let line = code.lines().position(|line| raw.iter().any(|raw| line.contains(raw)))?;

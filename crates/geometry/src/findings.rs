@@ -3,12 +3,13 @@
 //! A confidence is the posterior probability of the answer given all evidence. "Inconclusive" is a
 //! valid answer with a reason. Declared values are kept separately.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The smallest probability at which a value counts as found.
 pub const SURE: f64 = 0.95;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub enum QuantityVerdict {
     /// The evidence supports one value.
     #[serde(rename = "found")]
@@ -21,7 +22,9 @@ pub enum QuantityVerdict {
     NotMeasured,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum QuantityValue {
     Bytes(u64),
@@ -32,7 +35,7 @@ pub enum QuantityValue {
 }
 
 /// A value that the evidence allows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CandidateValue {
     #[serde(flatten)]
     pub value: QuantityValue,
@@ -40,7 +43,7 @@ pub struct CandidateValue {
 }
 
 /// The result for one quantity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct GeometryFinding {
     /// Whether it was found.
     pub verdict: QuantityVerdict,
@@ -98,7 +101,7 @@ impl Default for GeometryFinding {
 }
 
 /// All findings of a probe or of imported tables.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GeometryFindings {
     /// Actual capacity in bytes; the writing probe checks it first.

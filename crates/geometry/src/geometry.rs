@@ -3,9 +3,10 @@
 use std::fmt;
 
 use flashfit_device::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuantitySource {
     /// Given by the user on the command line or in a configuration file.
@@ -33,7 +34,7 @@ impl fmt::Display for QuantitySource {
 }
 
 /// A quantity and its source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Sourced {
     pub bytes: Bytes,
     /// Where it comes from.
@@ -48,7 +49,7 @@ impl Sourced {
 }
 
 /// The known internal geometry of a device.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Geometry {
     #[serde(rename = "erase_unit")]
     pub erase_block: Option<Sourced>,

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use flashfit_device::BlockDevError;
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::belief::GeometryBelief;
@@ -33,7 +34,7 @@ pub struct Probed {
 }
 
 /// All samples, and series for plots.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ProbeEvidence {
     /// The successful requests in time order.
     pub samples: Vec<Sample>,
@@ -41,7 +42,7 @@ pub struct ProbeEvidence {
     pub series: Vec<PlotSeries>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplePurpose {
     /// A read that spans a boundary.
@@ -57,7 +58,7 @@ pub enum SamplePurpose {
     Flush,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Sample {
     pub purpose: SamplePurpose,
     /// Where, in bytes from the start of the device.
@@ -68,7 +69,7 @@ pub struct Sample {
     pub elapsed_ns: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PlotSeries {
     pub name: String,
     /// `bytes`, `count` or another unit.
@@ -80,7 +81,7 @@ pub struct PlotSeries {
 }
 
 /// A point of a plot, with the 95 % interval of its y.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PlotPoint {
     pub x: f64,
     pub y: f64,
@@ -88,7 +89,7 @@ pub struct PlotPoint {
     pub high: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FailedRequest {
     /// Where, in bytes from the start of the device.
     pub offset: u64,

@@ -1,9 +1,12 @@
 //! What was found of an option: a verdict and what it rests on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What this kernel and these programs make of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptionVerdict {
     /// A trace of it is seen that is not there without it.
@@ -61,7 +64,7 @@ impl std::fmt::Display for OptionVerdict {
 }
 
 /// Where a piece of evidence was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvidenceSource {
     /// The commands themselves, with and without the option.
@@ -97,7 +100,7 @@ impl EvidenceSource {
 }
 
 /// A piece of evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionEvidence {
     /// Where it was seen.
@@ -112,7 +115,7 @@ impl OptionEvidence {
 }
 
 /// What was found of one option.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionFinding {
     pub option: String,

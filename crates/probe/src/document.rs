@@ -12,6 +12,7 @@ use flashfit_geometry::{
     Geometry, GeometryFinding, GeometryFindings, QuantitySource, QuantityValue, Sourced,
 };
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::ProbeFileError;
@@ -21,7 +22,7 @@ pub(crate) const SCHEMA: &str = "flashfit.probe";
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// How it was found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeMode {
     /// By reading alone.
@@ -33,7 +34,7 @@ pub enum ProbeMode {
 }
 
 /// What the probe cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProbeCost {
     /// How many reads were asked for.
     pub reads: u64,
@@ -46,7 +47,7 @@ pub struct ProbeCost {
 }
 
 /// The device that was probed, as far as it must be known again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProbedDevice {
     /// What kind it is.
     pub kind: DeviceKind,
@@ -61,7 +62,7 @@ pub struct ProbedDevice {
 }
 
 /// What to do next.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct NextCommand {
     /// Where a partition should start, in bytes.
     pub partition_start_bytes: Option<u64>,
@@ -74,7 +75,7 @@ pub struct NextCommand {
 }
 
 /// A card model that was fitted to what was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FittedTwin {
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
@@ -93,7 +94,7 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ProbeDocument {
     pub schema: String,
     /// Counted up when a key changes its meaning.

@@ -1,5 +1,6 @@
 //! User choices that several parts of a run depend on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Options of one file system that are excluded from the search.
@@ -17,7 +18,7 @@ pub struct OptionChoice {
     pub include: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StrategyKind {
     /// Bayesian optimization; stops when it is confident.
@@ -30,7 +31,9 @@ pub enum StrategyKind {
 }
 
 /// The merit by which setups are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Criterion {
     /// Mean logarithm of throughput over a workload's points.

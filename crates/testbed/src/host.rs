@@ -11,6 +11,7 @@ use flashfit_device::{Bytes, ConsentMethod, Device};
 use flashfit_filesystem::{Conditions, FileSystemCatalog, LayoutPlan};
 use flashfit_geometry::Geometry;
 use flashfit_option_probe::OptionFindings;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{TestBed, TrialError};
@@ -42,7 +43,7 @@ impl Requirements {
 }
 
 /// Which [`Requirements`] a host meets, and its devices.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Capabilities {
     pub kernel: String,
     pub machine: String,

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use flashfit_bench::{StartKind, Workload, estimate_ns, most_written_bytes};
 use flashfit_search::MIN_ROUNDS;
 use flashfit_testbed::MOST_SETTLED_BYTES;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::choice::StrategyKind;
@@ -49,7 +50,7 @@ pub struct Forecast {
 }
 
 /// Limits that are too small for the fewest trials after which a search can be confident.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Shortfall {
     /// Whether they are too small on a fast device, too, and not only on a slow one.
     pub is_certain: bool,

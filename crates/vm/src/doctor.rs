@@ -3,6 +3,7 @@
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::{ProgramError, Runner, program};
 use flashfit_user_error::UserError;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::architecture;
@@ -20,7 +21,7 @@ pub struct DoctorNeeds {
     pub programs: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Examination {
     pub qemu: DoctorFinding,
     /// Provides the shell of the guest's init script.
@@ -36,7 +37,7 @@ pub struct Examination {
     pub programs: Vec<(String, DoctorFinding)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DoctorFinding {
     Here {

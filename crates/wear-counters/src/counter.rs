@@ -1,9 +1,10 @@
 //! One counter: what it measures, in which unit and steps, since when, and who says so.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a counter measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WearQuantity {
     HostWritten,
@@ -87,7 +88,7 @@ impl WearQuantity {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CounterUnit {
     Bytes,
@@ -99,7 +100,7 @@ pub enum CounterUnit {
 }
 
 /// Since when a counter counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountSpan {
     /// The device was made.
@@ -111,7 +112,7 @@ pub enum CountSpan {
 }
 
 /// A counter as it was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct WearCounter {
     /// A name that never changes, such as `kernel.written`.
     pub id: String,

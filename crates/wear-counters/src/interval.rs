@@ -7,10 +7,11 @@
 //! square, which is not counted as spread. Limits: a spread of less than half a step is not seen;
 //! with one run the spread is unknown, and the interval is that of the step alone.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A mean or ratio with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct CountInterval {
     pub low: f64,
     pub middle: f64,

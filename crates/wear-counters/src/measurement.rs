@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use flashfit_device::DeviceKind;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::counter::{CounterUnit, WearCounter, WearQuantity};
@@ -57,7 +58,7 @@ impl WearRuns {
 }
 
 /// Why a measurement ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasurementEnd {
     Resolved,
@@ -72,7 +73,7 @@ pub enum MeasurementEnd {
 }
 
 /// What a counter counted.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct MeasuredCounter {
     pub id: String,
     pub measures: WearQuantity,
@@ -92,7 +93,7 @@ pub struct MeasuredCounter {
 }
 
 /// What a command costs a device.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct WearMeasurement {
     pub device: PathBuf,
     pub kind: DeviceKind,

@@ -7,6 +7,7 @@
 //! never larger, except for the assumed endurance.
 
 use flashfit_device::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::counter::{CountSpan, CounterUnit, WearCounter, WearQuantity};
@@ -23,7 +24,7 @@ const LARGEST_ERASE_BLOCK_BYTES: u64 = 64 << 20;
 const STEPS_OF_HISTORY: u64 = 5;
 
 /// What an estimate of a volume rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeBasis {
     Unit,
@@ -37,7 +38,7 @@ pub enum VolumeBasis {
     Measured,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NeededVolume {
     pub bytes: u64,
     pub basis: VolumeBasis,

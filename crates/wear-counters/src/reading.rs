@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use flashfit_device::declared::DeclaredFact;
 use flashfit_device::{Device, DeviceKind, SystemRoots};
 use flashfit_host::Runner;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ata_attributes::AtaAttributes;
@@ -12,7 +13,7 @@ use crate::counter::WearCounter;
 use crate::{file_systems, kernel, mmc, nvme, sd_card, simulated, smartctl, ufs};
 
 /// How a source answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceOutcome {
     Answered,
@@ -27,7 +28,7 @@ pub enum SourceOutcome {
     Failed,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct SourceAnswer {
     /// Program, file or command.
     pub source: String,
@@ -96,7 +97,7 @@ pub struct WearSources<'a> {
 }
 
 /// The counters of a device at one time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct WearReading {
     pub device: PathBuf,
     pub kind: DeviceKind,

@@ -11,6 +11,7 @@ use flashfit_card::model::WearOutModel;
 use flashfit_card::{Card, CardModel, CardRequest, ModelError, SpareBlocks};
 use flashfit_catalog::Origin;
 use flashfit_device::{BlockDevError, Bytes};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::aging::{filled, serve};
@@ -40,7 +41,7 @@ pub struct AgeRequest<'a> {
 }
 
 /// The state of the card at one age, and what happened since the point before.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct AgePoint {
     pub years: f64,
     /// Bytes that the card programmed per byte that it was sent.
@@ -57,7 +58,7 @@ pub struct AgePoint {
 }
 
 /// Why the card did not get older.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgeEnd {
     YearsOver,

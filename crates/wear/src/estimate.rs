@@ -9,6 +9,7 @@ use flashfit_card::{CardModel, ModelError};
 use flashfit_device::{BlockDevError, Bytes};
 use flashfit_numbers::fnv1a;
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::aging;
@@ -96,14 +97,14 @@ impl UserError for EstimateError {
 }
 
 /// The influence of one assumption: years at its 5 % and 95 % quantile.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct AssumptionEffect {
     pub assumption: Assumption,
     pub years_low: f64,
     pub years_high: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct LimitYears {
     pub limit: LifeLimit,
     /// With everything unknown at its median.
@@ -111,14 +112,14 @@ pub struct LimitYears {
 }
 
 /// Erase counts of a block after one year.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct YearlyErases {
     pub most: f64,
     pub mean: f64,
 }
 
 /// The scores of the CELF methodology, section 4.1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct CelfScore {
     /// Growth of the total erase counter in one cycle of the benchmark, the recorded workloads, as
     /// a share of the device's rated total, in millionths. Lower is better.
@@ -127,7 +128,7 @@ pub struct CelfScore {
     pub cycle_months: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct SetupEstimate {
     pub setup: String,
     /// From now until the first limit, with 90 %.

@@ -7,6 +7,7 @@
 //! early, the volume that is written, and the error of the simulation.
 
 use flashfit_device::random::Random;
+use schemars::JsonSchema;
 
 use crate::draws::{Q95, exp, normal, quantile, uniform};
 use crate::used_life::UsedLife;
@@ -50,7 +51,7 @@ impl EraseRates {
 }
 
 /// What ends the life of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifeLimit {
     MeanPastRating,
@@ -110,7 +111,7 @@ impl Default for Uncertainty {
 }
 
 /// The assumptions whose influence is computed one at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assumption {
     Volume,
@@ -335,7 +336,7 @@ impl LifeModel {
 }
 
 /// A median with its 90 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, serde::Serialize)]
 pub struct Interval {
     pub low: f64,
     pub median: f64,

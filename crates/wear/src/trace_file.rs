@@ -13,6 +13,7 @@ use flashfit_card::trace::{self, TraceError, TraceWriter, TracedRequest};
 use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin, entries, read};
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::usage::WORKLOADS;
@@ -25,7 +26,7 @@ const COMPRESSION_LEVEL: u8 = 9;
 const LINE_CHARACTERS: usize = 100;
 
 /// Where a trace comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceHeader {
     pub filesystem: String,

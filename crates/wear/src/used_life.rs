@@ -3,10 +3,11 @@
 //! Registers count in steps, so that the truth lies anywhere within the current one. Limit: a
 //! device's own figure is taken as it is; how each vendor computes it is not documented.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Shares of the rated life: 0 is new, 1 is at the rating, and more is past it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct UsedLife {
     pub low: f64,
     pub high: f64,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, durable};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::clock;
@@ -27,7 +28,7 @@ pub struct InstallTarget {
     pub with_rule: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Installed {
     /// The files that were changed.
     #[serde(serialize_with = "flashfit_host::path_text::list")]

@@ -13,9 +13,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultClass {
     /// Loses unflushed cache contents, as far as the cache order allows.
@@ -136,7 +139,7 @@ impl fmt::Display for FaultClass {
 }
 
 /// An enabled class, written as `NAME` or `NAME=VALUE`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct EnabledFault {
     pub class: FaultClass,
     pub value: Option<u64>,

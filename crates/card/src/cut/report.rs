@@ -1,11 +1,12 @@
 //! Reports the effects of a power cut.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::class::FaultClass;
 
 /// A class of damage that occurred.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Damage {
     pub class: FaultClass,
     /// How often, in [`Damage::unit`].
@@ -14,7 +15,7 @@ pub struct Damage {
 }
 
 /// The unit in which the damage of a class is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DamageUnit {
     /// Mapped pages or parts of them.
@@ -25,13 +26,13 @@ pub enum DamageUnit {
 }
 
 /// An enabled class that could not occur.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct AbsentFault {
     pub class: FaultClass,
     pub reason: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CutReport {
     /// Time of the power cut, in the card's time.
     pub at_ns: u64,

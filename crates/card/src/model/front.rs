@@ -2,9 +2,10 @@
 //! `[discard]`, `[background]`, `[noise]`.
 
 use flashfit_device::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusModel {
     /// Only shown to users; does not affect times.
@@ -15,7 +16,7 @@ pub struct BusModel {
     pub bytes_per_second: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BusKind {
     #[default]
@@ -25,7 +26,7 @@ pub enum BusKind {
     Sata,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueModel {
     /// Number of requests served concurrently, 1 to 32.
@@ -38,7 +39,7 @@ impl Default for QueueModel {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheModel {
     /// Capacity for unwritten data.
@@ -57,7 +58,7 @@ pub struct CacheModel {
 }
 
 /// Write-back order of a volatile cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheOrder {
     /// Any order; a power cut may keep any part of the unflushed data.
@@ -70,7 +71,7 @@ pub enum CacheOrder {
     Barrier,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiscardModel {
     /// Only whole blocks of this size are unmapped.
@@ -78,14 +79,14 @@ pub struct DiscardModel {
 }
 
 /// Background work in idle time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackgroundModel {
     /// Idle time before it starts, in nanoseconds.
     pub after_ns: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseModel {
     /// Seed of the noise generator.

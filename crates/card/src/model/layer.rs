@@ -1,10 +1,11 @@
 //! The `[layer]` and `[zone]` sections of a card file.
 
 use flashfit_device::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The translation layer of a card. `kind` determines which other keys are allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerModel {
     pub kind: LayerKind,
@@ -74,7 +75,7 @@ fn is_zero(time_ns: &u64) -> bool {
     *time_ns == 0
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
     /// Whole erase blocks are mapped; see [`crate::layer::BlockMapped`].
@@ -90,7 +91,7 @@ pub enum LayerKind {
 }
 
 /// Victim selection of garbage collection in a page-mapped layer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collection {
     /// Fewest valid pages.
@@ -103,7 +104,7 @@ pub enum Collection {
 }
 
 /// The specially mapped zone at the start of a card, which is page-mapped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneModel {
     /// Size in erase blocks.

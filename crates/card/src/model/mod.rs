@@ -14,6 +14,7 @@ pub mod wear_out;
 use flashfit_catalog::{FileMistake, FileMistakes, Origin, ReadToml, read_toml};
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use checks::InvalidKey;
@@ -30,7 +31,7 @@ const MAP_ENTRY_BYTES: u64 = 4;
 /// Erase blocks for the map in addition to its current pieces.
 const MAP_SPARE_UNITS: u32 = 2;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardModel {
     /// In the catalog, the file name without extension.

@@ -1,11 +1,12 @@
 //! The `[nand]` section of a card file.
 
 use flashfit_device::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::WearOutModel;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NandModel {
     /// Bits per cell.
@@ -48,7 +49,7 @@ pub struct NandModel {
     pub wear_out: Option<WearOutModel>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellType {
     Slc,
@@ -70,7 +71,7 @@ impl CellType {
 }
 
 /// Erase blocks used with one bit per cell, which makes them smaller and faster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PslcModel {
     pub units: u32,

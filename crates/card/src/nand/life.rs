@@ -20,7 +20,9 @@ const THOUSAND: u64 = 1000;
 const UNIFORMS: u64 = 12;
 
 /// The state of a device's spare erase blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize,
+)]
 pub struct SpareBlocks {
     /// Erase blocks that failed and were replaced.
     pub retired: u32,

@@ -18,6 +18,7 @@ use flashfit_host::durable;
 use flashfit_host::free_space::free_bytes;
 use flashfit_host::input_file::DOCUMENT_BYTES;
 use rustix::fs::OFlags;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CampaignPlan;
@@ -66,7 +67,7 @@ pub struct CutRecord {
 }
 
 /// A state with a violation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct BrokenState {
     /// For `crash replay`.
     pub id: String,

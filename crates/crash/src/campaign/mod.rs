@@ -19,6 +19,7 @@ use flashfit_card::{CardModel, EnabledFault, FaultClass};
 use flashfit_device::Bytes;
 use flashfit_host::SystemRunner;
 use flashfit_wear::replica::scaled;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::CrashError;
@@ -32,7 +33,7 @@ pub use round::round_seed;
 pub use summary::{FaultCounts, SetupResult, StateCounts};
 
 /// What decides the states of a campaign, and must be the same when it continues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CampaignPlan {
     pub setups: Vec<String>,
     pub workload: CrashWorkload,
@@ -50,7 +51,7 @@ pub struct CampaignPlan {
 }
 
 /// A simulated card and its faults.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CardPlan {
     pub model: CardModel,
     /// What it does at every power cut besides what a correct card does.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_card::FaultClass;
 use flashfit_filesystem::Promise;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{BrokenState, StateBatch};
@@ -47,7 +48,7 @@ pub struct StateCounts {
 }
 
 /// How often something happened to the device, and who noticed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FaultCounts {
     /// States in which it happened.
     pub happened: u64,

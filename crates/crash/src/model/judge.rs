@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_filesystem::Promise;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::ContentFault;
@@ -11,7 +12,9 @@ use super::namespace::{NodeKind, ROOT, SyncScope};
 use crate::observe::{ObservedNode, ObservedTree};
 
 /// What found a violation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Oracle {
     /// The kernel does not mount it.
@@ -86,7 +89,7 @@ impl Oracle {
 }
 
 /// What is wrong after a power cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Violation {
     pub oracle: Oracle,
     /// What was found and what was expected.

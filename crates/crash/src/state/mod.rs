@@ -11,6 +11,7 @@ mod faulty_card;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::log::CrashLog;
@@ -20,7 +21,7 @@ pub use enumerate::{Enumeration, enumerate};
 pub use faulty_card::FaultyCard;
 
 /// A state of the device after a power cut.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct CrashState {
     /// How many requests had arrived.
     pub position: u32,
@@ -39,7 +40,7 @@ pub struct CrashState {
 }
 
 /// A write of which some parts are there.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct TornWrite {
     pub entry: u32,
     pub unit_sectors: u32,
@@ -48,7 +49,7 @@ pub struct TornWrite {
 }
 
 /// A second power cut while the file system recovers from the first.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct RecoveryCut {
     /// How many requests of the recovery had arrived.
     pub position: u32,
@@ -86,7 +87,7 @@ impl CrashState {
 }
 
 /// Which flushes a device honors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushFault {
     /// All, as it must.

@@ -9,6 +9,7 @@ use std::path::Path;
 use flashfit_host::Program;
 use flashfit_host::input_file;
 use flashfit_host::piped::PipedProgram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sqlite::in_folder;
@@ -21,7 +22,7 @@ const MOST_BYTES: u64 = 1 << 20;
 const MOST_LINES: u32 = 1 << 20;
 
 /// The user's own program, with its check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramWorkload {
     pub run: String,

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use flashfit_device::random::Random;
 use flashfit_host::Program;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{LoggedOperation, Operation};
@@ -24,7 +25,7 @@ const DATABASE: &str = "data.db";
 /// The text of row `n`, as an expression of SQL.
 const PAYLOAD: &str = "printf('%0*d', 200 + (n * 7919) % 4000, n)";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SqliteJournal {
     Wal,
@@ -33,7 +34,7 @@ pub enum SqliteJournal {
     Persist,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SqliteSync {
     Off,
@@ -43,7 +44,7 @@ pub enum SqliteSync {
 }
 
 /// How a database is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct SqliteMode {
     pub journal: SqliteJournal,
     pub sync: SqliteSync,

@@ -8,6 +8,7 @@
 mod mmc;
 
 pub use mmc::ext_csd_text;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::describe::DeviceKind;
@@ -18,7 +19,7 @@ use crate::units::Bytes;
 /// Smaller discard granularities are a sector or page size, not an erase block.
 const MIN_PLAUSIBLE: Bytes = Bytes::kib(64);
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DeclaredBytes {
     pub bytes: Bytes,
     /// Register field or kernel attribute.
@@ -38,7 +39,7 @@ impl DeclaredBytes {
 }
 
 /// Any other declared property.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DeclaredFact {
     /// A word or two.
     pub name: String,
@@ -48,14 +49,14 @@ pub struct DeclaredFact {
 }
 
 /// A register that exists but carries no usable information.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct RejectedRegister {
     pub register: String,
     pub reason: String,
 }
 
 /// Everything that a device declares. In each list the most trusted source comes first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DeclaredFacts {
     /// Erase block (allocation unit, erase group).
     #[serde(rename = "erase_unit")]

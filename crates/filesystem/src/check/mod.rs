@@ -17,6 +17,7 @@ use flashfit_device::Bytes;
 use flashfit_device::queue::QueueAttributes;
 use flashfit_device::units::SECTOR_BYTES;
 use flashfit_geometry::Geometry;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::FileSystemCatalog;
@@ -28,7 +29,7 @@ pub use examine::{ExaminedNodes, examine};
 pub use repair::{Repair, Replan};
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// As it should be.
@@ -95,7 +96,7 @@ impl CheckFinding {
 }
 
 /// Where a file system is mounted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MountedVolume {
     pub point: String,
     /// What the kernel calls the file system.
@@ -105,7 +106,7 @@ pub struct MountedVolume {
 }
 
 /// A partition, or the device itself where a file system has all of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Volume {
     /// Its node or name.
     pub name: String,
@@ -122,7 +123,7 @@ pub struct Volume {
 }
 
 /// What an interrupted `flashfit apply` left.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct UnfinishedApply {
     /// What it is, as a sentence.
     pub what: String,
@@ -132,7 +133,7 @@ pub struct UnfinishedApply {
 }
 
 /// Everything that the checks look at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ExaminedDevice {
     /// How the user named the device.
     pub target: String,

@@ -24,6 +24,7 @@ use std::path::Path;
 
 use flashfit_host::{Program, ProgramError, Runner};
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Large enough for every superblock that is read here.
@@ -74,7 +75,7 @@ impl UserError for FactsError {
 }
 
 /// A number of a file system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FactNumber {
     /// Its name, with its unit last: `stride_blocks`.
     pub name: String,
@@ -84,7 +85,7 @@ pub struct FactNumber {
 }
 
 /// A word of a file system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FeatureWord {
     pub name: String,
     pub value: String,
@@ -93,7 +94,7 @@ pub struct FeatureWord {
 }
 
 /// What a file system says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FileSystemFacts {
     /// What mount(8) calls it: `ext4`, `vfat`, …
     pub kind: String,

@@ -9,12 +9,15 @@ use std::fmt;
 use std::path::Path;
 
 use flashfit_host::Program;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const GPT_ENTRIES_BYTES: u64 = 16 << 10;
 
 /// A partition table, or that there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionTable {
     /// The file system starts where the device starts.

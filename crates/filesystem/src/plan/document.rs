@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use flashfit_device::describe::DeviceKind;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_geometry::Geometry;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::durability::{Durability, DurabilityVerdict};
@@ -22,10 +23,11 @@ pub const SCHEMA: &str = "plan";
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The device that a plan is for, as far as the plan depends on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlannedDevice {
     /// Its node or image file; `sim:NAME` for a simulated card.
     #[serde(with = "flashfit_host::path_text::document")]
+    #[schemars(with = "String")]
     pub path: PathBuf,
     /// The kernel's name of the whole disk; empty for an image and a simulated card.
     pub disk: String,
@@ -45,7 +47,7 @@ pub struct PlannedDevice {
 }
 
 /// The geometry of the device, and what the plan derives from it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlannedGeometry {
     /// What the user gave, or a probe found.
     pub given: Geometry,
@@ -56,7 +58,7 @@ pub struct PlannedGeometry {
 }
 
 /// What the stripe width of ext4 counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StripeWidth {
     /// Blocks, as mke2fs(8) says.
@@ -67,7 +69,7 @@ pub enum StripeWidth {
 }
 
 /// What was chosen. With device and geometry it determines everything else.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlanChoices {
     /// The partition table; `None` leaves it to the planner.
     pub table: Option<PartitionTable>,
@@ -100,7 +102,7 @@ pub struct PlanInputs {
 }
 
 /// A partition to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlannedPartition {
     pub number: u32,
     /// From the start of the device, in bytes.
@@ -113,14 +115,14 @@ pub struct PlannedPartition {
 }
 
 /// Where the file system lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlannedPlacement {
     /// From the start of the whole device, in bytes; also where the target is a partition.
     pub start_bytes: u64,
     pub size_bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NumberUnit {
     Bytes,
@@ -137,7 +139,7 @@ pub enum NumberUnit {
 /// `reserved_sectors`, `data_start_bytes`, `section_bytes`, `zone_sections`, `main_start_bytes`,
 /// `segment_bytes`, `node_bytes`, `sunit_bytes`, `swidth_bytes` and `boundary_bytes`, the same as
 /// in [`crate::FileSystemFacts`]. Positions count from the start of the file system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlanNumber {
     pub name: String,
     pub value: u64,
@@ -146,7 +148,7 @@ pub struct PlanNumber {
     pub reason: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlannedCommand {
     /// What it is for, in a few words.
     pub purpose: String,
@@ -159,7 +161,7 @@ pub struct PlannedCommand {
 }
 
 /// How freed space is discarded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trim {
     /// It takes no discards.
@@ -171,7 +173,7 @@ pub enum Trim {
 }
 
 /// The advice on trimming.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TrimAdvice {
     pub how: Trim,
     /// The command that turns it on, where one is needed.
@@ -181,7 +183,7 @@ pub struct TrimAdvice {
 }
 
 /// A plan: one file system on one device. See the head of this file for what of it is trusted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Plan {
     #[serde(rename = "medium")]
     pub device: PlannedDevice,

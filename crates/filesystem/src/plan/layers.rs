@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::FileSystemCatalog;
@@ -29,7 +30,7 @@ const FOLDER: &str = "FOLDER";
 const WHOLE: &str = "merged";
 
 /// Something that was chosen for the image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlannedSetting {
     /// What it is: `image block` or `compressor`.
     pub name: String,
@@ -40,7 +41,7 @@ pub struct PlannedSetting {
 }
 
 /// An image and the layer over it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PlannedLayers {
     pub image: PathBuf,
     /// Why it lies there, as a sentence.

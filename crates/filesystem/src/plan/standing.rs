@@ -3,13 +3,14 @@
 //! The order is the catalog's ([`crate::filesystem::Suggestion`]), with file systems last that the
 //! kernel lacks. Limit: it says nothing about speed; trials do.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Plan;
 use crate::catalog::FileSystemCatalog;
 
 /// A plan among the others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PlanStanding {
     pub filesystem: String,
     /// Whether the running kernel can mount it.

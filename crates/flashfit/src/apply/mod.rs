@@ -2,7 +2,7 @@
 
 pub mod args;
 mod context;
-mod restore;
+pub mod restore;
 mod run_source;
 pub(crate) mod source;
 mod unfinished;

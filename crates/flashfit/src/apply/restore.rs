@@ -7,6 +7,7 @@ use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
 use flashfit_host::{SystemRunner, path_text};
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::RestoreArgs;
@@ -22,8 +23,8 @@ const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB ret
 const ANOTHER_FILE: &str = "This is not the file that the backup was made from, but one of the \
                             same size. Restore to a copy of that file only.";
 
-#[derive(Serialize)]
-struct Document {
+#[derive(JsonSchema, Serialize)]
+pub struct RestoredDocument {
     backup: String,
     saved_unix_s: u64,
     restored_bytes: u64,
@@ -53,7 +54,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     let shown = shown(&lost, &backup, &args.dir);
     if args.agreed.dry_run {
         return match args.agreed.json {
-            true => output::json("restored", document(&backup, false)),
+            true => output::json(document(&backup, false)),
             false => output::print_with_commands(&format!("{shown}\nNothing was changed.")),
         };
     }
@@ -108,9 +109,9 @@ fn stays(dir: &Path) -> &'static str {
     }
 }
 
-fn document(backup: &Backup, done: bool) -> Document {
+fn document(backup: &Backup, done: bool) -> RestoredDocument {
     let manifest = backup.manifest();
-    Document {
+    RestoredDocument {
         backup: path_text::to_text(backup.folder()),
         saved_unix_s: manifest.created_unix_s,
         restored_bytes: manifest.pieces.iter().map(|piece| piece.length_bytes).sum(),
@@ -120,7 +121,7 @@ fn document(backup: &Backup, done: bool) -> Document {
 
 fn present(args: &RestoreArgs, backup: &Backup, device: &Device) -> Result<(), CommandError> {
     if args.agreed.json {
-        return output::json("restored", document(backup, true));
+        return output::json(document(backup, true));
     }
     let path = device.path.display();
     let stays = stays(&args.dir);

@@ -4,6 +4,7 @@ use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::{
     AccessOrder, Comparison, OpenBlockTable, units_before_the_cliff,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::measure::CardFigures;
@@ -13,7 +14,7 @@ use super::published::ComparedFigure;
 const CLIFF_WRITE: Bytes = Bytes(64 << 10);
 
 /// A card's figures and those of its counterpart.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Measured {
     pub card: String,
     pub title: String,
@@ -30,7 +31,7 @@ pub struct Measured {
 
 /// How many erase blocks can be written in turn before the rate falls below half, as people read
 /// flashbench's tables; nothing where it does not fall.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct OpenUnits {
     pub write: Bytes,
     pub most_measured: u32,
@@ -51,7 +52,7 @@ impl OpenUnits {
 }
 
 /// A real card's table and how well the model agrees.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Counterpart {
     pub name: String,
     pub table: OpenBlockTable,

@@ -5,6 +5,7 @@ use flashfit_card::patterns::{self, RandomFigures, SequentialFigures};
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_device::{BlockDev, BlockDevError, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::{OpenBlockProcedure, OpenBlockTable};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -12,7 +13,7 @@ use crate::command_error::CommandError;
 const PIECE: Bytes = Bytes::mib(1);
 
 /// All simulated.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct CardFigures {
     pub sequential: SequentialFigures,
     /// In every prior state and access pattern.

@@ -61,7 +61,7 @@ pub fn run(args: &CardBenchArgs, catalog: Option<&Path>) -> Result<(), CommandEr
         all.push(measured(model, args, catalog)?);
     }
     if args.json {
-        output::json("card-bench", all)
+        output::json(all)
     } else if args.markdown {
         output::print_utf8(&markdown::document(&all))
     } else {

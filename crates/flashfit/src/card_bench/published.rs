@@ -5,12 +5,13 @@ use std::path::Path;
 use flashfit_card::patterns::{AccessPattern, PriorState};
 use flashfit_catalog::entries;
 use flashfit_user_error::ExitClass;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::measure::CardFigures;
 use crate::command_error::CommandError;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureSubject {
     /// Bytes a second in writes of 1 MiB.
@@ -24,7 +25,7 @@ pub enum FigureSubject {
 }
 
 /// A figure, or the range that it lies in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFigure {
     pub what: FigureSubject,
@@ -48,7 +49,7 @@ struct File {
 }
 
 /// A published figure and the model's.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct ComparedFigure {
     pub published: PublishedFigure,
     pub simulated: u64,

@@ -16,6 +16,7 @@ use crate::commands::compare::args::CompareArgs;
 use crate::commands::completions::{CompletionsArgs, ManArgs};
 use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
 use crate::commands::plan::args::PlanArgs;
+use crate::commands::schema::SchemaArgs;
 use crate::crash::args::CrashArgs;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
@@ -92,6 +93,8 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the man page, or write those of all commands.
     Man(ManArgs),
+    /// Print the JSON Schemas of what `--json` prints.
+    Schema(SchemaArgs),
     /// The former name of `doctor`.
     #[command(hide = true)]
     Stand(LegacyStandArgs),

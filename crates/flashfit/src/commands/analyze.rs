@@ -7,6 +7,7 @@ use flashfit_report::{RankingTable, terminal};
 use flashfit_search::CandidateIndex;
 use flashfit_tune::head_to_head::SetupComparisons;
 use flashfit_tune::{Space, StoredRun};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::AnalyzeArgs;
@@ -20,23 +21,23 @@ use crate::rendering::{self, RunView};
 use crate::wear::run_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
 
-#[derive(Serialize)]
-struct Document {
+#[derive(JsonSchema, Serialize)]
+pub struct RankingsDocument {
     rankings: Vec<Table>,
     setups: Vec<SetupFigures>,
     /// The finalists and the baseline compared with each other.
     head_to_head: Vec<HeadToHeadParts>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Table {
     title: String,
-    rows: Vec<Row>,
+    rows: Vec<RankingRow>,
 }
 
 /// Merits in thousandths.
-#[derive(Serialize)]
-struct Row {
+#[derive(JsonSchema, Serialize)]
+struct RankingRow {
     place: u32,
     setup: String,
     merit_thousandths: i64,
@@ -60,12 +61,12 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     }
     let rankings = rendering::rankings(&view, args.by.into(), args.top);
     if args.json {
-        let document = Document {
+        let document = RankingsDocument {
             rankings: rankings.iter().map(|ranking| table(&view, ranking)).collect(),
             setups: setup_figures::of(&view),
             head_to_head: head_to_head::of_finalists(&view.conclusion),
         };
-        return output::json("rankings", document);
+        return output::json(document);
     }
     if let Some(text) = rendering::several_devices(&view) {
         output::note(&format!("note: {text}"));
@@ -89,7 +90,7 @@ fn versus(view: &RunView<'_>, names: &[String], as_json: bool) -> Result<(), Com
         names.iter().map(|name| named_setup::find(view, name)).collect::<Result<_, _>>()?;
     let pair = SetupComparisons::of(&view.conclusion).pair(setups[0], setups[1]);
     if as_json {
-        return output::json("head-to-head", VersusDocument::new(view, &pair));
+        return output::json(VersusDocument::new(view, &pair));
     }
     let text = head_to_head::versus_text(view, &pair, output::width());
     output::print(&format!("{}{text}", banner(view)))
@@ -105,7 +106,7 @@ fn banner(view: &RunView<'_>) -> String {
 
 fn table(view: &RunView<'_>, ranking: &RankingTable) -> Table {
     let lives = rendering::life::by_label(view);
-    let rows = ranking.rows.iter().map(|row| Row {
+    let rows = ranking.rows.iter().map(|row| RankingRow {
         place: row.rank,
         setup: row.setup.clone(),
         merit_thousandths: thousandths(row.score).unwrap_or_default(),

@@ -26,7 +26,7 @@ pub fn run(
     let token = ssh::token(Path::new(&format!("{host}:doctor")));
     let offers = ssh::reach(host, &token, runner, catalog)?.describe(&wanted)?;
     if json {
-        return output::json("board", offers);
+        return output::json(offers);
     }
     output::print_with_commands(&text(host, &wanted, &offers))
 }

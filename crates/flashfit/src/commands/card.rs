@@ -19,7 +19,7 @@ pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         }
         CardCommand::Show { name, json, .. } => {
             let model = flashfit_card::catalog::load(name, catalog)?;
-            if *json { output::json("card", model) } else { output::print(&card_text(&model)) }
+            if *json { output::json(model) } else { output::print(&card_text(&model)) }
         }
         CardCommand::Bench(args) => crate::card_bench::run(args, catalog),
         CardCommand::Serve(args) => card_serve::run(args, catalog),
@@ -32,7 +32,7 @@ pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
 fn list(json: bool, catalog: Option<&Path>) -> Result<(), CommandError> {
     let cards = flashfit_card::catalog::all(catalog)?;
     if json {
-        return output::json("cards", cards);
+        return output::json(cards);
     }
     let mut table = TextTable::new([
         Column::text("CARD"),

@@ -8,6 +8,7 @@ use flashfit_card::cut::DamageUnit;
 use flashfit_card_client::AskError;
 use flashfit_device::Bytes;
 use flashfit_user_error::ExitClass;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -15,8 +16,8 @@ use crate::commands::card_args::CutArgs;
 use crate::output;
 
 /// What a cut did and left.
-#[derive(Debug, Serialize)]
-struct Cut<'a> {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct CutDocument<'a> {
     report: &'a CutReport,
     /// Whether a device that keeps its promises would have done the same.
     honest: bool,
@@ -24,9 +25,10 @@ struct Cut<'a> {
     image: Option<Image<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Image<'a> {
     #[serde(serialize_with = "flashfit_host::path_text::document::serialize")]
+    #[schemars(with = "String")]
     file: &'a Path,
     /// Zeros in the image.
     unreadable_bytes: u64,
@@ -55,9 +57,9 @@ pub fn cut(args: &CutArgs) -> Result<(), CommandError> {
     };
     let image = unreadable.and_then(file_of);
     let honest = report.is_honest();
-    let cut = Cut { report: &report, honest, powered_on, image };
+    let cut = CutDocument { report: &report, honest, powered_on, image };
     // What the cut did is printed even if the rest fails: it cannot be asked for again.
-    if args.json { output::json("card-cut", cut) } else { output::print(&text(&cut, args)) }?;
+    if args.json { output::json(cut) } else { output::print(&text(&cut, args)) }?;
     Ok(afterwards.map(drop)?)
 }
 
@@ -79,7 +81,7 @@ fn has_folder(file: &Path) -> bool {
     file.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir())
 }
 
-fn text(cut: &Cut<'_>, args: &CutArgs) -> String {
+fn text(cut: &CutDocument<'_>, args: &CutArgs) -> String {
     let report = cut.report;
     let mut text = String::new();
     let mut line = |line: String| {

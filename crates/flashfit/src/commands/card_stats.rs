@@ -7,6 +7,7 @@ use flashfit_card::{Counters, SpareBlocks};
 use flashfit_card_client::{reset_stats, spare_blocks, stats};
 use flashfit_device::Bytes;
 use flashfit_report::FigureUnit;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -16,14 +17,14 @@ pub fn run(device: &Path, reset: bool, json: bool) -> Result<(), CommandError> {
     let counters = if reset { reset_stats(device)? } else { stats(device)? };
     let spare_blocks = spare_blocks(device)?;
     if json {
-        return output::json("card-counters", StatsDocument { counters, spare_blocks });
+        return output::json(StatsDocument { counters, spare_blocks });
     }
     let spares = spare_blocks.map(|spares| spares_text(&spares)).unwrap_or_default();
     output::print(&(counters_text(&counters) + &spares))
 }
 
-#[derive(Serialize)]
-struct StatsDocument {
+#[derive(JsonSchema, Serialize)]
+pub struct StatsDocument {
     #[serde(flatten)]
     counters: Counters,
     /// Absent if blocks of the card's model never fail.

@@ -35,9 +35,5 @@ fn list(json: bool, catalog: Option<&Path>) -> Result<(), CommandError> {
         }
     };
     let names = Names::new(&filesystems, &workloads, &cards);
-    if json {
-        output::json("catalog", names)
-    } else {
-        output::print(&text(&names, output::width()))
-    }
+    if json { output::json(names) } else { output::print(&text(&names, output::width())) }
 }

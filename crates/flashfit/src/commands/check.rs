@@ -13,6 +13,7 @@ use flashfit_host::SystemRunner;
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 use flashfit_wear_counters::AtaAttributes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::{size, target_name};
@@ -58,8 +59,8 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-#[derive(Serialize)]
-struct Checked<'a> {
+#[derive(JsonSchema, Serialize)]
+pub struct Checked<'a> {
     findings: Vec<FindingDocument>,
     #[serde(flatten)]
     check: &'a DeviceCheck,
@@ -102,10 +103,11 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let checked = checked.expect("the target is a device");
     let next = next(&args.target, &checked);
     if args.json {
-        output::json(
-            "check",
-            Checked { findings: rendering::findings(&checked), check: &checked, next: &next },
-        )?;
+        output::json(Checked {
+            findings: rendering::findings(&checked),
+            check: &checked,
+            next: &next,
+        })?;
     } else {
         output::print(&rendering::text(&checked, &next, output::width()))?;
     }

@@ -91,7 +91,7 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
         lab: lab(&runner),
     };
     if *json {
-        return output::json("stands", document);
+        return output::json(document);
     }
     output::print_with_commands(&text(&document))
 }

@@ -15,16 +15,12 @@ pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     let device = match &target {
         Target::Simulated(name) => {
             let model = flashfit_card::catalog::load(name, catalog)?;
-            return if args.json {
-                output::json("card", model)
-            } else {
-                output::print(&card_text(&model))
-            };
+            return if args.json { output::json(model) } else { output::print(&card_text(&model)) };
         }
         Target::Node(path) => {
             Device::from_node(&SystemRoots::default(), &SystemRunner::default(), path)?
         }
         Target::Image(path) => Device::from_image(&SystemRunner::default(), path)?,
     };
-    if args.json { output::json("medium", device) } else { output::print(&device_text(&device)) }
+    if args.json { output::json(device) } else { output::print(&device_text(&device)) }
 }

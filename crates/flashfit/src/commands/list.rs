@@ -10,7 +10,7 @@ use crate::output;
 pub fn run(args: &ListArgs) -> Result<(), CommandError> {
     let devices = list::devices(&SystemRoots::default());
     if args.json {
-        return output::json("media", devices);
+        return output::json(devices);
     }
     if devices.is_empty() {
         output::note("no block devices here; flashfit card list shows the simulated cards");

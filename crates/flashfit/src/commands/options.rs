@@ -12,6 +12,7 @@ use flashfit_option_probe::{
     Cache, OptionFinding, OptionProbeTools, ProbedOptions, find_out, kernel,
 };
 use flashfit_user_error::ExitClass;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::OptionsArgs;
@@ -23,8 +24,8 @@ use crate::rendering::options as rendering;
 const ERASE_BLOCK: Bytes = Bytes::mib(4);
 const WRITE_UNIT: Bytes = Bytes::kib(8);
 
-#[derive(Serialize)]
-struct Document {
+#[derive(JsonSchema, Serialize)]
+pub struct OptionsDocument {
     kernel: String,
     /// Why nothing was mounted, where nothing was.
     cannot_mount: Option<String>,
@@ -34,7 +35,7 @@ struct Document {
     filesystems: Vec<FileSystemDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct FileSystemDocument {
     name: String,
     title: String,
@@ -69,7 +70,7 @@ pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     if let Some(reason) = not_kept {
         note(&format!("note: the results are not cached: {reason}"));
     }
-    if args.json { output::json("options", document(&all, &means)) } else { print(&all) }
+    if args.json { output::json(document(&all, &means)) } else { print(&all) }
 }
 
 /// The file systems that were named, each once, or all.
@@ -99,7 +100,7 @@ fn conditions() -> Conditions {
     }
 }
 
-fn document(all: &[(&FileSystem, ProbedOptions)], means: &OptionProbeTools) -> Document {
+fn document(all: &[(&FileSystem, ProbedOptions)], means: &OptionProbeTools) -> OptionsDocument {
     let of = |(filesystem, found): &(&FileSystem, ProbedOptions)| FileSystemDocument {
         name: filesystem.name.clone(),
         title: filesystem.title.clone(),
@@ -107,7 +108,7 @@ fn document(all: &[(&FileSystem, ProbedOptions)], means: &OptionProbeTools) -> D
         not_mounted: found.findings.not_mounted.clone(),
         options: found.findings.options.clone(),
     };
-    Document {
+    OptionsDocument {
         kernel: kernel::release(),
         cannot_mount: means.cannot_mount().map(str::to_owned),
         erase_block_bytes: ERASE_BLOCK.0,

@@ -71,7 +71,9 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     };
     let results = campaign.run(&limits, &watch).map_err(|error| resumable(error, &dir))?;
     if args.json {
-        output::json("crash-cuts", states_document::document(&plan, &setups, &results, &dir))?;
+        output::json(states_document::CutsDocument(states_document::document(
+            &plan, &setups, &results, &dir,
+        )))?;
     } else {
         let text = states_text::text(&setups, &results, &dir, Counted::Cuts, output::width());
         output::print(&text)?;

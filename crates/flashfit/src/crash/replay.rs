@@ -6,6 +6,7 @@ use flashfit_crash::model::Violation;
 use flashfit_crash::replay::{ReplayedState, replay};
 use flashfit_crash::state::CrashState;
 use flashfit_crash::timeline::TimelineEvent;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::ReplayArgs;
@@ -14,8 +15,8 @@ use super::timeline_text;
 use crate::command_error::CommandError;
 use crate::output;
 
-#[derive(Debug, Serialize)]
-struct Document<'a> {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct ReplayedDocument<'a> {
     id: &'a str,
     state: &'a CrashState,
     violations: &'a [Violation],
@@ -32,7 +33,7 @@ pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError
     let seen = replay(found, setup, plan, runner, points, image.as_deref())?;
     let as_recorded = found.recorded.as_ref().map(|recorded| *recorded == seen.violations);
     if args.state.json {
-        let document = Document {
+        let document = ReplayedDocument {
             id: &found.id,
             state: &found.state,
             violations: &seen.violations,
@@ -40,7 +41,7 @@ pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError
             timeline: &seen.timeline,
             image: seen.image.as_deref(),
         };
-        return output::json("crash-replay", document);
+        return output::json(document);
     }
     output::print(&text(&seen, as_recorded))
 }

@@ -6,6 +6,7 @@ use flashfit_crash::model::Violation;
 use flashfit_crash::shrink::{ShrunkState, shrink};
 use flashfit_crash::state::CrashState;
 use flashfit_crash::timeline::TimelineEvent;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::ShrinkArgs;
@@ -14,8 +15,8 @@ use super::timeline_text;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 
-#[derive(Debug, Serialize)]
-struct Document<'a> {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct ShrunkDocument<'a> {
     id: &'a str,
     operations: Vec<String>,
     state: &'a CrashState,
@@ -30,7 +31,7 @@ pub fn run(args: &ShrinkArgs, catalog: Option<&Path>) -> Result<(), CommandError
     let watch = |left: usize| note(&format!("{left} operations"));
     let shrunk = shrink(found, setup, plan, runner, points, &watch)?;
     if args.state.json {
-        let document = Document {
+        let document = ShrunkDocument {
             id: &found.id,
             operations: names(&shrunk),
             state: &shrunk.state,
@@ -38,7 +39,7 @@ pub fn run(args: &ShrinkArgs, catalog: Option<&Path>) -> Result<(), CommandError
             timeline: &shrunk.timeline,
             attempts: shrunk.attempts,
         };
-        return output::json("crash-shrink", document);
+        return output::json(document);
     }
     let mut text = format!("{} operations show it:\n", shrunk.operations.len());
     for name in names(&shrunk) {

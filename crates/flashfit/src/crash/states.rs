@@ -64,7 +64,9 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     };
     let results = campaign.run(&limits, &watch)?;
     if args.json {
-        output::json("crash-states", states_document::document(&plan, &setups, &results, &dir))?;
+        output::json(states_document::StatesDocument(states_document::document(
+            &plan, &setups, &results, &dir,
+        )))?;
     } else {
         output::print(&states_text::text(
             &setups,

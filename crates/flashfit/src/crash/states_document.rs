@@ -7,16 +7,27 @@ use flashfit_crash::campaign::{BrokenState, CampaignPlan, FaultCounts, SetupResu
 use flashfit_crash::model::Oracle;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_filesystem::Promise;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize)]
-pub struct Document<'a> {
+/// That of `crash states`.
+#[derive(Debug, JsonSchema, Serialize)]
+#[serde(transparent)]
+pub struct StatesDocument<'a>(pub CampaignDocument<'a>);
+
+/// That of `crash cuts`.
+#[derive(Debug, JsonSchema, Serialize)]
+#[serde(transparent)]
+pub struct CutsDocument<'a>(pub CampaignDocument<'a>);
+
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct CampaignDocument<'a> {
     plan: &'a CampaignPlan,
     dir: &'a Path,
     setups: Vec<SetupDocument<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct SetupDocument<'a> {
     setup: &'a str,
     /// Recorded workloads.
@@ -44,7 +55,7 @@ struct SetupDocument<'a> {
     examples: &'a [BrokenState],
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct PromiseDocument {
     /// By the file system with default options.
     promised: bool,
@@ -58,9 +69,9 @@ pub fn document<'a>(
     setups: &'a [CrashSetup],
     results: &'a [SetupResult],
     dir: &'a Path,
-) -> Document<'a> {
+) -> CampaignDocument<'a> {
     let setups = setups.iter().zip(results).map(|(setup, result)| one(setup, result));
-    Document { plan, dir, setups: setups.collect() }
+    CampaignDocument { plan, dir, setups: setups.collect() }
 }
 
 fn one<'a>(setup: &CrashSetup, result: &'a SetupResult) -> SetupDocument<'a> {

@@ -3,6 +3,7 @@
 use flashfit_device::{Bytes, Device};
 use flashfit_probe::ProbeRun;
 use flashfit_target::InspectedTarget;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -10,7 +11,7 @@ use crate::consent;
 use crate::rendering::price::Price;
 
 /// What a probe would do, with nothing done.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct WouldProbe<'a> {
     target: &'a str,
     write: bool,

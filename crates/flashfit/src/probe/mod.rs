@@ -1,7 +1,7 @@
 //! `flashfit probe TARGET`, `flashfit probe --import FILE`: finds out how a device is built, and
 //! says how sure that is.
 
-mod announce;
+pub mod announce;
 pub mod args;
 mod elsewhere;
 mod next;
@@ -68,7 +68,7 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     if args.dry_run {
         let would = WouldProbe::look(name, args.write, &target, &probe)?;
         return match args.json {
-            true => output::json("would-probe", would),
+            true => output::json(would),
             false => output::print_with_commands(&wrapped(&would.text(), output::width())),
         };
     }

@@ -7,13 +7,14 @@ use flashfit_tune::drift::BaselineCheck;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::start_effect::{KindEffect, StartEffect};
 use flashfit_tune::stats::Estimate;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::head_to_head::{self, HeadToHeadParts};
 use super::life::{LifeParts, YearsPart};
 
 /// All of it; empty before anything that may be chosen was measured.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct AnswerParts {
     /// The probability that `setup` is within the requested distance of the best, 0 to 1.
     within_probability: Option<f64>,
@@ -60,7 +61,7 @@ pub struct AnswerParts {
 }
 
 /// How the result of a workload depends on its start, relative to the mean of all kinds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct StartDependence {
     workload: String,
     filesystem: String,
@@ -68,7 +69,7 @@ struct StartDependence {
     kinds: Vec<KindResult>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct KindResult {
     kind: String,
     percent_hundredths: i64,
@@ -76,7 +77,7 @@ struct KindResult {
 }
 
 /// The setup that exceeds the constraint least, where it exceeds it most.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Nearest {
     setup: Setup,
     workload: String,
@@ -85,13 +86,13 @@ struct Nearest {
     trials: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct WorkloadGain {
     workload: String,
     gain: Change,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Modes {
     setup: Setup,
     workload: String,
@@ -102,7 +103,7 @@ struct Modes {
 
 /// A change with its 95 % interval: of a single measurement from any starting state where that is
 /// known, with that of the mean, else of the mean.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Change {
     percent_hundredths: i64,
     low_percent_hundredths: Option<i64>,
@@ -115,14 +116,14 @@ pub struct Change {
     count: Option<usize>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct RunnerUp {
     setup: Setup,
     /// What the choice gains over it, from confirming trials alone.
     gain: Change,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Tied {
     setup: Setup,
     difference_percent_hundredths: i64,
@@ -131,7 +132,7 @@ struct Tied {
     trials: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Effect {
     factor: String,
     level: String,
@@ -140,14 +141,14 @@ struct Effect {
     trials: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Interaction {
     factors: [String; 2],
     levels: [String; 2],
     change: Change,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Profiled {
     setup: Setup,
     throughput_percent_hundredths: i64,

@@ -11,6 +11,7 @@ use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner, path_text};
 use flashfit_report::text::{fold_command, plain};
 use flashfit_target::InspectedTarget;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::apply::source::PlanSource;
@@ -141,8 +142,8 @@ pub fn price_text(price: &Price) -> String {
     format!("Price: {}.", price.text())
 }
 
-#[derive(Serialize)]
-struct Would<'a> {
+#[derive(JsonSchema, Serialize)]
+pub struct Would<'a> {
     lost: Vec<&'a str>,
     price: &'a Price,
     plan: &'a Plan,
@@ -157,14 +158,14 @@ pub fn dry_run(
     doing: &str,
 ) -> Result<(), CommandError> {
     if json {
-        return output::json("would-apply", Would { lost: lost.lines().collect(), price, plan });
+        return output::json(Would { lost: lost.lines().collect(), price, plan });
     }
     let price = price_text(price);
     output::print_with_commands(&format!("{lost}\n{doing}\n{price}\nNothing was changed."))
 }
 
-#[derive(Serialize)]
-struct Done<'a> {
+#[derive(JsonSchema, Serialize)]
+pub struct Done<'a> {
     backup: String,
     undo: &'a str,
     plan: &'a Plan,
@@ -185,19 +186,16 @@ pub fn done(
 ) -> Result<(), CommandError> {
     let (plan, left_to_the_user) = (&source.plan, left_to_the_user(source));
     if json {
-        return output::json(
-            "applied",
-            Done {
-                backup: path_text::to_text(&applied.backup),
-                undo,
-                plan,
-                verified: &applied.verified,
-                installed: applied.installed.as_ref(),
-                mounted_on: point.map(path_text::to_text),
-                left_to_the_user,
-                notes: &applied.notes,
-            },
-        );
+        return output::json(Done {
+            backup: path_text::to_text(&applied.backup),
+            undo,
+            plan,
+            verified: &applied.verified,
+            installed: applied.installed.as_ref(),
+            mounted_on: point.map(path_text::to_text),
+            left_to_the_user,
+            notes: &applied.notes,
+        });
     }
     let mut lines =
         vec![format!("{} matches the plan: {}.", plan.device.path.display(), plan.setup)];

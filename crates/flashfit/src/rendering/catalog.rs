@@ -10,9 +10,10 @@ use flashfit_filesystem::{
 };
 use flashfit_report::text::wrap;
 use flashfit_report::{Column, Shorten, TextTable};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Names {
     filesystems: Vec<FileSystemNames>,
     knobs: Vec<OptionNames>,
@@ -20,7 +21,7 @@ pub struct Names {
     cards: Vec<Titled>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct FileSystemNames {
     name: String,
     title: String,
@@ -35,7 +36,7 @@ struct FileSystemNames {
     options: Vec<OptionNames>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct OptionNames {
     name: String,
     title: String,
@@ -54,7 +55,7 @@ struct OptionNames {
     own: bool,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Titled {
     name: String,
     title: String,

@@ -9,6 +9,7 @@ use flashfit_geometry::{GeometryFinding, QuantityValue};
 use flashfit_host::program::quote;
 use flashfit_report::text::{plain, plain_command, wrap};
 use flashfit_wear_counters::{SourceAnswer, SourceOutcome};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check_next::NextCommands;
@@ -16,7 +17,7 @@ use super::wear_counters::value;
 
 const NAME_COLUMNS: usize = 12;
 /// A finding in JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct FindingDocument {
     check: &'static str,
     subject: String,

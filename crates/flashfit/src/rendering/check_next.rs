@@ -7,6 +7,7 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::check::{Repair, Severity};
 use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::{command, size_argument};
@@ -16,7 +17,7 @@ use super::duration;
 const TUNE_BUDGET: (&str, u64) = ("30min", 1_800_000_000_000);
 
 /// A command that may follow, and what it costs.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PricedCommand {
     pub line: String,
     pub price: String,
@@ -25,7 +26,7 @@ pub struct PricedCommand {
 }
 
 /// What may follow a check.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NextCommands {
     /// What improves the device without losing data.
     pub keeps_data: Vec<String>,

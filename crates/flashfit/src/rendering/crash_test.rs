@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flashfit_filesystem::Setup;
 use flashfit_host::input_file;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Its name in the run directory.
@@ -11,7 +12,7 @@ pub const FILE: &str = "crash.json";
 const MOST_BYTES: u64 = 64 << 10;
 
 /// The result of crash states of one setup.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CrashTest {
     /// As `flashfit crash` writes it: `ext4:noatime`.
     pub setup: String,

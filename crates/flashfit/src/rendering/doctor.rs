@@ -3,11 +3,12 @@
 use flashfit_report::text::{fold_command, wrap};
 use flashfit_vm::doctor::{DoctorFinding, Examination};
 use flashfit_vm::modules::ModulePresence;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output;
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct DoctorDocument {
     pub here: HereDocument,
     pub vm: VmDocument,
@@ -15,7 +16,7 @@ pub struct DoctorDocument {
     pub lab: DoctorFinding,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct HereDocument {
     /// Why devices cannot be mounted; nothing where they can.
     pub lacks_for_media: Option<String>,
@@ -23,7 +24,7 @@ pub struct HereDocument {
     pub lacks_for_simulated_cards: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct VmDocument {
     pub can_start: bool,
     pub install: Option<String>,

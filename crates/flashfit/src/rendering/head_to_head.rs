@@ -6,6 +6,7 @@ use flashfit_tune::Conclusion;
 use flashfit_tune::head_to_head::{HeadToHead, PairBasis, PairVerdict, SetupComparisons};
 use flashfit_tune::recommend::percent;
 use flashfit_tune::stats::Estimate;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RunView;
@@ -13,7 +14,7 @@ use super::answer::Change;
 use super::setup_constraints::{self, SetupConstraint};
 
 /// Two setups; a positive change says that `setup` is better than `other`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct HeadToHeadParts {
     setup: String,
     other: String,
@@ -26,14 +27,14 @@ pub struct HeadToHeadParts {
     workloads: Vec<WorkloadParts>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct WorkloadParts {
     workload: String,
     #[serde(flatten)]
     found: DifferenceParts,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct DifferenceParts {
     /// `better`, `worse`, `tied`, `not-confirmed` or `failed`.
     verdict: &'static str,
@@ -43,7 +44,7 @@ struct DifferenceParts {
 }
 
 /// Two setups with what each shows of the constraints.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct VersusDocument {
     #[serde(flatten)]
     pair: HeadToHeadParts,

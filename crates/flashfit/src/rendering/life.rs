@@ -9,6 +9,7 @@ use flashfit_tune::Conclusion;
 use flashfit_tune::life::{LifeBasis, SetupLife, SetupLives};
 use flashfit_tune::recommend::percent;
 use flashfit_wear::extrapolation::Interval;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RunView;
@@ -18,7 +19,7 @@ use super::wear::{interval, years};
 const TERMINAL_ROWS: usize = 6;
 
 /// The lives of a run, as JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct LifeParts {
     usage: String,
     gib_a_day: f64,
@@ -36,7 +37,7 @@ pub struct LifeParts {
     simulated: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SetupYears {
     setup: Setup,
     #[serde(flatten)]
@@ -44,7 +45,7 @@ pub struct SetupYears {
 }
 
 /// The years of a setup, or why they are not known.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct YearsPart {
     /// With 90 %.
     pub years: Option<Interval>,

@@ -1,10 +1,11 @@
 //! The plans of a device as a document: which is suggested, and why there are no others.
 
 use flashfit_filesystem::plan::{Plan, PlanNote, PlanStanding, SeveralPlans, UnplannedReason};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The plans of a device as they are shown.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PlanList {
     /// The device as the user named it.
     pub target: String,
@@ -32,7 +33,7 @@ pub struct NamedTarget {
 }
 
 /// A file system that has no plan here.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct UnplannedFileSystem {
     pub filesystem: String,
     pub reason: String,

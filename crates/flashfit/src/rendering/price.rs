@@ -10,12 +10,13 @@ use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_tune::forecast::{
     ASSUMED_AMPLIFICATION, ASSUMED_ERASES, erases_of_each_block, life_thousandths,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::duration;
 
 /// Ranges, least and most each.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Price {
     /// `None` if the device could not be read.
     pub time_ns: Option<[u64; 2]>,
@@ -24,7 +25,7 @@ pub struct Price {
     pub wear: Option<WearPrice>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct WearPrice {
     /// Of each erase block on average, in thousandths.
     pub erases_thousandths: [u64; 2],

@@ -9,6 +9,7 @@ use flashfit_tune::budget::BudgetReached;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::replay::{Recording, Replayed};
 use flashfit_tune::{Conclusion, Criterion, DriverRules, RunEnd};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{AnswerParts, Change, hundredths, rounded};
@@ -25,7 +26,7 @@ pub struct ReplayView<'a> {
     pub limit_ns: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct ReplayDocument {
     runs: Vec<String>,
     simulated: bool,
@@ -56,13 +57,13 @@ pub struct ReplayDocument {
     failed: Vec<Setup>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct StopPart {
     reason: &'static str,
     probability: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Trials {
     made: usize,
     full: usize,
@@ -74,7 +75,7 @@ struct Trials {
 }
 
 /// A setup and its rank in the whole record.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct RecordedSetup {
     setup: Setup,
     label: String,

@@ -8,12 +8,13 @@ use flashfit_host::path_text;
 use flashfit_target::TargetSource;
 use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::consent::{what_is_lost, would_be_refused};
 use crate::test_beds;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct RunPreviewDocument {
     target: String,
     /// That and why the device would be refused, if it would.
@@ -23,6 +24,7 @@ pub struct RunPreviewDocument {
     simulated: bool,
     test_bed: String,
     #[serde(with = "path_text::document")]
+    #[schemars(with = "String")]
     dir: PathBuf,
     geometry: Geometry,
     layout: String,
@@ -35,7 +37,7 @@ pub struct RunPreviewDocument {
 }
 
 /// The least and the most.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct ForecastRanges {
     time_ns: [u64; 2],
     trials: [u64; 2],

@@ -3,12 +3,13 @@
 use flashfit_report::FigureUnit;
 use flashfit_search::CandidateIndex;
 use flashfit_tune::constraint_status::{self, ConstraintKind, ConstraintStatus};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RunView;
 
 /// One constraint with its status for a setup.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SetupConstraint {
     /// `require` (what a power cut may do), `p99-write-max` or `min-years`.
     constraint: &'static str,

@@ -8,13 +8,14 @@ use flashfit_bench::Figures;
 use flashfit_filesystem::Setup;
 use flashfit_tune::stats::median;
 use flashfit_tune::{Criterion, TrialRecord};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RunView;
 use super::setup_constraints::{self, SetupConstraint};
 
 /// A setup with at least one full trial.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SetupFigures {
     setup: String,
     is_baseline: bool,
@@ -25,7 +26,7 @@ pub struct SetupFigures {
 }
 
 /// Latencies in nanoseconds; `None` if nothing was read or written.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct WorkloadFigures {
     workload: String,
     trials: usize,

@@ -1,12 +1,13 @@
 //! Parts of the JSON document with a recommendation.
 
 use flashfit_report::{FailedTrials, ReportCommand, ReportedGain};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::rendering::answer::rounded;
 
 /// A command and what it does.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Step {
     pub caption: String,
     pub line: String,
@@ -19,7 +20,7 @@ impl From<ReportCommand> for Step {
 }
 
 /// A setup that is out.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Failed {
     pub setup: String,
     pub message: String,
@@ -33,7 +34,7 @@ impl From<&FailedTrials> for Failed {
 
 /// A gain in hundredths of a percent, with the 95 % interval of a single measurement from any
 /// starting state, and that of the mean, which decides.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct GainParts {
     pub percent_hundredths: i64,
     pub low_percent_hundredths: i64,

@@ -1,13 +1,14 @@
 //! What is believed after a batch of trials, as a line of JSON.
 
 use flashfit_tune::RunProgress;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output;
+use crate::{output, schemas};
 
-#[derive(Serialize)]
-struct Believed {
-    schema: &'static str,
+#[derive(JsonSchema, Serialize)]
+pub struct Believed {
+    schema: String,
     schema_version: u32,
     trials: usize,
     time_ns: u64,
@@ -19,7 +20,7 @@ struct Believed {
 /// Prints the line to standard output.
 pub fn print(so_far: &RunProgress<'_>, leader: Option<String>) {
     let believed = Believed {
-        schema: "flashfit.belief",
+        schema: schemas::name::<Believed>(),
         schema_version: 1,
         trials: so_far.history.len(),
         time_ns: so_far.spent.time_ns,
@@ -27,7 +28,5 @@ pub fn print(so_far: &RunProgress<'_>, leader: Option<String>) {
         trials_left_at_most: so_far.left,
         leader,
     };
-    let line = serde_json::to_string(&believed).expect("documents are plain data");
-    // A reader that has gone away does not end a run that takes hours.
-    let _ = output::print_utf8(&(line + "\n"));
+    output::whole_line(&believed);
 }

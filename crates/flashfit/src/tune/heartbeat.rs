@@ -5,16 +5,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use flashfit_tune::{RunProgress, TrialKey};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::remaining::{self, RemainingTime};
-use crate::output;
+use crate::{output, schemas};
 
 /// Documented as the longest silence.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a run does.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize)]
 pub struct RunPhase {
     /// `preparing`, `trials` or `answering`.
     pub phase: &'static str,
@@ -56,9 +57,9 @@ impl RunPhase {
     }
 }
 
-#[derive(Serialize)]
-struct ProgressLine<'a> {
-    schema: &'static str,
+#[derive(JsonSchema, Serialize)]
+pub struct ProgressLine<'a> {
+    schema: String,
     schema_version: u32,
     elapsed_ns: u64,
     #[serde(flatten)]
@@ -111,8 +112,7 @@ fn print_lines(received: &Receiver<RunPhase>) {
 
 fn print(phase: &RunPhase, elapsed: Duration) {
     let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-    let line = ProgressLine { schema: "flashfit.progress", schema_version: 1, elapsed_ns, phase };
-    let line = serde_json::to_string(&line).expect("documents are plain data");
-    // A reader that has gone away does not end a run that takes hours.
-    let _ = output::print_utf8(&(line + "\n"));
+    let schema = schemas::name::<ProgressLine<'_>>();
+    let line = ProgressLine { schema, schema_version: 1, elapsed_ns, phase };
+    output::whole_line(&line);
 }

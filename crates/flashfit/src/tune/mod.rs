@@ -3,14 +3,14 @@
 mod announce;
 mod answer_parts;
 pub mod args;
-mod belief;
+pub mod belief;
 mod budget;
 mod constraints;
 mod crash_check;
 mod geometry;
-mod heartbeat;
+pub mod heartbeat;
 mod hosts;
-mod outcome;
+pub mod outcome;
 mod progress;
 mod remaining;
 mod replay;
@@ -60,7 +60,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
             if args.json || args.json_stream {
                 let document = RunPreviewDocument::new(request, &preview);
-                return output::json("would-tune", document).map(|()| None);
+                return output::json(document).map(|()| None);
             }
             let text = run_preview::text(request, &preview, output::width());
             return output::print(&text).map(|()| None);

@@ -7,6 +7,7 @@ use flashfit_report::text::wrap;
 use flashfit_report::{html, terminal};
 use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{RunEnd, RunHeader, Space, TrialRecord};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer_parts::{Failed, GainParts, Step};
@@ -18,8 +19,8 @@ use crate::rendering::setup_figures::{self, SetupFigures};
 use crate::rendering::{self, RunView, verdict};
 use flashfit_tune::run::Catalogs;
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(JsonSchema, Serialize)]
+pub struct RecommendationDocument {
     verdict: String,
     /// What to use: the winner if fresh trials show that it is better, else the baseline.
     setup: Option<String>,
@@ -92,27 +93,27 @@ pub fn present(
     }
     let shown = report.verdict;
     let recommended = view.recommendation();
-    let print = if form == OutputForm::Json { output::json } else { output::json_line };
-    print(
-        "recommendation",
-        Answer {
-            ended: why,
-            interrupted: ended.is_err(),
-            verdict: shown.supported_outcome().label().to_lowercase(),
-            setup: recommended.map(|found| found.recommended().label()),
-            winner: recommended.map(|found| found.winner.label()),
-            baseline: recommended.map(|found| found.baseline.label()),
-            headline: shown.headline.clone(),
-            gain: shown.gain.map(|gain| GainParts::of(&gain)),
-            commands: shown.commands.into_iter().map(Step::from).collect(),
-            risk: shown.risk.clone(),
-            crash_test: recommended.and_then(|found| CrashTest::read(dir, found.recommended())),
-            answer: AnswerParts::of(&view.conclusion),
-            setups: setup_figures::of(&view),
-            failed: report.failures.iter().map(Failed::from).collect(),
-            simulated: report.simulated,
-            trials: trials.len(),
-            report: path_text::to_text(&path),
-        },
-    )
+    let answer = RecommendationDocument {
+        ended: why,
+        interrupted: ended.is_err(),
+        verdict: shown.supported_outcome().label().to_lowercase(),
+        setup: recommended.map(|found| found.recommended().label()),
+        winner: recommended.map(|found| found.winner.label()),
+        baseline: recommended.map(|found| found.baseline.label()),
+        headline: shown.headline.clone(),
+        gain: shown.gain.map(|gain| GainParts::of(&gain)),
+        commands: shown.commands.into_iter().map(Step::from).collect(),
+        risk: shown.risk.clone(),
+        crash_test: recommended.and_then(|found| CrashTest::read(dir, found.recommended())),
+        answer: AnswerParts::of(&view.conclusion),
+        setups: setup_figures::of(&view),
+        failed: report.failures.iter().map(Failed::from).collect(),
+        simulated: report.simulated,
+        trials: trials.len(),
+        report: path_text::to_text(&path),
+    };
+    match form {
+        OutputForm::Json => output::json(answer),
+        _ => output::json_line(answer),
+    }
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use flashfit_search::Answer;
 use flashfit_tune::{Percent, RunProgress};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::rendering::{duration, more_time};
 
 /// How long the rest of a run may take.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct RemainingTime {
     pub least_ns: u64,
     /// `None` without a budget that ends it.

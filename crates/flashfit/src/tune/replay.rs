@@ -69,7 +69,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         limit_ns: choice.judge.p99_write_max_ns,
     };
     if args.json || args.json_stream {
-        return output::json("replay", rendering::document(&shown));
+        return output::json(rendering::document(&shown));
     }
     output::print(&rendering::text(&shown, output::width()))
 }

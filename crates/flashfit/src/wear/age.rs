@@ -9,6 +9,7 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::age::{AgeEnd, AgePoint, AgeRequest, AgedCard, age};
 use flashfit_wear::usage;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -23,7 +24,7 @@ use crate::wear::{setup_traces, target};
 const POINTS: u32 = 20;
 
 /// An aged card, as printed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct AgeDocument {
     pub card: String,
     pub setup: String,
@@ -76,7 +77,7 @@ pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         svg.write(&draw(&document))?;
     }
     if args.json {
-        output::json("wear-age", &document)?;
+        output::json(&document)?;
     } else {
         output::print(&age_text(&document, &usage, output::width()))?;
     }

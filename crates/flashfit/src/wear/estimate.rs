@@ -5,6 +5,7 @@ use std::path::Path;
 use flashfit_wear::estimate::{EstimateRequest, SetupEstimate, estimate};
 use flashfit_wear::extrapolation::Interval;
 use flashfit_wear::{SetupTraces, UsedLife, usage};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -15,7 +16,7 @@ use crate::wear::setup_traces;
 use crate::wear::target::{self, ModelChoice};
 
 /// What is printed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct EstimateDocument {
     pub target: String,
     pub usage: String,
@@ -30,7 +31,7 @@ pub struct EstimateDocument {
     pub setups: Vec<EstimatedSetup>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct EstimatedSetup {
     #[serde(flatten)]
     pub estimate: SetupEstimate,
@@ -86,7 +87,7 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         setups: found,
     };
     if args.json {
-        output::json("wear-estimate", document)
+        output::json(document)
     } else {
         output::print(&estimate_text(&document, &usage, output::width()))
     }

@@ -43,7 +43,7 @@ pub fn run(args: &WearMeasureArgs, catalog: Option<&Path>) -> Result<(), Command
     };
     let found = measure(&mut workload, &budget, args.counter.as_deref())?;
     if args.json {
-        output::json("wear-measure", &found)?;
+        output::json(&found)?;
     } else {
         output::print(&wear_measurement::text(&found, output::width()))?;
     }

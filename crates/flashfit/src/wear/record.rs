@@ -14,6 +14,7 @@ use flashfit_testbed::recording::{self, Recorded, RecordingRequest};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::RecordedTrace;
 use flashfit_wear::trace_file::TraceHeader;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -31,7 +32,7 @@ const TRACE_BYTES_MAX: u64 = 256 << 20;
 const PLACEHOLDER: &str = "sync-files";
 
 /// What was recorded, as printed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct RecordDocument {
     #[serde(flatten)]
     pub header: TraceHeader,
@@ -98,7 +99,7 @@ pub fn run(args: &WearRecordArgs, catalog: Option<&Path>) -> Result<(), CommandE
         counters: recorded.counters,
     };
     if args.json {
-        output::json("wear-record", document)
+        output::json(document)
     } else {
         output::print(&recorded_text(&document, &args.output))
     }

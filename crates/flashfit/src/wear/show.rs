@@ -18,7 +18,7 @@ pub fn run(args: &WearShowArgs, catalog: Option<&Path>) -> Result<(), CommandErr
     let sources = args.how.sources(&system, &runner, &attributes);
     let reading = sources.read(&device(&args.device, &system, &runner)?);
     if args.json {
-        output::json("wear-show", reading)
+        output::json(reading)
     } else {
         output::print(&wear_counters::text(&reading, output::width()))
     }

@@ -15,6 +15,7 @@ fn without_machine() -> bool {
 
 fn setups(document: &str) -> Vec<Value> {
     let document: Value = serde_json::from_str(document).unwrap();
+    assert_eq!(document["schema"], "flashfit.crash-cuts");
     document["data"]["setups"].as_array().unwrap().clone()
 }
 

@@ -227,13 +227,13 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// From the standard library's.
+    /// From the standard library's. Documents must match their schemas.
+    #[track_caller]
     pub fn new(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        crate::schemas::check(&stdout);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        Self { code: output.status.code(), stdout, stderr }
     }
 
     /// Waits for a started command.

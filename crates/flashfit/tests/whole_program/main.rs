@@ -28,6 +28,7 @@ mod output;
 mod probe;
 mod ranking;
 mod replay;
+mod schemas;
 mod search;
 mod starting_states;
 mod sudden_end;

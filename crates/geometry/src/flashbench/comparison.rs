@@ -4,12 +4,13 @@
 //! fast are equally wrong.
 
 use flashfit_device::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::{AccessOrder, OpenBlockTable};
 
 /// The errors of the common cells of two tables.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Comparison {
     /// Number of common cells.
     pub cells: usize,

@@ -9,12 +9,15 @@ use std::fmt;
 
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number;
 
 /// The order in which the places of a unit are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOrder {
     Linear,
@@ -31,7 +34,7 @@ impl fmt::Display for AccessOrder {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TableCell {
     /// Number of erase blocks written in turn.
     pub units: u32,
@@ -41,7 +44,7 @@ pub struct TableCell {
     pub bytes_per_second: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct OpenBlockTable {
     /// In the order of measurement.
     pub cells: Vec<TableCell>,

@@ -6,6 +6,7 @@
 mod depmod;
 mod scan;
 
+use schemars::JsonSchema;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub(crate) struct Module {
     pub aliases: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModulePresence {
     /// In a module file.

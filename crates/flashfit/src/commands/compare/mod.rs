@@ -37,7 +37,7 @@ pub fn run(args: &CompareArgs) -> Result<(), CommandError> {
         file.write(&html::render_comparison(&comparison::page(&view)))?;
     }
     if args.json {
-        output::json("comparison", comparison::document(&view))?;
+        output::json(comparison::document(&view))?;
     } else {
         output::print(&comparison::text(&view, output::width()))?;
     }

@@ -63,7 +63,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     }
     let is_empty = shown.plans.is_empty();
     if args.json {
-        output::json("plans", shown)?;
+        output::json(shown)?;
     } else {
         output::print(&rendering::plan::text(&shown, args.all, output::width()))?;
     }

@@ -7,13 +7,14 @@ use flashfit_tune::Criterion;
 use flashfit_tune::compare::{
     CONFIDENCE, ComparedRun, RunDifference, RunPair, RunVerdict, SetupPair, Slowdown, WorkloadPair,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ComparisonView;
 use crate::rendering::answer::hundredths;
 use crate::rendering::life::YearsPart;
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct ComparisonDocument {
     by: Criterion,
     confidence_percent: u32,
@@ -24,7 +25,7 @@ pub struct ComparisonDocument {
     simulated: bool,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct RunPart {
     dir: String,
     device: Option<String>,
@@ -41,14 +42,14 @@ struct RunPart {
     life: Vec<SetupLifePart>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct SetupLifePart {
     setup: Setup,
     #[serde(flatten)]
     years: YearsPart,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct PairPart {
     /// The place of the run in `runs`, from 0.
     run: usize,
@@ -64,7 +65,7 @@ struct PairPart {
     only_in_run: Vec<Setup>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct ConditionPart {
     what: &'static str,
     first: String,
@@ -72,7 +73,7 @@ struct ConditionPart {
     comparable: bool,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct SetupPart {
     #[serde(flatten)]
     setup: Setup,
@@ -85,7 +86,7 @@ struct SetupPart {
     run_thousandths: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct WorkloadPart {
     workload: String,
     /// Whether it was measured at the same points.
@@ -94,7 +95,7 @@ struct WorkloadPart {
     setups: Vec<SetupPart>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct DifferencePart {
     change_percent_hundredths: i64,
     low_percent_hundredths: Option<i64>,
@@ -112,7 +113,7 @@ struct DifferencePart {
     noise_from: Option<&'static str>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct SlowdownPart {
     /// In hundredths of a percent; 0 if no limit was given.
     limit_percent_hundredths: u32,
@@ -122,7 +123,7 @@ struct SlowdownPart {
     sure: Vec<SlowerPart>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct SlowerPart {
     run: usize,
     workload: Option<String>,

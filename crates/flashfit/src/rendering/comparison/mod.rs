@@ -13,7 +13,7 @@ use flashfit_tune::compare::{
 use flashfit_tune::recommend::percent;
 use flashfit_tune::{Criterion, Percent};
 
-pub use document::document;
+pub use document::{ComparisonDocument, document};
 
 /// What to know about the intervals.
 const NOTE: &str = "Each run is one session: its trials are not paired with those of the other \

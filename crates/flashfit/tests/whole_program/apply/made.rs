@@ -25,7 +25,8 @@ fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
     let again = apply(&place, &[]);
     again.said(2, &["saved is not empty"]);
     let back = ["restore", "saved", "image", "--confirm", "image"];
-    flashfit(&place, &["restore", "saved", "image", "--dry-run"]).said(0, &[]);
+    let would = flashfit(&place, &["restore", "saved", "image", "--dry-run", "--json"]);
+    assert_eq!(would.document("flashfit.restored")["done"], false);
     assert!(ends(&image) != before, "a dry run restored it");
     flashfit(&place, &["restore", "saved", "image"]).said(3, &["confirmation is missing"]);
     let restored = flashfit(&place, &back);

@@ -1,0 +1,52 @@
+//! `flashfit schema`: the JSON Schemas of the documents that commands print.
+
+use clap::Args;
+use flashfit_report::{Column, Shorten, TextTable};
+use flashfit_user_error::ExitClass;
+
+use crate::command_error::CommandError;
+use crate::output;
+use crate::schemas::{self, COMMANDS, DocumentSchema};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit schema\n  flashfit schema recommendation > recommendation.json"
+)]
+pub struct SchemaArgs {
+    /// Document, without `flashfit.` [default: list them].
+    pub name: Option<String>,
+}
+
+pub fn run(args: &SchemaArgs) -> Result<(), CommandError> {
+    let all = schemas::all();
+    let Some(name) = &args.name else {
+        return output::print(&list(&all).render(output::width()));
+    };
+    let name = name.strip_prefix("flashfit.").unwrap_or(name);
+    if let Some(document) = all.iter().find(|document| document.name == name) {
+        return output::print_utf8(&document.text());
+    }
+    let nearest = flashfit_catalog::nearest(name, all.iter().map(|document| document.name));
+    let hint = nearest.map_or_else(
+        || "flashfit schema".to_owned(),
+        |nearest| format!("did you mean `{nearest}`? flashfit schema lists all documents"),
+    );
+    let message = format!("`{name}`: there is no document with this name");
+    Err(CommandError::new(ExitClass::Usage, message, Some(&hint)))
+}
+
+/// A line for each document.
+fn list(all: &[DocumentSchema]) -> TextTable {
+    let mut table =
+        TextTable::new([Column::text("DOCUMENT"), Column::text("COMMANDS").shorten(Shorten::End)]);
+    for document in all {
+        let of = COMMANDS.iter().filter(|(_, documents)| documents.contains(&document.name));
+        let commands: Vec<&str> = of.map(|(command, _)| *command).collect();
+        let commands = match &commands[..] {
+            [] => "all, if they fail".to_owned(),
+            commands => commands.join(", "),
+        };
+        table.row([document.name, &commands]);
+    }
+    table
+}

@@ -1,0 +1,109 @@
+//! The documents, and which command prints which.
+
+use std::marker::PhantomData;
+
+use flashfit_card::CardModel;
+use flashfit_device::Device;
+use flashfit_filesystem::plan::Plan;
+use flashfit_probe::ProbeDocument;
+use flashfit_testbed::Capabilities;
+use flashfit_wear_counters::{WearMeasurement, WearReading};
+
+use super::{DocumentSchema, JsonDocument, Wrapping};
+use crate::command_error::ErrorDocument;
+use crate::{apply, card_bench, commands, crash, probe, rendering, tune, wear};
+
+macro_rules! documents {
+    ($($wrapping:ident { $($name:literal: $type:ty,)* })*) => {
+        $($(impl JsonDocument for $type {
+            const NAME: &'static str = $name;
+        })*)*
+
+        /// The schemas of all documents, by name.
+        pub fn all() -> Vec<DocumentSchema> {
+            let mut all = vec![$($(
+                DocumentSchema::of($name, Wrapping::$wrapping, PhantomData::<$type>),
+            )*)*];
+            all.sort_by_key(|document| document.name);
+            all
+        }
+    };
+}
+
+documents! {
+    Data {
+        "applied": rendering::apply::Done<'_>,
+        "board": Capabilities,
+        "card": CardModel,
+        "card-bench": Vec<card_bench::figures::Measured>,
+        "card-counters": commands::card_stats::StatsDocument,
+        "card-cut": commands::card_power::CutDocument<'_>,
+        "cards": Vec<CardModel>,
+        "catalog": rendering::catalog::Names,
+        "check": commands::check::Checked<'_>,
+        "comparison": rendering::comparison::ComparisonDocument,
+        "crash-cuts": crash::states_document::CutsDocument<'_>,
+        "crash-replay": crash::replay::ReplayedDocument<'_>,
+        "crash-shrink": crash::shrink::ShrunkDocument<'_>,
+        "crash-states": crash::states_document::StatesDocument<'_>,
+        "head-to-head": rendering::head_to_head::VersusDocument,
+        "media": Vec<Device>,
+        "medium": Device,
+        "options": commands::options::OptionsDocument,
+        "plan": Plan,
+        "plans": rendering::plan_list::PlanList,
+        "rankings": commands::analyze::RankingsDocument,
+        "recommendation": tune::outcome::RecommendationDocument,
+        "replay": rendering::replay::ReplayDocument,
+        "restored": apply::restore::RestoredDocument,
+        "stands": rendering::doctor::DoctorDocument,
+        "wear-age": wear::age::AgeDocument,
+        "wear-estimate": wear::estimate::EstimateDocument,
+        "wear-measure": WearMeasurement,
+        "wear-record": wear::record::RecordDocument,
+        "wear-show": WearReading,
+        "would-apply": rendering::apply::Would<'_>,
+        "would-probe": probe::announce::WouldProbe<'_>,
+        "would-tune": rendering::run_preview_document::RunPreviewDocument,
+    }
+    Error {
+        "error": ErrorDocument<'_>,
+    }
+    Whole {
+        "belief": tune::belief::Believed,
+        "probe": ProbeDocument,
+        "progress": tune::heartbeat::ProgressLine<'_>,
+    }
+}
+
+/// The commands with `--json` or `--json-stream`, each with the documents that it prints. All of
+/// them print `error` if they fail.
+pub const COMMANDS: &[(&str, &[&str])] = &[
+    ("analyze", &["rankings", "head-to-head"]),
+    ("apply", &["applied", "would-apply"]),
+    ("card bench", &["card-bench"]),
+    ("card cut", &["card-cut"]),
+    ("card list", &["cards"]),
+    ("card show", &["card"]),
+    ("card stats", &["card-counters"]),
+    ("catalog", &["catalog"]),
+    ("check", &["check"]),
+    ("compare", &["comparison"]),
+    ("crash cuts", &["crash-cuts"]),
+    ("crash replay", &["crash-replay"]),
+    ("crash shrink", &["crash-shrink"]),
+    ("crash states", &["crash-states"]),
+    ("doctor", &["stands", "board"]),
+    ("inspect", &["medium", "card"]),
+    ("list", &["media"]),
+    ("options", &["options"]),
+    ("plan", &["plans", "plan"]),
+    ("probe", &["probe", "would-probe"]),
+    ("restore", &["restored"]),
+    ("tune", &["recommendation", "replay", "would-tune", "belief", "progress"]),
+    ("wear age", &["wear-age"]),
+    ("wear estimate", &["wear-estimate"]),
+    ("wear measure", &["wear-measure"]),
+    ("wear record", &["wear-record"]),
+    ("wear show", &["wear-show"]),
+];
