@@ -20,7 +20,7 @@ pub use life::RunLife;
 pub use quantity::{Percent, TimeSpan, Weight, Years};
 pub use record::{RecordedOutcome, TrialDevice, TrialKey, TrialPurpose, TrialRecord};
 pub use run_dir::{RunDir, RunDirLock, StoredRun};
-pub use spec::{CatalogUsed, RunHeader, RunSpec};
+pub use spec::{CatalogUsed, RunExtension, RunHeader, RunSpec, SearchPhase};
 
 /// The time of day, in seconds since 1970.
 pub fn unix_seconds() -> u64 {

@@ -86,6 +86,18 @@ impl RunDir {
         Ok((Self { folder, fio, kernel, trials, _lock: lock }, run))
     }
 
+    /// Replaces header and configuration, for a run that is extended. A kill in between leaves the
+    /// extended run with the earlier configuration file, from which nothing is read.
+    ///
+    /// # Errors
+    /// As [`DirError`] says.
+    pub fn replace_header(&self, header: &RunHeader) -> Result<(), RunDirError> {
+        let text = serde_json::to_string_pretty(header).expect("a header is plain data");
+        self.folder.write(HEADER, text.as_bytes(), MODE)?;
+        let config = Config::from(&header.spec).to_text();
+        Ok(self.folder.write(CONFIG, config.as_bytes(), MODE)?)
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -17,6 +17,7 @@ use crate::budget::Budget;
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
 use crate::life::RunLife;
 use crate::quantity::Weight;
+use crate::record::{TrialPurpose, TrialRecord};
 
 /// The name of the format in `run.json`.
 pub const SCHEMA: &str = "flashfit.run";
@@ -95,6 +96,52 @@ pub struct RunSpec {
     /// earlier runs did not have kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartKind>,
+    /// Where the search began again, in a run that was extended.
+    #[serde(default, skip_serializing_if = "SearchPhase::is_first")]
+    pub phase: SearchPhase,
+}
+
+/// Where the present part of a search begins. Earlier confirming trials chose nothing then, and may
+/// choose now: they count as trials of the search, and the answer is confirmed by fresh ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchPhase {
+    /// Its first batch.
+    pub batch: u32,
+    /// Its first confirming round.
+    pub confirm_round: u32,
+}
+
+impl SearchPhase {
+    /// Whether the run was never extended.
+    pub fn is_first(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The part that begins after these trials.
+    pub fn after(trials: &[TrialRecord]) -> Self {
+        // Trials without a batch count as one.
+        let batch = |trial: &TrialRecord| trial.batch.map_or(0, |batch| batch.number) + 1;
+        let confirming = trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Confirm);
+        Self {
+            batch: trials.iter().map(batch).max().unwrap_or(0),
+            confirm_round: confirming.map(|trial| trial.key.repeat + 1).max().unwrap_or(0),
+        }
+    }
+}
+
+/// What a run was before it was extended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunExtension {
+    /// When it was extended, in seconds since 1970.
+    pub unix_s: u64,
+    /// The flashfit that extended it.
+    pub tool_version: String,
+    /// The kernel of the trials that follow.
+    pub kernel: String,
+    /// How many trials were recorded before.
+    pub trials: usize,
+    /// The configuration until then.
+    pub before: RunSpec,
 }
 
 impl RunSpec {
@@ -166,6 +213,9 @@ pub struct RunHeader {
     /// Which catalog it used; earlier runs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogUsed>,
+    /// How it was extended, the first time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<RunExtension>,
 }
 
 impl CatalogUsed {
@@ -223,6 +273,7 @@ impl RunHeader {
             warnings,
             left_out: Vec::new(),
             catalog: None,
+            extensions: Vec::new(),
         }
     }
 }

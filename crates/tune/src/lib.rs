@@ -31,9 +31,9 @@ pub mod stats;
 
 pub use flashfit_run_format::{
     Budget, CatalogUsed, Config, Criterion, OptionChoice, Percent, RecordedOutcome, RunDir,
-    RunDirLock, RunHeader, RunLife, RunSpec, Spent, StoredRun, StrategyKind, TimeSpan, TrialDevice,
-    TrialKey, TrialPurpose, TrialRecord, Weight, Years, budget, choice, config, quantity, record,
-    run_dir, spec,
+    RunDirLock, RunExtension, RunHeader, RunLife, RunSpec, SearchPhase, Spent, StoredRun,
+    StrategyKind, TimeSpan, TrialDevice, TrialKey, TrialPurpose, TrialRecord, Weight, Years,
+    budget, choice, config, quantity, record, run_dir, spec,
 };
 
 pub use conclusion::{Conclusion, ConclusionError};

@@ -3,12 +3,17 @@
 use flashfit_search as search;
 
 use crate::choice::Criterion;
+use crate::driver;
 use crate::merit::Merit;
 use crate::problem::Problem;
 use crate::record::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
 use crate::spec::RunSpec;
 use crate::starts;
 use flashfit_bench::{Figures, MeasurementLength, PointResult};
+
+/// The repeat, for the search, of the first confirming round before a run was extended: repeats of
+/// search trials stay below.
+const FIRST_EARLIER_ROUND: u32 = 1 << 24;
 
 /// The objective of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +125,10 @@ pub fn key(problem: &Problem, proposal: &search::Proposal) -> TrialKey {
             search::TrialLength::Full => MeasurementLength::Full,
             search::TrialLength::Short => MeasurementLength::Short,
         },
-        repeat: proposal.repeat,
+        repeat: match proposal.purpose {
+            search::Purpose::Confirm => proposal.repeat + problem.phase.confirm_round,
+            search::Purpose::Search | search::Purpose::Baseline => proposal.repeat,
+        },
     }
 }
 
@@ -151,6 +159,10 @@ pub fn history(
             });
         }
     }
+    // A batch that was under way when the run was extended is not completed.
+    if history.iter().all(|seen| seen.proposal.batch.number < problem.phase.batch) {
+        driver::close_batch(&mut history);
+    }
     Ok(history)
 }
 
@@ -161,12 +173,21 @@ pub fn proposal(
     key: &TrialKey,
     batch: search::Batch,
 ) -> Option<search::Proposal> {
+    let phase = problem.phase;
+    let purpose = purpose(key.purpose)?;
+    let (purpose, repeat) = match purpose {
+        search::Purpose::Confirm if batch.number < phase.batch => {
+            (search::Purpose::Search, FIRST_EARLIER_ROUND + key.repeat)
+        }
+        search::Purpose::Confirm => (purpose, key.repeat.saturating_sub(phase.confirm_round)),
+        search::Purpose::Search | search::Purpose::Baseline => (purpose, key.repeat),
+    };
     Some(search::Proposal {
         candidate: problem.candidate(&key.setup)?,
         workload: problem.workload(&key.workload)?,
         length: length(key.length),
-        purpose: purpose(key.purpose)?,
-        repeat: key.repeat,
+        purpose,
+        repeat,
         batch,
     })
 }

@@ -15,7 +15,7 @@ use flashfit_user_error::{ExitClass, UserError};
 use crate::record::{TrialKey, TrialPurpose};
 use crate::space::{FileSystemChoices, Space};
 use crate::spec::RunSpec;
-use flashfit_run_format::RunLife;
+use flashfit_run_format::{RunLife, SearchPhase};
 
 /// The most setups; the search evaluates each of them after every batch.
 const MAX_SETUPS: usize = 20_000;
@@ -55,6 +55,8 @@ pub struct Problem {
     pub workloads: Vec<String>,
     /// How long setups last, where a usage model was given.
     pub life: Option<RunLife>,
+    /// Where the search began again, in a run that was extended.
+    pub phase: SearchPhase,
     candidates: BTreeMap<Setup, CandidateIndex>,
 }
 
@@ -82,7 +84,7 @@ impl Problem {
             space.choices.iter().flat_map(FileSystemChoices::option_names).collect();
         let weight = |workload: &str| spec.weight(workload);
         let problem = Self::new(setups, &reference, &order, &spec.workloads, weight, standing)?;
-        Ok(Self { life: spec.life.clone(), ..problem })
+        Ok(Self { life: spec.life.clone(), phase: spec.phase, ..problem })
     }
 
     /// A problem with these setups, plus the baseline if it is not among them. Options are in the
@@ -127,7 +129,8 @@ impl Problem {
             factors: factors.list,
         };
         space.check()?;
-        Ok(Self { space, setups, workloads: workloads.to_vec(), life: None, candidates })
+        let (workloads, phase) = (workloads.to_vec(), SearchPhase::default());
+        Ok(Self { space, setups, workloads, life: None, phase, candidates })
     }
 
     pub fn candidate(&self, setup: &Setup) -> Option<CandidateIndex> {

@@ -7,6 +7,7 @@ pub mod belief;
 mod budget;
 mod constraints;
 mod crash_check;
+mod extend;
 mod geometry;
 pub mod heartbeat;
 mod hosts;
@@ -120,6 +121,7 @@ fn resume(
         ));
     }
     note(&format!("resuming {}: {} trials were recorded", dir.display(), run.trials.len()));
+    let spec = extend::extended(args, spec, &run.trials)?;
     let resolved = ResolvedSpec { spec, dir: dir.to_owned() };
     Ok((resolved, Some(run)))
 }

@@ -8,7 +8,7 @@ use flashfit_bench::{PointProfile, Workloads, start_kind};
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, FileSystemCatalog};
 use flashfit_host::interrupt::Interrupt;
-use flashfit_tune::{Config, Criterion, RunSpec, StrategyKind};
+use flashfit_tune::{Config, Criterion, RunSpec, SearchPhase, StrategyKind};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -88,6 +88,7 @@ pub fn resolve(
         limits: budget::limits_of_run(&args.spend, &config, strategy)?,
         state,
         starts,
+        phase: SearchPhase::default(),
         allow: constraints::allow(args, &config)?.unwrap_or(Durability::Safe),
         filesystems: chosen_fs,
         workloads: chosen_workloads,

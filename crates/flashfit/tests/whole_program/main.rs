@@ -15,6 +15,7 @@ mod crash;
 mod crash_cuts;
 mod devices;
 mod environment;
+mod extend;
 mod fixture;
 mod foreign_runs;
 mod full_disk;

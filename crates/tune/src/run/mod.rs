@@ -6,6 +6,7 @@
 //! target           the device, and where on it the file systems go
 //! option_findings  which options have no effect there
 //! built_space      the space that is searched, and what was left out of it
+//! extension        what a run becomes that is continued with more
 //! take             the run in one place
 //! spread           the run on several boards, a thread each
 //! ```
@@ -15,6 +16,7 @@
 mod built_space;
 mod catalogs;
 mod error;
+mod extension;
 mod option_findings;
 mod same;
 mod scratch;

@@ -9,7 +9,7 @@ use flashfit_testbed::{
 use super::built_space::{self, BuiltSpace};
 use super::{
     HostKnowledge, RunError, RunEvent, RunOptionFindings, RunRequest, RunResult, RunUi,
-    TrialTarget, same, scratch, tidy,
+    TrialTarget, extension, same, scratch, tidy,
 };
 use crate::problem::Problem;
 use crate::record::TrialRecord;
@@ -104,7 +104,14 @@ impl RunPlan<'_> {
         let lock = match storage {
             RunStorage::New(lock) => lock,
             RunStorage::Earlier(earlier) => {
-                let (run_dir, StoredRun { header, trials }) = *earlier;
+                let (run_dir, StoredRun { mut header, trials }) = *earlier;
+                if extension::extends(spec, &header.spec) {
+                    let (schedulers, default) = (&facts.schedulers, &facts.default_scheduler);
+                    let built = self.space(&facts.conditions, schedulers, default, findings)?;
+                    let found = extension::Found { facts, built, trials: trials.len() };
+                    extension::extend(&mut header, self.request, found)?;
+                    run_dir.replace_header(&header)?;
+                }
                 let space = Space::of_run(&header, &catalogs.filesystems)?;
                 return Ok(OpenRun { header, space, run_dir, trials });
             }
@@ -175,10 +182,12 @@ pub(super) fn run(
 ) -> Result<RunResult, RunError> {
     let request = plan.request;
     host.prepare(&grant)?;
-    // A run that goes on has its space from before.
-    let findings = match earlier {
-        Some(_) => RunOptionFindings::default(),
-        None => RunOptionFindings::look(request, plan.target, host)?,
+    // A run that goes on unchanged has its space from before.
+    let findings = match &earlier {
+        Some(earlier) if !extension::extends(request.spec, &earlier.header.spec) => {
+            RunOptionFindings::default()
+        }
+        _ => RunOptionFindings::look(request, plan.target, host)?,
     };
     // What is wrong with the space and the directory shows before the device is touched.
     plan.space_before_attaching(&findings)?;

@@ -5,6 +5,7 @@
 
 mod analysis;
 mod corpus;
+mod extension;
 mod head_to_head;
 mod life;
 mod limits;

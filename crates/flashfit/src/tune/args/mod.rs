@@ -24,6 +24,7 @@ Examples:
   flashfit tune /dev/mmcblk0 --usage raspberry-pi --min-years 5
   flashfit tune /dev/mmcblk0 --on lab:board=imx8 --confirm b1:mmcblk0,b2:mmcblk0
   flashfit tune --resume run-mmcblk0
+  flashfit tune --resume run-mmcblk0 --workload database --fs f2fs
   flashfit tune --replay run-mmcblk0 --weight database=3 --seed 2
 
 Times are written as 30s, 10min or 2h; sizes as 512KiB, 4MiB or 40GB.
@@ -43,7 +44,8 @@ pub struct TuneArgs {
     /// Device node, image file or sim:NAME (a simulated card). All data on it will be lost.
     #[arg(conflicts_with_all = ["resume", "replay"], value_parser = target_name())]
     pub target: Option<String>,
-    /// Continue the run in this directory.
+    /// Continue the run in this directory. --workload, --fs, --with (options to try), --repeats,
+    /// --trials, --budget, --max-write and --memory extend it; recorded trials are kept.
     #[arg(long, value_name = "DIR", conflicts_with_all = RESUME_EXCLUDES)]
     pub resume: Option<PathBuf>,
     /// Search these recorded runs instead of a device. Measures nothing and writes nothing.
@@ -92,9 +94,35 @@ pub struct TuneArgs {
     pub spend: BudgetArgs,
 }
 
-/// Choices that are fixed when a run begins.
-const RESUME_EXCLUDES: [&str; 6] =
-    ["config", "dir", "SearchSpaceArgs", "GoalArgs", "UsageArgs", "BudgetArgs"];
+/// Choices that are fixed when a run begins: with others, the trials so far would not count.
+const RESUME_EXCLUDES: [&str; 26] = [
+    "config",
+    "dir",
+    "schedulers",
+    "strategy",
+    "profile",
+    "by",
+    "confirm_rounds",
+    "seed",
+    "start",
+    "allow",
+    "erase_block",
+    "write_unit",
+    "geometry",
+    "no_probe",
+    "data_size",
+    "runtime_ms",
+    "weights",
+    "require",
+    "p99_write_max",
+    "min_years",
+    "without",
+    "fill",
+    "age",
+    "UsageArgs",
+    "fresh",
+    "within",
+];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
 const REPLAY_EXCLUDES: [&str; 10] = [

@@ -9,7 +9,7 @@ use flashfit_user_error::{ExitClass, UserError};
 use super::take::RunPlan;
 use super::{
     RunError, RunEvent, RunOptionFindings, RunPreview, RunRequest, RunResult, RunUi, TrialTarget,
-    tidy,
+    extension, tidy,
 };
 use crate::run_dir::{RunDirLock, StoredRun};
 use crate::spread::{Worker, WorkerPool};
@@ -68,8 +68,10 @@ pub(super) fn run(
     }
     boards::agree(&mut boards, ui)?;
     let findings = match &earlier {
-        Some(_) => RunOptionFindings::default(),
-        None => boards::option_findings(request, &mut boards)?,
+        Some(earlier) if !extension::extends(request.spec, &earlier.header.spec) => {
+            RunOptionFindings::default()
+        }
+        _ => boards::option_findings(request, &mut boards)?,
     };
     let existed = request.dir.exists();
     take(request, boards, &offers, &findings, earlier, ui)

@@ -42,6 +42,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         limits: Budget::default(),
         state: StartingState::default(),
         starts: Vec::new(),
+        phase: flashfit_tune::SearchPhase::default(),
     }
 }
 

@@ -1,0 +1,113 @@
+//! What `tune --resume` adds to a run: more workloads, file systems, options, repeats and budget.
+
+use flashfit_bench::Workloads;
+use flashfit_device::Bytes;
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_tune::life::UnknownLife;
+use flashfit_tune::{RunSpec, SearchPhase, StrategyKind, TimeSpan, TrialRecord};
+
+use crate::command_error::CommandError;
+use crate::output::note;
+use crate::tune::args::TuneArgs;
+use crate::tune::constraints::contradiction;
+use crate::tune::spec_check;
+
+/// The specification of a recorded run with what the command line adds.
+pub fn extended(
+    args: &TuneArgs,
+    before: RunSpec,
+    trials: &[TrialRecord],
+) -> Result<RunSpec, CommandError> {
+    let mut spec = before.clone();
+    add_names(&mut spec.workloads, args.what.workloads.as_deref());
+    add_names(&mut spec.filesystems, args.what.filesystems.as_deref());
+    add_options(&mut spec, args)?;
+    let new: Vec<&String> =
+        spec.filesystems.iter().filter(|name| !before.filesystems.contains(name)).collect();
+    if let Some(life) = &mut spec.life {
+        // A recorded run does not decide which files are read, and its usage model may be one.
+        life.unknown.extend(new.into_iter().map(|filesystem| UnknownLife {
+            filesystem: filesystem.clone(),
+            reason: "it was added to the run later".to_owned(),
+        }));
+    }
+    if let Some(repeats) = args.what.repeats {
+        spec.repeats = at_least("--repeats", repeats, before.repeats)?;
+    }
+    if let Some(memory) = args.what.memory {
+        spec.memory = at_least("--memory", memory, before.memory)?;
+    }
+    let limits = &mut spec.limits;
+    if let Some(trials) = args.spend.trials {
+        limits.trials = Some(at_least("--trials", trials, limits.trials.unwrap_or(trials))?);
+        // As in a new run, the number of trials takes the place of a time.
+        limits.budget_ns = None;
+    }
+    if let Some(size) = args.spend.max_write {
+        let least = limits.max_write_bytes.map_or(size, Bytes);
+        limits.max_write_bytes = Some(at_least("--max-write", size, least)?.0);
+    }
+    if let Some(budget) = args.spend.budget {
+        let least = limits.budget_ns.map_or(budget, TimeSpan);
+        let more = at_least("--budget", budget, least)?;
+        limits.budget_ns = (more != TimeSpan::UNLIMITED).then_some(more.0);
+    }
+    if spec == before {
+        return Ok(spec);
+    }
+    let filesystems = FileSystemCatalog::load(spec.catalog_dir.as_deref())?;
+    let workloads = Workloads::load(spec.catalog_dir.as_deref())?;
+    spec_check::check(&spec, &filesystems, &workloads)?;
+    if searches_again(&before, &spec) {
+        spec.phase = SearchPhase::after(trials);
+    }
+    note("the run is extended: earlier trials count, and the answer is confirmed with fresh ones");
+    Ok(spec)
+}
+
+/// Whether the answer may be another one, so that earlier confirming trials confirm nothing.
+fn searches_again(before: &RunSpec, spec: &RunSpec) -> bool {
+    let grown = (&before.workloads, &before.filesystems, &before.options, before.repeats)
+        != (&spec.workloads, &spec.filesystems, &spec.options, spec.repeats);
+    // A search that ranks chose its finalists by its budget; an adaptive one goes on.
+    grown || (before.limits != spec.limits && spec.strategy != StrategyKind::Adaptive)
+}
+
+fn add_names(names: &mut Vec<String>, more: Option<&[String]>) {
+    for name in more.unwrap_or_default() {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+}
+
+fn add_options(spec: &mut RunSpec, args: &TuneArgs) -> Result<(), CommandError> {
+    for (filesystem, option) in &args.asked.with {
+        if !spec.filesystems.contains(filesystem) {
+            return Err(contradiction(
+                format!("--with {filesystem}:{option} names a file system that is not tried"),
+                &format!("add it with --fs {filesystem}"),
+            ));
+        }
+        let choice = spec.options.entry(filesystem.clone()).or_default();
+        choice.exclude.retain(|known| known != option);
+        if !choice.always.contains(option) && !choice.include.contains(option) {
+            choice.include.push(option.clone());
+        }
+    }
+    Ok(())
+}
+
+fn at_least<T: PartialOrd + std::fmt::Display>(
+    flag: &str,
+    value: T,
+    least: T,
+) -> Result<T, CommandError> {
+    if value >= least {
+        return Ok(value);
+    }
+    Err(contradiction(
+        format!("{flag} {value} is less than the {least} that the run has"),
+        &format!("a run is only extended: use {flag} {least} or more, or begin another run"),
+    ))
+}
