@@ -103,6 +103,11 @@ impl Recipe {
         &self.kind
     }
 
+    /// The arguments of mkfs before the node.
+    pub(crate) fn mkfs_args(&self) -> &[String] {
+        &self.mkfs.args
+    }
+
     /// Makes the file system; everything on `node` is lost. Where it packs a folder, that is one
     /// called `FOLDER`, for the user to replace; see [`Recipe::pack`].
     pub fn mkfs(&self, node: &Path) -> Program {

@@ -212,3 +212,17 @@ fn a_partition_that_is_the_target_does_not_end_behind_the_device() {
     examined.table = None;
     assert_eq!(verdict(&found(&examined)), Severity::Fine);
 }
+
+/// Dreamplug's recipe has a stripe width of 1024, counted in strides: `apply` makes it so.
+#[test]
+fn a_stripe_width_in_strides_is_fine_as_its_recipe_has_it() {
+    let of_stride = |stride: u64| {
+        let mut volumes = two_partitions();
+        let numbers = [("stride_blocks", stride), ("stripe_width_blocks", 512)];
+        volumes[1].facts = facts("ext4", &numbers, None);
+        let found = check(&examined(volumes), &FileSystemCatalog::load(None).unwrap());
+        found.into_iter().find(|finding| finding.check == "stripe").unwrap().severity
+    };
+    assert_eq!(of_stride(2), Severity::Fine);
+    assert_eq!(of_stride(3), Severity::Advice);
+}

@@ -324,3 +324,23 @@ fn differences_ignore_explanatory_text() {
     reworded.numbers[0].value += 1;
     assert_eq!(flashfit_filesystem::plan::differences(&made, &reworded), ["numbers"]);
 }
+
+/// What a plan states is what its commands make.
+#[test]
+fn zones_that_are_asked_for_are_in_the_numbers() {
+    let catalog = FileSystemCatalog::load(None).unwrap();
+    let f2fs = catalog.filesystem("f2fs").unwrap();
+    for (options, sections, main_start) in
+        [(&["geometry"][..], 1, 20 * 2 * MIB), (&["geometry", "zone-2"], 2, 24 * 2 * MIB)]
+    {
+        let options = options.iter().map(|name| (*name).to_owned()).collect();
+        let mut request = request(Some(PartitionTable::None));
+        request.options = Some(options);
+        let (device, given) = (device(4_286_578_688, 512), geometry(Some(4 * MIB), None));
+        let plan = plan(f2fs, device, given, geometry(None, None), &request).unwrap();
+        assert_eq!(plan.number("zone_sections"), Some(sections), "{plan:#?}");
+        assert_eq!(plan.number("main_start_bytes"), Some(main_start), "{plan:#?}");
+        let mkfs = plan.commands.iter().any(|command| command.line().contains("-z 2"));
+        assert_eq!(mkfs, sections == 2, "{plan:#?}");
+    }
+}

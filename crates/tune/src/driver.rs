@@ -191,7 +191,10 @@ impl<'a> SearchDriver<'a> {
             return true;
         }
         let left = limits.trials_left(&spent(costs));
-        left.is_some_and(|left| to_f64(left) < self.confirming_cost() + 1.0)
+        left.is_some_and(|left| {
+            let total = to_f64(left) + to_f64(count(history.len()));
+            to_f64(left) < self.reserved(total) + 1.0
+        })
     }
 
     /// The settings of the strategy, based on the costs at the start of the current batch.
@@ -227,10 +230,8 @@ impl<'a> SearchDriver<'a> {
         }
         if !self.strategy_confirms() {
             let least = to_f64(count(self.problem.families()));
-            found.trials = found.trials.map(|trials| {
-                let without = trials - self.confirming_cost();
-                if without >= least { without } else { trials }
-            });
+            found.trials =
+                found.trials.map(|trials| (trials - self.reserved(trials)).max(least.min(trials)));
         }
         found
     }
@@ -266,6 +267,12 @@ impl<'a> SearchDriver<'a> {
     /// Winner, runner-up and two baselines in every round under every workload.
     fn confirming_cost(&self) -> f64 {
         4.0 * f64::from(self.rules.confirm_rounds) * to_f64(count(self.problem.workloads.len()))
+    }
+
+    /// How many of so many trials are kept for confirming: half at most, because there must be
+    /// something to confirm.
+    fn reserved(&self, trials: f64) -> f64 {
+        self.confirming_cost().min(trials / 2.0)
     }
 
     /// The remaining confirming trials, if any.

@@ -62,6 +62,10 @@ fn extended(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFindi
     if let Some(fine) = judge(volume, "stripe width", width.saturating_mul(block), unit) {
         return fine;
     }
+    let stride = facts.number("stride_blocks").unwrap_or(0);
+    if let Some(fine) = in_strides(volume, width, stride.saturating_mul(block), unit) {
+        return fine;
+    }
     let planned = examined.planned(volume).unwrap_or_default();
     if let (0, Some(reason)) = (width, none_fits(&planned, "stripe_width_blocks")) {
         return CheckFinding::new("stripe", &volume.name, Severity::Fine, reason);
@@ -82,6 +86,20 @@ fn extended(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFindi
         )),
         _ => finding,
     }
+}
+
+/// A stripe width that counts strides instead of blocks, as a published recipe does.
+fn in_strides(volume: &Volume, width: u64, stride: u64, unit: u64) -> Option<CheckFinding> {
+    let bytes = width.saturating_mul(stride);
+    (bytes != 0 && bytes % unit == 0).then(|| {
+        let text = format!(
+            "the stripe width is {width} strides of {}, whole erase blocks of {}, as the Dreamplug \
+             recipe counts; mke2fs(8) counts blocks",
+            Bytes(stride),
+            Bytes(unit)
+        );
+        CheckFinding::new("stripe", &volume.name, Severity::Fine, text)
+    })
 }
 
 /// What tune2fs(8) opens: a partition within an image has no node, but a place.

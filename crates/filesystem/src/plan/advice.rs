@@ -8,26 +8,11 @@ use crate::scheduler::{self, Scheduler};
 
 use super::document::{PlannedDevice, Trim, TrimAdvice};
 
-/// What a random read should not drag along: some erase blocks are larger than all of it.
-const MAX_READ_AHEAD: u64 = 1 << 20;
-const MIN_READ_AHEAD: u64 = 128 << 10;
-
-/// The rule for scheduler and read-ahead of the device's disk; the read-ahead is the erase block
-/// within sensible bounds, where it is known.
-pub fn udev_rule(
-    device: &PlannedDevice,
-    scheduler: &Scheduler,
-    erase_block_bytes: Option<u64>,
-) -> String {
+/// The rule for the scheduler of the device's disk. Read-ahead is left as the kernel has it: no
+/// trial measures another.
+pub fn udev_rule(device: &PlannedDevice, scheduler: &Scheduler) -> String {
     let disk = if device.disk.is_empty() { "YOUR-CARD" } else { &device.disk };
-    let rule = scheduler::udev_rule(disk, scheduler);
-    match erase_block_bytes {
-        None => rule.trim_end().to_owned(),
-        Some(unit) => {
-            let kib = unit.clamp(MIN_READ_AHEAD, MAX_READ_AHEAD) / 1024;
-            format!("{}, ATTR{{queue/read_ahead_kb}}=\"{kib}\"", rule.trim_end())
-        }
-    }
+    scheduler::udev_rule(disk, scheduler).trim_end().to_owned()
 }
 
 /// The same for kernels before 5.0, of all disks at once.

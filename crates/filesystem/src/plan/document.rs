@@ -210,7 +210,7 @@ pub struct Plan {
     pub mount_point: PathBuf,
     /// The line for fstab(5); `UUID=YOUR-UUID` is the placeholder for the file system's UUID.
     pub fstab_line: String,
-    /// The udev(7) rule for scheduler and read-ahead.
+    /// The udev(7) rule for the scheduler.
     pub udev_rule: String,
     /// What does the same on a kernel before 5.0, as a kernel parameter; `None` where there was no
     /// such scheduler.

@@ -15,7 +15,7 @@ use super::choose::GEOMETRY;
 use super::commands::{self, Programs};
 use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry};
 use super::error::PlanError;
-use super::numbers::PlacementNumbers;
+use super::numbers::{self, PlacementNumbers};
 use super::placement::{Placement, find_placement};
 use super::units;
 
@@ -95,11 +95,15 @@ impl Plan {
             node,
             &choices.mount_point,
         );
-        let erase_block = geometry.used.erase_block.as_ref().map(|known| known.bytes.0);
         let conditions = placement.conditions(filesystem, device, &geometry.used);
         let mut warnings = [warnings, placement.warnings].concat();
-        let fitted = placement.fitted.unwrap_or_default();
-        let (numbers, inside) = numbers(&fitted, is_fitted(inputs));
+        let fitted = numbers::adapted(
+            &filesystem.kind,
+            placement.fitted.unwrap_or_default(),
+            placement.place,
+            recipe.mkfs_args(),
+        );
+        let (numbers, inside) = stated(&fitted, is_fitted(inputs));
         if is_fitted(inputs) {
             warnings.extend(fitted.warnings.clone());
         } else {
@@ -120,7 +124,7 @@ impl Plan {
             commands: commands::written(&programs),
             mount_point: choices.mount_point.clone(),
             fstab_line: fstab_line(&recipe, &choices.mount_point),
-            udev_rule: advice::udev_rule(device, &choices.setup.scheduler, erase_block),
+            udev_rule: advice::udev_rule(device, &choices.setup.scheduler),
             kernel_parameter: advice::kernel_parameter(&choices.setup.scheduler),
             trim: advice::trim(device, &recipe),
             lost_bytes: outside + inside,
@@ -177,7 +181,7 @@ impl Plan {
 }
 
 /// The numbers of the plan and what they cost; of those that mkfs is not given only the block.
-fn numbers(fitted: &PlacementNumbers, is_fitted: bool) -> (Vec<PlanNumber>, u64) {
+fn stated(fitted: &PlacementNumbers, is_fitted: bool) -> (Vec<PlanNumber>, u64) {
     if is_fitted {
         return (fitted.numbers.clone(), fitted.lost_bytes);
     }

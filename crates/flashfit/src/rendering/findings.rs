@@ -1,14 +1,15 @@
 //! Findings in addition to the verdict, as tables: ties, effects of options, Pareto front,
 //! and excluded setups.
 
-use flashfit_filesystem::Durability;
+use flashfit_filesystem::{Durability, Setup};
 use flashfit_report::{
     Bar, BarChart, BetterDirection, Chart, ColumnKind, FigureGroup, FigureUnit, RangeMeaning,
     ReportFinding, SetupRole,
 };
 use flashfit_search::Answer;
 use flashfit_tune::recommend::percent;
-use flashfit_tune::{Conclusion, Percent, RecordedOutcome};
+use flashfit_tune::stats::Estimate;
+use flashfit_tune::{Conclusion, Percent, Recommendation, RecordedOutcome};
 
 use super::RunView;
 
@@ -77,7 +78,32 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
             notes.join(", "),
         ]);
     }
+    let listed: Vec<&Setup> =
+        answer.ties.iter().map(|tie| &conclusion.problem.setups[tie.candidate]).collect();
+    if let Some((setup, gain)) =
+        conclusion.recommendation.as_ref().and_then(|found| tied_runner_up(found, &listed))
+    {
+        let candidate = conclusion.problem.candidate(setup);
+        let safety_of = |index: usize| safety(conclusion.problem.space.candidates[index].safety);
+        finding.rows.push(vec![
+            setup.label(),
+            change(-gain.middle),
+            "–".to_owned(),
+            gain.count.to_string(),
+            candidate.map_or("", safety_of).to_owned(),
+            "runner-up, not shown to be slower".to_owned(),
+        ]);
+    }
     finding
+}
+
+/// The runner-up if fresh trials do not distinguish it from the winner, and it is not listed.
+pub(super) fn tied_runner_up<'a>(
+    found: &'a Recommendation,
+    listed: &[&Setup],
+) -> Option<(&'a Setup, &'a Estimate)> {
+    let (setup, gain) = found.runner_up.as_ref()?;
+    (!gain.is_above(0.0) && !listed.contains(&setup)).then_some((setup, gain))
 }
 
 /// The effect of each option, the strongest first.

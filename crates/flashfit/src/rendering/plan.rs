@@ -224,11 +224,7 @@ impl Page {
         for line in more {
             self.line(line);
         }
-        let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; read-ahead is one erase block, \
-                    but at least 128 KiB and at most 1 MiB";
-        let plain_rule = "a rule for /etc/udev/rules.d/60-flashfit.rules";
-        let is_known = plan.geometry.used.erase_block.is_some();
-        self.paragraph("  # ", if is_known { rule } else { plain_rule });
+        self.paragraph("  # ", "a rule for /etc/udev/rules.d/60-flashfit.rules");
         self.words(&plan.udev_rule.split(' ').map(str::to_owned).collect::<Vec<_>>());
         if let Some(parameter) = &plan.kernel_parameter {
             self.paragraph(

@@ -89,7 +89,8 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
             format!("keep {baseline}: {winner} was best in the search, but worse in fresh trials")
         }
         recommend::GainVerdict::NothingBeatsUntuned => {
-            format!("keep {baseline}: no setup scored higher")
+            let safe = if found.better_but_less_safe.is_some() { " that is as safe" } else { "" };
+            format!("keep {baseline}: no setup{safe} scored higher")
         }
         recommend::GainVerdict::NotConfirmed => format!(
             "keep {baseline} for now: {winner} was best in the search, but is not confirmed by \
@@ -299,5 +300,44 @@ mod tests {
         assert_eq!(words(&["fast_commit"], "none"), "ext4 with fast_commit");
         let all = words(&["fast_commit", "noatime"], "bfq");
         assert_eq!(all, "ext4 with fast_commit, noatime and the bfq scheduler");
+    }
+
+    #[test]
+    fn what_is_said_of_other_setups_is_consistent() {
+        let baseline = Setup {
+            filesystem: "ext4".to_owned(),
+            options: Vec::new(),
+            scheduler: Scheduler::new("none"),
+        };
+        let riskier = Setup { options: vec!["nojournal".to_owned()], ..baseline.clone() };
+        let found = |better_but_less_safe: Option<Setup>| Recommendation {
+            winner: baseline.clone(),
+            best_of_ties: baseline.clone(),
+            baseline: baseline.clone(),
+            baseline_is_allowed: true,
+            verdict: recommend::GainVerdict::NothingBeatsUntuned,
+            within: 1.0,
+            subject: baseline.clone(),
+            gain: None,
+            gain_by_workload: Vec::new(),
+            winner_gain: None,
+            runner_up: None,
+            gain_within: None,
+            better_but_less_safe,
+        };
+        let text = |found: &Recommendation| headline(found, Criterion::Throughput);
+        assert_eq!(text(&found(None)), "keep default ext4: no setup scored higher");
+        let said = "keep default ext4: no setup that is as safe scored higher";
+        assert_eq!(text(&found(Some(riskier.clone()))), said);
+
+        // A runner-up whose interval contains 0 is tied, unless it is listed already.
+        for (interval, is_tied) in [((-0.1, 0.2), true), ((0.01, 0.2), false)] {
+            let gain = Estimate { middle: 0.1, interval: Some(interval), seen: None, count: 4 };
+            let runner_up = Some((riskier.clone(), gain));
+            let found = Recommendation { runner_up, ..found(None) };
+            let tied = |listed: &[&Setup]| super::super::findings::tied_runner_up(&found, listed);
+            assert_eq!(tied(&[]).is_some(), is_tied);
+            assert_eq!(tied(&[&riskier]), None);
+        }
     }
 }

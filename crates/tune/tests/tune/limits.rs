@@ -288,3 +288,23 @@ fn a_run_in_which_nothing_can_last_long_enough_ends_after_the_first_batch() {
     assert_eq!(recommended.winner.label(), "x a+b none");
     assert!(!recommended.baseline_is_allowed);
 }
+
+/// With a budget of little more than the confirming trials, options are still tried.
+#[test]
+fn a_small_budget_is_not_spent_on_confirming_alone() {
+    use flashfit_tune::TrialPurpose;
+    for strategy in [StrategyKind::Greedy, StrategyKind::Exhaustive, StrategyKind::Random] {
+        for trials in [20, 27, 45] {
+            let confirm_rounds = 3;
+            let mut spec = RunSpec { strategy, confirm_rounds, ..adaptive(Some(trials)) };
+            spec.repeats = 1;
+            let made = whole(&spec).trials;
+            let confirming = |trial: &&TrialRecord| trial.key.purpose == TrialPurpose::Confirm;
+            let confirming = made.iter().filter(confirming).count();
+            assert!(2 * confirming <= made.len() + 1, "{strategy:?} {trials}: {confirming}");
+            let with_options = made.iter().filter(|trial| !trial.key.setup.options.is_empty());
+            assert!(with_options.count() > 0, "{strategy:?} {trials}: no option is tried");
+            assert!(made.len() <= trials as usize, "{strategy:?} {trials}: {}", made.len());
+        }
+    }
+}

@@ -11,7 +11,7 @@
 use flashfit_device::Bytes;
 
 use super::super::arithmetic::lcm;
-use super::super::document::NumberUnit;
+use super::super::document::{NumberUnit, PlannedPlacement};
 use super::{PlacementContext, PlacementNumbers, multiple};
 
 pub(super) const SEGMENT_BYTES: u64 = 2 << 20;
@@ -42,7 +42,8 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
     let mut fitted = PlacementNumbers::default();
     let Some(erase_block) = site.erase_block_bytes else { return fitted };
     let size = site.place.size_bytes;
-    let usable = |section: u64| volume(size, section).map_or(0, |v| v.main.saturating_sub(v.kept));
+    let usable =
+        |section: u64| volume(size, section, 1).map_or(0, |v| v.main.saturating_sub(v.kept));
     let least = usable(1);
     let cost = |section: u64| least.saturating_sub(usable(section));
     let wanted = lcm(erase_block, SEGMENT_BYTES).map_or(1, |bytes| bytes / SEGMENT_BYTES);
@@ -66,16 +67,47 @@ pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
             Bytes(bytes)
         ));
     }
-    // Whether mkfs.f2fs learns where a partition starts depends on the driver; on a multiple of
-    // the section it comes to the same.
-    if let Some(volume) = volume(size, section).filter(|_| site.place.start_bytes % bytes == 0) {
-        let start = volume.main_start * SEGMENT_BYTES;
-        let reason = format!("behind the tables of F2FS, {}", multiple("section", start, bytes));
-        fitted.add("main_start_bytes", start, NumberUnit::Bytes, reason);
-    }
+    add_main_start(&mut fitted, site.place, section, 1);
     fitted.lost_bytes = cost(section) * SEGMENT_BYTES;
     fitted.lost_reason = "kept for cleaning, more than with the least section".to_owned();
     fitted
+}
+
+/// The numbers of a file system in zones of several sections, which the user asked for.
+pub(super) fn in_zones(
+    mut fitted: PlacementNumbers,
+    place: PlannedPlacement,
+    zone_sections: u64,
+) -> PlacementNumbers {
+    let Some(section) = fitted.planned.get("section_segments").copied() else { return fitted };
+    fitted.numbers.retain(|number| number.name != "main_start_bytes");
+    for number in fitted.numbers.iter_mut().filter(|number| number.name == "zone_sections") {
+        number.value = zone_sections;
+        "asked for; each log begins in its own zone".clone_into(&mut number.reason);
+    }
+    add_main_start(&mut fitted, place, section, zone_sections);
+    let main = |zone: u64| volume(place.size_bytes, section, zone).map_or(0, |found| found.main);
+    fitted.lost_bytes += main(1).saturating_sub(main(zone_sections)) * SEGMENT_BYTES;
+    fitted
+}
+
+/// Where the main area starts. Whether mkfs.f2fs learns where a partition starts depends on the
+/// driver; on a multiple of the zone it comes to the same.
+fn add_main_start(
+    fitted: &mut PlacementNumbers,
+    place: PlannedPlacement,
+    section: u64,
+    zone_sections: u64,
+) {
+    let bytes = section * SEGMENT_BYTES;
+    let Some(volume) = volume(place.size_bytes, section, zone_sections)
+        .filter(|_| place.start_bytes % (bytes * zone_sections) == 0)
+    else {
+        return;
+    };
+    let start = volume.main_start * SEGMENT_BYTES;
+    let reason = format!("behind the tables of F2FS, {}", multiple("section", start, bytes));
+    fitted.add("main_start_bytes", start, NumberUnit::Bytes, reason);
 }
 
 fn why(erase_block: u64, section: u64, wanted: u64) -> String {
@@ -93,11 +125,12 @@ fn why(erase_block: u64, section: u64, wanted: u64) -> String {
 }
 
 /// `None` where the volume is too small for anything.
-fn volume(size_bytes: u64, section: u64) -> Option<Volume> {
-    let zone_bytes = section * SEGMENT_BYTES;
+fn volume(size_bytes: u64, section: u64, zone_sections: u64) -> Option<Volume> {
+    let zone = section.checked_mul(zone_sections).filter(|zone| *zone > 0)?;
+    let zone_bytes = zone.checked_mul(SEGMENT_BYTES)?;
     let first = (2 * BLOCK_BYTES).next_multiple_of(zone_bytes);
     let all = size_bytes.checked_sub(first)? / SEGMENT_BYTES;
-    let segments = all / section * section;
+    let segments = all / zone * zone;
     let in_segments = |blocks: u64| blocks.div_ceil(SEGMENT_BLOCKS);
     let half_sit = in_segments(segments.div_ceil(SIT_ENTRIES));
     let sit = 2 * half_sit;
@@ -106,9 +139,9 @@ fn volume(size_bytes: u64, section: u64) -> Option<Volume> {
     let nat = 2 * in_segments(rest.div_ceil(NAT_ENTRIES)).min(most_nat);
     let rest = segments.checked_sub(CHECKPOINT_SEGMENTS + sit + nat)?;
     let ssa = in_segments(rest + 1);
-    let tables = (CHECKPOINT_SEGMENTS + sit + nat + ssa).next_multiple_of(section);
-    let main = segments.checked_sub(tables)? / section * section;
-    let weight = if all == segments { section } else { section + 1 };
+    let tables = (CHECKPOINT_SEGMENTS + sit + nat + ssa).next_multiple_of(zone);
+    let main = segments.checked_sub(tables)? / zone * zone;
+    let weight = if all % section == 0 { section } else { section + 1 };
     let kept = kept(main, weight)?;
     Some(Volume { main_start: first / SEGMENT_BYTES + tables, main, kept })
 }
@@ -155,9 +188,30 @@ mod tests {
     #[test]
     fn volumes_are_as_mkfs_makes_them() {
         for (size, section, start, main, kept) in MEASURED {
-            let volume = volume(size, section).unwrap();
+            let volume = volume(size, section, 1).unwrap();
             assert_eq!((volume.main_start, volume.main), (start, main), "{size} {section}");
             assert!(volume.kept.abs_diff(kept) <= 2, "{size} {section}: {} {kept}", volume.kept);
+        }
+    }
+
+    /// The same in zones: size, segments a section, sections a zone, start and segments of the main
+    /// area.
+    const IN_ZONES: [(u64, u64, u64, u64, u64); 8] = [
+        (1 << 30, 2, 2, 16, 496),
+        (1 << 30, 2, 3, 18, 492),
+        (1 << 30, 4, 2, 24, 488),
+        (31_914_983_424, 2, 3, 108, 15_108),
+        (31_914_983_424, 4, 3, 120, 15_096),
+        (4_286_578_688, 2, 2, 24, 2020),
+        (4_286_578_688, 2, 3, 24, 2016),
+        (4_286_578_688, 4, 3, 36, 2004),
+    ];
+
+    #[test]
+    fn zones_are_as_mkfs_makes_them() {
+        for (size, section, zone, start, main) in IN_ZONES {
+            let volume = volume(size, section, zone).unwrap();
+            assert_eq!((volume.main_start, volume.main), (start, main), "{size} {section} {zone}");
         }
     }
 }

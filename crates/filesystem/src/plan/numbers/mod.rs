@@ -80,6 +80,20 @@ pub fn fit(kind: &str, site: &PlacementContext) -> Result<PlacementNumbers, Stri
     }
 }
 
+/// The numbers as a setup with these arguments of mkfs has them.
+pub fn adapted(
+    kind: &str,
+    fitted: PlacementNumbers,
+    place: PlannedPlacement,
+    mkfs_args: &[String],
+) -> PlacementNumbers {
+    let zone = mkfs_args.iter().position(|arg| arg == "-z").and_then(|at| mkfs_args.get(at + 1));
+    match zone.and_then(|sections| sections.parse().ok()) {
+        Some(sections) if kind == "f2fs" => f2fs::in_zones(fitted, place, sections),
+        _ => fitted,
+    }
+}
+
 pub fn is_planned(kind: &str) -> bool {
     matches!(
         kind,

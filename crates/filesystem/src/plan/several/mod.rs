@@ -4,7 +4,7 @@
 mod request;
 
 use flashfit_device::Bytes;
-use flashfit_geometry::Geometry;
+use flashfit_geometry::{Geometry, QuantitySource};
 
 use crate::catalog::FileSystemCatalog;
 use crate::durability::Durability;
@@ -227,6 +227,11 @@ fn plan_one(
 /// A recipe that was made for a device built like this one.
 fn fitting_recipe(plan: &Plan, recipes: &PublishedRecipes) -> Option<PlanNote> {
     let used = &plan.geometry.used;
+    // Numbers that are the recipe's own say nothing about this device.
+    let source = used.erase_block.as_ref().map(|known| &known.source);
+    if matches!(source, Some(QuantitySource::Published(_))) {
+        return None;
+    }
     let recipe = recipes.all().iter().find(|recipe| recipe.is_for(used))?;
     Some(PlanNote::RecipeFits {
         name: recipe.name.clone(),
