@@ -22,7 +22,7 @@ use flashfit_wear_counters::{WearReading, WearSources};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use price::{MakingPrice, TestPrice, of_making, tuning_bytes};
+pub use price::{MakingPrice, TestPrice, of as price, of_making, tuning_bytes};
 pub use reading::{QUICK_READ_NS, QuickReading, SkippedReading, is_file, read_quickly};
 pub use volumes::VolumeNodes;
 

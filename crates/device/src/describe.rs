@@ -259,6 +259,15 @@ impl Device {
         }
     }
 
+    /// Whether a user confirms it with this: its name, path, serial number or CID.
+    pub fn is_named_by(&self, given: &str) -> bool {
+        let is_path = || given.contains('/') && path_text::from_text(given) == self.path;
+        given == self.short_name()
+            || self.identity.serial.as_deref() == Some(given)
+            || self.identity.cid.as_deref() == Some(given)
+            || is_path()
+    }
+
     /// The name by which a user confirms the device: the last component of its path,
     /// percent-encoded unless it is UTF-8.
     pub fn short_name(&self) -> String {

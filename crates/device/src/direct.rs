@@ -236,10 +236,11 @@ impl BlockDev for DirectDevice {
 
 /// A buffer aligned to [`ALIGNMENT`] that grows to the largest request.
 #[derive(Debug, Default)]
-struct AlignedBuffer(Vec<u8>);
+pub struct AlignedBuffer(Vec<u8>);
 
 impl AlignedBuffer {
-    fn slice(&mut self, length: usize) -> &mut [u8] {
+    /// The first bytes of it.
+    pub fn slice(&mut self, length: usize) -> &mut [u8] {
         if self.0.len() < length + ALIGNMENT {
             self.0 = vec![0; length + ALIGNMENT];
         }

@@ -34,6 +34,12 @@ pub enum Refusal {
         /// The name that confirms it.
         name: String,
     },
+    #[error("files would be written to {}: confirmation is missing", path.display())]
+    WriteNotConfirmed {
+        path: PathBuf,
+        /// The name that confirms it.
+        name: String,
+    },
     #[error("`{given}` is not the name of the device: it is `{name}`")]
     WrongName {
         given: String,
@@ -101,7 +107,9 @@ impl UserError for Refusal {
                 Some("find out what resizes it; flashfit does not restore its size".into())
             }
             Self::UsersUnknown { .. } => Some("run it as root, with sudo".into()),
-            Self::NotConfirmed { name, .. } | Self::WrongName { name, .. } => Some(
+            Self::NotConfirmed { name, .. }
+            | Self::WriteNotConfirmed { name, .. }
+            | Self::WrongName { name, .. } => Some(
                 Hint::from("add ")
                     .and(UserSetting::Confirm)
                     .and(format!(" {}", flashfit_host::program::quote(name))),

@@ -42,6 +42,18 @@ pub fn for_shown(
     WriteConsent::ask(&system, runner, device, &agreement(device, confirm, None))
 }
 
+/// Asks whether files may be written to the free space of a device, which may be in use.
+pub fn for_free_space(device: &Device, confirm: Option<&str>) -> Result<(), Refusal> {
+    let name = device.short_name();
+    match agreement(device, confirm, None) {
+        ConsentMethod::Named(given) if device.is_named_by(&given) => Ok(()),
+        ConsentMethod::Named(given) => Err(Refusal::WrongName { given, name }),
+        ConsentMethod::NotAsked => {
+            Err(Refusal::WriteNotConfirmed { path: device.path.clone(), name })
+        }
+    }
+}
+
 /// The user's agreement that all data on `device` will be lost: what `--confirm` gave, or what is
 /// typed at the terminal. Without either nobody was asked, and the guard will refuse.
 fn agreement(device: &Device, confirm: Option<&str>, lost: Option<&str>) -> ConsentMethod {

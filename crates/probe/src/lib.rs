@@ -8,6 +8,7 @@ mod device;
 mod document;
 mod error;
 mod follow_up;
+pub mod free_space;
 mod import;
 mod region;
 mod remapped;

@@ -154,6 +154,7 @@ impl CardStructure {
             queue: QueueModel::default(),
             background: None,
             noise: None,
+            fake: None,
         }
     }
 

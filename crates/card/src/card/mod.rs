@@ -7,6 +7,7 @@
 //! Limits: reads are not cached; a queue does not reorder requests.
 
 mod discard;
+mod fake;
 mod image;
 mod streams;
 mod transfer;
@@ -218,11 +219,11 @@ impl Card {
         self.bus_free_ns = self.bus_free_ns.max(self.command_free_ns);
         self.nand.begin(self.command_free_ns);
         let served = match request {
-            CardRequest::Read { offset, buffer } => self.read(offset, buffer),
-            CardRequest::Write { offset, data } => self.write(offset, data),
+            CardRequest::Read { offset, buffer } => self.read_claimed(offset, buffer),
+            CardRequest::Write { offset, data } => self.write_claimed(offset, data),
             CardRequest::Flush => self.flush(),
             CardRequest::Discard { offset, length } => {
-                self.discard(offset, length);
+                self.discard_claimed(offset, length);
                 Ok(())
             }
         };

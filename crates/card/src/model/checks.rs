@@ -48,7 +48,9 @@ pub fn check(model: &CardModel) -> Vec<InvalidKey> {
     let mut found: Vec<InvalidKey> =
         [names(model), sizes(model)].into_iter().filter_map(Checked::err).collect();
     found.extend(times(model));
-    found.extend([bus(model), queue(model), noise(model)].into_iter().filter_map(Checked::err));
+    found.extend(
+        [bus(model), queue(model), noise(model), fake(model)].into_iter().filter_map(Checked::err),
+    );
     if sizes(model).is_ok() {
         let counts = counts(model);
         let is_countable = counts.is_ok();
@@ -302,6 +304,17 @@ fn discard(model: &CardModel) -> Checked {
 fn queue(model: &CardModel) -> Checked {
     require((1..=MAX_DEPTH).contains(&model.queue.depth), "queue.depth", || {
         format!("must lie between 1 and {MAX_DEPTH}")
+    })
+}
+
+fn fake(model: &CardModel) -> Checked {
+    let Some(fake) = &model.fake else { return Ok(()) };
+    let (real, sector) = (fake.real_capacity.0, u64::from(model.sector_bytes));
+    require(real > 0 && real % sector == 0, "fake.real_capacity", || {
+        format!("is not whole sectors of {sector} bytes")
+    })?;
+    require(real < model.capacity.0, "fake.real_capacity", || {
+        format!("is not less than the capacity of {}", model.capacity)
     })
 }
 

@@ -5,6 +5,7 @@
 //! Limit: one kind of NAND per card, part of which may be used as pSLC.
 
 mod checks;
+pub mod fake;
 pub mod front;
 pub mod layer;
 mod line_number;
@@ -18,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use checks::InvalidKey;
+pub use fake::{BeyondReal, FakeModel};
 pub use front::{
     BackgroundModel, BusKind, BusModel, CacheModel, CacheOrder, DiscardModel, NoiseModel,
     QueueModel,
@@ -63,6 +65,9 @@ pub struct CardModel {
     pub background: Option<BackgroundModel>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseModel>,
+    /// The card has less capacity than it claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fake: Option<FakeModel>,
 }
 
 /// Why a file is not a valid card model.

@@ -7,6 +7,7 @@ use flashfit_device::Bytes;
 use flashfit_probe::{DeviceRegion, ExpectedDevice, ProbeRunOptions};
 use flashfit_testbed::TestBedSpec;
 
+use super::region::region;
 use crate::cli::{confirmed_name, size, target_name};
 use crate::command_error::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
@@ -15,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   flashfit probe /dev/mmcblk0
   flashfit probe /dev/mmcblk0 --write --region 1GiB+2GiB --max-write 4GiB
+  flashfit probe /dev/mmcblk0 --capacity --keep-data
   flashfit probe sim:sd-c4-block --write --twin twin.toml
   flashfit probe --import flashbench-a.txt --import open-au.txt --json
   flashfit probe /dev/mmcblk0 --output geometry.json
@@ -23,6 +25,8 @@ Examples:
 
 Without --write, the device is opened read-only. With --write, the data in the
 region is lost. The region is the whole device unless --region is given.
+--capacity --keep-data fills the free space of mounted file systems and keeps
+all files.
 
 Exit codes: 0 done, even if nothing could be determined; 1 the device has less
 capacity than it claims; 2 wrong usage, or a file without a usable table; 3
@@ -40,10 +44,22 @@ pub struct ProbeArgs {
     pub import: Vec<PathBuf>,
     /// Probe by writing too: finds more, with higher confidence. All data in the region will be
     /// lost.
-    #[arg(long, conflicts_with = "import")]
+    #[arg(long, group = "writing", conflicts_with = "import")]
     pub write: bool,
-    /// Agree to lose data on the device with this name or serial number.
-    #[arg(long, value_name = "NAME", requires = "write", value_parser = confirmed_name())]
+    /// Test only the capacity, on the free space of the mounted file systems: fill it, read it
+    /// back, free it.
+    #[arg(
+        long,
+        group = "writing",
+        requires = "keep_data",
+        conflicts_with_all = ["import", "region", "twin", "svg", "output"]
+    )]
+    pub capacity: bool,
+    /// Keep the files on the device; with --capacity.
+    #[arg(long, requires = "capacity")]
+    pub keep_data: bool,
+    /// Agree to what is written, for the device with this name or serial number.
+    #[arg(long, value_name = "NAME", requires = "writing", value_parser = confirmed_name())]
     pub confirm: Option<String>,
     /// Probe only this part of the device, such as 1GiB+512MiB.
     #[arg(long, value_name = "START+LENGTH", value_parser = region, conflicts_with = "import")]
@@ -80,21 +96,6 @@ pub struct ProbeArgs {
     pub on: TestBedSpec,
 }
 
-/// Parses `START+LENGTH` for clap.
-fn region(text: &str) -> Result<DeviceRegion, String> {
-    let (start, length) = text
-        .split_once('+')
-        .ok_or_else(|| "expected START+LENGTH, such as 1GiB+512MiB".to_owned())?;
-    let (start, length) = (size(start)?, size(length)?);
-    if length.0 == 0 {
-        return Err("a region must be longer than 0 bytes".to_owned());
-    }
-    if start.0.checked_add(length.0).is_none() {
-        return Err("a region must end below 16 EiB".to_owned());
-    }
-    Ok(DeviceRegion { start, length })
-}
-
 impl ProbeArgs {
     /// The files that are to be written.
     pub fn outputs(&self) -> impl Iterator<Item = (&Path, OutputKind)> {
@@ -123,20 +124,5 @@ impl ProbeArgs {
     /// Writes one of them.
     pub fn write(&self, path: &Path, kind: OutputKind, text: &str) -> Result<(), CommandError> {
         OutputFile::check(path, kind, self.force)?.write(text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_region_is_a_start_and_a_length() {
-        let parsed = region("1MiB+512KiB").unwrap();
-        assert_eq!(parsed.range(), (1 << 20)..(1 << 20) + (512 << 10));
-        assert_eq!(region("0+4096").unwrap().range(), 0..4096);
-        for wrong in ["1MiB", "1MiB+0", "x+1MiB", "1MiB-2MiB", "18446744073709551615+1", ""] {
-            assert!(region(wrong).is_err(), "{wrong}");
-        }
     }
 }

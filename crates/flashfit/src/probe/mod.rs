@@ -4,8 +4,10 @@
 pub mod announce;
 pub mod args;
 mod elsewhere;
+pub mod free_space;
 mod next;
 pub mod quick;
+mod region;
 mod result;
 pub mod saved;
 pub mod watch;
@@ -31,6 +33,9 @@ use args::ProbeArgs;
 use watch::ProbeProgress;
 
 pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    if let (true, Some(name)) = (args.capacity, args.target.as_deref()) {
+        return free_space::run(args, name);
+    }
     outputs_can_be_written(args)?;
     if args.twin.is_some() && args.target.is_some() && !args.write {
         return Err(CommandError::new(

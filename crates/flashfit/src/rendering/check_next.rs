@@ -7,11 +7,12 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::check::{Repair, Severity};
 use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
+use flashfit_probe::free_space::FreeSpaceTest;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::{command, size_argument};
-use super::duration;
+use super::{duration, price};
 
 /// The budget that `next` proposes, as typed and in nanoseconds.
 const TUNE_BUDGET: (&str, u64) = ("30min", 1_800_000_000_000);
@@ -76,6 +77,18 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
             ),
             true,
         );
+        if !checked.device.mounts.is_empty() {
+            if let Ok(test) = FreeSpaceTest::look(&checked.device) {
+                push(
+                    format!("flashfit probe {target} --capacity --keep-data"),
+                    format!(
+                        "genuine or fake, on its free space; {}, keeps all files",
+                        free_space_price(price, test.planned_bytes())
+                    ),
+                    false,
+                );
+            }
+        }
         push(
             format!("flashfit probe {target} --write"),
             format!("capacity and structure; {}, ERASES it", probe_price(price)),
@@ -83,6 +96,12 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
         );
     }
     next
+}
+
+fn free_space_price(rates: &TestPrice, bytes: u64) -> String {
+    let time = |ns| duration(Duration::from_nanos(ns));
+    let [least, most] = price::of_written_and_read(rates, bytes);
+    format!("takes about {} to {}, writes {}", time(least), time(most), Bytes(bytes))
 }
 
 fn probe_price(price: &TestPrice) -> String {

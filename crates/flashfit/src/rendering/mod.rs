@@ -14,6 +14,7 @@ pub mod doctor;
 mod duration;
 mod figures;
 mod findings;
+pub mod free_space;
 pub mod head_to_head;
 pub mod inspect;
 pub mod life;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use flashfit_check::{MakingPrice, is_file};
+use flashfit_check::{MakingPrice, TestPrice, is_file};
 use flashfit_device::Bytes;
 use flashfit_probe::WriteEstimate;
 use flashfit_target::{InspectedTarget, TargetSource};
@@ -53,6 +53,13 @@ impl Price {
         }
     }
 
+    /// The price of writing so much and reading it back, at rates that were extrapolated from
+    /// reads: at least at the better one, at most twice as long as at the worse one.
+    pub fn of_free_space(target: &InspectedTarget, rates: Option<TestPrice>, bytes: u64) -> Self {
+        let time_ns = rates.map(|rates| of_written_and_read(&rates, bytes));
+        Self { time_ns, written_bytes: [bytes, bytes], wear: wear(target, [bytes, bytes], 0) }
+    }
+
     /// The price of partitioning and making a file system.
     pub fn of_making(target: &InspectedTarget, price: &MakingPrice) -> Self {
         // mkfs discards, which may erase everything once.
@@ -76,12 +83,26 @@ impl Price {
             None => parts.push("unknown time, because the device cannot be read".to_owned()),
         }
         let [least, most] = self.written_bytes;
-        parts.push(format!("{} to {} written", Bytes(least), Bytes(most)));
+        parts.push(match least == most {
+            true => format!("{} written", Bytes(most)),
+            false => format!("{} to {} written", Bytes(least), Bytes(most)),
+        });
         if let Some(wear) = &self.wear {
             parts.push(wear.text());
         }
         parts.join(", ")
     }
+}
+
+/// The time of writing so much and reading it back.
+pub fn of_written_and_read(rates: &TestPrice, bytes: u64) -> [u64; 2] {
+    let ns = |rate_ns: u64, rate_bytes: u64| {
+        let ns = u128::from(rate_ns) * u128::from(bytes) / u128::from(rate_bytes.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    };
+    let usual = ns(rates.usual_ns, rates.usual_bytes);
+    let most = ns(rates.most_ns, rates.most_bytes);
+    [usual.min(most), usual.max(most).saturating_mul(2)]
 }
 
 impl WearPrice {

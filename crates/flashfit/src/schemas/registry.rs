@@ -46,6 +46,7 @@ documents! {
         "crash-replay": crash::replay::ReplayedDocument<'_>,
         "crash-shrink": crash::shrink::ShrunkDocument<'_>,
         "crash-states": crash::states_document::StatesDocument<'_>,
+        "free-space": probe::free_space::FreeSpaceDocument,
         "head-to-head": rendering::head_to_head::VersusDocument,
         "media": Vec<Device>,
         "medium": Device,
@@ -64,6 +65,7 @@ documents! {
         "wear-show": WearReading,
         "would-apply": rendering::apply::Would<'_>,
         "would-probe": probe::announce::WouldProbe<'_>,
+        "would-test-free-space": probe::free_space::WouldTestFreeSpace,
         "would-tune": rendering::run_preview_document::RunPreviewDocument,
     }
     Error {
@@ -98,7 +100,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("list", &["media"]),
     ("options", &["options"]),
     ("plan", &["plans", "plan"]),
-    ("probe", &["probe", "would-probe"]),
+    ("probe", &["probe", "would-probe", "free-space", "would-test-free-space"]),
     ("restore", &["restored"]),
     ("tune", &["recommendation", "replay", "would-tune", "belief", "progress"]),
     ("wear age", &["wear-age"]),

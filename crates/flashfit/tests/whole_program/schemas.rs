@@ -21,6 +21,7 @@ const ELSEWHERE: &[&str] = &[
     "crash-replay",
     "crash-shrink",
     "crash-states",
+    "free-space",
     "medium",
     "restored",
     "wear-age",
@@ -28,6 +29,7 @@ const ELSEWHERE: &[&str] = &[
     "wear-record",
     "wear-show",
     "would-apply",
+    "would-test-free-space",
 ];
 /// A document in a file, which no command prints.
 const IN_A_FILE: &str = "plan";

@@ -1,5 +1,6 @@
 //! `flashfit probe`: results, refusals, exit codes, and use of a result by other commands.
 
+mod free_space;
 mod import;
 mod lost;
 mod reading;
