@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_catalog::{CatalogEntryError, FileMistakes};
 use flashfit_host::ProgramError;
-use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -76,9 +76,13 @@ impl UserError for BenchError {
             Self::Full { .. } => Hint::from("use less data (")
                 .and(UserSetting::DataSize)
                 .and(" SIZE) or a larger partition"),
-            Self::Memory { .. } => {
-                Hint::from("give the trial more memory: ").and(UserSetting::Memory).and(" SIZE")
-            }
+            Self::Memory { .. } => Hint::from("give the trials more memory (")
+                .and(UserSetting::Memory)
+                .and(" SIZE); a run continues with: ")
+                .and(Task::Resume)
+                .and(" ")
+                .and(UserSetting::Memory)
+                .and(" SIZE"),
             Self::WouldOverwrite { .. } => {
                 "on a bare device, use the workloads linear-read and random-read".into()
             }

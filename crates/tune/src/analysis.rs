@@ -5,7 +5,7 @@ use flashfit_filesystem::Setup;
 
 use crate::choice::Criterion;
 use crate::results::MeritResults;
-use crate::stats::Estimate;
+use crate::stats::{Estimate, median};
 
 /// A row of a ranking.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,10 +16,11 @@ pub struct Ranked {
     pub ties_with_first: bool,
 }
 
-/// Setups of one file system, best first; those that were measured once come last.
+/// Setups, best first; those that were measured once come last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    pub filesystem: String,
+    /// `None` for all of them together.
+    pub filesystem: Option<String>,
     /// The workload; `None` for the device as a whole.
     pub workload: Option<String>,
     pub by: Criterion,
@@ -33,21 +34,70 @@ pub fn rankings(results: &MeritResults, filesystems: &[String], by: Criterion) -
     subjects
         .flat_map(|workload| {
             filesystems.iter().map(move |filesystem| {
-                ranking(results, filesystem, workload.map(String::as_str), by)
+                ranking(results, Some(filesystem), workload.map(String::as_str), by)
             })
+        })
+        .collect()
+}
+
+/// The setups of all file systems in one ranking, for the whole device.
+pub fn overall(results: &MeritResults, by: Criterion) -> Ranking {
+    ranking(results, None, None, by)
+}
+
+/// How much better a setup is than another as a logarithm of the ratio, under one workload or as
+/// the weighted mean of all; `None` unless both were measured.
+pub fn growth(
+    results: &MeritResults,
+    (setup, baseline): (&Setup, &Setup),
+    workload: Option<&str>,
+    by: Criterion,
+    weight: impl Fn(&str) -> f64,
+) -> Option<f64> {
+    let of = |name: &str| {
+        let level = |setup: &Setup| median(&results.logs(setup, name, by));
+        Some(level(setup)? - level(baseline)?)
+    };
+    if let Some(name) = workload {
+        return of(name);
+    }
+    let (mut sum, mut total) = (0.0, 0.0);
+    for name in results.workloads() {
+        sum += weight(name) * of(name)?;
+        total += weight(name);
+    }
+    (total > 0.0).then(|| sum / total)
+}
+
+/// The best setup of each file system under each workload and for the whole device (`None`, first).
+pub fn matrix(
+    results: &MeritResults,
+    filesystems: &[String],
+    by: Criterion,
+) -> Vec<(Option<String>, Vec<Option<Ranked>>)> {
+    let workloads = results.workloads().iter().map(Some);
+    let subjects = std::iter::once(None).chain(workloads.filter(|_| results.workloads().len() > 1));
+    subjects
+        .map(|workload| {
+            let best = |filesystem: &String| {
+                let rows =
+                    ranking(results, Some(filesystem), workload.map(String::as_str), by).rows;
+                rows.into_iter().next()
+            };
+            (workload.cloned(), filesystems.iter().map(best).collect())
         })
         .collect()
 }
 
 fn ranking(
     results: &MeritResults,
-    filesystem: &str,
+    filesystem: Option<&str>,
     workload: Option<&str>,
     by: Criterion,
 ) -> Ranking {
     let mut rows: Vec<Ranked> = results
         .setups()
-        .filter(|setup| setup.filesystem == filesystem)
+        .filter(|setup| filesystem.is_none_or(|name| setup.filesystem == name))
         .filter_map(|setup| {
             let merit = match workload {
                 Some(workload) => Estimate::of(&results.merits(setup, workload, by)),
@@ -66,7 +116,8 @@ fn ranking(
             row.ties_with_first = meets(&row.merit, &first);
         }
     }
-    Ranking { filesystem: filesystem.to_owned(), workload: workload.map(str::to_owned), by, rows }
+    let (filesystem, workload) = (filesystem.map(str::to_owned), workload.map(str::to_owned));
+    Ranking { filesystem, workload, by, rows }
 }
 
 /// The sum of the workloads' merits by repeat; `None` unless all were measured and none failed.

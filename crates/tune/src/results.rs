@@ -70,6 +70,12 @@ impl MeritResults {
         measured.iter().filter_map(|(_, merit)| merit.by(by)).collect()
     }
 
+    /// The logarithms of the same, whose differences are logarithms of ratios.
+    pub fn logs(&self, setup: &Setup, workload: &str, by: Criterion) -> Vec<f64> {
+        let measured = self.measured(setup, workload);
+        measured.iter().filter_map(|(_, merit)| merit.log(by)).collect()
+    }
+
     /// The error of a failed setup.
     pub fn failure(&self, setup: &Setup) -> Option<&str> {
         self.failed.get(setup).map(String::as_str)

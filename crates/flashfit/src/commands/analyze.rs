@@ -3,52 +3,22 @@
 
 use std::path::Path;
 
-use flashfit_report::{RankingTable, terminal};
+use flashfit_report::terminal;
 use flashfit_search::CandidateIndex;
 use flashfit_tune::head_to_head::SetupComparisons;
 use flashfit_tune::{Space, StoredRun};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::cli::AnalyzeArgs;
 use crate::command_error::CommandError;
 use crate::output;
-use crate::rendering::head_to_head::{self, HeadToHeadParts, VersusDocument};
-use crate::rendering::life::YearsPart;
+use crate::rendering::head_to_head::{self, VersusDocument};
+use crate::rendering::matrix;
 use crate::rendering::named_setup;
-use crate::rendering::setup_figures::{self, SetupFigures};
+use crate::rendering::rankings::ShownRanking;
+use crate::rendering::rankings_document;
 use crate::rendering::{self, RunView};
 use crate::wear::run_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
-
-#[derive(JsonSchema, Serialize)]
-pub struct RankingsDocument {
-    rankings: Vec<Table>,
-    setups: Vec<SetupFigures>,
-    /// The finalists and the baseline compared with each other.
-    head_to_head: Vec<HeadToHeadParts>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct Table {
-    title: String,
-    rows: Vec<RankingRow>,
-}
-
-/// Merits in thousandths.
-#[derive(JsonSchema, Serialize)]
-struct RankingRow {
-    place: u32,
-    setup: String,
-    merit_thousandths: i64,
-    low_thousandths: Option<i64>,
-    high_thousandths: Option<i64>,
-    trials: u32,
-    /// With a usage model.
-    #[serde(flatten)]
-    life: Option<YearsPart>,
-    note: String,
-}
 
 pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut run = StoredRun::read(&args.dir)?;
@@ -59,14 +29,13 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     if let Some(names) = &args.versus {
         return versus(&view, names, args.json);
     }
-    let rankings = rendering::rankings(&view, args.by.into(), args.top);
+    let by = args.by.into();
+    let mut rankings = rendering::rankings::shown_rankings(&view, by, args.top);
+    if let Some(overall) = rendering::rankings::overall(&view, by, args.top) {
+        rankings.insert(0, overall);
+    }
     if args.json {
-        let document = RankingsDocument {
-            rankings: rankings.iter().map(|ranking| table(&view, ranking)).collect(),
-            setups: setup_figures::of(&view),
-            head_to_head: head_to_head::of_finalists(&view.conclusion),
-        };
-        return output::json(document);
+        return output::json(rankings_document::document(&view, &rankings, by));
     }
     if let Some(text) = rendering::several_devices(&view) {
         output::note(&format!("note: {text}"));
@@ -75,8 +44,17 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         output::note("no trials were completed in this run yet");
     }
     let mut text = banner(&view);
-    for ranking in &rankings {
-        text.push_str(&terminal::render_ranking(ranking, output::width()));
+    let matrix = terminal::render_finding(&matrix::finding(&view, by), output::width());
+    let (of_device, of_workloads): (Vec<_>, Vec<_>) =
+        rankings.iter().partition(|shown| shown.ranking.workload.is_none());
+    let tables = |shown: Vec<&ShownRanking>| {
+        let tables = shown.into_iter();
+        let tables = tables.map(|shown| terminal::render_ranking(&shown.table, output::width()));
+        tables.filter(|table| !table.is_empty()).collect::<Vec<String>>()
+    };
+    let all = [tables(of_device), vec![matrix], tables(of_workloads)].concat();
+    for part in all.iter().filter(|part| !part.is_empty()) {
+        text.push_str(part);
         text.push('\n');
     }
     let years = rendering::life::finding(&view.conclusion);
@@ -102,23 +80,4 @@ fn banner(view: &RunView<'_>) -> String {
         Some(_) => format!("{}\n\n", terminal::SIMULATED_BANNER),
         None => String::new(),
     }
-}
-
-fn table(view: &RunView<'_>, ranking: &RankingTable) -> Table {
-    let lives = rendering::life::by_label(view);
-    let rows = ranking.rows.iter().map(|row| RankingRow {
-        place: row.rank,
-        setup: row.setup.clone(),
-        merit_thousandths: thousandths(row.score).unwrap_or_default(),
-        low_thousandths: thousandths(row.low),
-        high_thousandths: thousandths(row.high),
-        trials: row.trials,
-        life: lives.get(&row.setup).map(|life| YearsPart::from(*life)),
-        note: row.note.clone(),
-    });
-    Table { title: ranking.title.clone(), rows: rows.collect() }
-}
-
-fn thousandths(value: f64) -> Option<i64> {
-    value.is_finite().then(|| (value * 1000.0).round() as i64)
 }

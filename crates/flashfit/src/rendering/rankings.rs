@@ -6,29 +6,61 @@ use flashfit_tune::analysis::{self, Ranked};
 
 use super::RunView;
 
+/// A ranking as it is shown.
+pub struct ShownRanking {
+    pub table: RankingTable,
+    /// What it is of; its rows are those of the table.
+    pub ranking: analysis::Ranking,
+}
+
 /// All rankings by one criterion: the best `top` setups of each file system and the baseline.
 pub fn rankings(view: &RunView<'_>, by: Criterion, top: usize) -> Vec<RankingTable> {
-    let filesystems: Vec<String> =
-        view.space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect();
-    analysis::rankings(&view.results, &filesystems, by)
-        .into_iter()
-        .filter(|ranking| !ranking.rows.is_empty())
-        // The table of a single workload would repeat that of the device.
+    shown_rankings(view, by, top).into_iter().map(|shown| shown.table).collect()
+}
+
+/// The same with the setups. The table of a single workload, which would repeat that of the device,
+/// is left out.
+pub fn shown_rankings(view: &RunView<'_>, by: Criterion, top: usize) -> Vec<ShownRanking> {
+    let all = analysis::rankings(&view.results, &filesystems(view), by).into_iter();
+    all.filter(|ranking| !ranking.rows.is_empty())
         .filter(|ranking| ranking.workload.is_none() || view.workloads.len() > 1)
-        .map(|ranking| RankingTable {
-            title: title(&ranking),
-            scale_note: scale_note(by).to_owned(),
-            unit: FigureUnit::Number,
-            spread: RangeMeaning::Interval(95),
-            rows: rows(view, &ranking.rows, top),
-        })
+        .map(|ranking| shown(view, ranking, top))
         .collect()
 }
 
+/// The best setups of all file systems; `None` if there is one file system, or no trial.
+pub fn overall(view: &RunView<'_>, by: Criterion, top: usize) -> Option<ShownRanking> {
+    let ranking = analysis::overall(&view.results, by);
+    let is_shown = view.space.choices.len() > 1 && !ranking.rows.is_empty();
+    is_shown.then(|| shown(view, ranking, top))
+}
+
+fn shown(view: &RunView<'_>, mut ranking: analysis::Ranking, top: usize) -> ShownRanking {
+    let rows = rows(view, &ranking.rows, top);
+    let table = RankingTable {
+        title: title(&ranking),
+        scale_note: scale_note(ranking.by).to_owned(),
+        unit: FigureUnit::Number,
+        spread: RangeMeaning::Interval(95),
+        rows,
+    };
+    let mut index = 0;
+    ranking.rows.retain(|row| {
+        index += 1;
+        is_shown(view, index - 1, row, top)
+    });
+    ShownRanking { table, ranking }
+}
+
+pub fn filesystems(view: &RunView<'_>) -> Vec<String> {
+    view.space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect()
+}
+
 fn title(ranking: &analysis::Ranking) -> String {
+    let filesystem = ranking.filesystem.as_deref().unwrap_or("all file systems");
     match &ranking.workload {
-        Some(workload) => format!("{workload}, {}", ranking.filesystem),
-        None => format!("All workloads, {}", ranking.filesystem),
+        Some(workload) => format!("{workload}, {filesystem}"),
+        None => format!("All workloads, {filesystem}"),
     }
 }
 
@@ -51,11 +83,13 @@ fn rows(view: &RunView<'_>, ranked: &[Ranked], top: usize) -> Vec<RankRow> {
     ranked
         .iter()
         .enumerate()
-        .filter(|(index, row)| {
-            *index < top || view.role(&row.setup) != flashfit_report::SetupRole::Candidate
-        })
+        .filter(|(index, row)| is_shown(view, *index, row, top))
         .map(|(index, row)| row_of(view, index, row))
         .collect()
+}
+
+fn is_shown(view: &RunView<'_>, index: usize, row: &Ranked, top: usize) -> bool {
+    index < top || view.role(&row.setup) != flashfit_report::SetupRole::Candidate
 }
 
 fn row_of(view: &RunView<'_>, index: usize, row: &Ranked) -> RankRow {

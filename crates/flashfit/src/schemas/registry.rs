@@ -53,7 +53,7 @@ documents! {
         "options": commands::options::OptionsDocument,
         "plan": Plan,
         "plans": rendering::plan_list::PlanList,
-        "rankings": commands::analyze::RankingsDocument,
+        "rankings": rendering::rankings_document::RankingsDocument,
         "recommendation": tune::outcome::RecommendationDocument,
         "replay": rendering::replay::ReplayDocument,
         "restored": apply::restore::RestoredDocument,

@@ -126,3 +126,51 @@ fn the_document_of_a_run_has_latencies_and_wear_of_each_setup() {
         assert!(workload["programmed_per_thousand"].as_u64().unwrap() >= 500, "{setup:#?}");
     }
 }
+
+#[test]
+fn all_file_systems_are_ranked_together_and_in_a_matrix() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let more = ["--fs", "ext4,ext3", "--workload", "sync-files,random-write"];
+    place.tune(&place.card(), &more).said(0, &[]);
+    let document = place.flashfit(&["analyze", "run", "--json"]).document("flashfit.rankings");
+    let tables = document["rankings"].as_array().unwrap();
+    let overall = &tables[0];
+    assert_eq!((&overall["workload"], &overall["filesystem"]), (&Value::Null, &Value::Null));
+    assert_eq!(overall["title"], "All workloads, all file systems");
+    let rows = overall["rows"].as_array().unwrap();
+    for filesystem in ["ext4", "ext3"] {
+        assert!(rows.iter().any(|row| row["filesystem"] == filesystem), "{overall:#}");
+    }
+    for table in tables {
+        for row in table["rows"].as_array().unwrap() {
+            let options: Vec<&str> =
+                row["options"].as_array().unwrap().iter().map(|o| o.as_str().unwrap()).collect();
+            let options = if options.is_empty() { "base".to_owned() } else { options.join("+") };
+            let text = |key: &str| row[key].as_str().unwrap().to_owned();
+            let label = format!("{} {options} {}", text("filesystem"), text("scheduler"));
+            assert_eq!(row["setup"], label.as_str(), "{row:#}");
+            assert_eq!(row["workload"], table["workload"], "{row:#}");
+            // Another file system's default setup is a baseline too; the growth is over the first.
+            if row["setup"] == "ext4 base none" {
+                assert_eq!(row["growth_percent_hundredths"], 0, "{row:#}");
+                assert_ne!(row["role"], "candidate", "{row:#}");
+            }
+        }
+    }
+    let matrix = document["matrix"].as_array().unwrap();
+    let workloads: Vec<&Value> = matrix.iter().map(|row| &row["workload"]).collect();
+    assert_eq!(workloads, [&Value::Null, &"sync-files".into(), &"random-write".into()]);
+    for row in matrix {
+        let cells = row["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 2, "{row:#}");
+        assert!(cells[0]["growth_percent_hundredths"].as_i64().unwrap() >= 0, "{row:#}");
+    }
+    let text = place.flashfit(&["analyze", "run"]).stdout;
+    assert!(text.contains("All workloads, all file systems"), "{text}");
+    assert!(text.contains("against the baseline"), "{text}");
+    let wide = text.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "{text}");
+}
