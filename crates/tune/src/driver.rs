@@ -153,7 +153,13 @@ impl<'a> SearchDriver<'a> {
 
     /// The largest total number of trials, if known.
     pub fn max_trials(&self, history: &[Observation], costs: &[TrialCost]) -> f64 {
-        let limits = self.limits(history, costs);
+        let mut limits = self.limits(history, costs);
+        let given = &self.rules.limits;
+        if !history.is_empty() && given.budget_ns.or(given.max_write_bytes).is_some() {
+            // What these allow is known only after the first batch, and in trials of mean cost,
+            // while the search counts short trials by their share of a whole one.
+            limits.trials = given.trials.map(f64::from);
+        }
         let strategy = self.strategy.max_trials(&self.problem.space, &limits);
         let confirming = if self.strategy_confirms() { 0.0 } else { self.confirming_cost() };
         let most = strategy + confirming;

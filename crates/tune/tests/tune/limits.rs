@@ -173,6 +173,17 @@ fn a_time_budget_ends_a_run_and_reserves_time_for_confirming() {
 }
 
 #[test]
+fn the_trials_left_are_what_the_budget_allows_from_the_first_trial_on() {
+    let mut spec = adaptive(None);
+    spec.limits.budget_ns = Some(90_000_000_000);
+    let left = whole(&spec).watcher.left;
+    // A trial takes a second. It is not known what one costs before the first.
+    for (made, left) in left.iter().enumerate().skip(1) {
+        assert_eq!(left.unwrap(), (90 - made as u64).max(1), "after {made} trials");
+    }
+}
+
+#[test]
 fn budgets_too_small_for_every_file_system_are_rejected_with_the_required_one() {
     let refused = |spec: &RunSpec| {
         let error = whole(spec).ended.unwrap_err();
