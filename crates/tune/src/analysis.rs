@@ -16,11 +16,33 @@ pub struct Ranked {
     pub ties_with_first: bool,
 }
 
+/// Whose setups are in a ranking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RankedFileSystems {
+    /// All together.
+    All,
+    One(String),
+}
+
+impl RankedFileSystems {
+    /// For a title.
+    pub fn as_str(&self) -> &str {
+        self.name().unwrap_or("all file systems")
+    }
+
+    /// `None` for all together.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::One(name) => Some(name),
+        }
+    }
+}
+
 /// Setups, best first; those that were measured once come last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// `None` for all of them together.
-    pub filesystem: Option<String>,
+    pub filesystem: RankedFileSystems,
     /// The workload; `None` for the device as a whole.
     pub workload: Option<String>,
     pub by: Criterion,
@@ -116,7 +138,9 @@ fn ranking(
             row.ties_with_first = meets(&row.merit, &first);
         }
     }
-    let (filesystem, workload) = (filesystem.map(str::to_owned), workload.map(str::to_owned));
+    let filesystem =
+        filesystem.map_or(RankedFileSystems::All, |name| RankedFileSystems::One(name.to_owned()));
+    let workload = workload.map(str::to_owned);
     Ranking { filesystem, workload, by, rows }
 }
 

@@ -57,7 +57,7 @@ pub fn filesystems(view: &RunView<'_>) -> Vec<String> {
 }
 
 fn title(ranking: &analysis::Ranking) -> String {
-    let filesystem = ranking.filesystem.as_deref().unwrap_or("all file systems");
+    let filesystem = ranking.filesystem.as_str();
     match &ranking.workload {
         Some(workload) => format!("{workload}, {filesystem}"),
         None => format!("All workloads, {filesystem}"),

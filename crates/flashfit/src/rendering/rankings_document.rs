@@ -88,7 +88,8 @@ fn table(view: &RunView<'_>, shown: &ShownRanking) -> Table {
         life: lives.get(&row.setup).map(|life| YearsPart::from(*life)),
         note: row.note.clone(),
     });
-    let (workload, filesystem) = (ranking.workload.clone(), ranking.filesystem.clone());
+    let (workload, filesystem) =
+        (ranking.workload.clone(), ranking.filesystem.name().map(str::to_owned));
     Table { title: table.title.clone(), workload, filesystem, rows: rows.collect() }
 }
 

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod all_file_systems;
 mod analysis;
 mod corpus;
 mod extension;
