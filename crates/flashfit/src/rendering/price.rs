@@ -106,6 +106,16 @@ pub fn of_written_and_read(rates: &TestPrice, bytes: u64) -> [u64; 2] {
 }
 
 impl WearPrice {
+    /// Of so many erases of each erase block; `rated` is as for [`rated_erases`].
+    pub fn of(erases: [f64; 2], (rated_erases, rated_is_assumed): (u64, bool)) -> Self {
+        Self {
+            erases_thousandths: erases.map(|erases| (erases * 1000.0).ceil() as u64),
+            life_percent_thousandths: erases.map(|erases| life_thousandths(erases, rated_erases)),
+            rated_erases,
+            rated_is_assumed,
+        }
+    }
+
     fn text(&self) -> String {
         let number = |thousandths: u64| format!("{:.3}", thousandths as f64 / 1000.0);
         let range = |[least, most]: [u64; 2]| format!("{} to {}", number(least), number(most));
@@ -123,11 +133,7 @@ impl WearPrice {
 
 /// At least what is written is programmed.
 fn wear(target: &InspectedTarget, written: [u64; 2], more_erases: u64) -> Option<WearPrice> {
-    let (rated_erases, rated_is_assumed) = match &target.source {
-        TargetSource::Card(model) => (model.nand.endurance_cycles, false),
-        TargetSource::Device(device) if is_file(device) => return None,
-        TargetSource::Device(_) => (ASSUMED_ERASES, true),
-    };
+    let rated = rated_erases(target)?;
     let capacity = target.capacity().0;
     let [least, most] = written;
     let most = most.saturating_mul(ASSUMED_AMPLIFICATION);
@@ -135,12 +141,17 @@ fn wear(target: &InspectedTarget, written: [u64; 2], more_erases: u64) -> Option
         erases_of_each_block(least, capacity),
         erases_of_each_block(most, capacity) + more_erases as f64,
     ];
-    Some(WearPrice {
-        erases_thousandths: erases.map(|erases| (erases * 1000.0).ceil() as u64),
-        life_percent_thousandths: erases.map(|erases| life_thousandths(erases, rated_erases)),
-        rated_erases,
-        rated_is_assumed,
-    })
+    Some(WearPrice::of(erases, rated))
+}
+
+/// The erases that each erase block bears, and whether that is assumed; `None` for a file, which
+/// has no erase blocks.
+pub fn rated_erases(target: &InspectedTarget) -> Option<(u64, bool)> {
+    match &target.source {
+        TargetSource::Card(model) => Some((model.nand.endurance_cycles, false)),
+        TargetSource::Device(device) if is_file(device) => None,
+        TargetSource::Device(_) => Some((ASSUMED_ERASES, true)),
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::remaining::{self, RemainingTime};
+use super::wear_so_far::WearSoFar;
 use crate::{output, schemas};
 
 /// Documented as the longest silence.
@@ -23,7 +24,10 @@ pub struct RunPhase {
     pub setup: Option<String>,
     pub workload: Option<String>,
     pub trials: u64,
+    /// By the trials that have ended.
     pub written_bytes: u64,
+    /// The same of the device's life; `None` for a file, and before anything was written.
+    pub wear: Option<WearSoFar>,
     /// The share of the run that is done at least, from 0 to 1.
     pub share_done: Option<f64>,
     /// The range of what remains; it counts from the beginning of the trial.
@@ -37,6 +41,7 @@ impl RunPhase {
         key: &TrialKey,
         so_far: &RunProgress<'_>,
         (trials, made): (u64, (Duration, u32)),
+        wear: Option<WearSoFar>,
     ) -> Self {
         let remaining = remaining::of_run(so_far, made);
         let most_ns = remaining.and_then(|left| left.most_ns);
@@ -47,13 +52,24 @@ impl RunPhase {
             workload: Some(key.workload.clone()),
             trials,
             written_bytes: so_far.spent.written_bytes,
+            wear,
             share_done: most_ns.map(|left_ns| spent_ns / (spent_ns + left_ns as f64)),
             remaining,
         }
     }
 
-    pub fn answering(trials: u64) -> Self {
-        Self { phase: "answering", trials, ..Self::default() }
+    /// No more trials; the rest stays as it was.
+    pub fn answering(self, trials: u64) -> Self {
+        let nothing = RemainingTime { least_ns: 0, most_ns: Some(0) };
+        Self {
+            phase: "answering",
+            setup: None,
+            workload: None,
+            trials,
+            share_done: Some(1.0),
+            remaining: Some(nothing),
+            ..self
+        }
     }
 }
 

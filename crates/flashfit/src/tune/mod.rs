@@ -13,6 +13,7 @@ pub mod heartbeat;
 mod hosts;
 pub mod outcome;
 mod progress;
+mod progress_display;
 mod remaining;
 mod replay;
 mod replay_choice;
@@ -21,6 +22,7 @@ mod schedulers;
 mod spec_check;
 mod spending;
 mod ui;
+mod wear_so_far;
 
 use std::path::Path;
 

@@ -1,19 +1,19 @@
 //! Showing how far a run is: a bar on a terminal, a line every half minute elsewhere.
 
-use std::io::IsTerminal;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use flashfit_search::{Answer, CandidateIndex};
 use flashfit_testbed::TrialError;
 use flashfit_tune::{Observer, RunProgress, TrialDevice, TrialKey, TrialRecord};
-use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::{note, warn};
+use super::progress_display::Shown;
+use crate::output::note;
 use crate::rendering::duration;
 use crate::rendering::progress_line::on_one_line;
 use crate::tune::args::ProgressArg;
 use crate::tune::heartbeat::{Heartbeat, RunPhase};
+use crate::tune::wear_so_far::WearMeter;
 use crate::tune::{belief, remaining, spending};
 
 /// The first line comes as soon as there is an estimate.
@@ -28,72 +28,52 @@ pub struct TuneProgress {
     began: Instant,
     /// Where the run is watched by a program, lines of JSON are printed.
     heartbeat: Option<Rc<Heartbeat>>,
+    /// What it said last.
+    phase: RunPhase,
+    wear: WearMeter,
     leader: Option<String>,
-}
-
-enum Shown {
-    Bar(ProgressBar),
-    Lines { last: Instant, first: bool },
-    Nothing,
 }
 
 impl TuneProgress {
     /// `made` trials were made before.
-    pub fn new(when: ProgressArg, made: usize, heartbeat: Option<Rc<Heartbeat>>) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let shown = match when {
-            ProgressArg::Never => Shown::Nothing,
-            ProgressArg::Auto if terminal => Shown::Bar(bar()),
-            ProgressArg::Auto | ProgressArg::Always => {
-                Shown::Lines { last: Instant::now(), first: true }
-            }
-        };
+    pub fn new(
+        when: ProgressArg,
+        made: usize,
+        heartbeat: Option<Rc<Heartbeat>>,
+        wear: WearMeter,
+    ) -> Self {
+        let shown = Shown::new(when);
         let made = u64::try_from(made).expect("a run has few trials");
         let (spent, began) = ((Duration::ZERO, 0), Instant::now());
-        Self { shown, made, spent, began, heartbeat, leader: None }
-    }
-
-    fn say(&self, text: &str) {
-        match &self.shown {
-            Shown::Bar(bar) => bar.println(text),
-            Shown::Lines { .. } => note(text),
-            Shown::Nothing => {}
-        }
+        let phase = RunPhase::default();
+        Self { shown, made, spent, began, heartbeat, phase, wear, leader: None }
     }
 
     /// Takes the bar off the screen.
     pub fn finish(&mut self) {
         if let Some(heartbeat) = &self.heartbeat {
-            heartbeat.set(RunPhase::answering(self.made));
+            heartbeat.set(self.phase.clone().answering(self.made));
         }
-        if let Shown::Bar(bar) = &self.shown {
-            bar.finish_and_clear();
-        }
+        self.shown.finish();
     }
-}
-
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:16} {pos}/{len}, {wide_msg}")
-        .expect("the template is constant");
-    let bar = ProgressBar::new(1).with_style(style);
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar
 }
 
 impl Observer for TuneProgress {
     fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
+        let wear = self.wear.wear(so_far.spent.written_bytes);
+        let spent = spending::so_far(so_far, wear.as_ref());
         if let Some(heartbeat) = &self.heartbeat {
-            heartbeat.set(RunPhase::of_trial(key, so_far, (self.made, self.spent)));
+            self.phase = RunPhase::of_trial(key, so_far, (self.made, self.spent), wear);
+            heartbeat.set(self.phase.clone());
         }
         let left = so_far.left.unwrap_or(1);
         let remaining = remaining::in_words(so_far, self.spent);
         let what = format!("{} under {}", key.setup.label(), key.workload);
-        let remaining = format!("{}; {remaining}", spending::so_far(so_far));
         match &mut self.shown {
             Shown::Bar(bar) => {
                 bar.set_length(self.made + left);
                 bar.set_position(self.made);
-                bar.set_message(format!("{remaining}: {what}"));
+                bar.set_message(format!("{remaining}; {spent}: {what}"));
             }
             Shown::Lines { last, first }
                 if *first && self.spent.1 > 0 || last.elapsed() >= LINE_INTERVAL =>
@@ -102,8 +82,13 @@ impl Observer for TuneProgress {
                 *last = Instant::now();
                 let elapsed = duration(self.began.elapsed());
                 let (made, least) = (self.made, so_far.least_left.min(left));
-                let to_go = format!("{least} to {left} to go; {remaining}; now ");
+                let trials = match least == left {
+                    true => left.to_string(),
+                    false => format!("{least} to {left}"),
+                };
+                let to_go = format!("{trials} to go; {remaining}; now ");
                 note(&on_one_line(&format!("{made} trials in {elapsed}; {to_go}"), &what));
+                note(&on_one_line(&format!("  so far: {spent}"), ""));
             }
             Shown::Lines { .. } | Shown::Nothing => {}
         }
@@ -111,6 +96,7 @@ impl Observer for TuneProgress {
 
     fn on_trial_end(&mut self, record: &TrialRecord) {
         self.made += 1;
+        self.wear.add_trial(record);
         let took = Duration::from_nanos(record.phases.total_ns);
         self.spent = (self.spent.0 + took, self.spent.1 + 1);
         if let Shown::Bar(bar) = &self.shown {
@@ -119,29 +105,28 @@ impl Observer for TuneProgress {
     }
 
     fn on_worker_lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
-        let text = format!("lost {made_on}: {why}");
-        match &self.shown {
-            Shown::Bar(bar) => bar.suspend(|| warn(&text)),
-            Shown::Lines { .. } | Shown::Nothing => warn(&text),
-        }
+        self.shown.warn(&format!("lost {made_on}: {why}"));
     }
 
     fn on_first_belief(&mut self, so_far: &RunProgress<'_>, belief: &Answer) {
         let leader = so_far.problem.setups[belief.recommended].label();
         let text = remaining::first_belief(so_far, belief, &leader);
-        self.say(&text);
+        self.shown.say(&text);
         self.leader = Some(leader);
     }
 
     fn on_batch_end(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>) {
         let leader = leader.map(|leader| so_far.problem.setups[leader].label());
         if self.heartbeat.is_some() {
-            belief::print(so_far, leader.clone());
+            let wear = self.wear.wear(so_far.spent.written_bytes);
+            self.phase.written_bytes = so_far.spent.written_bytes;
+            self.phase.wear.clone_from(&wear);
+            belief::print(so_far, wear, leader.clone());
         }
         let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {
             return;
         };
-        self.say(&format!("after {} trials {leader} leads", so_far.history.len()));
+        self.shown.say(&format!("after {} trials {leader} leads", so_far.history.len()));
         self.leader = Some(leader);
     }
 }

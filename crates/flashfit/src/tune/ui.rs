@@ -13,6 +13,7 @@ use super::announce;
 use super::args::TuneArgs;
 use super::heartbeat::Heartbeat;
 use super::progress::TuneProgress;
+use super::wear_so_far::WearMeter;
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::output::{note, warn};
@@ -23,6 +24,7 @@ pub struct TuneUi<'a> {
     agreed: Agreed,
     /// Where the run is watched by a program.
     heartbeat: Option<Rc<Heartbeat>>,
+    wear: WearMeter,
     /// Once trials begin.
     progress: Option<TuneProgress>,
 }
@@ -43,21 +45,24 @@ impl<'a> TuneUi<'a> {
         };
         let is_watched = args.json_stream && !args.dry_run;
         let heartbeat = is_watched.then(|| Rc::new(Heartbeat::start()));
-        Ok(Self { args, request, agreed, heartbeat, progress: None })
+        Ok(Self { args, request, agreed, heartbeat, wear: WearMeter::default(), progress: None })
     }
 }
 
 impl RunUi for TuneUi<'_> {
     fn observer(&mut self) -> &mut dyn Observer {
         let args = self.args;
-        self.progress
-            .get_or_insert_with(|| TuneProgress::new(args.progress, 0, self.heartbeat.clone()))
+        self.progress.get_or_insert_with(|| {
+            let watched = self.heartbeat.clone();
+            TuneProgress::new(args.progress, 0, watched, self.wear.clone())
+        })
     }
 
     fn event(&mut self, event: RunEvent<'_>) {
         match event {
             RunEvent::Target { board, target } => {
                 board.iter().for_each(|name| note(&format!("{name}:")));
+                self.wear.add_device(&target.inspected);
                 announce::geometry(target);
                 announce::forecast(self.request, target);
             }
@@ -70,7 +75,8 @@ impl RunUi for TuneUi<'_> {
             RunEvent::Began { problem, made } => {
                 announce::run(self.request, problem, made);
                 let heartbeat = self.heartbeat.clone();
-                self.progress = Some(TuneProgress::new(self.args.progress, made, heartbeat));
+                let wear = self.wear.clone();
+                self.progress = Some(TuneProgress::new(self.args.progress, made, heartbeat, wear));
             }
             RunEvent::Ended => self.progress.iter_mut().for_each(TuneProgress::finish),
         }

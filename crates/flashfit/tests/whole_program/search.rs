@@ -50,6 +50,13 @@ fn a_run_with_a_budget_can_be_replayed() {
         assert!((0.0..=1.0).contains(&share), "{line}");
         assert!(remaining["least_ns"].as_u64() <= remaining["most_ns"].as_u64(), "{line}");
     }
+    // The simulated card counts its erases.
+    let life: Vec<u64> = beliefs
+        .iter()
+        .map(|line| line["wear"]["life_percent_thousandths"][1].as_u64().unwrap())
+        .collect();
+    assert!(life.is_sorted() && *life.last().unwrap() > 0, "{beliefs:#?}");
+    assert!(beliefs.iter().all(|line| line["wear"]["is_counted"] == true), "{beliefs:#?}");
     let made: Vec<u64> = beliefs.iter().map(|line| line["trials"].as_u64().unwrap()).collect();
     assert!(made.is_sorted() && beliefs[0]["written_bytes"].as_u64().unwrap() > 0);
     assert_eq!(answer["schema"], "flashfit.recommendation");

@@ -1,0 +1,59 @@
+//! Where progress is shown: a bar on a terminal, lines elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::{note, warn};
+use crate::tune::args::ProgressArg;
+
+pub enum Shown {
+    Bar(ProgressBar),
+    Lines { last: Instant, first: bool },
+    Nothing,
+}
+
+impl Shown {
+    pub fn new(when: ProgressArg) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        match when {
+            ProgressArg::Never => Self::Nothing,
+            ProgressArg::Auto if terminal => Self::Bar(bar()),
+            ProgressArg::Auto | ProgressArg::Always => {
+                Self::Lines { last: Instant::now(), first: true }
+            }
+        }
+    }
+
+    pub fn say(&self, text: &str) {
+        match self {
+            Self::Bar(bar) => bar.println(text),
+            Self::Lines { .. } => note(text),
+            Self::Nothing => {}
+        }
+    }
+
+    /// Also where nothing else is shown.
+    pub fn warn(&self, text: &str) {
+        match self {
+            Self::Bar(bar) => bar.suspend(|| warn(text)),
+            Self::Lines { .. } | Self::Nothing => warn(text),
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn finish(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:16} {pos}/{len}, {wide_msg}")
+        .expect("the template is constant");
+    let bar = ProgressBar::new(1).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
