@@ -54,6 +54,26 @@ fn a_single_effect_is_found_and_no_others() {
     assert!(history.len() <= 400);
 }
 
+/// The number of trials of an effect is that of its level, and a level without any has none.
+#[test]
+fn effects_are_only_those_that_were_measured() {
+    let landscape = LandscapeKind::OneEffect.make(170);
+    for trials in [12.0, 30.0, 100.0] {
+        let (answer, history) = answered(&landscape, &settings(trials, 170));
+        let made = |factor: usize, level: u16| {
+            let has = |observation: &&Observation| {
+                let candidate = observation.proposal.candidate;
+                landscape.space.candidates[candidate].levels[factor] == Some(level)
+            };
+            history.iter().filter(has).count()
+        };
+        for effect in &answer.effects {
+            let wanted = made(effect.factor, effect.level);
+            assert!(wanted > 0 && effect.trials == wanted, "{trials}: {effect:?} {wanted}");
+        }
+    }
+}
+
 #[test]
 fn the_safest_tied_candidate_is_recommended() {
     let mut landscape = LandscapeKind::TinyFlat.make(171);

@@ -126,3 +126,15 @@ pub struct CardServerArgs {
     #[command(flatten)]
     pub how: ServingArgs,
 }
+
+#[cfg(test)]
+mod tests {
+    use flashfit_card::FaultClass;
+
+    #[test]
+    fn the_help_lists_every_fault() {
+        for fault in FaultClass::ALL {
+            assert!(super::FAULTS.contains(&format!("\n  {}", fault.name())), "{}", fault.name());
+        }
+    }
+}
