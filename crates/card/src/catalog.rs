@@ -38,8 +38,8 @@ impl UserError for CardError {
     }
 }
 
-/// Loads a card by its catalog name, or from a file if the name contains a `/` or ends in `.toml`;
-/// a `file:` URL names a file, too.
+/// Loads a card by its catalog name, or from a file if the name contains a `/` or ends in `.toml`,
+/// or if there is no such card but such a file; a `file:` URL names a file, too.
 /// `user_dir` is the user's catalog folder.
 pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, CardError> {
     model(&entry(name_or_path, user_dir)?)
@@ -57,6 +57,9 @@ pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry
     let entries = entries("cards", "toml", user_dir)?;
     if let Some(entry) = entries.iter().find(|entry| entry.name == name_or_path) {
         return Ok(entry.clone());
+    }
+    if path.is_file() {
+        return Ok(read(&path)?);
     }
     let known = entries.iter().map(|entry| entry.name.as_str());
     Err(CatalogEntryError::unknown("card", name_or_path, known).into())

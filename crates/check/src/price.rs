@@ -25,6 +25,7 @@ pub fn of(target: &InspectedTarget) -> Option<TestPrice> {
         region: None,
         max_write: None,
         max_read_ns: None,
+        max_time_ns: None,
         with_twin: false,
         seed: 1,
         expected: None,

@@ -103,6 +103,7 @@ fn read_or_reason(
         region: None,
         max_write: None,
         max_read_ns: Some(max_read_ns),
+        max_time_ns: None,
         with_twin: false,
         seed: 1,
         expected: None,

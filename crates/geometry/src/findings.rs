@@ -132,6 +132,25 @@ pub struct GeometryFindings {
     pub unwritten_is_faster: GeometryFinding,
 }
 
+impl GeometryFindings {
+    /// All quantities.
+    pub fn all_mut(&mut self) -> [&mut GeometryFinding; 11] {
+        [
+            &mut self.capacity,
+            &mut self.page,
+            &mut self.write_unit,
+            &mut self.erase_block,
+            &mut self.erase_block_offset,
+            &mut self.open_erase_blocks_linear,
+            &mut self.open_erase_blocks_random,
+            &mut self.small_write_log,
+            &mut self.special_zone,
+            &mut self.pslc_cache,
+            &mut self.unwritten_is_faster,
+        ]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

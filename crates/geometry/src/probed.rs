@@ -28,9 +28,30 @@ pub struct Probed {
     pub errors: Vec<FailedRequest>,
     /// Remarks on the measurement for the user, one sentence each.
     pub notes: Vec<String>,
+    /// Whether the observer ended it before all was measured.
+    #[serde(skip)]
+    pub interrupted: bool,
     /// The posterior of the erase block, to which other evidence can be added.
     #[serde(skip)]
     pub belief: Option<GeometryBelief>,
+}
+
+impl Probed {
+    /// Adds the cost and the evidence of an earlier probe of the same device.
+    #[must_use]
+    pub fn after(mut self, earlier: &Self) -> Self {
+        self.reads += earlier.reads;
+        self.read_bytes += earlier.read_bytes;
+        self.written_bytes += earlier.written_bytes;
+        let later = self.evidence.samples.iter();
+        let later = later.map(|of| Sample { begin_ns: of.begin_ns + earlier.elapsed_ns, ..*of });
+        self.evidence.samples = earlier.evidence.samples.iter().copied().chain(later).collect();
+        self.evidence.series.extend(earlier.evidence.series.iter().cloned());
+        self.errors.splice(0..0, earlier.errors.iter().cloned());
+        self.notes.splice(0..0, earlier.notes.iter().cloned());
+        self.elapsed_ns += earlier.elapsed_ns;
+        self
+    }
 }
 
 /// All samples, and series for plots.
@@ -109,6 +130,12 @@ pub trait ProbeObserver {
     /// Called every few requests with the share done, 0 to 1, and the current step. Breaking ends
     /// the probe with [`ProbeError::Interrupted`].
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()>;
+
+    /// Called when a time limit is reached after so many nanoseconds, with findings still open:
+    /// by how much it is extended, if at all.
+    fn extend(&mut self, _elapsed_ns: u64) -> Option<u64> {
+        None
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

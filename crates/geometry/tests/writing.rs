@@ -210,8 +210,46 @@ fn an_observer_can_interrupt_the_probe() {
     let clock = VirtualClock::default();
     let mut memory = Memory::new(&clock, 256 * MIB, Fault::Loses(u64::MAX));
     let options = WritingOptions::whole(256 * MIB, 5);
-    let error = writing::probe(&mut memory, &clock, &options, None, &mut InterruptAfter(40));
-    assert!(matches!(error, Err(ProbeError::Interrupted)));
+    let probed = writing::probe(&mut memory, &clock, &options, None, &mut InterruptAfter(40));
+    let probed = probed.unwrap();
+    assert!(probed.interrupted && probed.written_bytes > 0, "{}", probed.written_bytes);
+    assert_eq!(probed.written_bytes, memory.written_bytes);
+    assert_eq!(probed.findings.capacity.verdict, QuantityVerdict::Found);
+    assert!(probed.findings.pslc_cache.reason.contains("interrupted"), "{:?}", probed.findings);
+}
+
+/// Extends the time limit once.
+struct Extending(u32);
+
+impl ProbeObserver for Extending {
+    fn step(&mut self, _: f64, _: &str) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn extend(&mut self, elapsed_ns: u64) -> Option<u64> {
+        self.0 += 1;
+        (self.0 == 1).then_some(elapsed_ns)
+    }
+}
+
+#[test]
+fn a_time_limit_ends_the_probe_unless_it_is_extended() {
+    let limit_ns = 3_000_000_000;
+    let options =
+        WritingOptions { max_time_ns: Some(limit_ns), ..WritingOptions::whole(256 * MIB, 5) };
+    let run = |observer: &mut dyn ProbeObserver| {
+        let clock = VirtualClock::default();
+        let mut memory = Memory::new(&clock, 256 * MIB, Fault::Loses(u64::MAX));
+        writing::probe(&mut memory, &clock, &options, None, observer).unwrap()
+    };
+    for (probed, most_ns) in
+        [(run(&mut NoObserver), limit_ns), (run(&mut Extending(0)), 2 * limit_ns)]
+    {
+        assert!(probed.elapsed_ns >= most_ns - limit_ns / 2, "{}", probed.elapsed_ns);
+        assert!(probed.elapsed_ns < most_ns + limit_ns / 10, "{}", probed.elapsed_ns);
+        assert!(probed.notes.iter().any(|note| note.contains("time limit")));
+        assert!(!probed.interrupted);
+    }
 }
 
 /// A device that starts before the card, like a card with a truncated first unit.

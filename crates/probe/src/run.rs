@@ -20,6 +20,9 @@ use crate::twin::{self, RateRoom};
 const LOOKS: u64 = 8;
 const LOOK_BYTES: u64 = 1 << 20;
 
+/// The longest time of a probe that writes, unless the user gives another.
+const USUAL_TIME_NS: u64 = 15 * 60 * 1_000_000_000;
+
 /// What the user chose.
 #[derive(Debug, Clone)]
 pub struct ProbeRunOptions {
@@ -33,6 +36,9 @@ pub struct ProbeRunOptions {
     pub max_write: Option<Bytes>,
     /// No read starts after this time, in nanoseconds; the usual time if `None`.
     pub max_read_ns: Option<u64>,
+    /// The longest time that a probe that writes may take, in nanoseconds; 15 minutes if
+    /// `None`, except for a simulated card, whose time costs nobody anything.
+    pub max_time_ns: Option<u64>,
     /// Whether rates are measured that a twin can be fitted to.
     pub with_twin: bool,
     pub seed: u64,
@@ -195,18 +201,24 @@ impl<'a> ProbeRun<'a> {
             Ok(read) => read,
             Err(error) => return ended(Probed::default(), error),
         };
-        let written = writing::probe(device, clock, &self.writing_options(), Some(&read), observer);
-        let mut probed = match written {
-            Ok(probed) => probed,
-            Err(error) => return ended(read, error),
-        };
+        let options = self.writing_options(read.elapsed_ns);
+        let written = writing::probe(device, clock, &options, Some(&read), observer)?;
+        let mut probed = written.after(&read);
         probed.notes.append(&mut opened.notes);
-        let mut tables = Vec::new();
-        if self.options.with_twin && !self.lacks_capacity(&probed) {
+        let mut outcome = ProbeOutcome::default();
+        if probed.interrupted {
+            outcome.failure = Some(ProbeRunError::Interrupted);
+        } else if self.options.with_twin && !self.lacks_capacity(&probed) {
             let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
-            tables.push(self.rates(device, clock, &probed, observer)?);
+            match self.rates(device, clock, &probed, observer) {
+                Ok(table) => outcome.tables.push(table),
+                Err(ProbeRunError::Interrupted) => {
+                    outcome.failure = Some(ProbeRunError::Interrupted);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(ProbeOutcome { probed, tables, ..ProbeOutcome::default() })
+        Ok(ProbeOutcome { probed, ..outcome })
     }
 
     fn rates(
@@ -248,8 +260,22 @@ impl<'a> ProbeRun<'a> {
         let took_ns = (opened.clock.now_ns() - begin_ns).max(1);
         let rate = u128::from(LOOKS * size) * 1_000_000_000 / u128::from(took_ns);
         let first = QuickLook { read_bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX) };
-        let probe = writing::estimate(&opened.device.describe(), &self.writing_options(), &first);
+        let options = self.writing_options(0);
+        let mut probe = writing::estimate(&opened.device.describe(), &options, &first);
+        // Reading comes first.
+        let read_ns = self.reading_options().max_time_ns;
+        let within = |time_ns: u64| {
+            let most_ns = self.max_time_ns().unwrap_or(u64::MAX);
+            time_ns.saturating_add(read_ns).min(most_ns)
+        };
+        probe.usual_ns = within(probe.usual_ns);
+        probe.most_ns = within(probe.most_ns);
         Ok(WriteEstimate { probe, budget: self.budget() })
+    }
+
+    fn max_time_ns(&self) -> Option<u64> {
+        let usual = (!self.target.is_simulated()).then_some(USUAL_TIME_NS);
+        self.options.max_time_ns.or(usual)
     }
 
     fn budget(&self) -> WriteBudget {
@@ -278,12 +304,14 @@ impl<'a> ProbeRun<'a> {
         }
     }
 
-    fn writing_options(&self) -> WritingOptions {
+    /// What is left for writing after so long.
+    fn writing_options(&self, elapsed_ns: u64) -> WritingOptions {
         let [start, length] = self.region;
         WritingOptions {
             seed: self.options.seed,
             region: start..start + length,
             max_write_bytes: self.budget().probe_bytes,
+            max_time_ns: self.max_time_ns().map(|most| most.saturating_sub(elapsed_ns)),
             check_capacity: true,
             compressible: self.target.is_simulated(),
         }

@@ -3,14 +3,22 @@
 use std::path::Path;
 
 use flashfit_catalog::{CatalogEntryError, entries};
-use flashfit_geometry::flashbench::OpenBlockTable;
+use flashfit_geometry::flashbench::{Imported, OpenBlockTable};
+use flashfit_host::input_file::{DOCUMENT_BYTES, read_capped};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 
 pub fn given(path: &Path) -> Result<(String, OpenBlockTable), CommandError> {
-    let entry = flashfit_catalog::read(path)?;
-    Ok((path.display().to_string(), table(&path.display().to_string(), &entry.text)?))
+    let place = path.display().to_string();
+    let bytes = read_capped(path, DOCUMENT_BYTES)?;
+    // Whatever `probe --import` takes: other output around the table, several tables.
+    let tables = Imported::read(&bytes).map(|imported| imported.open_erase_blocks);
+    if let Some(found) = tables.ok().and_then(|tables| tables.into_iter().next()) {
+        return Ok((place, found));
+    }
+    let table = table(&place, &String::from_utf8_lossy(&bytes))?;
+    Ok((place, table))
 }
 
 pub fn table_named(

@@ -84,7 +84,11 @@ impl<'a> WouldProbe<'a> {
 
 /// What writing will cost.
 pub fn cost(price: &Price) -> String {
-    format!("Price of probing: {}. --max-write SIZE limits what is written.", price.text())
+    format!(
+        "Price of probing: {}. --max-write SIZE limits what is written, --max-time TIME how long \
+         it takes.",
+        price.text()
+    )
 }
 
 /// What a user should see before agreeing.

@@ -6,6 +6,7 @@ use clap::Args;
 use flashfit_device::Bytes;
 use flashfit_probe::{DeviceRegion, ExpectedDevice, ProbeRunOptions};
 use flashfit_testbed::TestBedSpec;
+use flashfit_tune::TimeSpan;
 
 use super::region::region;
 use crate::cli::{confirmed_name, size, target_name};
@@ -67,6 +68,10 @@ pub struct ProbeArgs {
     /// Most bytes to write [default: 2.25 times the region, plus 2 GiB].
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "write")]
     pub max_write: Option<Bytes>,
+    /// Longest time for a probe that writes; it then ends with what is known, or asks at a terminal
+    /// [default: 15min, no limit for simulated cards].
+    #[arg(long, value_name = "TIME", requires = "write")]
+    pub max_time: Option<TimeSpan>,
     /// Fit a model of a simulated card to the measurements and write it to this file, for sim:FILE.
     #[arg(long, value_name = "FILE")]
     pub twin: Option<PathBuf>,
@@ -115,6 +120,7 @@ impl ProbeArgs {
             region: self.region,
             max_write: self.max_write,
             max_read_ns: None,
+            max_time_ns: self.max_time.map(|most| most.0),
             with_twin: self.twin.is_some(),
             seed: self.seed,
             expected: self.shown.clone(),

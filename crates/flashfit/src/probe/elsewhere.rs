@@ -48,6 +48,7 @@ fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> P
     words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned()));
     let region = args.region.map(|region| format!("{}+{}", region.start.0, region.length.0));
     let max_write = args.max_write.map(|most| most.0.to_string());
+    let max_time = args.max_time.map(|most| most.to_string());
     let path = |path: &Option<PathBuf>| path.as_deref().map(path_text::to_text);
     let (named, shown) = agreed.unzip();
     let values = [
@@ -55,6 +56,7 @@ fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> P
         ("--shown", shown),
         ("--region", region),
         ("--max-write", max_write),
+        ("--max-time", max_time),
         ("--twin", path(&args.twin)),
         ("--svg", path(&args.svg)),
         ("--output", path(&args.output)),

@@ -1,6 +1,6 @@
 //! Showing how far a probe is, and ending it when the user interrupts.
 
-use std::io::IsTerminal;
+use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use flashfit_host::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::note;
+use crate::rendering::duration;
 
 /// A line this often where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
@@ -61,5 +62,26 @@ impl ProbeObserver for ProbeProgress {
             None => {}
         }
         if self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Asks whether to go on; without a terminal the probe ends.
+    fn extend(&mut self, elapsed_ns: u64) -> Option<u64> {
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let time = duration(Duration::from_nanos(elapsed_ns));
+        let ask = || {
+            let mut err = anstream::stderr().lock();
+            let _ = write!(err, "{time} are over. Go on for as long again? [y/N] ");
+            let _ = err.flush();
+            let mut typed = String::new();
+            std::io::stdin().lock().read_line(&mut typed).is_ok()
+                && typed.trim().eq_ignore_ascii_case("y")
+        };
+        let goes_on = match &self.bar {
+            Some(bar) => bar.suspend(ask),
+            None => ask(),
+        };
+        goes_on.then_some(elapsed_ns)
     }
 }

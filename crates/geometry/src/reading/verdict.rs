@@ -254,6 +254,11 @@ fn nothing_shows(search: &Search) -> String {
             "reads across boundaries of any size cost no more than adjacent reads (less than \
              {least_us:.1} us)"
         ),
+        Some(unit) if probability >= SURE && unit > *ANSWERS.end() => format!(
+            "reads across multiples of {} take longer, but erase blocks are at most {}",
+            Bytes(unit),
+            Bytes(*ANSWERS.end())
+        ),
         Some(unit) => format!(
             "the read times vary too much: {} is most likely with {:.0} %",
             Bytes(unit),

@@ -163,10 +163,17 @@ pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> Geome
     let within = mean(costs.iter().filter(|cost| cost.units <= open), base_ns);
     let beyond = mean(costs.iter().filter(|cost| cost.units > open), base_ns);
     let (lower, upper) = (within / 1e6, beyond / 1e6);
-    let reason = format!(
-        "a write takes {lower:.1} ms with up to {open} erase blocks in turn, {upper:.1} ms with \
-         more"
-    );
+    let reason = match open {
+        0 => format!(
+            "a write takes {base:.1} ms in order, {upper:.1} ms in random order to a single erase \
+             block",
+            base = base_ns / 1e6
+        ),
+        _ => format!(
+            "a write takes {lower:.1} ms with up to {open} erase blocks in turn, {upper:.1} ms \
+             with more"
+        ),
+    };
     if is_gradual {
         let reason = format!(
             "writes take longer gradually, from about {open} erase blocks in turn on ({lower:.1} \

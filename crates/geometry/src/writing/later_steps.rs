@@ -35,7 +35,8 @@ impl WriteSession<'_> {
     /// The write unit so far, in bytes.
     fn likely_write_unit(&self) -> Option<u64> {
         let written = found_bytes(&self.meter.probed.findings.write_unit);
-        written.or(self.read_write_unit).map(|(bytes, _)| bytes)
+        let read = || found_bytes(&self.read_pages[0]);
+        written.or_else(read).map(|(bytes, _)| bytes)
     }
 
     /// A write size for open erase blocks: above that of a log for small writes, several of which

@@ -10,6 +10,7 @@ use flashfit_device::random::Random;
 use flashfit_device::{BlockDev, BlockDevError, Clock};
 
 use super::WritingOptions;
+use super::progress::TimeShare;
 use crate::probed::{ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
 
 /// The most samples kept.
@@ -23,6 +24,8 @@ const STEP_REQUESTS: u64 = 8;
 pub enum MeasurementStop {
     /// The write budget is used up.
     Spent,
+    /// The time limit is reached.
+    OutOfTime,
     Failed(ProbeError),
 }
 
@@ -33,6 +36,8 @@ pub struct Meter<'a> {
     observer: &'a mut dyn ProbeObserver,
     region: Range<u64>,
     most_written: u64,
+    max_time_ns: Option<u64>,
+    progress: TimeShare,
     flushes: bool,
     sector_bytes: u64,
     data: Vec<u8>,
@@ -68,6 +73,8 @@ impl<'a> Meter<'a> {
             begin_ns: clock.now_ns(),
             region: options.region.clone(),
             most_written: options.max_write_bytes,
+            max_time_ns: options.max_time_ns,
+            progress: TimeShare::default(),
             device,
             clock,
             observer,
@@ -107,12 +114,13 @@ impl<'a> Meter<'a> {
     /// Reports the current measurement to the observer.
     pub fn now(&mut self, what: &'static str) -> Result<(), MeasurementStop> {
         self.what = what;
+        self.progress.begin(what, self.elapsed_ns());
         self.step()
     }
 
-    /// The used share of the write budget.
+    /// The share of the time that is over.
     fn done(&self) -> f64 {
-        (self.probed.written_bytes as f64 / self.most_written.max(1) as f64).min(1.0)
+        self.progress.done(self.elapsed_ns(), self.max_time_ns)
     }
 
     fn step(&mut self) -> Result<(), MeasurementStop> {
@@ -125,6 +133,13 @@ impl<'a> Meter<'a> {
 
     fn check_budget(&mut self) -> Result<(), MeasurementStop> {
         self.requests += 1;
+        let elapsed_ns = self.elapsed_ns();
+        if self.max_time_ns.is_some_and(|most| elapsed_ns >= most) {
+            let Some(more_ns) = self.observer.extend(elapsed_ns) else {
+                return Err(MeasurementStop::OutOfTime);
+            };
+            self.max_time_ns = Some(self.elapsed_ns().saturating_add(more_ns));
+        }
         if self.requests % STEP_REQUESTS == 0 { self.step() } else { Ok(()) }
     }
 

@@ -27,6 +27,7 @@ mod onset;
 pub mod open_erase_blocks;
 pub mod period;
 pub mod plan;
+mod progress;
 mod session;
 pub mod small_writes;
 mod smallest_write;
@@ -54,6 +55,8 @@ pub struct WritingOptions {
     pub region: Range<u64>,
     /// The most to write, in bytes.
     pub max_write_bytes: u64,
+    /// The longest time to take, in nanoseconds; no limit if `None`.
+    pub max_time_ns: Option<u64>,
     /// Whether to check the capacity first.
     pub check_capacity: bool,
     /// Whether to write zeros after the stamps instead of incompressible data; for simulated
@@ -68,6 +71,7 @@ impl WritingOptions {
             seed,
             region: 0..capacity_bytes,
             max_write_bytes: default_max_write_bytes(capacity_bytes),
+            max_time_ns: None,
             check_capacity: true,
             compressible: false,
         }
@@ -75,12 +79,12 @@ impl WritingOptions {
 }
 
 /// Overwrites the region, which the user consented to lose. `read` is the result of a preceding
-/// read-only probe, whose evidence of the erase block is included.
+/// read-only probe, whose evidence of the erase block is included. If `observer` ends it, the
+/// findings so far are returned, [marked](Probed::interrupted).
 ///
 /// # Errors
 /// [`ProbeError::Region`] and [`ProbeError::TooSmall`] before anything is written;
-/// [`ProbeError::Interrupted`] if `observer` requests it; [`ProbeError::Vanished`] or
-/// [`ProbeError::Device`] if the device fails.
+/// [`ProbeError::Vanished`] or [`ProbeError::Device`] if the device fails.
 pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,

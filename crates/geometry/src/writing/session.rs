@@ -12,7 +12,7 @@ use super::streams::{self, StreamAnswer};
 use super::write_unit::{self, InferredWriteUnit};
 use super::{WritingOptions, capacity, small_writes, unwritten, zone};
 use crate::belief::{DeviceStructure, GeometryBelief, log_sum_exp, median};
-use crate::findings::{GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict, SURE};
+use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict, SURE};
 use crate::probed::{ProbeError, ProbeObserver, Probed};
 use crate::reading::{self, ReadingOptions};
 
@@ -48,8 +48,8 @@ pub struct WriteSession<'a> {
     first: Option<GeometryBelief>,
     /// The erase block found by reading.
     read: Option<GeometryFinding>,
-    /// The write unit found by reading with its confidence.
-    pub(super) read_write_unit: Option<(u64, f64)>,
+    /// The write unit and the page found by reading.
+    pub(super) read_pages: [GeometryFinding; 2],
     /// The sequentially written window.
     pub(super) window: Range<u64>,
     /// Number of samples until it was written.
@@ -62,6 +62,8 @@ pub struct WriteSession<'a> {
     lacking: String,
     seen: &'static str,
     pub(super) layout: Option<UnitLayout>,
+    /// Why the rest was not measured.
+    ended_early: &'static str,
 }
 
 impl<'a> WriteSession<'a> {
@@ -84,7 +86,7 @@ impl<'a> WriteSession<'a> {
             belief,
             first: read.and_then(|read| read.belief.clone()),
             read: read.map(|read| read.findings.erase_block.clone()),
-            read_write_unit: read.and_then(|read| found_bytes(&read.findings.write_unit)),
+            read_pages: read.map(pages_of).unwrap_or_default(),
             window: start..start,
             filled: 0,
             ns_per_byte: 0.0,
@@ -93,6 +95,7 @@ impl<'a> WriteSession<'a> {
             lacking: "not measured".to_owned(),
             seen: "reads across its boundaries take longer than adjacent reads",
             layout: None,
+            ended_early: "requires reads that reveal it",
         }
     }
 
@@ -103,6 +106,15 @@ impl<'a> WriteSession<'a> {
                 let most = Bytes(self.options.max_write_bytes);
                 let note = format!("incomplete measurement: the write budget of {most} is used up");
                 self.meter.probed.notes.push(note);
+            }
+            Err(MeasurementStop::OutOfTime) => {
+                let note = "incomplete measurement: the time limit is reached".to_owned();
+                self.meter.probed.notes.push(note);
+                self.ended_early = "the time limit was reached before this was measured";
+            }
+            Err(MeasurementStop::Failed(ProbeError::Interrupted)) => {
+                self.meter.probed.interrupted = true;
+                self.ended_early = "interrupted before this was measured";
             }
             Err(MeasurementStop::Failed(error)) => return Err(error),
         }
@@ -280,7 +292,8 @@ impl<'a> WriteSession<'a> {
         let read = self.meter.read_only(|device, clock, observer| {
             reading::probe(device, clock, &options, observer)
         })?;
-        let GeometryFindings { erase_block, write_unit, .. } = read.findings;
+        let [write_unit, page] = pages_of(&read);
+        let erase_block = read.findings.erase_block;
         // Written data shows other structures too: starts of requests, pieces cut by the cache,
         // pieces of the mapping table. A size must have had some support before.
         let showed_before = |bytes| first.probability(DeviceStructure::Unit(bytes)) > HINTED;
@@ -289,8 +302,10 @@ impl<'a> WriteSession<'a> {
         if let Some(belief) = read.belief.filter(|_| is_clear) {
             self.belief.update_from_hints(&belief);
             self.read = Some(erase_block);
-            if self.meter.probed.findings.write_unit.value.is_none() {
-                self.meter.probed.findings.write_unit = write_unit;
+            for (known, again) in self.read_pages.iter_mut().zip([write_unit, page]) {
+                if known.value.is_none() {
+                    *known = again;
+                }
             }
         }
         Ok(())
@@ -411,10 +426,29 @@ impl<'a> WriteSession<'a> {
         let erase_block = self.erase_block();
         let mut probed = self.meter.probed;
         probed.findings.erase_block = erase_block;
+        let [write_unit, page] = self.read_pages;
+        let written = probed.findings.write_unit.value;
+        if write_unit.value.is_some() && written != write_unit.value {
+            // Of answers that differ, those of reading are right more often.
+            probed.findings.write_unit = write_unit;
+        }
+        if page.verdict != QuantityVerdict::NotMeasured {
+            probed.findings.page = page;
+        }
+        for finding in probed.findings.all_mut() {
+            if *finding == GeometryFinding::default() {
+                *finding = GeometryFinding::not_measured(self.ended_early);
+            }
+        }
         probed.belief = Some(self.belief);
         probed.elapsed_ns = elapsed_ns;
         probed
     }
+}
+
+/// The write unit and the page that a reading probe found.
+fn pages_of(read: &Probed) -> [GeometryFinding; 2] {
+    [read.findings.write_unit.clone(), read.findings.page.clone()]
 }
 
 /// A size that was found, with its confidence.
