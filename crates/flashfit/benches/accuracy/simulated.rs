@@ -20,6 +20,9 @@ use crate::reading::probe_drawn;
 use crate::running;
 use crate::share::Share;
 
+/// The largest relative error of the size of a fast area that counts as correct.
+const CLOSE: f64 = 0.1;
+
 /// How a card is found by the probe that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -109,6 +112,14 @@ impl Trial {
         Some((linear, layer.open_erase_blocks_random.unwrap_or(linear)))
     }
 
+    /// The size of its fast area, in bytes, where it has one.
+    fn fast_area(&self) -> Option<u64> {
+        let nand = &self.card.model.nand;
+        let written = self.erase_block() / self.write_unit();
+        let held = written / u64::from(nand.cell.bits()) * self.write_unit();
+        nand.pslc.as_ref().map(|area| u64::from(area.units) * held)
+    }
+
     fn found_erase_block(&self) -> Option<u64> {
         bytes(&self.written.findings.erase_block)
     }
@@ -190,6 +201,18 @@ fn summary(text: &mut String, trials: &[Trial]) {
     answers(text, "write unit, by writing", "", Answers::of(units));
     let units = all.clone().map(|t| (t.read.1, t.read.1 == Some(t.write_unit())));
     answers(text, "write unit, by reading", "", Answers::of(units));
+    let area = |wanted: bool| {
+        let with = all.clone().filter(move |t| t.fast_area().is_some() == wanted);
+        with.map(|t| {
+            let found = bytes(&t.written.findings.pslc_cache);
+            let ratio = |area: u64| found.map(|found| found as f64 / area as f64);
+            let is_close = |ratio: f64| (ratio - 1.0).abs() <= CLOSE;
+            (found, t.fast_area().and_then(ratio).is_some_and(is_close))
+        })
+    };
+    let name = "fast area (pSLC), to within a tenth, cards that have one";
+    answers(text, name, "90 %", Answers::of(area(true)));
+    answers(text, "fast area (pSLC), other cards", "none", Answers::of(area(false)));
     calibration(text, trials);
 }
 
