@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark crash-benchmark crash-catalog harm kills clean
+.PHONY: doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -25,6 +25,7 @@ help:
 	@echo "make kills  kill processes of a run at random, a hundred times on each test bed (root)"
 	@echo "make grids  record examples/grids: all setups of small spaces on simulated cards (root, five hours)"
 	@echo "make accuracy  write docs/accuracy.md: accuracy of probes (needs root to be complete)"
+	@echo "make option-life  write catalog/life: what options cost or save in life (root, an hour)"
 	@echo "make wear-benchmark  write docs/wear.md: quality of estimates of wear"
 	@echo "make search-benchmark  write docs/search.md: quality of the search"
 	@echo "make starting-states  write docs/starting-states.md: claimed gains against measurements by hand (root, an hour)"
@@ -119,6 +120,11 @@ accuracy:
 wear-benchmark:
 	$(CARGO) bench --locked --quiet -p flashfit-wear --bench wear -- $(PARTS) > docs/wear.md.new
 	mv docs/wear.md.new docs/wear.md
+
+# OPTIONS="--fs btrfs --options ssd,nossd --merge catalog/life/options.toml" measures these only.
+option-life: build
+	python3 scripts/option-life.py $(OPTIONS) > catalog/life/options.toml.new
+	mv catalog/life/options.toml.new catalog/life/options.toml
 
 search-benchmark:
 	$(CARGO) bench --locked --quiet -p flashfit-search --bench search > docs/search.md.new

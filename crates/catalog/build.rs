@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog");
+    // Not env!: that would be the place where this script was compiled.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let root = Path::new(&manifest).join("../../catalog");
     println!("cargo::rerun-if-changed={}", root.display());
     let mut list = String::from("&[\n");
     for folder in sorted(&root) {

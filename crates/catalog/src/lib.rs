@@ -18,12 +18,13 @@ pub use used::CatalogChecksum;
 
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-pub const FOLDERS: [&str; 11] = [
+pub const FOLDERS: [&str; 12] = [
     "cards",
     "counters",
     "filesystems",
     "findings",
     "knobs",
+    "life",
     "published",
     "recipes",
     "starts",

@@ -24,6 +24,7 @@ pub mod named_setup;
 mod noise;
 pub mod options;
 pub mod plan;
+mod plan_life;
 pub mod plan_list;
 pub mod price;
 pub mod probe;

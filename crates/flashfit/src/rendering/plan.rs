@@ -12,6 +12,7 @@ use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
 use flashfit_report::text::{fold_command, plain, plain_command, wrap};
 
+use super::plan_life::PlanLives;
 use super::plan_list::PlanList;
 
 const NAME_COLUMNS: usize = 20;
@@ -34,7 +35,7 @@ pub fn text(found: &PlanList, all: bool, width: usize) -> String {
     let is_shown =
         |plan: &&Plan| all || suggested.is_none_or(|first| first.filesystem == plan.filesystem());
     for plan in found.plans.iter().filter(is_shown) {
-        page.plan(plan);
+        page.plan(plan, &found.lives);
     }
     if suggested.is_some() && !all {
         page.alternatives(found);
@@ -146,7 +147,7 @@ impl Page {
         self.line(&format!("flashfit tune {target} --dry-run   # measures which is fastest"));
     }
 
-    fn plan(&mut self, plan: &Plan) {
+    fn plan(&mut self, plan: &Plan, lives: &PlanLives) {
         match &plan.choices.image {
             None => self.head(&format!("=== {} ===", plan.setup)),
             Some(image) => self.head(&format!(
@@ -184,6 +185,9 @@ impl Page {
             }
         }
         self.fact("at a power cut", &power_cut(plan));
+        if let Some(life) = lives.text(plan) {
+            self.fact("life of the device", &life);
+        }
         for warning in &plan.warnings {
             self.fact("warning", warning);
         }

@@ -1,8 +1,11 @@
 //! The plans of a device as a document: which is suggested, and why there are no others.
 
 use flashfit_filesystem::plan::{Plan, PlanNote, PlanStanding, SeveralPlans, UnplannedReason};
+use flashfit_wear::MeasuredLives;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::plan_life::PlanLives;
 
 /// The plans of a device as they are shown.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -19,6 +22,9 @@ pub struct PlanList {
     pub standings: Vec<PlanStanding>,
     /// The plans, in the catalog's order.
     pub plans: Vec<Plan>,
+    /// What the file systems and options of the plans cost or save in the life of simulated
+    /// devices.
+    pub lives: PlanLives,
     /// File systems without a plan.
     pub others: Vec<UnplannedFileSystem>,
     /// What else there is to know.
@@ -45,6 +51,7 @@ impl PlanList {
         target: NamedTarget,
         refusal: Option<String>,
         (found, standings): (SeveralPlans, Vec<PlanStanding>),
+        measured: &MeasuredLives,
         mut notes: Vec<String>,
     ) -> Self {
         notes.extend(found.notes.iter().map(note));
@@ -57,6 +64,7 @@ impl PlanList {
             arguments: target.arguments,
             refusal,
             standings,
+            lives: PlanLives::of(&found.plans, measured),
             plans: found.plans,
             others: others.collect(),
             notes,

@@ -40,11 +40,11 @@ fn main() {
         calibration::run();
     }
     println!(
-        "## Not done\n\nNo estimate was compared with a real device at the end of its life. The \
-         cost-benefit policy is not compared\nwith a formula. Where a trace deviates by more than \
-         15 %, an estimate with it is worse than its interval says:\nFAT writes its table at fixed \
-         places and its files in turn, and a quarter of a recording does not show how far\nthey \
-         wander. For setups without a trace, `tune` divides the years of a related setup by the \
-         ratio of their\ncosts in trials; that was not compared with traces of such setups."
+        "## Not done\n\nNo estimate was compared with a real device at the end of its life. Where a \
+         trace deviates by more than 15 %,\nan estimate with it is worse than its interval says: FAT \
+         writes its table at fixed places and its files in\nturn, and a quarter of a recording does \
+         not show how far they wander. For setups without a trace, `tune`\ndivides the years of a \
+         related setup by the ratio of their costs in trials; that was not compared with\ntraces of \
+         such setups."
     );
 }

@@ -16,6 +16,7 @@ use flashfit_host::SystemRunner;
 use flashfit_option_probe::kernel;
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
+use flashfit_wear::MeasuredLives;
 
 use crate::command_error::CommandError;
 use crate::consent;
@@ -57,7 +58,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let refusal = target.device().and_then(consent::would_be_refused);
     let standings = standings(&made.plans, &fs_catalog, kernel::has);
     let named = NamedTarget { name: args.target.clone(), arguments: again::arguments(args) };
-    let shown = PlanList::new(named, refusal, (made, standings), notes);
+    let measured = MeasuredLives::load(catalog)?;
+    let shown = PlanList::new(named, refusal, (made, standings), &measured, notes);
     if let Some(path) = &args.output {
         write(path, args.force, &shown.plans)?;
     }
