@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_search::landscape::{Landscape, LandscapeKind, run};
 use flashfit_search::{
-    Adaptive, ConfirmingTrials, Exhaustive, Greedy, NextStep, Observation, Purpose, RandomSearch,
-    SearchEnd, SearchError, SearchSettings, ShortRun, SpaceError, Strategy, TrialLength,
-    TrialOutcome, next_step, spent,
+    Adaptive, ConfirmingTrials, Exhaustive, Greedy, MIN_ROUNDS, NextStep, Observation, Purpose,
+    RandomSearch, SearchEnd, SearchError, SearchSettings, ShortRun, SpaceError, Strategy,
+    TrialLength, TrialOutcome, next_step, spent,
 };
 use proptest::prelude::*;
 
@@ -421,5 +421,42 @@ proptest! {
         let trace = run(strategies()[which].as_ref(), &landscape, &settings).expect("a space");
         prop_assert!(spent(&trace.history, &settings) <= budget + 1e-6);
         prop_assert!(trace.choice.is_some());
+    }
+}
+
+/// A search of a landscape, stopped after this share of the budget: the rounds of confirming trials
+/// of the choice, and whether the search went on after the first ones.
+fn stopped_after(share: f64, kind: LandscapeKind, seed: u64) -> (usize, bool) {
+    const TRIALS: f64 = 1000.0;
+    let landscape = kind.make(seed);
+    let strategy = Adaptive::default();
+    let settings = settings(TRIALS, seed);
+    let mut trace = run(&strategy, &landscape, &settings).expect("a space");
+    let mut cost = 0.0;
+    let is_before = |observation: &Observation| {
+        cost += settings.cost(observation.proposal.length);
+        cost <= share * TRIALS
+    };
+    let end = trace.history.iter().copied().take_while(is_before).count();
+    trace.history.truncate(end);
+    let first = trace.history.iter().position(|o| o.proposal.purpose == Purpose::Confirm);
+    let goes_on = first.is_some_and(|first| {
+        trace.history[first..].iter().any(|o| o.proposal.purpose == Purpose::Search)
+    });
+    let choice = strategy.choice(&landscape.space, &trace.history, &settings).expect("measured");
+    let confirmed = ConfirmingTrials::of(&landscape.space, &trace.history);
+    let rounds =
+        if choice == landscape.space.baseline { usize::MAX } else { confirmed.rounds(choice) };
+    (rounds, goes_on)
+}
+
+#[test]
+fn a_search_that_is_stopped_early_has_a_confirmed_choice() {
+    for kind in [LandscapeKind::Smooth, LandscapeKind::Rugged] {
+        for seed in 0..3 {
+            let (rounds, goes_on) = stopped_after(0.5, kind, seed);
+            assert!(rounds >= MIN_ROUNDS, "{kind:?} {seed}: {rounds} rounds");
+            assert!(goes_on, "{kind:?} {seed}: the search went on");
+        }
     }
 }

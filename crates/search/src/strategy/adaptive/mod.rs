@@ -1,16 +1,18 @@
 //! Bayesian optimization: a designed first batch, then trials where they may matter, then a race of
 //! the finalists with fresh full-length trials next to the baseline.
 //!
-//! After every batch, the model ([`crate::model`]) is fitted to all trials. The search phase lasts
-//! until some candidate is within the goal's distance of the best with enough probability, or until
-//! its share of the budget is spent. The race lasts until that holds for the winner, or until the
-//! budget ends. Short trials, if available, serve the first batch and the early search; the
+//! After every batch, the model ([`crate::model`]) is fitted to all trials. Meanwhile the leader is
+//! confirmed now and then, so that a search can be stopped early ([`interim`]). The search phase
+//! lasts until some candidate is within the goal's distance of the best with enough probability, or
+//! until its share of the budget is spent. The race lasts until that holds for the winner, or until
+//! the budget ends. Short trials, if available, serve the first batch and the early search; the
 //! decision is based on full-length trials.
 //!
 //! Limit: fitting takes time cubic in the number of cells, so the search phase is limited to
 //! [`MAX_SEARCH_TRIALS`] trials. Candidates that are still tied then may remain so after the race.
 
 mod explore;
+mod interim;
 mod learned;
 mod race;
 mod share;
@@ -83,11 +85,13 @@ impl Strategy for Adaptive {
         let belief =
             Belief::of(&model, &context.eligible, settings.goal.within, &mut context.random);
         let probability = belief.choice().map_or(0.0, |(_, probability)| probability);
-        let racing =
-            history.iter().any(|observation| observation.proposal.purpose == Purpose::Confirm);
+        let racing = context.is_racing();
         let confident = probability
             >= settings.goal.probability + EXTRA_CONFIDENCE * (1.0 - settings.goal.probability);
         let left = context.search_share() - context.searched();
+        if let Some(round) = context.interim(&belief).filter(|_| !racing && !confident) {
+            return StrategyPlan::Try(round);
+        }
         if !racing && !confident && left >= settings.cost(context.length(left)) {
             let requests = context.explore(&belief, left);
             if !requests.is_empty() {
@@ -120,7 +124,7 @@ impl Strategy for Adaptive {
         let tried = |of: &[CandidateIndex]| -> Vec<CandidateIndex> {
             of.iter().copied().filter(|index| context.eligible.contains(index)).collect()
         };
-        let raced = tried(&context.raced_candidates());
+        let raced = tried(&context.confirmed_candidates());
         let confirmed = ConfirmingTrials::of(space, history);
         let is_confirmed = |index: &CandidateIndex| confirmed.rounds(*index) >= MIN_ROUNDS;
         let confirmed: Vec<CandidateIndex> = raced.iter().copied().filter(is_confirmed).collect();
@@ -174,10 +178,12 @@ impl<'a> PlanContext<'a> {
 
     /// The cost of the search phase so far, in full-length trials.
     fn searched(&self) -> f64 {
-        let search = self
-            .history
-            .iter()
-            .filter(|observation| observation.proposal.purpose != Purpose::Confirm);
+        self.cost_of_search(self.history)
+    }
+
+    fn cost_of_search(&self, history: &[Observation]) -> f64 {
+        let search =
+            history.iter().filter(|observation| observation.proposal.purpose != Purpose::Confirm);
         search.map(|observation| self.settings.cost(observation.proposal.length)).sum()
     }
 

@@ -46,24 +46,54 @@ impl PlanContext<'_> {
         self.history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm)
     }
 
-    /// All candidates that were in the race so far, sorted.
-    pub(super) fn raced_candidates(&self) -> Vec<CandidateIndex> {
-        let mut raced_candidates: Vec<CandidateIndex> =
-            self.confirming_trials().map(|observation| observation.proposal.candidate).collect();
-        raced_candidates.sort_unstable();
-        raced_candidates.dedup();
-        raced_candidates
+    /// The index of the first observation after the last trial of the search.
+    pub(super) fn race_start(&self) -> usize {
+        let is_search = |observation: &Observation| observation.proposal.purpose == Purpose::Search;
+        self.history.iter().rposition(is_search).map_or(0, |last| last + 1)
     }
 
-    fn rounds(&self) -> usize {
-        let last = self.confirming_trials().map(|observation| observation.proposal.repeat).max();
-        last.map_or(0, |last| last as usize + 1)
+    /// Whether finalists run, and not only the leader of a search that goes on.
+    pub(super) fn is_racing(&self) -> bool {
+        self.rounds() > MIN_ROUNDS || self.finalists().len() > 1
+    }
+
+    /// The candidates that are in the race next to the baseline.
+    pub(super) fn finalists(&self) -> Vec<CandidateIndex> {
+        let mut raced = self.raced_candidates();
+        raced.retain(|&index| index != self.space.baseline);
+        raced
+    }
+
+    /// All candidates that are in the race, sorted.
+    pub(super) fn raced_candidates(&self) -> Vec<CandidateIndex> {
+        candidates_of(self.confirming_trials().skip(self.confirmed_before()))
+    }
+
+    /// All candidates with confirming trials, sorted.
+    pub(super) fn confirmed_candidates(&self) -> Vec<CandidateIndex> {
+        candidates_of(self.confirming_trials())
+    }
+
+    /// The number of confirming trials before the last trial of the search.
+    fn confirmed_before(&self) -> usize {
+        let before = self.history[..self.race_start()].iter();
+        before.filter(|observation| observation.proposal.purpose == Purpose::Confirm).count()
+    }
+
+    /// The number of the race's first round.
+    pub(super) fn first_round(&self) -> usize {
+        rounds_of(self.confirming_trials().take(self.confirmed_before()))
+    }
+
+    /// The rounds of the race so far.
+    pub(super) fn rounds(&self) -> usize {
+        rounds_of(self.confirming_trials()) - self.first_round()
     }
 
     /// The workloads of a round: all, or after the first rounds those that need more trials.
     fn workloads_of(&self, round: usize) -> Vec<WorkloadIndex> {
         let all = 0..self.workloads();
-        if round < MIN_ROUNDS {
+        if round < self.first_round() + MIN_ROUNDS {
             return all.collect();
         }
         // The trials of the round itself must not change what it consists of.
@@ -81,7 +111,7 @@ impl PlanContext<'_> {
     }
 
     /// The workloads of the first batch of a round.
-    fn first_half(&self, round: usize) -> Vec<WorkloadIndex> {
+    pub(super) fn first_half(&self, round: usize) -> Vec<WorkloadIndex> {
         let mut workloads = self.workloads_of(round);
         if workloads.len() >= MIN_WORKLOADS_TO_HALVE {
             RandomStream::stream(self.settings.seed ^ HALVING, round as u64)
@@ -97,6 +127,9 @@ impl PlanContext<'_> {
     pub(super) fn rest_of_round(&self) -> Option<Vec<Request>> {
         let race = self.confirming_trials();
         let round = race.clone().map(|observation| observation.proposal.repeat).max()?;
+        if (round as usize) < self.first_round() {
+            return None;
+        }
         let made: Vec<&Observation> =
             race.filter(|observation| observation.proposal.repeat == round).collect();
         let is_new = |workload: &WorkloadIndex| {
@@ -116,7 +149,10 @@ impl PlanContext<'_> {
         (!rest.is_empty()).then_some(rest)
     }
 
-    fn confirming(racing: &[CandidateIndex], workloads: &[WorkloadIndex]) -> Vec<Request> {
+    pub(super) fn confirming(
+        racing: &[CandidateIndex],
+        workloads: &[WorkloadIndex],
+    ) -> Vec<Request> {
         let of = |&candidate: &CandidateIndex| {
             workloads.iter().map(move |&workload| Request {
                 purpose: Purpose::Confirm,
@@ -133,7 +169,8 @@ impl PlanContext<'_> {
         let is_raced = |index: &CandidateIndex| raced.binary_search(index).is_ok();
         let baseline = self.space.baseline;
         let left = self.settings.remaining(self.history).max(0.0);
-        let per_candidate = self.workloads_of(rounds).len().max(1) as f64;
+        let round = self.first_round() + rounds;
+        let per_candidate = self.workloads_of(round).len().max(1) as f64;
         let affordable = ((left + 1e-9) / per_candidate).min(1e6) as usize;
 
         let confirmed = ConfirmingTrials::of(self.space, self.history);
@@ -210,7 +247,7 @@ impl PlanContext<'_> {
         }
         let baseline = (baseline_slots > 0).then_some(baseline);
         let racing: Vec<CandidateIndex> = baseline.into_iter().chain(finalists).collect();
-        StrategyPlan::Try(Self::confirming(&racing, &self.first_half(rounds)))
+        StrategyPlan::Try(Self::confirming(&racing, &self.first_half(round)))
     }
 
     /// The eligible candidate with the best full-length trials, compared with the others under the
@@ -250,6 +287,19 @@ impl PlanContext<'_> {
         }
         best.map(|(.., candidate)| candidate)
     }
+}
+
+fn candidates_of<'a>(trials: impl Iterator<Item = &'a Observation>) -> Vec<CandidateIndex> {
+    let mut candidates: Vec<CandidateIndex> =
+        trials.map(|observation| observation.proposal.candidate).collect();
+    candidates.sort_unstable();
+    candidates.dedup();
+    candidates
+}
+
+fn rounds_of<'a>(trials: impl Iterator<Item = &'a Observation>) -> usize {
+    let last = trials.map(|observation| observation.proposal.repeat).max();
+    last.map_or(0, |last| last as usize + 1)
 }
 
 /// The candidates by probability of being the best, then by mean, except that the candidate with
