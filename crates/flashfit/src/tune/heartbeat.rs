@@ -98,7 +98,9 @@ impl Heartbeat {
     /// The next lines say this.
     pub fn set(&self, phase: RunPhase) {
         // The printer ends only after this.
-        let _ = self.phases.as_ref().map(|phases| phases.send(phase));
+        if let Some(phases) = &self.phases {
+            let _ = phases.send(phase);
+        }
     }
 }
 
