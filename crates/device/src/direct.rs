@@ -234,7 +234,7 @@ impl BlockDev for DirectDevice {
     }
 }
 
-/// A buffer aligned to [`ALIGNMENT`] that grows to the largest request.
+/// A buffer aligned to `ALIGNMENT` that grows to the largest request.
 #[derive(Debug, Default)]
 pub struct AlignedBuffer(Vec<u8>);
 

@@ -6,12 +6,12 @@
 //! special about folding is that obsolete data needs none. So a few places are written over and
 //! over until nothing else is in the area: only a device that is then faster than while it is
 //! filled has one. Its size is measured by trials: obsolete data, then data that stays valid, until
-//! requests become slow ([`onset`]). What was folded since then is what was written without what
+//! requests become slow (`onset`). What was folded since then is what was written without what
 //! the area holds; the time beyond that of fast requests is proportional to it. Each request takes
 //! whole write units.
 //!
 //! Limits: an area that is larger than the fill, or that the device empties while it is written, is
-//! not visible; nor is one of less than [`LEAST_BEFORE`] requests.
+//! not visible; nor is one of less than `LEAST_BEFORE` requests.
 
 use std::ops::Range;
 
