@@ -130,7 +130,7 @@ fn a_workload_that_runs_out_of_memory_is_reported() {
         let mine = place.arg("mine");
         let args = ["--catalog", &mine, "--workload", "hog", "--data-size", "96MiB"];
         let ended = Ended::of(start(&place, &args));
-        ended.said(4, &["ran out of memory", "hint: give the trial more memory: --memory SIZE"]);
+        ended.said(4, &["ran out of memory", "hint: give the trials more memory (--memory SIZE)"]);
         wait_for_nothing_left(&place);
     });
 }
