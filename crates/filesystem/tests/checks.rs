@@ -213,7 +213,7 @@ fn a_partition_that_is_the_target_does_not_end_behind_the_device() {
     assert_eq!(verdict(&found(&examined)), Severity::Fine);
 }
 
-/// Dreamplug's recipe has a stripe width of 1024, counted in strides: `apply` makes it so.
+/// Dreamplug's recipe has a stripe width of 1024, counted in strides; `apply` follows it.
 #[test]
 fn a_stripe_width_in_strides_is_fine_as_its_recipe_has_it() {
     let of_stride = |stride: u64| {

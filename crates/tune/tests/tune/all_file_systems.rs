@@ -1,23 +1,10 @@
 //! Rankings of all file systems together, and the matrix of workloads by file systems.
 
-use flashfit_tune::analysis::{Ranking, growth, matrix, overall};
-use flashfit_tune::{Criterion, MeritResults, Space, TrialPurpose, TrialRecord};
+use flashfit_tune::analysis::{growth, matrix, overall};
+use flashfit_tune::{Criterion, MeritResults};
 
-use crate::support::{SpaceOf, measured, opt, setup};
-
-fn space() -> Space {
-    SpaceOf::filesystem("x", &[opt("a"), opt("b")]).and("y", &[]).build()
-}
-
-fn search(label: &str, workload: &str, rates: &[u64]) -> Vec<TrialRecord> {
-    let setup = setup(&space(), label);
-    let trial = |(repeat, &rate)| measured(TrialPurpose::Search, &setup, workload, repeat, rate);
-    (0..).zip(rates).map(trial).collect()
-}
-
-fn labels(ranking: &Ranking) -> Vec<String> {
-    ranking.rows.iter().map(|row| row.setup.label()).collect()
-}
+use crate::analysis::{labels, search, space};
+use crate::support::setup;
 
 #[test]
 fn file_systems_are_ranked_together_and_compared_with_the_baseline() {

@@ -6,11 +6,11 @@ use flashfit_tune::{Criterion, MeritResults, Space, TrialPurpose, TrialRecord};
 
 use crate::support::{SpaceOf, failed, measured, opt, setup};
 
-fn space() -> Space {
+pub fn space() -> Space {
     SpaceOf::filesystem("x", &[opt("a"), opt("b")]).and("y", &[]).build()
 }
 
-fn search(label: &str, workload: &str, rates: &[u64]) -> Vec<TrialRecord> {
+pub fn search(label: &str, workload: &str, rates: &[u64]) -> Vec<TrialRecord> {
     let setup = setup(&space(), label);
     let trial = |(repeat, &rate)| measured(TrialPurpose::Search, &setup, workload, repeat, rate);
     (0..).zip(rates).map(trial).collect()
@@ -22,7 +22,7 @@ fn ranked(trials: &[TrialRecord], workloads: &[&str], by: Criterion) -> Vec<Rank
     rankings(&results, &["x".to_owned(), "y".to_owned()], by)
 }
 
-fn labels(ranking: &Ranking) -> Vec<String> {
+pub fn labels(ranking: &Ranking) -> Vec<String> {
     ranking.rows.iter().map(|row| row.setup.label()).collect()
 }
 
