@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_catalog::Origin;
-use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, VirtualClock};
+use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 use flashfit_geometry::probed::NoObserver;
 use flashfit_geometry::reading::{ReadingOptions, most_reads, probe, usual_reads};
 use flashfit_geometry::{ProbeError, ProbeObserver, Probed, QuantityValue, QuantityVerdict};
@@ -335,4 +335,48 @@ fn an_observer_can_interrupt_the_probe() {
     let options = ReadingOptions::default();
     let error = probe(&mut device, &clock, &options, &mut InterruptAfter(0)).unwrap_err();
     assert!(matches!(error, ProbeError::Interrupted), "{error}");
+}
+
+/// Reads across multiples of 4 MiB take half as much longer as those across multiples of 8 MiB.
+struct TwoSteps(Plain, VirtualClock);
+
+impl BlockDev for TwoSteps {
+    fn describe(&self) -> BlockDevInfo {
+        self.0.describe()
+    }
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
+        let center = offset + buffer.len() as u64 / 2;
+        for unit in [4 << 20, 8 << 20] {
+            self.1.sleep_ns(if center % unit == 0 { 60_000 } else { 0 });
+        }
+        self.0.read(offset, buffer)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
+        self.0.write(offset, data)
+    }
+
+    fn flush(&mut self) -> Result<(), BlockDevError> {
+        self.0.flush()
+    }
+
+    fn discard(&mut self, offset: u64, length: u64) -> Result<(), BlockDevError> {
+        self.0.discard(offset, length)
+    }
+}
+
+#[test]
+fn two_steps_are_both_named_and_the_larger_one_is_the_answer() {
+    let latencies = [Latency::Halves, Latency::Constant, Latency::Periodic];
+    for (seed, latency) in (0..).zip(latencies.into_iter().cycle().take(6)) {
+        let clock = VirtualClock::default();
+        let plain = Plain::new(latency, 8 << 30, clock.clone(), seed);
+        let mut device = TwoSteps(plain, clock.clone());
+        let options = ReadingOptions { seed, ..ReadingOptions::default() };
+        let probed = probe(&mut device, &clock, &options, &mut NoObserver).unwrap();
+        let finding = &probed.findings.erase_block;
+        assert_eq!(finding.value, Some(QuantityValue::Bytes(8 << 20)), "{latency:?}: {finding:?}");
+        assert!(finding.reason.contains("other multiples of 4 MiB"), "{}", finding.reason);
+    }
 }

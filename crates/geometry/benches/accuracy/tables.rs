@@ -12,11 +12,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use flashfit_device::Bytes;
-use flashfit_geometry::QuantityValue;
 use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::inference::align_step::{PooledRow, pool};
 use flashfit_geometry::flashbench::inference::{heuristic, infer};
 use flashfit_geometry::flashbench::{AlignTable, Imported};
+use flashfit_geometry::{CandidateValue, GeometryFinding, QuantityValue};
 
 /// The published tables of each card of a kind, with file names.
 pub fn published(kind: &str) -> BTreeMap<String, Vec<(String, Imported)>> {
@@ -84,6 +84,20 @@ fn pairs(answers: &[Option<u64>]) -> (usize, usize) {
     (alike, all.count())
 }
 
+/// Pairs of answers that differ, of which one run names both sizes as likely.
+fn named_with_each_other(findings: &[GeometryFinding]) -> usize {
+    let names = |one: &GeometryFinding, other: &GeometryFinding| {
+        let is_it = |of: &CandidateValue| Some(of.value) == other.value && of.probability > 0.1;
+        one.candidates.iter().any(is_it)
+    };
+    let given: Vec<&GeometryFinding> = findings.iter().filter(|of| of.value.is_some()).collect();
+    let pairs = (0..given.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
+    pairs
+        .map(|(one, other)| (given[one], given[other]))
+        .filter(|(one, other)| one.value != other.value && (names(one, other) || names(other, one)))
+        .count()
+}
+
 /// The section of the document.
 pub fn section() -> String {
     let mut text = String::from(
@@ -93,11 +107,13 @@ pub fn section() -> String {
          |---|---|---|---|---|---|\n",
     );
     let (mut ours, mut rules) = ((0, 0), (0, 0));
-    let (mut with_step, mut answered, mut outside) = (0, 0, 0);
+    let (mut with_step, mut answered, mut outside, mut named) = (0, 0, 0, 0);
     for (card, runs) in published("align") {
         let tables: Vec<AlignTable> = runs.iter().flat_map(|(_, run)| run.align.clone()).collect();
         let step = shows_a_step(&pool(&tables));
-        let answers: Vec<Option<u64>> = tables.iter().map(answer).collect();
+        let findings: Vec<GeometryFinding> = tables.iter().map(finding).collect();
+        let answers: Vec<Option<u64>> = findings.iter().map(answer).collect();
+        named += named_with_each_other(&findings);
         let rule: Vec<Option<u64>> = tables
             .iter()
             .map(|table| heuristic::methodology(table).map(|(erase_block, _)| erase_block.0))
@@ -125,6 +141,7 @@ pub fn section() -> String {
         text,
         "\n| figure | flashfit | CELF rule |\n|---|---|---|\n\
          | pairs of runs of one card with the same answer | {} of {} ({:.1} %) | {} of {} ({:.1} %) |\n\
+         | pairs with different answers, both named by one run because of two steps | {named} | |\n\
          | runs answered, of cards with a visible step | {answered} of {with_step} \
          ({:.1} %) | all |\n\
          | answers outside 64 KiB to 64 MiB | {outside} | {} |\n\n\
@@ -148,9 +165,13 @@ fn rule_outside() -> usize {
     answers.filter(|(erase_block, _)| !(64 << 10..=64 << 20).contains(&erase_block.0)).count()
 }
 
-fn answer(table: &AlignTable) -> Option<u64> {
+fn finding(table: &AlignTable) -> GeometryFinding {
     let one = Imported { align: vec![table.clone()], ..Imported::default() };
-    match infer(&one).findings.erase_block.value {
+    infer(&one).findings.erase_block
+}
+
+fn answer(finding: &GeometryFinding) -> Option<u64> {
+    match finding.value {
         Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     }

@@ -79,6 +79,10 @@ const ALONE: f64 = 0.98;
 /// Reads after which structures this unlikely are given up.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
+/// Reads across boundaries of twice the erase block, which may be larger, and the smallest device,
+/// in erase blocks, that has enough of them.
+const DOUBLES: usize = 32;
+const MIN_DOUBLES_ON_DEVICE: u64 = 128;
 /// The share of the read budget, in percent, for finding the erase block; the rest is reserved for
 /// checking the effect of the mapping table.
 const FIRST_PERCENT: u64 = 75;
@@ -249,6 +253,9 @@ impl Search {
                 && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
             session.report("reading across boundaries")?;
             match (first_is_open, second_is_open) {
+                _ if answered && self.compares_too_few_doubles() => {
+                    self.batch(session, Self::doubles, Self::doubles)?;
+                }
                 (false, _) if self.is_patient => break,
                 (false, false) => break,
                 (true, false) => self.batch(session, Self::coarse, Self::coarse)?,
@@ -262,6 +269,17 @@ impl Search {
         }
         self.update_beliefs();
         Ok(())
+    }
+
+    /// Whether too few reads show that boundaries of twice the size have no larger step.
+    fn compares_too_few_doubles(&self) -> bool {
+        let Some((unit, _)) = self.belief.answer() else { return false };
+        let is_double = |read: &&BoundaryRead| read.center % (2 * unit) == 0;
+        let is_possible = unit.is_power_of_two()
+            && unit > LARGEST_WRITE_UNIT
+            && unit < *ANSWERS.end()
+            && unit <= self.bytes / MIN_DOUBLES_ON_DEVICE;
+        is_possible && self.crossings.iter().filter(is_double).count() < DOUBLES
     }
 
     /// Whether an erase block is likely enough to extend the budget.

@@ -29,6 +29,12 @@ impl Search {
         self.contests(&shares, COARSE)
     }
 
+    /// Reads that show whether boundaries of twice the likely erase block cost more.
+    pub(super) fn doubles(&mut self) -> Vec<u64> {
+        let unit = self.belief.likeliest().0.bytes().unwrap_or(COARSE);
+        vec![unit, 2 * unit, 2 * unit, unit, 2 * unit, 2 * unit]
+    }
+
     /// Reads on which likely write units disagree.
     pub(super) fn fine(&mut self) -> Vec<u64> {
         // The largest step may come from an erase block; the smallest decides that.

@@ -25,6 +25,8 @@ const SMALLEST_PLAIN_PAGE: u64 = 16 << 10;
 /// table; and a factor for sizes that are not powers of two.
 const ALSO_A_WRITE_UNIT: f64 = 0.03;
 const ALSO_A_MAP: f64 = 0.003;
+/// The same of half the largest unit: cards have half of the step there.
+const ALSO_HALF: f64 = 0.03;
 const NO_POWER_OF_TWO: f64 = 0.1;
 /// Prior probability that reads show neither page nor write unit.
 const NO_WRITE_UNIT: f64 = 0.3;
@@ -85,7 +87,15 @@ impl EraseBlockReads {
                 .iter()
                 .filter(|&&at| Some(self.levels[at]) != top)
                 .filter(|&&at| !disproved.contains(&self.levels[at]))
-                .map(|&at| also(self.levels[at], shows_below[at]))
+                .map(|&at| {
+                    let level = self.levels[at];
+                    let is_half = top == Some(2 * level) && level > LARGEST_WRITE_UNIT;
+                    if is_half && level.is_power_of_two() {
+                        ALSO_HALF
+                    } else {
+                        also(level, shows_below[at])
+                    }
+                })
                 .product();
             let weight = evidence + beside.ln();
             if weight > likeliest.1 {

@@ -5,7 +5,7 @@ use flashfit_device::Bytes;
 use super::Search;
 use super::confirm::{USUAL, spread};
 use super::elsewhere::all_multiples_probability;
-use super::question::{COARSE, UnitShares};
+use super::question::{COARSE, LARGEST_WRITE_UNIT, UnitShares};
 use super::regions::RegionKind;
 use super::scores::{BoundaryRead, as_float, groups};
 use super::session::ReadSession;
@@ -23,6 +23,8 @@ const MIN_SHARE: f64 = 0.01;
 const FEW: usize = 8;
 /// Factor from the spread of single values to the standard error of the difference of two medians.
 const OF_MEDIANS: f64 = 1.7725;
+/// Standard errors of a second step.
+const SURELY: f64 = 3.0;
 /// Half the 95 % interval of a median, in standard deviations of its rank.
 const TWO_SIDED_95: f64 = 1.96;
 
@@ -94,8 +96,13 @@ impl BoundaryStep {
     /// have the step.
     pub fn is_surely_none(&self) -> bool {
         let reads = self.across.min(self.beside);
-        let error = OF_MEDIANS * self.spread_ns / (reads.max(1) as f64).sqrt();
-        reads >= FEW && self.ns + TWO_SIDED_95 * error < MIN_LOOKUP_NS
+        reads >= FEW && self.ns + TWO_SIDED_95 * self.error_ns() < MIN_LOOKUP_NS
+    }
+
+    /// The standard error of the extra time, in nanoseconds.
+    fn error_ns(&self) -> f64 {
+        let reads = self.across.min(self.beside);
+        OF_MEDIANS * self.spread_ns / (reads.max(1) as f64).sqrt()
     }
 
     fn is_at_least(&self, least_ns: f64) -> bool {
@@ -225,10 +232,30 @@ fn erase_block(search: &Search) -> GeometryFinding {
             ..GeometryFinding::inconclusive(reason, candidates)
         };
     }
-    let found = GeometryFinding::found(QuantityValue::Bytes(unit), confidence, step.describe(unit));
+    let reason = step.describe(unit) + &smaller_step(search, unit).unwrap_or_default();
+    let found = GeometryFinding::found(QuantityValue::Bytes(unit), confidence, reason);
     GeometryFinding { candidates, ..found }
 }
 
+/// A clause about a second step that is too large for a write unit. What is aligned to the unit is
+/// aligned to the smaller size, too.
+fn smaller_step(search: &Search, unit: u64) -> Option<String> {
+    let reads = search.believed().into_iter().map(|(_, read)| read);
+    let others: Vec<BoundaryRead> = reads.filter(|read| read.center % unit != 0).collect();
+    let levels = search.levels.iter().copied().filter(|level| !search.disproved.contains(level));
+    let (level, step) = levels
+        .chain([unit / 2])
+        .filter(|&level| (2 * LARGEST_WRITE_UNIT..unit).contains(&level) && unit % level == 0)
+        .map(|level| (level, step(&others, level)))
+        .filter(|(_, step)| step.is_at_least(MIN_LOOKUP_NS) && step.ns > SURELY * step.error_ns())
+        .max_by_key(|(level, _)| *level)?;
+    let step_us = step.ns / 1000.0;
+    Some(format!(
+        "; those across other multiples of {} took {step_us:.0} us longer, so erase blocks may be \
+         of either size",
+        Bytes(level)
+    ))
+}
 /// Why no erase block was found: no step, or several possible sizes.
 fn nothing_shows(search: &Search) -> String {
     let (likeliest, probability) = search.belief.likeliest();

@@ -5,8 +5,9 @@
 //! a larger power of two. The rows therefore form a lower level below the unit size and a higher
 //! one from it on. The rows are partitioned into levels (`super::segments`); each partition
 //! supports the unit at its step, or none. Reads within the first units, which are often mapped in
-//! a different way, are allowed for. Tables of the same device are pooled first, since their rows
-//! have the same steps.
+//! a different way, are allowed for: one row may then have most of the rise. If it has about half
+//! of it, the erase block may as well be twice as large ([`TwoSteps`]). Tables of the same device
+//! are pooled first, since their rows have the same steps.
 //!
 //! Limits: flashbench only measures powers of two, at seven places of which some wrap around the
 //! end of the device, so the height of a step carries little information; a unit of 3 x 2^k would
@@ -19,7 +20,7 @@ use flashfit_device::Bytes;
 
 use super::segments::{NoisySeries, SegmentLevel};
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp, median};
-use crate::findings::{CandidateValue, QuantityValue};
+use crate::findings::{CandidateValue, QuantityValue, SURE};
 use crate::flashbench::AlignTable;
 
 /// The smallest step, as a share of the time of adjacent reads.
@@ -36,6 +37,8 @@ const THIRD: f64 = 0.1;
 const ON_THE_WAY: f64 = 0.25;
 /// The smallest rise of such a row, as a share of the whole; two of seven places make 2/7.
 const WORTH_A_PLACE: f64 = 0.25;
+/// The largest share of the rise that is a step by itself.
+const HALF_OF_THE_RISE: f64 = 0.6;
 /// The smallest number of rows.
 const MIN_ROWS: usize = 6;
 
@@ -117,6 +120,18 @@ impl SoughtStep {
 pub struct StepEvidence {
     nothing: f64,
     at: BTreeMap<u64, f64>,
+    /// By the alignment of the first of two steps: part of the evidence for each of the two.
+    two_steps: BTreeMap<u64, f64>,
+}
+
+/// Reads across boundaries of the larger unit take longer than those of the smaller one, which take
+/// longer than others: either may be the erase block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoSteps {
+    pub smaller: Bytes,
+    pub larger: Bytes,
+    /// That the erase block is one of them.
+    pub probability: f64,
 }
 
 impl StepEvidence {
@@ -134,23 +149,44 @@ impl StepEvidence {
         let least_rise = (MIN_RISE * adjacent_ns).max(2.0 * noise / (rows.len() as f64).sqrt());
         let mut nothing = Vec::new();
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut two_steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         // The belief has its own prior for the size, so the prior of the partition is removed.
         let place = (rows.len() as f64).ln();
-        series.partitions(|levels, log| match step(rows, levels, sought, least_rise) {
+        series.partitions(|levels, log| match step(rows, levels, sought, least_rise, noise) {
             Some(step) => {
                 // The same applies to the place and height of a row between the levels.
                 let way = (ON_THE_WAY * series.range / step.rise).ln() + place;
                 let way = if step.own_level { way } else { (1.0 - ON_THE_WAY).ln() };
-                at.entry(step.align.0).or_default().push(log + place + way + step.sure.ln());
+                let log_step = log + place + way + step.sure.ln();
+                at.entry(step.align.0).or_default().push(log_step);
+                if step.is_first_of_two > 0.0 {
+                    let log_two = log_step + step.is_first_of_two.ln();
+                    at.entry(2 * step.align.0).or_default().push(log_two);
+                    two_steps.entry(step.align.0).or_default().push(log_two);
+                }
                 nothing.push(log + (1.0 - step.sure).max(1e-12).ln());
             }
             None => nothing.push(log),
         });
         let sum = |logs: &[f64]| log_sum_exp(logs.iter().copied());
-        Some(Self {
-            nothing: sum(&nothing),
-            at: at.into_iter().map(|(align, logs)| (align, sum(&logs))).collect(),
-        })
+        let sums = |of: BTreeMap<u64, Vec<f64>>| {
+            of.into_iter().map(|(align, logs)| (align, sum(&logs))).collect()
+        };
+        Some(Self { nothing: sum(&nothing), at: sums(at), two_steps: sums(two_steps) })
+    }
+
+    /// The two steps that the rows have if `belief`, which has no answer, is sure of either.
+    pub fn two_steps(&self, belief: &GeometryBelief) -> Option<TwoSteps> {
+        let of = |bytes| belief.probability(DeviceStructure::Unit(bytes));
+        let pairs = self.two_steps.iter().filter_map(|(&smaller, &log)| {
+            let larger = 2 * smaller;
+            // Without two steps, noise is what leaves both likely.
+            let is_seen = self.at.get(&larger).is_some_and(|all| log > all - 2f64.ln());
+            let probability = of(smaller) + of(larger);
+            (is_seen && probability >= SURE && of(smaller).max(of(larger)) < SURE)
+                .then_some(TwoSteps { smaller: Bytes(smaller), larger: Bytes(larger), probability })
+        });
+        pairs.max_by(|one, other| one.probability.total_cmp(&other.probability))
     }
 
     /// The log-likelihood of the rows under a structure, up to a constant.
@@ -196,6 +232,8 @@ struct Step {
     sure: f64,
     /// Whether the unit's own row is a separate level.
     own_level: bool,
+    /// The probability that its row has a step by itself, and the next row another one.
+    is_first_of_two: f64,
 }
 
 /// The step in a partition.
@@ -204,6 +242,7 @@ fn step(
     levels: &[SegmentLevel],
     sought: SoughtStep,
     least_rise: f64,
+    noise: f64,
 ) -> Option<Step> {
     let rise = |at: usize| levels[at].mean - levels[at - 1].mean;
     // Below an erase block, reads have a step at the page; above it, the end of the device affects
@@ -244,8 +283,20 @@ fn step(
             && height < rise
             && sought.range().contains(&rows[off].align.0)
     });
-    let align = rows[off.unwrap_or(levels[first].first)].align;
-    Some(Step { align, rise, sure, own_level })
+    let own = off.unwrap_or(levels[first].first);
+    let is_between = own_level || off.is_some() || high.off == Some(own);
+    let share = (rows[own].extra_ns - low.mean) / rise;
+    let can_be_two = sought == SoughtStep::Erase
+        && is_between
+        && share >= WORTH_A_PLACE
+        && sought.range().contains(&(2 * rows[own].align.0))
+        && rows.get(own + 1).is_some_and(|next| next.align.0 == 2 * rows[own].align.0);
+    let is_first_of_two = if can_be_two {
+        normal_below((HALF_OF_THE_RISE - share) * rise / noise.hypot(low.error).hypot(high.error))
+    } else {
+        0.0
+    };
+    Some(Step { align: rows[own].align, rise, sure, own_level, is_first_of_two })
 }
 
 /// Standard normal distribution function, by the logistic approximation of Bowling et al. (2009),

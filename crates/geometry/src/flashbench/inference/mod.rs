@@ -19,7 +19,7 @@ use super::{AccessOrder, Imported, OpenBlockTable};
 use crate::belief::{ANSWERS, GeometryBelief};
 use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
 use crate::probed::{PlotPoint, PlotSeries, ProbeEvidence, Probed};
-use align_step::{PooledRow, SoughtStep, StepEvidence};
+use align_step::{PooledRow, SoughtStep, StepEvidence, TwoSteps};
 use cliff::{Cliff, CopyLikelihood};
 
 /// Assumed capacity without an alignment table: the smallest devices sold.
@@ -55,8 +55,12 @@ pub fn infer(imported: &Imported) -> Probed {
         }
     }
     let [(_, linear), (_, random)] = &cliffs;
+    let two_steps = steps.as_ref().and_then(|steps| steps.two_steps(&belief));
     let findings = GeometryFindings {
-        erase_block: erase_block(&belief, steps.is_some(), copying),
+        erase_block: two_steps.map_or_else(
+            || erase_block(&belief, steps.is_some(), copying),
+            |steps| either_of(steps, &belief),
+        ),
         write_unit: pages(&rows, SoughtStep::Write, &belief),
         page: pages(&rows, SoughtStep::Page, &belief),
         open_erase_blocks_linear: open_erase_blocks(linear.as_ref()),
@@ -127,6 +131,17 @@ fn erase_block(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> 
         }
     };
     belief.finding(seen, lacking)
+}
+
+/// What begins at the larger of two sizes also begins at the smaller one.
+fn either_of(steps: TwoSteps, belief: &GeometryBelief) -> GeometryFinding {
+    let TwoSteps { smaller, larger, probability } = steps;
+    let reason = format!(
+        "reads across boundaries take longer from {smaller} on, and longer still from {larger} on: \
+         erase blocks are of either size, and what is aligned to {larger} is aligned to both"
+    );
+    let found = GeometryFinding::found(QuantityValue::Bytes(larger.0), probability, reason);
+    GeometryFinding { candidates: belief.shown(), ..found }
 }
 
 /// The write unit or the page, from the rows below the erase block.
