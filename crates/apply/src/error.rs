@@ -84,6 +84,12 @@ pub enum ApplyError {
     /// The queue cannot be given the planned scheduler.
     #[error("the I/O scheduler cannot be {wanted}: {reason}")]
     Scheduler { wanted: String, reason: String },
+    /// A file system must be whole before its superblock is changed.
+    #[error(
+        "the file system on {} has errors, or was not unmounted",
+        path.display()
+    )]
+    HasErrors { path: PathBuf },
     /// The user interrupted between two steps.
     #[error("interrupted")]
     Interrupted,
@@ -141,7 +147,7 @@ impl UserError for ApplyError {
             Self::Dir(error) => error.class(),
             Self::Access { source, .. } if is_forbidden(source) => ExitClass::Environment,
             Self::Access { .. } => ExitClass::Io,
-            Self::NotAsPlanned { .. } => ExitClass::BadVerdict,
+            Self::NotAsPlanned { .. } | Self::HasErrors { .. } => ExitClass::BadVerdict,
             Self::File { .. } | Self::Scheduler { .. } => ExitClass::Environment,
             Self::Occupied { .. }
             | Self::NoBackup { .. }
@@ -205,6 +211,9 @@ impl UserError for ApplyError {
             }
             Self::Scheduler { .. } => {
                 Some(Hint::from("make a plan with another one: ").and(UserSetting::Scheduler))
+            }
+            Self::HasErrors { path } => {
+                Some(format!("repair it first: e2fsck -f {}", shown(path)).into())
             }
             Self::NotAsPlanned { .. } | Self::Interrupted => None,
         }

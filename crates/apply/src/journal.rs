@@ -191,6 +191,11 @@ impl UnfinishedRecords {
         Self { folder: state.join("unfinished") }
     }
 
+    /// The records of changes that keep the data, next to these.
+    pub(crate) fn improvements(&self) -> Self {
+        Self { folder: self.folder.with_file_name("unfinished-improvements") }
+    }
+
     pub(crate) fn find(
         &self,
         device: &DeviceFingerprint,
@@ -221,7 +226,7 @@ fn boot() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-fn opened(folder: &Path) -> Result<Option<DirHandle>, ApplyError> {
+pub(crate) fn opened(folder: &Path) -> Result<Option<DirHandle>, ApplyError> {
     match DirHandle::open(folder) {
         Ok(dir) => Ok(Some(dir)),
         Err(error) if error.is_not_found() => Ok(None),
@@ -229,7 +234,10 @@ fn opened(folder: &Path) -> Result<Option<DirHandle>, ApplyError> {
     }
 }
 
-fn read_json<T: DeserializeOwned>(dir: &DirHandle, name: &str) -> Result<Option<T>, ApplyError> {
+pub(crate) fn read_json<T: DeserializeOwned>(
+    dir: &DirHandle,
+    name: &str,
+) -> Result<Option<T>, ApplyError> {
     let Some(text) = dir.read(name, FILE_BYTES)? else { return Ok(None) };
     let damaged = |error: serde_json::Error| ApplyError::Damaged {
         path: dir.path().join(name),
@@ -238,7 +246,11 @@ fn read_json<T: DeserializeOwned>(dir: &DirHandle, name: &str) -> Result<Option<
     serde_json::from_slice(&text).map(Some).map_err(damaged)
 }
 
-fn write_json<T: Serialize>(dir: &DirHandle, name: &str, value: &T) -> Result<(), ApplyError> {
+pub(crate) fn write_json<T: Serialize>(
+    dir: &DirHandle,
+    name: &str,
+    value: &T,
+) -> Result<(), ApplyError> {
     let text = serde_json::to_string_pretty(value).expect("it is plain data");
     Ok(dir.write(name, text.as_bytes(), 0o644)?)
 }

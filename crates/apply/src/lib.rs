@@ -14,6 +14,7 @@ pub mod fingerprint;
 pub mod install;
 pub mod job;
 pub mod journal;
+pub mod keep_data;
 pub mod marker;
 pub mod partition;
 mod planned;

@@ -170,7 +170,7 @@ pub(crate) fn mount(
 }
 
 /// ext4 shows all its options here, also those that are its defaults.
-fn options_of_ext4(node: &Path) -> Vec<String> {
+pub(crate) fn options_of_ext4(node: &Path) -> Vec<String> {
     let name = node.file_name().unwrap_or_default();
     let path = Path::new("/proc/fs/ext4").join(name).join("options");
     let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -36,6 +36,8 @@ pub struct CheckRequest<'a> {
     /// Where the file systems are read.
     pub nodes: &'a ExaminedNodes,
     pub unfinished: Option<UnfinishedApply>,
+    /// What an interrupted change that keeps the files left.
+    pub unfinished_improvement: Option<UnfinishedApply>,
     /// Who is asked about the wear of the flash.
     pub wear: &'a WearSources<'a>,
     /// The longest time for timed reads, in nanoseconds.
@@ -81,7 +83,7 @@ pub fn look(
     };
     let wear = (!is_file).then(|| request.wear.read(device));
     let known = request.given.or(reading.geometry());
-    let examined = examine(
+    let mut examined = examine(
         runner,
         request.name,
         device,
@@ -89,6 +91,7 @@ pub fn look(
         (&known, &declared),
         request.unfinished,
     );
+    examined.unfinished_improvement = request.unfinished_improvement;
     let findings = check::check(&examined, catalog);
     Some(DeviceCheck {
         verdict: verdict(&findings),

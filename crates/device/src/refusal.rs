@@ -34,6 +34,12 @@ pub enum Refusal {
         /// The name that confirms it.
         name: String,
     },
+    #[error("settings of {} would be changed: confirmation is missing", path.display())]
+    ChangeNotConfirmed {
+        path: PathBuf,
+        /// The name that confirms it.
+        name: String,
+    },
     #[error("files would be written to {}: confirmation is missing", path.display())]
     WriteNotConfirmed {
         path: PathBuf,
@@ -108,6 +114,7 @@ impl UserError for Refusal {
             }
             Self::UsersUnknown { .. } => Some("run it as root, with sudo".into()),
             Self::NotConfirmed { name, .. }
+            | Self::ChangeNotConfirmed { name, .. }
             | Self::WriteNotConfirmed { name, .. }
             | Self::WrongName { name, .. } => Some(
                 Hint::from("add ")

@@ -17,7 +17,8 @@ use toml::Spanned;
 use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
 use crate::filesystem::{
-    FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Suggestion, Tool, TrialOptions,
+    ExistingChange, FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Suggestion, Tool,
+    TrialOptions,
 };
 use crate::promises::{Promise, Promises};
 use crate::template::Template;
@@ -124,6 +125,7 @@ struct OptionToml {
     mkfs_if_known: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     #[serde(default)]
     tune: Vec<Spanned<String>>,
+    existing: Option<Spanned<ExistingChange>>,
     #[serde(default)]
     mount: Vec<Spanned<String>>,
     #[serde(default)]
@@ -294,6 +296,7 @@ fn build_option(raw: OptionToml, origin: &Origin) -> Result<FsOption, At> {
         mkfs: flags(&raw.mkfs, strict_all)?,
         mkfs_if_known: flags(&raw.mkfs_if_known, parse_all)?,
         tune: strict_all(&raw.tune)?,
+        existing: raw.existing.map(Spanned::into_inner),
         mount: strict_all(&raw.mount)?,
         sysctl: settings(&raw.sysctl, strict)?,
         sysfs: settings(&raw.sysfs, strict)?,

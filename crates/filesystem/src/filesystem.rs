@@ -21,6 +21,17 @@ pub type Flag = (String, Vec<Template>);
 /// A key of sysctl(8) or an attribute of the device's queue, with its value.
 pub type Setting = (String, Template);
 
+/// How an option is set on a file system that exists and is not mounted, by its tuning program.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExistingChange {
+    pub apply: Vec<String>,
+    /// The arguments that take it back.
+    pub restore: Vec<String>,
+    /// The feature that the file system no longer has.
+    pub removes_feature: Option<String>,
+}
+
 /// An option of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsOption {
@@ -33,6 +44,8 @@ pub struct FsOption {
     pub mkfs_if_known: Vec<Flag>,
     /// Arguments for the tuning program, which runs once for this option after mkfs.
     pub tune: Vec<Template>,
+    /// How it is set on a file system that exists, where mkfs is not needed for it.
+    pub existing: Option<ExistingChange>,
     pub mount: Vec<Template>,
     /// Keys of sysctl(8), such as `vm.dirty_bytes`: of the whole machine.
     pub sysctl: Vec<Setting>,

@@ -12,6 +12,7 @@ mod definition;
 pub mod durability;
 pub mod facts;
 pub mod filesystem;
+pub mod improvement;
 pub mod layered;
 pub mod layout;
 pub mod plan;
@@ -28,6 +29,7 @@ pub use conditions::{Conditions, OptionRequirement};
 pub use durability::{Durability, DurabilityVerdict, Risk};
 pub use facts::{FactsError, FileSystemFacts};
 pub use filesystem::{FileSystem, FsOption, Layered};
+pub use improvement::Improvement;
 pub use layered::Layers;
 pub use layout::{
     LayoutError, LayoutPlan, LayoutStart, PartitionLayout, PartitionTable, aligned, plan_layout,

@@ -155,14 +155,19 @@ pub fn choose(name: &str, offered: &[Scheduler]) -> Result<ParsedScheduler, Cata
 /// A udev(7) rule that sets the scheduler of the disks whose kernel name matches `kernel_name`
 /// (such as `mmcblk0` or `sd[a-z]`) whenever one appears.
 pub fn udev_rule(kernel_name: &str, scheduler: &Scheduler) -> String {
+    udev_queue_rule(kernel_name, "scheduler", scheduler.name())
+}
+
+/// The same for any attribute of the queue.
+pub fn udev_queue_rule(kernel_name: &str, attribute: &str, value: &str) -> String {
     // A quote or a line's end would end the rule's value; `?` matches any one character.
     let plain =
         |c: char| if c.is_ascii_alphanumeric() || "*?[]-_!|.".contains(c) { c } else { '?' };
     let pattern: String = kernel_name.chars().map(plain).collect();
-    let name: String = scheduler.name().chars().map(plain).collect();
+    let value: String = value.chars().map(plain).collect();
     format!(
         "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", \
-         KERNEL==\"{pattern}\", ATTR{{queue/scheduler}}=\"{name}\"\n"
+         KERNEL==\"{pattern}\", ATTR{{queue/{attribute}}}=\"{value}\"\n"
     )
 }
 

@@ -38,6 +38,7 @@ fn examined(volumes: Vec<Volume>) -> ExaminedDevice {
         queue: None,
         trim_timer: None,
         unfinished: None,
+        unfinished_improvement: None,
     }
 }
 
@@ -55,6 +56,7 @@ fn facts(
         kind: kind.to_owned(),
         label: None,
         uuid: None,
+        partition_uuid: None,
         block_bytes: 4096,
         numbers: numbers.iter().map(number).collect(),
         words: Vec::new(),
@@ -122,8 +124,8 @@ fn freed_space_is_not_told_twice() {
     examined.trim_timer = Some(true);
     let findings = found(&examined);
     assert_eq!((findings[0].check, findings[0].severity), ("trim", Severity::Advice));
-    let repair = Repair::Command("mount -o remount,nodiscard /mnt".to_owned());
-    assert_eq!(findings[0].repair, Some(repair));
+    let Some(Repair::Improvement(repair)) = &findings[0].repair else { panic!("{findings:?}") };
+    assert_eq!(repair.command_line(), "mount -o remount,nodiscard /mnt");
 }
 
 #[test]
@@ -171,7 +173,9 @@ fn a_partition_within_an_image_is_repaired_by_its_offset() {
     examined.disk = String::new();
     examined.target = "a card.img".to_owned();
     let command = "tune2fs -E stride=1024,stripe_width=1024 'a card.img?offset=541065216'";
-    assert_eq!(repair_of(&examined, "stripe"), Repair::Command(command.to_owned()));
+    let repair = repair_of(&examined, "stripe");
+    let Repair::Improvement(improvement) = repair else { panic!("{repair:?}") };
+    assert_eq!(improvement.command_line(), command);
 }
 
 #[test]
@@ -225,4 +229,45 @@ fn a_stripe_width_in_strides_is_fine_as_its_recipe_has_it() {
     };
     assert_eq!(of_stride(2), Severity::Fine);
     assert_eq!(of_stride(3), Severity::Advice);
+}
+
+#[test]
+fn a_full_check_every_so_many_mounts_is_named_with_what_ends_it() {
+    let mut volume = partition(1, 4 * MIB, 64 * MIB);
+    let found = |examined: &ExaminedDevice| {
+        let findings = found(examined);
+        findings.into_iter().find(|finding| finding.check == "periodic check")
+    };
+    for (numbers, text) in [
+        (&[("max_mount_count", 20), ("check_interval_s", 2_592_000)][..], "20 mounts or 30 days"),
+        (&[("check_interval_s", 86_401)], "every 2 days"),
+        (&[("max_mount_count", 20)], "every 20 mounts,"),
+    ] {
+        volume.facts = facts("ext4", numbers, None);
+        let finding = found(&examined(vec![volume.clone()])).unwrap();
+        assert!(finding.evidence.contains(text), "{}", finding.evidence);
+        let Some(Repair::Improvement(repair)) = finding.repair else { panic!("no repair") };
+        assert_eq!(repair.command_line(), "tune2fs -c 0 -i 0 /dev/mmcblk0p1");
+    }
+    volume.facts = facts("ext4", &[], None);
+    assert_eq!(found(&examined(vec![volume])), None);
+}
+
+#[test]
+fn freed_blocks_that_nobody_discards_are_named_only_where_that_is_known() {
+    let mut volume = partition(1, 4 * MIB, 64 * MIB);
+    let options = ["rw", "noatime"].map(str::to_owned).to_vec();
+    volume.mounts =
+        vec![MountedVolume { point: "/mnt".to_owned(), kind: "ext4".to_owned(), options }];
+    let mut examined = examined(vec![volume]);
+    let queue = flashfit_device::queue::QueueAttributes { discards: true, ..Default::default() };
+    examined.queue = Some(queue);
+    let has = |examined: &ExaminedDevice| found(examined).iter().any(|one| one.check == "trim");
+    assert!(!has(&examined), "without systemd, something else may do it");
+    examined.trim_timer = Some(true);
+    assert!(!has(&examined));
+    examined.trim_timer = Some(false);
+    assert!(has(&examined));
+    examined.volumes[0].mounts[0].options.push("discard".to_owned());
+    assert!(!has(&examined));
 }

@@ -42,6 +42,28 @@ pub fn for_shown(
     WriteConsent::ask(&system, runner, device, &agreement(device, confirm, None))
 }
 
+/// Asks whether the settings of a device may be changed. The guard gives its consent for a device
+/// that nobody uses; one in use is not written to.
+pub fn for_settings(
+    device: &Device,
+    confirm: Option<&str>,
+    is_exclusive: bool,
+) -> Result<Option<WriteConsent>, Refusal> {
+    let name = device.short_name();
+    let (system, runner) = (SystemRoots::default(), flashfit_host::SystemRunner::default());
+    let agreement = agreement(device, confirm, None);
+    match &agreement {
+        ConsentMethod::NotAsked => {
+            Err(Refusal::ChangeNotConfirmed { path: device.path.clone(), name })
+        }
+        ConsentMethod::Named(_) if is_exclusive => {
+            WriteConsent::ask(&system, &runner, device, &agreement).map(Some)
+        }
+        ConsentMethod::Named(given) if device.is_named_by(given) => Ok(None),
+        ConsentMethod::Named(given) => Err(Refusal::WrongName { given: given.clone(), name }),
+    }
+}
+
 /// Asks whether files may be written to the free space of a device, which may be in use.
 pub fn for_free_space(device: &Device, confirm: Option<&str>) -> Result<(), Refusal> {
     let name = device.short_name();

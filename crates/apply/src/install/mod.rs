@@ -15,8 +15,8 @@ use crate::clock;
 use crate::error::ApplyError;
 use crate::job::{ApplyJob, UUID_PLACE};
 
-const FSTAB: &str = "etc/fstab";
-const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
+pub(crate) const FSTAB: &str = "etc/fstab";
+pub(crate) const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
 /// There when udev runs.
 const UDEV_SOCKET: &str = "/run/udev/control";
 
@@ -85,8 +85,8 @@ impl InstallTarget {
         }
         let rule = work.udev_rule.trim_end();
         self.put(RULES, uuid, rule, |body| body.trim_end() == rule, &mut done)?;
-        if self.root == Path::new("/") && Path::new(UDEV_SOCKET).exists() {
-            reload(runner, &mut done);
+        if self.root == Path::new("/") {
+            done.notes.extend(reload(runner));
         }
         Ok(done)
     }
@@ -123,7 +123,7 @@ impl InstallTarget {
 
     /// A file of the system, with links resolved as long as they stay below the root: a new file is
     /// put in place of the old one, not in place of a link to it.
-    fn path(&self, name: &str) -> Result<PathBuf, ApplyError> {
+    pub(crate) fn path(&self, name: &str) -> Result<PathBuf, ApplyError> {
         let root = self.root.canonicalize().map_err(ApplyError::file(&self.root))?;
         let path = root.join(name);
         let exists = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
@@ -140,7 +140,7 @@ impl InstallTarget {
 }
 
 /// The text of a file; empty where there is none.
-fn read(path: &Path) -> Result<String, ApplyError> {
+pub(crate) fn read(path: &Path) -> Result<String, ApplyError> {
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         other => other.map_err(ApplyError::file(path)),
@@ -169,14 +169,14 @@ fn mount_point(line: &str) -> Option<&str> {
     Some(if bare.is_empty() { "/" } else { bare })
 }
 
-fn reload(runner: &dyn Runner, done: &mut Installed) {
-    if find("udevadm").is_none() {
-        return;
+/// Makes udev read its rules again; why it could not.
+pub(crate) fn reload(runner: &dyn Runner) -> Option<String> {
+    if !Path::new(UDEV_SOCKET).exists() || find("udevadm").is_none() {
+        return None;
     }
     let udevadm = Program::new("udevadm").args(["control", "--reload"]);
-    if let Err(error) = runner.run_checked(&udevadm) {
-        done.notes.push(format!("the rule takes effect at the next start: {error}"));
-    }
+    let error = runner.run_checked(&udevadm).err()?;
+    Some(format!("the rule takes effect at the next start: {error}"))
 }
 
 #[cfg(test)]

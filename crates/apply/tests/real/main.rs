@@ -8,6 +8,7 @@
 
 mod bed;
 mod handed;
+mod improving;
 mod kills;
 mod refusals;
 mod worker;
@@ -27,8 +28,16 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|first| first == worker::NAME) {
         return worker::main(&args[1..]);
     }
+    if args.first().is_some_and(|first| first == improving::NAME) {
+        return improving::main(&args[1..]);
+    }
     let plain = |&(name, test): &Test| HarnessTest::new(name, test);
-    let daily = refusals::TESTS.iter().chain(handed::TESTS).chain(kills::DAILY).map(plain);
+    let daily = refusals::TESTS
+        .iter()
+        .chain(handed::TESTS)
+        .chain(improving::TESTS)
+        .chain(kills::DAILY)
+        .map(plain);
     let full = kills::FULL.iter().map(plain).map(HarnessTest::only_in_full);
     run_tests(daily.chain(full).collect(), THREADS, bed::missing)
 }

@@ -84,6 +84,7 @@ pub fn examine(
         queue: (!device.disk.is_empty()).then(|| device.queue.clone()),
         trim_timer: trim_timer(runner),
         unfinished,
+        unfinished_improvement: None,
     }
 }
 

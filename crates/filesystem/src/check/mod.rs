@@ -7,6 +7,7 @@ mod alignment;
 mod data_start;
 mod examine;
 mod mounted;
+mod periodic;
 mod queue;
 mod repair;
 mod sections;
@@ -158,6 +159,8 @@ pub struct ExaminedDevice {
     pub trim_timer: Option<bool>,
     /// What an interrupted `flashfit apply` left.
     pub unfinished: Option<UnfinishedApply>,
+    /// What an interrupted `flashfit apply --keep-data` left.
+    pub unfinished_improvement: Option<UnfinishedApply>,
 }
 
 impl ExaminedDevice {
@@ -167,6 +170,15 @@ impl ExaminedDevice {
 
     fn write_unit(&self) -> Option<u64> {
         self.geometry.write_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
+    }
+
+    /// What tune2fs(8) opens: a partition within an image has no node, but a place.
+    pub(crate) fn node_for_tools(&self, volume: &Volume) -> String {
+        if volume.is_partition && self.disk.is_empty() {
+            format!("{}?offset={}", self.target, volume.start_bytes)
+        } else {
+            volume.name.clone()
+        }
     }
 
     /// A new plan of a volume. Where its start is right and it has a node, the plan is of that
@@ -206,6 +218,7 @@ impl ExaminedDevice {
 pub fn check(examined: &ExaminedDevice, catalog: &FileSystemCatalog) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     findings.extend(unfinished(examined));
+    findings.extend(half_improved(examined));
     findings.extend(geometry(examined));
     findings.extend(table::check(examined));
     for volume in &examined.volumes {
@@ -214,6 +227,7 @@ pub fn check(examined: &ExaminedDevice, catalog: &FileSystemCatalog) -> Vec<Chec
         findings.extend(data_start::check(examined, volume));
         findings.extend(stripes::check(examined, volume));
         findings.extend(sections::check(examined, volume));
+        findings.extend(periodic::check(examined, volume));
         findings.extend(mounted::check(examined, volume, catalog));
     }
     findings.extend(queue::check(examined));
@@ -231,6 +245,15 @@ fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
     let finding =
         CheckFinding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
     let finding = finding.costs("the device has neither its old contents nor the planned ones");
+    Some(CheckFinding { repair: left.repair.clone().map(Repair::Command), ..finding })
+}
+
+/// The device can be used as it is.
+fn half_improved(examined: &ExaminedDevice) -> Option<CheckFinding> {
+    let left = examined.unfinished_improvement.as_ref()?;
+    let finding =
+        CheckFinding::new("unfinished", &examined.target, Severity::Advice, left.what.clone());
+    let finding = finding.costs("some of the settings are changed and some are not");
     Some(CheckFinding { repair: left.repair.clone().map(Repair::Command), ..finding })
 }
 

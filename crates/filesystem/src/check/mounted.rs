@@ -2,12 +2,11 @@
 //!
 //! What risks data is what the catalog says of its options.
 
-use flashfit_host::program::quote;
-
 use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::Durability;
 use crate::filesystem::FsOption;
+use crate::improvement::{ImprovedVolume, Improvement};
 
 use super::{CheckFinding, ExaminedDevice, MountedVolume, Severity, Volume};
 
@@ -20,8 +19,9 @@ pub(super) fn check(
     for mount in &volume.mounts {
         let before = findings.len();
         findings.extend(risky(mount, catalog));
-        findings.extend(access_times(mount));
-        findings.extend(twice(examined, mount));
+        findings.extend(access_times(volume, mount));
+        findings.extend(twice(examined, volume, mount));
+        findings.extend(never_discarded(examined, volume, mount));
         if findings.len() == before {
             let text = format!("mounted with {}", mount.options.join(","));
             findings.push(CheckFinding::new("mount", &mount.point, Severity::Fine, text));
@@ -65,25 +65,68 @@ fn is_set(option: &FsOption, mount: &MountedVolume) -> Option<String> {
     words.iter().all(|word| has(mount, word)).then(|| words.join(","))
 }
 
-fn access_times(mount: &MountedVolume) -> Option<CheckFinding> {
+const READS_WRITE: &str = "reading a file for the first time in a day writes to the device";
+const DISCARDED_TWICE: &str = "freed space is discarded twice, once while files are deleted";
+const NEVER_DISCARDED: &str =
+    "the device copies deleted data while it collects garbage, because nobody discards it";
+
+fn access_times(volume: &Volume, mount: &MountedVolume) -> Option<CheckFinding> {
     if has(mount, "noatime") || has(mount, "ro") {
         return None;
     }
-    let point = quote(&mount.point);
     let finding =
         CheckFinding::new("mount", &mount.point, Severity::Advice, "mounted without noatime")
-            .costs("reading a file for the first time in a day writes to the device")
-            .repair(format!("mount -o remount,noatime {point}  # and add it in /etc/fstab"));
-    Some(finding)
+            .costs(READS_WRITE);
+    with_options(finding, volume, "noatime", READS_WRITE)
 }
 
-fn twice(examined: &ExaminedDevice, mount: &MountedVolume) -> Option<CheckFinding> {
+fn twice(
+    examined: &ExaminedDevice,
+    volume: &Volume,
+    mount: &MountedVolume,
+) -> Option<CheckFinding> {
     if !has(mount, "discard") || examined.trim_timer != Some(true) {
         return None;
     }
     let text = "mounted with discard, and fstrim.timer is enabled";
+    let finding =
+        CheckFinding::new("trim", &mount.point, Severity::Advice, text).costs(DISCARDED_TWICE);
+    with_options(finding, volume, "nodiscard", DISCARDED_TWICE)
+}
+
+fn with_options(
+    finding: CheckFinding,
+    volume: &Volume,
+    option: &str,
+    why: &str,
+) -> Option<CheckFinding> {
+    Some(finding.repair(Improvement::MountOptions {
+        volume: ImprovedVolume::of(volume)?,
+        options: vec![option.to_owned()],
+        why: why.to_owned(),
+        risk: String::new(),
+    }))
+}
+
+/// Nobody tells the device which blocks are free. Only said where systemd says that its timer is
+/// off: elsewhere, something else may do it.
+fn never_discarded(
+    examined: &ExaminedDevice,
+    volume: &Volume,
+    mount: &MountedVolume,
+) -> Option<CheckFinding> {
+    let discards = examined.queue.as_ref().is_some_and(|queue| queue.discards);
+    let by_itself = ["btrfs", "f2fs"].contains(&mount.kind.as_str()) && !has(mount, "nodiscard");
+    let by_mount = mount.options.iter().any(|word| word.split('=').next() == Some("discard"));
+    let is_read_only = has(mount, "ro");
+    if !discards || by_itself || by_mount || is_read_only || examined.trim_timer != Some(false) {
+        return None;
+    }
+    let text = "mounted without discard, and fstrim.timer is not enabled";
+    let volume = ImprovedVolume::of(volume)?;
+    let why = "freed blocks are discarded once; systemctl enable --now fstrim.timer does it weekly";
     let finding = CheckFinding::new("trim", &mount.point, Severity::Advice, text)
-        .costs("freed space is discarded twice, once while files are deleted")
-        .repair(format!("mount -o remount,nodiscard {}", quote(&mount.point)));
+        .costs(NEVER_DISCARDED)
+        .repair(Improvement::Trim { volume, why: why.to_owned() });
     Some(finding)
 }

@@ -3,14 +3,26 @@
 //! Which scheduler serves flash best is contested, so only what was made for turning disks is
 //! named; the others have to be measured.
 
+use crate::improvement::Improvement;
+
 use super::{CheckFinding, ExaminedDevice, Severity};
 
 const FOR_DISKS: [&str; 2] = ["cfq", "anticipatory"];
+/// Schedulers that do not wait, in the order in which they are proposed.
+const FOR_FLASH: [&str; 3] = ["none", "noop", "deadline"];
+const SORTED: &str = "requests are sorted and held back to save seeks that flash does not have";
+const WAITS: &str = "requests wait for neighbors that flash does not need";
 
 pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     let Some(queue) = &examined.queue else { return Vec::new() };
     let mut findings = Vec::new();
-    let name = &examined.disk;
+    let set = |attribute: &str, before: &str, value: &str, why: &str| Improvement::QueueAttribute {
+        disk: examined.disk.clone(),
+        attribute: attribute.to_owned(),
+        before: before.to_owned(),
+        value: value.to_owned(),
+        why: why.to_owned(),
+    };
     if queue.rotational && queue.logical_sector_bytes > 0 {
         findings.push(
             CheckFinding::new(
@@ -19,8 +31,8 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 Severity::Advice,
                 "the kernel treats it as a rotating disk",
             )
-            .costs("requests are sorted and held back to save seeks that flash does not have")
-            .repair(format!("echo 0 > /sys/block/{name}/queue/rotational")),
+            .costs(SORTED)
+            .repair(set("rotational", "1", "0", SORTED)),
         );
     }
     let Some(scheduler) = &queue.scheduler else { return findings };
@@ -32,8 +44,8 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 Severity::Advice,
                 format!("{scheduler} is in use, which was made for rotating disks"),
             )
-            .costs("requests wait for neighbors that flash does not need")
-            .repair(format!("echo none > /sys/block/{name}/queue/scheduler")),
+            .costs(WAITS)
+            .repair(set("scheduler", scheduler, for_flash(&queue.schedulers), WAITS)),
         );
     } else {
         let text = format!(
@@ -42,4 +54,10 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         findings.push(CheckFinding::new("scheduler", &examined.target, Severity::Fine, text));
     }
     findings
+}
+
+/// What the queue offers instead; kernels before 5.0 have other names.
+fn for_flash(offered: &[String]) -> &'static str {
+    let is_offered = |name: &&str| offered.iter().any(|offered| offered == name);
+    FOR_FLASH.into_iter().find(is_offered).unwrap_or(FOR_FLASH[0])
 }

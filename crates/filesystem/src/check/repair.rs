@@ -3,11 +3,15 @@
 
 use serde::Serialize;
 
+use crate::improvement::Improvement;
+
 /// A repair. The command line of those that flashfit does itself is up to the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repair {
     Command(String),
+    /// A change that needs no mkfs.
+    Improvement(Box<Improvement>),
     Replan(Replan),
 }
 
@@ -27,6 +31,12 @@ pub struct Replan {
 impl From<String> for Repair {
     fn from(command: String) -> Self {
         Self::Command(command)
+    }
+}
+
+impl From<Improvement> for Repair {
+    fn from(improvement: Improvement) -> Self {
+        Self::Improvement(Box::new(improvement))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Whether ext2, ext3, ext4 and XFS know the erase block and the write unit.
 
 use flashfit_device::Bytes;
-use flashfit_host::program::quote;
 
+use crate::improvement::{ExpectedFacts, ImprovedVolume, Improvement};
 use crate::plan::numbers::PlacementNumbers;
 
 use super::{CheckFinding, ExaminedDevice, Severity, Volume};
+
+const UNALIGNED: &str = "the allocator does not try to fill whole erase blocks";
 
 pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
     let unit = examined.erase_block()?;
@@ -76,14 +78,18 @@ fn extended(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFindi
         format!("the stripe width is {width} blocks, {}", Bytes(width.saturating_mul(block)))
     };
     let text = format!("{found}; an erase block of {} is {} blocks", Bytes(unit), unit / block);
-    let finding = CheckFinding::new("stripe", &volume.name, Severity::Advice, text)
-        .costs("the allocator does not try to fill whole erase blocks");
+    let finding =
+        CheckFinding::new("stripe", &volume.name, Severity::Advice, text).costs(UNALIGNED);
+    let (stride_before, width_before) = (stride, width);
     let number = |name: &str| planned.planned.get(name);
     match (number("stride_blocks"), number("stripe_width_blocks")) {
-        (Some(stride), Some(width)) => finding.repair(format!(
-            "tune2fs -E stride={stride},stripe_width={width} {}",
-            quote(&node(examined, volume))
-        )),
+        (Some(stride), Some(width)) => {
+            let before = (stride_before, width_before);
+            match stripes(examined, volume, before, (*stride, *width)) {
+                Some(improvement) => finding.repair(improvement),
+                None => finding,
+            }
+        }
         _ => finding,
     }
 }
@@ -102,11 +108,28 @@ fn in_strides(volume: &Volume, width: u64, stride: u64, unit: u64) -> Option<Che
     })
 }
 
-/// What tune2fs(8) opens: a partition within an image has no node, but a place.
-fn node(examined: &ExaminedDevice, volume: &Volume) -> String {
-    if volume.is_partition && examined.disk.is_empty() {
-        format!("{}?offset={}", examined.target, volume.start_bytes)
-    } else {
-        volume.name.clone()
-    }
+/// The numbers of the superblock, which tune2fs(8) changes.
+fn stripes(
+    examined: &ExaminedDevice,
+    volume: &Volume,
+    before: (u64, u64),
+    (stride, width): (u64, u64),
+) -> Option<Improvement> {
+    let args = |(stride, width): (u64, u64)| {
+        vec!["-E".to_owned(), format!("stride={stride},stripe_width={width}")]
+    };
+    let number = |name: &str, value| (name.to_owned(), value);
+    Some(Improvement::Superblock {
+        volume: ImprovedVolume::of(volume)?,
+        shown_node: examined.node_for_tools(volume),
+        program: "tune2fs".to_owned(),
+        args: args((stride, width)),
+        restore_args: args(before),
+        expected: ExpectedFacts {
+            absent_feature: None,
+            numbers: vec![number("stride_blocks", stride), number("stripe_width_blocks", width)],
+        },
+        why: UNALIGNED.to_owned(),
+        risk: String::new(),
+    })
 }

@@ -20,6 +20,8 @@ pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError>
         ("cluster_bytes", "Cluster size"),
         ("stride_blocks", "RAID stride"),
         ("stripe_width_blocks", "RAID stripe width"),
+        ("max_mount_count", "Maximum mount count"),
+        ("check_interval_s", "Check interval"),
     ] {
         if let Some(value) = lines.number(label) {
             read.number(name, value, &format!("dumpe2fs: {label}"));

@@ -102,6 +102,9 @@ pub struct FileSystemFacts {
     pub label: Option<String>,
     /// Its UUID or volume number, as blkid(8) writes it.
     pub uuid: Option<String>,
+    /// The UUID of its entry in the partition table, as blkid(8) writes it.
+    #[serde(default)]
+    pub partition_uuid: Option<String>,
     /// The unit it allocates in: block, or cluster where it has clusters only.
     pub block_bytes: u64,
     /// Numbers by name, in a fixed order for each kind.
@@ -150,6 +153,7 @@ pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<FileSystemFacts>,
         kind: found.kind,
         label: found.label,
         uuid: found.uuid,
+        partition_uuid: found.partition_uuid,
         block_bytes: read.block_bytes,
         numbers: read.numbers,
         words: read.words,
@@ -184,6 +188,7 @@ struct Identity {
     kind: String,
     label: Option<String>,
     uuid: Option<String>,
+    partition_uuid: Option<String>,
 }
 
 /// What blkid(8) sees; exit code 2 is nothing, 8 is several things at once.
@@ -207,7 +212,8 @@ fn identify(runner: &dyn Runner, node: &Path) -> Result<Option<Identity>, FactsE
         outcome.stdout.lines().find_map(of)
     };
     let (label, uuid) = (value("LABEL"), value("UUID"));
-    Ok(value("TYPE").map(|kind| Identity { kind, label, uuid }))
+    let partition_uuid = value("PART_ENTRY_UUID");
+    Ok(value("TYPE").map(|kind| Identity { kind, label, uuid, partition_uuid }))
 }
 
 /// blkid(8) puts a backslash before what a shell would take otherwise.

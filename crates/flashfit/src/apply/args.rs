@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
-use crate::cli::{confirmed_name, target_name, text_path};
+use flashfit_device::Bytes;
+
+use crate::cli::{confirmed_name, fs_option, size, target_name, text_path};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,6 +14,8 @@ Examples:
   flashfit apply plan.json /dev/mmcblk0 --dry-run
   flashfit apply plan.json /dev/mmcblk0 --backup old-card --install
   flashfit apply my-card /dev/mmcblk0 --confirm mmcblk0
+  flashfit apply --keep-data /dev/mmcblk0 --dry-run
+  flashfit apply --keep-data /dev/mmcblk0 --with ext4:nojournal
 
 After an interruption, repeat the same command to continue. flashfit keeps a
 record of unfinished devices in /var/lib/flashfit, or in the directory named by
@@ -28,17 +32,31 @@ Examples:
 
 Restores the partition table and the first and last 4 MiB. Overwritten file
 contents between them do not come back. fstab and udev rules stay as they are.
+The directory of an apply --keep-data takes back its changes instead, those of
+fstab and udev rules too.
 Exit codes: as for flashfit apply.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("changes_system").args(["install", "keep_data"]))]
 pub struct ApplyArgs {
     /// Plan written by `flashfit plan --output`, or run directory of `flashfit tune`.
-    #[arg(value_name = "PLAN|RUN")]
-    pub source: PathBuf,
+    #[arg(value_name = "PLAN|RUN", required_unless_present = "keep_data")]
+    pub source: Option<PathBuf>,
     /// Device node or image file. All data on it will be lost.
-    #[arg(value_parser = target_name())]
-    pub target: String,
+    #[arg(value_parser = target_name(), required_unless_present = "keep_data")]
+    pub target: Option<String>,
+    /// Change what needs no mkfs on this device or image, and keep all files: mount options,
+    /// scheduler, superblock, free blocks. It may be in use.
+    #[arg(
+        long,
+        value_name = "DEVICE",
+        value_parser = target_name(),
+        conflicts_with_all = ["source", "target", "install", "mount_point"]
+    )]
+    pub keep_data: Option<String>,
+    #[command(flatten)]
+    pub keep: KeepDataArgs,
     /// Directory for the backup of the partition table and of the first and last 4 MiB [default: a
     /// new directory here].
     #[arg(long, value_name = "DIR")]
@@ -46,14 +64,41 @@ pub struct ApplyArgs {
     /// Also write the fstab line and the udev rule into the system's files.
     #[arg(long)]
     pub install: bool,
-    /// Root directory of the system that --install changes.
-    #[arg(long, value_name = "DIR", default_value = "/", requires = "install")]
+    /// Root directory of the system that --install or --keep-data changes.
+    #[arg(long, value_name = "DIR", default_value = "/", requires = "changes_system")]
     pub root: PathBuf,
     /// Mount the file system there at the end. --install writes the same directory into fstab.
     #[arg(long, value_name = "DIR", value_parser = text_path)]
     pub mount_point: Option<PathBuf>,
     #[command(flatten)]
     pub agreed: ConsentArgs,
+}
+
+/// What `--keep-data` changes in addition to what `flashfit check` proposes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With --keep-data")]
+pub struct KeepDataArgs {
+    /// Options of file systems to set, such as ext4:nojournal or ext4:commit-60.
+    #[arg(
+        long = "with",
+        value_delimiter = ',',
+        value_name = "FS:OPTION",
+        value_parser = fs_option,
+        requires = "keep_data"
+    )]
+    pub with: Vec<(String, String)>,
+    /// I/O scheduler of the device.
+    #[arg(long, value_name = "NAME", requires = "keep_data")]
+    pub scheduler: Option<String>,
+    /// Read-ahead of the device.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data")]
+    pub read_ahead: Option<Bytes>,
+    /// Erase block size; ext2, ext3 and ext4 then allocate in whole erase blocks.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data")]
+    pub erase_block: Option<Bytes>,
+    /// Write unit size: the pages that are programmed together.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data")]
+    pub write_unit: Option<Bytes>,
 }
 
 /// Consent and output.

@@ -14,13 +14,18 @@ use crate::consent;
 use crate::output::{note, note_with_commands};
 use crate::state;
 
-/// A device that is taken, and what is needed to write to it.
-pub struct ApplyContext {
-    pub held: DeviceLock,
+/// What is needed to write to a device.
+pub struct ApplyMeans {
     pub runner: SystemRunner,
     system: SystemRoots,
     records: UnfinishedRecords,
     interrupt: Interrupt,
+}
+
+/// A device that is taken, and what is needed to write to it.
+pub struct ApplyContext {
+    pub held: DeviceLock,
+    means: ApplyMeans,
 }
 
 impl ApplyContext {
@@ -29,6 +34,20 @@ impl ApplyContext {
     pub fn take(device: &Device, agreed: &ConsentArgs) -> Result<Self, CommandError> {
         let runner = SystemRunner::default();
         let consent = consent::for_shown(device, agreed.confirm.as_deref(), &runner)?;
+        let means = ApplyMeans::new()?;
+        let held = DeviceLock::acquire(&means.runner, consent)?;
+        Ok(Self { held, means })
+    }
+
+    /// The same for the crate that does the work.
+    pub fn tools(&self) -> ApplyTools<'_> {
+        self.means.tools()
+    }
+}
+
+impl ApplyMeans {
+    /// Signals are caught from then on.
+    pub fn new() -> Result<Self, CommandError> {
         let interrupt = Interrupt::on_signals().map_err(|error| {
             CommandError::new(
                 ExitClass::Environment,
@@ -36,11 +55,8 @@ impl ApplyContext {
                 None,
             )
         })?;
-        let runner = SystemRunner::new(interrupt.clone());
-        let held = DeviceLock::acquire(&runner, consent)?;
         Ok(Self {
-            held,
-            runner,
+            runner: SystemRunner::new(interrupt.clone()),
             system: SystemRoots::default(),
             records: state::records(),
             interrupt,

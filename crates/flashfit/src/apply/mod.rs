@@ -2,7 +2,9 @@
 
 pub mod args;
 mod context;
+mod keep_data;
 pub mod restore;
+pub mod restore_keep_data;
 mod run_source;
 pub(crate) mod source;
 mod unfinished;
@@ -26,12 +28,19 @@ use source::PlanSource;
 use unfinished::{left, restore_command, resume_command, unfinished};
 
 pub use restore::run as restore;
+pub use unfinished::{unfinished_apply, unfinished_improvement};
 
 pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    if let Some(device) = &args.keep_data {
+        return keep_data::run(args, device, catalog);
+    }
+    let (Some(from), Some(target)) = (&args.source, &args.target) else {
+        unreachable!("both are required without --keep-data");
+    };
     let runner = SystemRunner::default();
-    let device = look(&args.target, &runner)?;
+    let device = look(target, &runner)?;
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
-    let source = PlanSource::read(&args.source, &device, point.as_deref(), catalog)?;
+    let source = PlanSource::read(from, &device, point.as_deref(), catalog)?;
     // Also a plan that cannot be carried out is found now.
     ApplyJob::of(&source.plan, &source.fs_catalog, &source.plan.example_node())?;
     let install = install(args, &device);
@@ -59,7 +68,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let consent = means.held.consent();
     let work = ApplyJob::of(&source.plan, &source.fs_catalog, consent.path())?;
     let (resume_command, restore_command) = (
-        |folder: &Path| resume_command(args, &device, folder),
+        |folder: &Path| resume_command(args, from, &device, folder),
         |folder: &Path| restore_command(&device, folder),
     );
     let request = ApplyRequest {

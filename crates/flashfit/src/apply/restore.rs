@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flashfit_apply::keep_data::ImprovementJournal;
 use flashfit_apply::{ApplyJournal, ApplyStage, Backup, DeviceFingerprint, clock};
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
 use flashfit_host::{SystemRunner, path_text};
@@ -34,6 +35,9 @@ pub struct RestoredDocument {
 pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     let runner = SystemRunner::default();
     let device = look(&args.target, &runner)?;
+    if let Some(journal) = ImprovementJournal::read(&args.dir)? {
+        return super::restore_keep_data::run(args, &device, journal);
+    }
     let backup = Backup::read(&args.dir)?;
     let system = SystemRoots::default();
     if let Some(what) =

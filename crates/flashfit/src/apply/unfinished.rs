@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flashfit_apply::UnfinishedChange;
 use flashfit_device::{Device, SystemRoots};
+use flashfit_filesystem::check::UnfinishedApply;
 use flashfit_host::program::quote_path;
 use flashfit_report::text::plain;
 
@@ -13,15 +14,11 @@ use crate::output::{note_with_commands, warn};
 use crate::state;
 
 /// The command that goes on with the same, to be typed anywhere.
-pub fn resume_command(args: &ApplyArgs, device: &Device, folder: &Path) -> String {
-    let shown = |path: &Path| {
-        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        quote_path(&absolute)
-    };
+pub fn resume_command(args: &ApplyArgs, source: &Path, device: &Device, folder: &Path) -> String {
     let mut words = vec![
         "flashfit".to_owned(),
         "apply".to_owned(),
-        shown(&args.source),
+        shown(source),
         shown(&device.path),
         "--backup".to_owned(),
         shown(folder),
@@ -36,6 +33,36 @@ pub fn resume_command(args: &ApplyArgs, device: &Device, folder: &Path) -> Strin
         words.extend(["--mount-point".to_owned(), shown(point)]);
     }
     words.join(" ")
+}
+
+fn shown(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    quote_path(&absolute)
+}
+
+/// The command that continues the changes whose journal is in `folder`.
+pub fn keep_data_command(args: &ApplyArgs, device: &Device, folder: &Path) -> String {
+    let mut words = ["flashfit", "apply", "--keep-data"].map(str::to_owned).to_vec();
+    words.push(shown(&device.path));
+    if args.root != Path::new("/") {
+        words.extend(["--root".to_owned(), shown(&args.root)]);
+    }
+    words.extend(["--backup".to_owned(), shown(folder)]);
+    words.join(" ")
+}
+
+/// An error that ends the changes reports how far they are.
+pub fn left_improvement(failure: CommandError, device: &Device) -> CommandError {
+    let found =
+        flashfit_apply::keep_data::unfinished(&SystemRoots::default(), device, &state::records());
+    let Ok(Some(found)) = found else { return failure };
+    warn(&plain(&found.to_string()));
+    let mut ways = format!("continue with:\n  {}", plain(&found.resume_command));
+    if found.resume_command != found.restore_command {
+        ways.push_str(&format!("\nor restore it with:\n  {}", plain(&found.restore_command)));
+    }
+    note_with_commands(&ways);
+    failure.or_hint(&format!("continue with: {}", found.resume_command))
 }
 
 /// The command that takes it back.
@@ -67,4 +94,27 @@ pub fn left(failure: CommandError, device: &Device) -> CommandError {
     }
     note_with_commands(&ways);
     failure.or_hint(&format!("continue with: {resume_command}"))
+}
+
+/// What an interrupted apply left, according to the device and to the records on this machine.
+pub fn unfinished_apply(
+    system: &SystemRoots,
+    device: &Device,
+) -> Result<Option<UnfinishedApply>, CommandError> {
+    let found = flashfit_apply::unfinished(system, device, &state::records())?;
+    let shown = |left: &flashfit_apply::UnfinishedChange| UnfinishedApply {
+        what: left.to_string(),
+        repair: left.resume_command.clone().or_else(|| left.restore_command.clone()),
+    };
+    Ok(found.as_ref().map(shown))
+}
+
+/// What an interrupted `apply --keep-data` left, according to the records on this machine.
+pub fn unfinished_improvement(
+    system: &SystemRoots,
+    device: &Device,
+) -> Result<Option<UnfinishedApply>, CommandError> {
+    let found = flashfit_apply::keep_data::unfinished(system, device, &state::records())?;
+    Ok(found
+        .map(|left| UnfinishedApply { what: left.to_string(), repair: Some(left.resume_command) }))
 }

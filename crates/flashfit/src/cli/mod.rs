@@ -26,7 +26,9 @@ pub use args::{
     AnalyzeArgs, CatalogArgs, CatalogCommand, InspectArgs, ListArgs, OptionsArgs, ReportArgs,
 };
 pub use names::{confirmed_name, target_name};
-pub use values::{CriterionArg, durability, is_folder, layout_start, new_name, size, text_path};
+pub use values::{
+    CriterionArg, durability, fs_option, is_folder, layout_start, new_name, size, text_path,
+};
 
 const AFTER_HELP: &str = "\
 Exit codes:

@@ -98,3 +98,13 @@ pub fn layout_start(text: &str) -> Result<LayoutStart, CommandError> {
         )
     })
 }
+
+/// Parses `FS:OPTION` for clap.
+pub fn fs_option(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((filesystem, option)) if !filesystem.is_empty() && !option.is_empty() => {
+            Ok((filesystem.to_owned(), option.to_owned()))
+        }
+        _ => Err(format!("`{text}` is not a file system and an option: write ext4:noatime")),
+    }
+}

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flashfit_check::{CheckRequest, DeviceCheck, QUICK_READ_NS, VolumeNodes, look};
-use flashfit_device::{Bytes, Device, SystemRoots};
+use flashfit_device::{Bytes, SystemRoots};
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_filesystem::check::{Severity, UnfinishedApply};
+use flashfit_filesystem::check::Severity;
 use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
@@ -16,6 +16,7 @@ use flashfit_wear_counters::AtaAttributes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::apply::{unfinished_apply, unfinished_improvement};
 use crate::cli::{size, target_name};
 use crate::command_error::CommandError;
 use crate::output;
@@ -93,7 +94,8 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         target: &target,
         given: flags.or(saved),
         nodes: &volumes.nodes,
-        unfinished: unfinished(&system, device)?,
+        unfinished: unfinished_apply(&system, device)?,
+        unfinished_improvement: unfinished_improvement(&system, device)?,
         wear: &usual_sources(&system, &runner, &attributes),
         max_read_ns: QUICK_READ_NS,
     };
@@ -129,17 +131,4 @@ fn verdict(args: &CheckArgs, checked: &DeviceCheck) -> Result<(), CommandError> 
     };
     let message = format!("{}: {message}", args.target);
     Err(CommandError::new(ExitClass::BadVerdict, message, None))
-}
-
-/// What an interrupted apply left, according to the device and to the records on this machine.
-fn unfinished(
-    system: &SystemRoots,
-    device: &Device,
-) -> Result<Option<UnfinishedApply>, CommandError> {
-    let found = flashfit_apply::unfinished(system, device, &crate::state::records())?;
-    let shown = |left: &flashfit_apply::UnfinishedChange| UnfinishedApply {
-        what: left.to_string(),
-        repair: left.resume_command.clone().or_else(|| left.restore_command.clone()),
-    };
-    Ok(found.as_ref().map(shown))
 }

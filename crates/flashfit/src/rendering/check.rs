@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use flashfit_check::{DeviceCheck, QuickReading, SkippedReading};
 use flashfit_device::Bytes;
+use flashfit_filesystem::Improvement;
 use flashfit_filesystem::check::{CheckFinding, Repair, Replan, Severity};
 use flashfit_geometry::{GeometryFinding, QuantityValue};
 use flashfit_host::program::quote;
@@ -52,8 +53,18 @@ pub fn findings(checked: &DeviceCheck) -> Vec<FindingDocument> {
 pub fn command(repair: &Repair) -> String {
     match repair {
         Repair::Command(command) => command.clone(),
+        Repair::Improvement(improvement) => improvement_command(improvement),
         Repair::Replan(replan) => plan_command(replan),
     }
+}
+
+/// The command, and what else makes it outlast a restart.
+fn improvement_command(improvement: &Improvement) -> String {
+    let more = match improvement {
+        Improvement::MountOptions { .. } => "  # and in /etc/fstab",
+        _ => "",
+    };
+    format!("{}{more}", improvement.command_line())
 }
 
 fn plan_command(replan: &Replan) -> String {

@@ -42,11 +42,13 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
     let repairs = checked.findings.iter().filter(|finding| finding.severity >= Severity::Advice);
     for finding in repairs {
         let Some(repair) = &finding.repair else { continue };
-        let list = match repair {
-            Repair::Replan(_) => &mut next.erases,
-            Repair::Command(_) => &mut next.keeps_data,
+        let (list, line) = match repair {
+            Repair::Replan(_) => (&mut next.erases, command(repair)),
+            Repair::Command(_) => (&mut next.keeps_data, command(repair)),
+            Repair::Improvement(_) => {
+                (&mut next.keeps_data, format!("flashfit apply --keep-data {}", quote(name)))
+            }
         };
-        let line = command(repair);
         if !list.contains(&line) {
             list.push(line);
         }

@@ -17,6 +17,7 @@ mod findings;
 pub mod free_space;
 pub mod head_to_head;
 pub mod inspect;
+pub mod keep_data;
 pub mod life;
 pub mod matrix;
 pub mod more_time;

@@ -22,13 +22,16 @@ const ELSEWHERE: &[&str] = &[
     "crash-shrink",
     "crash-states",
     "free-space",
+    "improved",
     "medium",
     "restored",
+    "restored-improvement",
     "wear-age",
     "wear-measure",
     "wear-record",
     "wear-show",
     "would-apply",
+    "would-improve",
     "would-test-free-space",
 ];
 /// A document in a file, which no command prints.

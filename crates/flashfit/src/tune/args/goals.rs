@@ -6,7 +6,7 @@ use flashfit_filesystem::Durability;
 use flashfit_tune::quantity::BadQuantity;
 use flashfit_tune::{Percent, TimeSpan, Weight, Years};
 
-use crate::cli::{durability, size};
+use crate::cli::{durability, fs_option, size};
 
 /// Goals and constraints.
 #[derive(Debug, Args)]
@@ -76,14 +76,4 @@ fn weight(text: &str) -> Result<(String, Weight), String> {
     }
     let weight = weight.parse().map_err(|error: BadQuantity| error.to_string())?;
     Ok((name.to_owned(), weight))
-}
-
-/// Parses `FS:OPTION` for clap.
-fn fs_option(text: &str) -> Result<(String, String), String> {
-    match text.split_once(':') {
-        Some((filesystem, option)) if !filesystem.is_empty() && !option.is_empty() => {
-            Ok((filesystem.to_owned(), option.to_owned()))
-        }
-        _ => Err(format!("`{text}` is not a file system and an option: write ext4:noatime")),
-    }
 }

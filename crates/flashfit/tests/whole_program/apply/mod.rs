@@ -3,6 +3,7 @@
 
 mod cut_short;
 mod installed;
+mod keep_data;
 mod made;
 mod refused;
 

@@ -1,0 +1,171 @@
+//! How a device is reached: alone, through the guard, or while it is in use.
+//!
+//! A device in use is never opened for writing. Its mount points are opened before the user agrees
+//! and compared before each step, so that no step changes another file system that was mounted in
+//! the meantime.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flashfit_device::{Device, DeviceLock, SystemRoots, WriteConsent};
+use flashfit_filesystem::improvement::ImprovedVolume;
+use flashfit_host::mountinfo::{self, MountEntry};
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::ApplyError;
+use crate::fingerprint::DeviceFingerprint;
+use crate::partition::tell_kernel;
+use crate::steps::ApplyTools;
+
+/// udev may take a moment to make the node of a partition.
+const NODE_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A device whose settings may be changed.
+#[derive(Debug)]
+pub enum DeviceAccess {
+    /// Nobody else uses it; the guard gave its consent.
+    Exclusive(DeviceLock),
+    InUse(PinnedDevice),
+}
+
+/// A device in use, as it was when it was shown.
+#[derive(Debug)]
+pub struct PinnedDevice {
+    device: Device,
+    fingerprint: DeviceFingerprint,
+    points: Vec<PinnedPoint>,
+}
+
+#[derive(Debug)]
+struct PinnedPoint {
+    point: PathBuf,
+    root: File,
+    source: PathBuf,
+}
+
+impl PinnedDevice {
+    /// Opens the mount points of a device that was just looked at.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub fn open(system: &SystemRoots, device: &Device) -> Result<Self, ApplyError> {
+        let mut points = Vec::new();
+        for mount in &device.mounts {
+            let point = mount.point.clone();
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let Ok(root) = rustix::fs::open(&point, flags, Mode::empty()) else {
+                // A file system can be mounted on a file.
+                continue;
+            };
+            let Some(entry) = mountinfo::at(&point).map_err(ApplyError::file(&point))? else {
+                continue;
+            };
+            points.push(PinnedPoint { point, root: File::from(root), source: entry.source });
+        }
+        let fingerprint = DeviceFingerprint::of(system, device);
+        Ok(Self { device: device.clone(), fingerprint, points })
+    }
+
+    /// Whether the device is the one that was shown.
+    fn check(&self, system: &SystemRoots) -> Result<(), ApplyError> {
+        let now = Device::from_sysfs(system, &self.device.path)?;
+        if DeviceFingerprint::of(system, &now) == self.fingerprint {
+            return Ok(());
+        }
+        Err(changed(&self.device.path, "it is now another device"))
+    }
+
+    /// What is mounted at a point, if it is still the file system that was there.
+    pub(super) fn mount(&self, point: &Path) -> Result<MountEntry, ApplyError> {
+        let gone = || changed(point, "another file system is mounted there now");
+        let pinned = self.points.iter().find(|pinned| pinned.point == point).ok_or_else(gone)?;
+        let failed = ApplyError::file(point);
+        let (before, now) = (pinned.root.metadata(), std::fs::metadata(point));
+        let (before, now) = match (before, now) {
+            (Ok(before), Ok(now)) => (before, now),
+            (Err(error), _) | (_, Err(error)) => return Err(failed(error)),
+        };
+        let entry = mountinfo::at(point).map_err(ApplyError::file(point))?.ok_or_else(gone)?;
+        let is_same = (before.dev(), before.ino()) == (now.dev(), now.ino());
+        if is_same && entry.source == pinned.source { Ok(entry) } else { Err(gone()) }
+    }
+}
+
+impl DeviceAccess {
+    /// The device as it was shown.
+    pub fn device(&self) -> &Device {
+        match self {
+            Self::Exclusive(lock) => lock.consent().device(),
+            Self::InUse(pinned) => &pinned.device,
+        }
+    }
+
+    pub fn is_exclusive(&self) -> bool {
+        matches!(self, Self::Exclusive(_))
+    }
+
+    /// Looks at the device again; called before each step.
+    pub(super) fn check(&self, tools: &ApplyTools<'_>) -> Result<(), ApplyError> {
+        match self {
+            Self::Exclusive(lock) => Ok(lock.consent().check(tools.runner)?),
+            Self::InUse(pinned) => pinned.check(tools.system),
+        }
+    }
+
+    /// Leave to write to the place of a file system that is not mounted.
+    pub(super) fn place(
+        &self,
+        tools: &ApplyTools<'_>,
+        volume: &ImprovedVolume,
+    ) -> Result<WriteConsent, ApplyError> {
+        let Self::Exclusive(lock) = self else {
+            let what = format!("{} is in use, so only the kernel may write to it", volume.name);
+            return Err(ApplyError::NotAsPlanned { what: vec![what] });
+        };
+        let consent = lock.consent();
+        let own_start = consent.device().partition_start.map_or(0, |start| start.0);
+        if volume.start_bytes == own_start {
+            return Ok(consent.clone());
+        }
+        let node = partition(tools, consent, volume)?;
+        Ok(consent.for_partition(tools.runner, &node)?)
+    }
+}
+
+/// The node of the partition that starts where the file system does.
+fn partition(
+    tools: &ApplyTools<'_>,
+    consent: &WriteConsent,
+    volume: &ImprovedVolume,
+) -> Result<PathBuf, ApplyError> {
+    let disk = consent.path();
+    let asked = Instant::now();
+    let mut was_told = false;
+    loop {
+        for name in tools.system.partitions_of(&consent.device().disk) {
+            let node = Path::new("/dev").join(&name);
+            let Ok(shown) = Device::from_sysfs(tools.system, &node) else { continue };
+            if shown.partition_start.is_some_and(|start| start.0 == volume.start_bytes) {
+                return Ok(node);
+            }
+        }
+        if !was_told {
+            // A kernel without support for the table's format is given each partition.
+            tell_kernel(tools.runner, disk)?;
+            was_told = true;
+        } else if asked.elapsed() > NODE_TIMEOUT {
+            let start = volume.start_bytes;
+            let what = format!("{} has no partition at {start} bytes", disk.display());
+            return Err(ApplyError::NotAsPlanned { what: vec![what] });
+        } else {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+fn changed(path: &Path, what: &str) -> ApplyError {
+    flashfit_device::Refusal::Changed { path: path.to_owned(), what: what.to_owned() }.into()
+}

@@ -1,0 +1,202 @@
+//! Which changes were made (`improvement.json`), each with what was there before, and a record on
+//! this machine of those that were interrupted.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_device::{Device, SystemRoots};
+use flashfit_host::dir::DirHandle;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::unix_seconds;
+use crate::error::ApplyError;
+use crate::fingerprint::DeviceFingerprint;
+use crate::journal::{BackupPointer, UnfinishedRecords, opened, read_json, write_json};
+use crate::steps::{ApplyEvent, ApplyTools};
+
+use super::{ImproveRequest, ImprovementStep};
+
+const FILE: &str = "improvement.json";
+const SCHEMA: &str = "flashfit.improvement";
+const SCHEMA_VERSION: u32 = 1;
+
+/// How far a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepState {
+    Planned,
+    Begun,
+    Done,
+    Restored,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct JournalStep {
+    pub state: StepState,
+    #[serde(flatten)]
+    pub step: ImprovementStep,
+}
+
+/// The contents of `improvement.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImprovementJournal {
+    pub schema: String,
+    pub schema_version: u32,
+    pub started_unix_s: u64,
+    pub device: DeviceFingerprint,
+    pub resume_command: String,
+    pub restore_command: String,
+    /// Whether the steps are being taken back.
+    pub is_restoring: bool,
+    pub is_finished: bool,
+    pub steps: Vec<JournalStep>,
+    #[serde(skip)]
+    pub(super) folder: PathBuf,
+}
+
+impl ImprovementJournal {
+    /// The journal in a folder; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read or is damaged.
+    pub fn read(folder: &Path) -> Result<Option<Self>, ApplyError> {
+        let Some(dir) = opened(folder)? else { return Ok(None) };
+        let Some(mut journal) = read_json::<Self>(&dir, FILE)? else { return Ok(None) };
+        if journal.schema != SCHEMA || journal.schema_version != SCHEMA_VERSION {
+            let reason = format!("a format of version {}", journal.schema_version);
+            return Err(ApplyError::Damaged { path: folder.join(FILE), reason });
+        }
+        if let Some(reason) = journal.steps.iter().find_map(|step| step.step.problem()) {
+            let reason = reason.to_owned();
+            return Err(ApplyError::Damaged { path: folder.join(FILE), reason });
+        }
+        journal.folder = std::path::absolute(folder).map_err(ApplyError::file(folder))?;
+        Ok(Some(journal))
+    }
+
+    /// A new journal in an empty folder, or the one there of an interrupted call.
+    pub(super) fn begin(
+        tools: &ApplyTools<'_>,
+        request: &ImproveRequest<'_>,
+    ) -> Result<Self, ApplyError> {
+        let folder =
+            std::path::absolute(&request.folder).map_err(ApplyError::file(&request.folder))?;
+        let device = DeviceFingerprint::of(tools.system, request.access.device());
+        let mut journal = match Self::read(&folder)? {
+            Some(found) => {
+                if let Some(what) = found.device.difference(&device) {
+                    return Err(ApplyError::OtherDevice { folder, what });
+                }
+                if found.is_finished || found.is_restoring {
+                    return Err(ApplyError::Occupied { path: folder });
+                }
+                (tools.on_event)(&ApplyEvent::Resumed { backup: folder.clone() });
+                found
+            }
+            None => {
+                let dir = DirHandle::create(&folder, 0o700)?;
+                if !dir.names()?.is_empty() {
+                    return Err(ApplyError::Occupied { path: folder });
+                }
+                let planned = |step: &ImprovementStep| JournalStep {
+                    state: StepState::Planned,
+                    step: step.clone(),
+                };
+                Self {
+                    schema: SCHEMA.to_owned(),
+                    schema_version: SCHEMA_VERSION,
+                    started_unix_s: unix_seconds(),
+                    device: device.clone(),
+                    resume_command: String::new(),
+                    restore_command: String::new(),
+                    is_restoring: false,
+                    is_finished: false,
+                    steps: request.steps.iter().map(planned).collect(),
+                    folder,
+                }
+            }
+        };
+        journal.device = device;
+        journal.resume_command.clone_from(&request.resume_command);
+        journal.restore_command.clone_from(&request.restore_command);
+        journal.write()?;
+        journal.remember(tools)?;
+        Ok(journal)
+    }
+
+    /// Makes this machine remember it until it is finished.
+    pub(super) fn remember(&self, tools: &ApplyTools<'_>) -> Result<(), ApplyError> {
+        let pointer = BackupPointer { device: self.device.clone(), backup: self.folder.clone() };
+        tools.records.improvements().put(&pointer)
+    }
+
+    pub(super) fn set(&mut self, index: usize, state: StepState) -> Result<(), ApplyError> {
+        self.steps[index].state = state;
+        self.write()
+    }
+
+    pub(super) fn finish(&mut self, tools: &ApplyTools<'_>) -> Result<(), ApplyError> {
+        self.is_finished = true;
+        self.write()?;
+        tools.records.improvements().remove(&self.device)
+    }
+
+    pub(super) fn write(&self) -> Result<(), ApplyError> {
+        write_json(&DirHandle::open(&self.folder)?, FILE, self)
+    }
+}
+
+/// Changes that were interrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfinishedImprovement {
+    pub folder: PathBuf,
+    pub is_restoring: bool,
+    /// How many of the steps are made.
+    pub done: usize,
+    pub all: usize,
+    pub resume_command: String,
+    pub restore_command: String,
+    /// The steps that are left.
+    pub left: Vec<ImprovementStep>,
+}
+
+impl std::fmt::Display for UnfinishedImprovement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { done, all, .. } = self;
+        let what = if self.is_restoring { "restore of changes" } else { "change" };
+        write!(f, "an interrupted {what} that keeps the files: {done} of {all} steps are made")?;
+        write!(f, "; its journal is in {}", self.folder.display())
+    }
+}
+
+/// Looks whether changes of this device were interrupted on this machine.
+///
+/// # Errors
+/// When a file of ours cannot be read.
+pub fn unfinished(
+    system: &SystemRoots,
+    device: &Device,
+    records: &UnfinishedRecords,
+) -> Result<Option<UnfinishedImprovement>, ApplyError> {
+    let who = DeviceFingerprint::of(system, device);
+    let Some(pointer) = records.improvements().find(&who)? else { return Ok(None) };
+    let Some(journal) = ImprovementJournal::read(&pointer.backup)? else { return Ok(None) };
+    if journal.is_finished {
+        return Ok(None);
+    }
+    let is_done = |step: &&JournalStep| step.state == StepState::Done;
+    let left = journal.steps.iter().filter(|step| !is_done(step));
+    Ok(Some(UnfinishedImprovement {
+        folder: journal.folder.clone(),
+        is_restoring: journal.is_restoring,
+        done: journal.steps.iter().filter(is_done).count(),
+        all: journal.steps.len(),
+        left: left.map(|step| step.step.clone()).collect(),
+        resume_command: if journal.is_restoring {
+            journal.restore_command.clone()
+        } else {
+            journal.resume_command.clone()
+        },
+        restore_command: journal.restore_command,
+    }))
+}

@@ -1,0 +1,257 @@
+//! One change, with what it takes to make it and to take it back.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_filesystem::Scheduler;
+use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume, inverse};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApplyError;
+use crate::install::{FSTAB, RULES};
+use crate::steps::ApplyTools;
+use crate::sysfs_queue::SysfsQueue;
+
+use super::superblock::{self, SuperblockChange};
+use super::{DeviceAccess, mounts, system_files};
+
+/// A change, in the order of the work, with what was there before.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum ImprovementStep {
+    /// A program changes the superblock of a file system that is not mounted.
+    Superblock {
+        volume: ImprovedVolume,
+        program: String,
+        args: Vec<String>,
+        restore_args: Vec<String>,
+        expected: ExpectedFacts,
+    },
+    /// A mount that nobody sees shows whether the kernel takes the options that fstab will have.
+    TryOptions { volume: ImprovedVolume, options: Vec<String> },
+    /// A mounted file system gets other options.
+    Remount { volume: ImprovedVolume, point: String, options: Vec<String>, before: Vec<String> },
+    /// An attribute of the queue.
+    Queue { disk: String, attribute: String, before: String, value: String },
+    /// A file of the system is replaced; `before` is null if it is new.
+    SystemFile {
+        #[serde(with = "flashfit_host::path_text::document")]
+        #[schemars(with = "String")]
+        path: PathBuf,
+        before: Option<String>,
+        after: String,
+    },
+    /// Free blocks are discarded.
+    Trim { volume: ImprovedVolume },
+}
+
+impl std::fmt::Display for ImprovementStep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Superblock { volume, program, args, .. } => {
+                write!(f, "{program} {} {}", args.join(" "), volume.name)
+            }
+            Self::TryOptions { volume, options } => {
+                write!(f, "a test mount of {} with {}", volume.name, options.join(","))
+            }
+            Self::Remount { point, options, .. } => {
+                write!(f, "mount -o remount,{} {point}", options.join(","))
+            }
+            Self::Queue { disk, attribute, value, .. } => {
+                write!(f, "echo {value} > /sys/block/{disk}/queue/{attribute}")
+            }
+            Self::SystemFile { path, .. } => write!(f, "change {}", path.display()),
+            Self::Trim { volume } => match volume.mount_points.first() {
+                Some(point) => write!(f, "fstrim {point}"),
+                None => write!(f, "fstrim of {}", volume.name),
+            },
+        }
+    }
+}
+
+/// The only programs, attributes and files that a journal may name: it is data, and can be forged.
+const PROGRAMS: [&str; 1] = ["tune2fs"];
+const FLAGS: [&str; 4] = ["-O", "-E", "-c", "-i"];
+const ATTRIBUTES: [&str; 3] = ["scheduler", "read_ahead_kb", "rotational"];
+
+impl ImprovementStep {
+    /// Why a step that was read from a journal is not one that flashfit writes.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        let is_plain =
+            |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "=_,^.-".contains(c));
+        match self {
+            Self::Superblock { program, args, restore_args, .. } => {
+                let are_known = |args: &[String]| {
+                    args.chunks(2).all(|pair| match pair {
+                        [flag, value] => FLAGS.contains(&flag.as_str()) && is_plain(value),
+                        _ => false,
+                    })
+                };
+                let is_known = PROGRAMS.contains(&program.as_str())
+                    && are_known(args)
+                    && are_known(restore_args);
+                (!is_known).then_some("it names an unknown program or argument")
+            }
+            Self::TryOptions { options, .. } | Self::Remount { options, .. } => {
+                let is_known = options.iter().all(is_plain);
+                (!is_known).then_some("it has mount options that are not valid")
+            }
+            Self::Queue { attribute, .. } => (!ATTRIBUTES.contains(&attribute.as_str()))
+                .then_some("it names an unknown attribute of the queue"),
+            Self::SystemFile { path, .. } => (!path.ends_with(FSTAB) && !path.ends_with(RULES))
+                .then_some("it names a file that flashfit does not change"),
+            Self::Trim { .. } => None,
+        }
+    }
+
+    /// Makes the change; what the user should know of it.
+    pub(super) fn make(
+        &self,
+        tools: &ApplyTools<'_>,
+        access: &DeviceAccess,
+        was_begun: bool,
+    ) -> Result<Option<String>, ApplyError> {
+        match self {
+            Self::Superblock { volume, program, args, expected, .. } => {
+                let place = access.place(tools, volume)?;
+                let is_made = |facts: &_| superblock::difference(expected, facts);
+                let change =
+                    SuperblockChange { volume, program, args, is_made: &is_made, was_begun };
+                superblock::change(tools, &place, &change).map(|()| None)
+            }
+            Self::TryOptions { volume, options } => {
+                let place = access.place(tools, volume)?;
+                mounts::try_options(tools, &place, &volume.kind, options).map(|()| None)
+            }
+            Self::Remount { point, options, .. } => {
+                mounts::remount(tools, access, Path::new(point), options).map(|()| None)
+            }
+            Self::Queue { attribute, value, .. } => {
+                set_queue(tools, access, attribute, value).map(|()| None)
+            }
+            Self::SystemFile { path, before, after } => {
+                system_files::write(tools, path, before.as_deref(), after)
+            }
+            Self::Trim { volume } => {
+                let said = mounts::trim(tools, access, volume)?;
+                Ok(Some(format!("{}: {said}", volume.name)))
+            }
+        }
+    }
+
+    /// Takes the change back; what stays of it.
+    pub(super) fn take_back(
+        &self,
+        tools: &ApplyTools<'_>,
+        access: &DeviceAccess,
+        was_begun: bool,
+    ) -> Result<Option<String>, ApplyError> {
+        match self {
+            Self::Superblock { volume, program, restore_args, expected, .. } => {
+                let place = access.place(tools, volume)?;
+                // As long as the facts are those of the change, it is not taken back.
+                let is_made = |facts: &_| match superblock::difference(expected, facts) {
+                    same if same.is_empty() => vec!["the change is still in effect".to_owned()],
+                    _ => Vec::new(),
+                };
+                let change = SuperblockChange {
+                    volume,
+                    program,
+                    args: restore_args,
+                    is_made: &is_made,
+                    was_begun,
+                };
+                superblock::change(tools, &place, &change).map(|()| None)
+            }
+            Self::Remount { point, options, before, .. } => {
+                let back: Vec<Option<String>> =
+                    options.iter().map(|option| inverse(option, before)).collect();
+                let known: Vec<String> = back.iter().flatten().cloned().collect();
+                let note = back
+                    .iter()
+                    .any(Option::is_none)
+                    .then(|| format!("{point}: {} ends at the next mount", options.join(",")));
+                match access {
+                    DeviceAccess::InUse(_) => {
+                        mounts::remount(tools, access, Path::new(point), &known).map(|()| note)
+                    }
+                    // Unmounted since, so nothing of it is in effect.
+                    DeviceAccess::Exclusive(_) => Ok(None),
+                }
+            }
+            Self::Queue { attribute, before, .. } => {
+                set_queue(tools, access, attribute, before).map(|()| None)
+            }
+            Self::SystemFile { path, before, after } => {
+                system_files::write_back(tools, path, before.as_deref(), after)
+            }
+            Self::TryOptions { .. } | Self::Trim { .. } => Ok(None),
+        }
+    }
+
+    /// Whether there is something to take back.
+    pub(super) fn can_be_taken_back(&self) -> bool {
+        !matches!(self, Self::TryOptions { .. } | Self::Trim { .. })
+    }
+
+    /// Whether it writes to the device itself, which must not be in use then.
+    pub(super) fn needs_exclusive(&self) -> bool {
+        matches!(self, Self::Superblock { .. } | Self::TryOptions { .. })
+    }
+}
+
+fn set_queue(
+    tools: &ApplyTools<'_>,
+    access: &DeviceAccess,
+    attribute: &str,
+    value: &str,
+) -> Result<(), ApplyError> {
+    let device = access.device();
+    if attribute == "scheduler" {
+        return SysfsQueue::of(tools.system, device).set(Scheduler::new(value).name());
+    }
+    let path = tools.system.block(&device.disk).join("queue").join(attribute);
+    std::fs::write(&path, value).map_err(ApplyError::file(&path))?;
+    let now = std::fs::read_to_string(&path).map_err(ApplyError::file(&path))?;
+    if now.trim() == value {
+        return Ok(());
+    }
+    let what = format!("{} is {}, not {value}", path.display(), now.trim());
+    Err(ApplyError::NotAsPlanned { what: vec![what] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forged_journal_runs_no_program_and_writes_no_other_file() {
+        let volume = ImprovedVolume {
+            name: "/dev/sdx1".to_owned(),
+            start_bytes: 0,
+            kind: "ext4".to_owned(),
+            uuid: None,
+            label: None,
+            partition_uuid: None,
+            mount_points: Vec::new(),
+        };
+        let superblock = |program: &str, args: [&str; 2]| ImprovementStep::Superblock {
+            volume: volume.clone(),
+            program: program.to_owned(),
+            args: args.map(str::to_owned).to_vec(),
+            restore_args: Vec::new(),
+            expected: ExpectedFacts::default(),
+        };
+        let file = |path: &str| ImprovementStep::SystemFile {
+            path: path.into(),
+            before: None,
+            after: String::new(),
+        };
+        assert_eq!(superblock("tune2fs", ["-O", "^has_journal"]).problem(), None);
+        assert!(superblock("sh", ["-O", "x"]).problem().is_some());
+        assert!(superblock("tune2fs", ["-z", "/etc/shadow"]).problem().is_some());
+        assert!(superblock("tune2fs", ["-E", "/etc/shadow"]).problem().is_some());
+        assert_eq!(file("/etc/fstab").problem(), None);
+        assert!(file("/etc/passwd").problem().is_some());
+    }
+}

@@ -1,0 +1,117 @@
+//! Changes of the superblock of ext2, ext3 and ext4 with tune2fs(8), checked with e2fsck(8) before
+//! and after.
+//!
+//! tune2fs(8) is not atomic: a journal is removed in several writes. After an interruption the file
+//! system is repaired with e2fsck(8) before the change is made again.
+
+use std::time::Duration;
+
+use flashfit_device::WriteConsent;
+use flashfit_filesystem::FileSystemFacts;
+use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume};
+use flashfit_host::{Program, ProgramOutcome};
+
+use crate::error::ApplyError;
+use crate::steps::{ApplyEvent, ApplyTools};
+use crate::verify::{ToolReport, ask};
+
+use super::run_any;
+
+/// A card of a terabyte takes minutes to check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// Exit code of e2fsck(8): errors were corrected.
+const CORRECTED: i32 = 1;
+
+/// A program that changes the superblock, with its arguments before the node.
+pub(super) struct SuperblockChange<'a> {
+    pub(super) volume: &'a ImprovedVolume,
+    pub(super) program: &'a str,
+    pub(super) args: &'a [String],
+    /// Whether the facts show that nothing is left to do.
+    pub(super) is_made: &'a dyn Fn(&FileSystemFacts) -> Vec<String>,
+    /// Whether it was begun before, and interrupted.
+    pub(super) was_begun: bool,
+}
+
+/// Makes the change unless it is made already.
+pub(super) fn change(
+    tools: &ApplyTools<'_>,
+    place: &WriteConsent,
+    change: &SuperblockChange<'_>,
+) -> Result<(), ApplyError> {
+    place.check(tools.runner)?;
+    if change.was_begun {
+        repair(tools, place)?;
+    }
+    let before = facts(tools, place)?;
+    if before.uuid != change.volume.uuid {
+        let what = format!("{} has another file system now", change.volume.name);
+        return Err(ApplyError::NotAsPlanned { what: vec![what] });
+    }
+    if (change.is_made)(&before).is_empty() {
+        return Ok(());
+    }
+    if before.has_feature("needs_recovery") || !is_clean(tools, place)? {
+        return Err(ApplyError::HasErrors { path: place.path().to_owned() });
+    }
+    let program = Program::new(change.program)
+        .args(change.args.iter().cloned())
+        .arg(place.path())
+        .timeout(CHECK_TIMEOUT);
+    place.check(tools.runner)?;
+    (tools.on_event)(&ApplyEvent::Running(program.command_line()));
+    place.run(tools.runner, &program)?;
+    let made = place.open_for_reading()?;
+    made.sync_all().map_err(ApplyError::file(place.path()))?;
+    let wrong = (change.is_made)(&facts(tools, place)?);
+    if !wrong.is_empty() {
+        return Err(ApplyError::NotAsPlanned { what: wrong });
+    }
+    if is_clean(tools, place)? {
+        return Ok(());
+    }
+    let what =
+        format!("e2fsck finds errors on {} after {}", place.path().display(), change.program);
+    Err(ApplyError::NotAsPlanned { what: vec![what] })
+}
+
+fn facts(tools: &ApplyTools<'_>, place: &WriteConsent) -> Result<FileSystemFacts, ApplyError> {
+    match ask(tools.runner, place.path())? {
+        ToolReport::Facts(facts) => Ok(*facts),
+        ToolReport::NoFileSystem => {
+            let what = format!("no file system is found on {}", place.path().display());
+            Err(ApplyError::NotAsPlanned { what: vec![what] })
+        }
+        ToolReport::MissingTool(name) => Err(flashfit_host::ProgramError::Missing { name }.into()),
+    }
+}
+
+fn is_clean(tools: &ApplyTools<'_>, place: &WriteConsent) -> Result<bool, ApplyError> {
+    let check = Program::new("e2fsck").args(["-f", "-n"]).arg(place.path()).timeout(CHECK_TIMEOUT);
+    Ok(run_any(tools.runner, &check)?.success())
+}
+
+fn repair(tools: &ApplyTools<'_>, place: &WriteConsent) -> Result<(), ApplyError> {
+    let repair = Program::new("e2fsck").args(["-f", "-y"]).arg(place.path()).timeout(CHECK_TIMEOUT);
+    (tools.on_event)(&ApplyEvent::Running(repair.command_line()));
+    let outcome: ProgramOutcome = place.surrounded(|| run_any(tools.runner, &repair))?;
+    match outcome.code {
+        Some(0 | CORRECTED) => Ok(()),
+        _ => Err(ApplyError::HasErrors { path: place.path().to_owned() }),
+    }
+}
+
+/// What differs from what is expected.
+pub(super) fn difference(expected: &ExpectedFacts, facts: &FileSystemFacts) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if let Some(feature) = expected.absent_feature.as_ref().filter(|name| facts.has_feature(name)) {
+        wrong.push(format!("the file system still has {feature}"));
+    }
+    for (name, value) in &expected.numbers {
+        let found = facts.number(name).unwrap_or(0);
+        if found != *value {
+            wrong.push(format!("{name} is {found}, not {value}"));
+        }
+    }
+    wrong
+}

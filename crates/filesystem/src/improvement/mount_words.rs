@@ -1,0 +1,87 @@
+//! How words of mount(8) go together: which one takes the place of which, and which one takes
+//! another back.
+//!
+//! Source: mount(8). Options of one file system alone are known by their form only: `NAME`,
+//! `noNAME` and `NAME=VALUE`.
+
+/// Of these, one is in effect.
+const ACCESS_TIMES: [&str; 5] = ["noatime", "relatime", "strictatime", "atime", "norelatime"];
+
+/// Whether the two words are about the same thing, and differ.
+pub fn contradicts(one: &str, other: &str) -> bool {
+    if one == other {
+        return false;
+    }
+    if ACCESS_TIMES.contains(&one) && ACCESS_TIMES.contains(&other) {
+        return true;
+    }
+    let negated = |of: &str, word: &str| word.strip_prefix("no") == Some(of);
+    let name = |word: &str| word.split_once('=').map(|(name, _)| name.to_owned());
+    negated(one, other)
+        || negated(other, one)
+        || name(one).is_some_and(|of| name(other).as_deref() == Some(of.as_str()))
+}
+
+/// The words of `before`, separated by commas, with `added` in place of those that contradict them.
+pub fn merged(before: &str, added: &[String]) -> String {
+    let stays = |word: &&str| {
+        !word.is_empty() && !added.iter().any(|new| new == word || contradicts(new, word))
+    };
+    let words = before.split(',').filter(stays).map(str::to_owned);
+    let mut words: Vec<String> = words.collect();
+    words.extend(added.iter().cloned());
+    words.join(",")
+}
+
+/// The word that takes `option` back on a file system that was mounted with `before`; `None` where
+/// only mounting it again does.
+pub fn inverse(option: &str, before: &[String]) -> Option<String> {
+    if before.iter().any(|word| word == option) {
+        return Some(option.to_owned());
+    }
+    if ACCESS_TIMES.contains(&option) {
+        let was = before.iter().find(|word| ACCESS_TIMES.contains(&word.as_str()));
+        return Some(was.map_or("strictatime", String::as_str).to_owned());
+    }
+    if let Some(was) = before.iter().find(|word| contradicts(option, word)) {
+        return Some(was.clone());
+    }
+    match (option.contains('='), option.strip_prefix("no")) {
+        (true, _) => None,
+        (false, Some(positive)) => Some(positive.to_owned()),
+        (false, None) => Some(format!("no{option}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(',').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_word_takes_the_place_of_its_opposite() {
+        assert_eq!(merged("defaults", &words("noatime")), "defaults,noatime");
+        assert_eq!(merged("rw,relatime,discard", &words("noatime,nodiscard")), {
+            "rw,noatime,nodiscard"
+        });
+        assert_eq!(merged("commit=5,errors=remount-ro", &words("commit=60")), {
+            "errors=remount-ro,commit=60"
+        });
+        assert_eq!(merged("noatime", &words("noatime")), "noatime");
+        assert_eq!(merged("nodiratime,nofail", &words("noatime")), "nodiratime,nofail,noatime");
+    }
+
+    #[test]
+    fn what_was_is_taken_back_by_the_word_that_was() {
+        assert_eq!(inverse("noatime", &words("rw,relatime")).as_deref(), Some("relatime"));
+        assert_eq!(inverse("noatime", &words("rw")).as_deref(), Some("strictatime"));
+        assert_eq!(inverse("noatime", &words("rw,noatime")).as_deref(), Some("noatime"));
+        assert_eq!(inverse("nodiscard", &words("rw,discard")).as_deref(), Some("discard"));
+        assert_eq!(inverse("lazytime", &words("rw")).as_deref(), Some("nolazytime"));
+        assert_eq!(inverse("commit=60", &words("rw,commit=30")).as_deref(), Some("commit=30"));
+        assert_eq!(inverse("commit=60", &words("rw")), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! `flashfit apply --keep-data DEVICE`: makes the changes that need no mkfs.
+
+use std::path::Path;
+
+use flashfit_apply::InstallTarget;
+use flashfit_apply::keep_data::{
+    DeviceAccess, ImproveRequest, ImprovementPlan, PinnedDevice, PlanContext,
+    UnfinishedImprovement, improve, unfinished,
+};
+use flashfit_check::VolumeNodes;
+use flashfit_device::{Device, DeviceLock, Refusal, SystemRoots};
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_filesystem::check::{check, examine};
+use flashfit_filesystem::improvement::{RequestedImprovements, requested};
+use flashfit_filesystem::plan::units;
+use flashfit_geometry::Geometry;
+use flashfit_host::SystemRunner;
+use flashfit_target::InspectedTarget;
+
+use super::args::ApplyArgs;
+use super::context::{ApplyMeans, environment};
+use super::look;
+use super::unfinished::{keep_data_command, left_improvement, restore_command};
+use crate::command_error::CommandError;
+use crate::consent;
+use crate::output::note_with_commands;
+use crate::rendering::keep_data as show;
+
+pub fn run(args: &ApplyArgs, name: &str, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let catalog = FileSystemCatalog::load(catalog)?;
+    let (runner, system) = (SystemRunner::default(), SystemRoots::default());
+    let device = look(name, &runner)?;
+    let is_exclusive = match consent::refuse_early(&device) {
+        Ok(()) => true,
+        Err(Refusal::InUse { .. }) => false,
+        Err(other) => return Err(other.into()),
+    };
+    let earlier = unfinished(&system, &device, &crate::state::records())?;
+    if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.is_restoring) {
+        return Err(restoring(earlier));
+    }
+    let mut plan = plan(args, name, &device, is_exclusive, &catalog)?;
+    if let Some(earlier) = &earlier {
+        plan.steps.clone_from(&earlier.left);
+    }
+    let folder = match &earlier {
+        Some(earlier) => earlier.folder.clone(),
+        None => args.backup.clone().unwrap_or_else(|| {
+            let now = flashfit_apply::clock::unix_seconds();
+            flashfit_apply::backup::default_folder(&device, now)
+        }),
+    };
+    let what = show::announcement(&device, &plan, earlier.as_ref(), &folder);
+    if args.agreed.dry_run || plan.steps.is_empty() {
+        return show::not_done(args.agreed.json, &device, is_exclusive, &plan, &what);
+    }
+    environment(show::programs(&plan))?;
+    // Mount points are opened before the user agrees.
+    let pinned = (!is_exclusive).then(|| PinnedDevice::open(&system, &device)).transpose()?;
+    note_with_commands(&what);
+    let consent = consent::for_settings(&device, args.agreed.confirm.as_deref(), is_exclusive)?;
+    let means = ApplyMeans::new()?;
+    let access = match (pinned, consent) {
+        (None, Some(consent)) => {
+            DeviceAccess::Exclusive(DeviceLock::acquire(&means.runner, consent)?)
+        }
+        (Some(pinned), _) => DeviceAccess::InUse(pinned),
+        (None, None) => unreachable!("the guard gives its consent or refuses"),
+    };
+    let request = ImproveRequest {
+        access: &access,
+        steps: plan.steps.clone(),
+        resume_command: keep_data_command(args, &device, &folder),
+        restore_command: restore_command(&device, &absolute(&folder)),
+        folder,
+    };
+    let improved = improve(&means.tools(), &request)
+        .map_err(|error| left_improvement(error.into(), &device))?;
+    show::done(args.agreed.json, &device, &plan, &improved, &request.restore_command)
+}
+
+/// What the checks propose and the user asks for, on the device as it is now.
+fn plan(
+    args: &ApplyArgs,
+    name: &str,
+    device: &Device,
+    is_exclusive: bool,
+    catalog: &FileSystemCatalog,
+) -> Result<ImprovementPlan, CommandError> {
+    let runner = SystemRunner::default();
+    let target = InspectedTarget::of_device(device.clone());
+    let given = Geometry {
+        erase_block: units::given(args.keep.erase_block),
+        write_unit: units::given(args.keep.write_unit),
+    };
+    // An image is attached read-only, and detached before the user is asked.
+    let volumes = VolumeNodes::attach(&runner, device);
+    volumes.warnings.iter().for_each(|warning| crate::output::warn(warning));
+    let declared = target.declared_geometry();
+    let examined = examine(&runner, name, device, &volumes.nodes, (&given, &declared), None);
+    drop(volumes);
+    let request = RequestedImprovements {
+        options: args.keep.with.clone(),
+        scheduler: args.keep.scheduler.clone(),
+        read_ahead: args.keep.read_ahead,
+    };
+    let requested = requested(&examined, catalog, &request)?;
+    let root = InstallTarget { root: args.root.clone(), with_rule: true }.root;
+    let context = PlanContext { examined: &examined, is_exclusive, root: &root };
+    Ok(ImprovementPlan::of(&context, &check(&examined, catalog), requested)?)
+}
+
+fn absolute(path: &Path) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn restoring(earlier: &UnfinishedImprovement) -> CommandError {
+    CommandError::new(
+        flashfit_user_error::ExitClass::Refused,
+        format!("an interrupted restore has its journal in {}", earlier.folder.display()),
+        Some(&format!("continue with: {}", earlier.restore_command)),
+    )
+}

@@ -1,0 +1,230 @@
+//! `apply --keep-data`: files stay, settings change, interruptions continue, and all of it can be
+//! taken back.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use flashfit_host::mount::Mounted;
+use flashfit_host::program::find;
+use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
+use flashfit_test_support::{AttemptKind, attempted};
+use rustix::process::Signal;
+
+use super::{command, flashfit, read};
+use crate::fixture::{Ended, Place, skip_without_block_devices, wait_until};
+use crate::machine::{PlainLoop, signal, wait_for_no_traces};
+
+const LETTER: &str = "a letter that must stay\n";
+
+fn run(name: &str, args: &[&str]) -> String {
+    SystemRunner::default().run_checked(&Program::new(name).args(args.to_vec())).unwrap().stdout
+}
+
+/// ext4 with a file in it, checked in full every 20 mounts.
+fn with_a_letter(place: &Place) -> String {
+    let image = place.path("image");
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let image = image.display().to_string();
+    let letter = place.file("letter", LETTER).display().to_string();
+    run("mkfs.ext4", &["-q", "-F", "-O", "has_journal", &image]);
+    run("tune2fs", &["-c", "20", "-i", "30d", &image]);
+    run("debugfs", &["-w", "-R", &format!("write {letter} letter"), &image]);
+    image
+}
+
+#[track_caller]
+fn assert_letter(image: &str) {
+    assert_eq!(run("debugfs", &["-R", "cat letter", image]), LETTER);
+    run("e2fsck", &["-f", "-n", image]);
+}
+
+/// Journal, periodic check and stride, as dumpe2fs shows them.
+fn superblock(image: &str) -> (bool, String, String) {
+    let text = run("dumpe2fs", &["-h", image]);
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    (text.contains("has_journal"), value("Maximum mount count:"), value("RAID stride:"))
+}
+
+fn fstab(place: &Place, line: &str) -> std::path::PathBuf {
+    std::fs::create_dir_all(place.path("root/etc")).unwrap();
+    place.file("root/etc/fstab", &format!("# theirs\nproc /proc proc defaults 0 0\n{line}\n"))
+}
+
+fn uuid(image: &str) -> String {
+    run("blkid", &["-p", "-s", "UUID", "-o", "value", image]).trim().to_owned()
+}
+
+#[test]
+fn an_unmounted_file_system_is_changed_keeps_its_files_and_is_restored() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = &with_a_letter(&place);
+    let fstab = fstab(&place, &format!("UUID={} /data ext4 defaults 0 2", uuid(image)));
+    let (before, table) = (superblock(image), read(fstab.clone()));
+    let call = ["apply", "--keep-data", "image", "--root", "root", "--with", "ext4:nojournal"];
+    let call = [&call[..], &["--erase-block", "1MiB"]].concat();
+    let shown = flashfit(&place, &[&call[..], &["--dry-run", "--json"]].concat());
+    let would = shown.document("flashfit.would-improve");
+    assert_eq!(would["is_in_use"], false);
+    assert_eq!(would["steps"].as_array().unwrap().len(), 5, "{would:#}");
+    assert_eq!((superblock(image), read(fstab.clone())), (before.clone(), table.clone()));
+    flashfit(&place, &call).said(3, &["settings of", "--confirm image"]);
+    assert_eq!(superblock(image), before, "nobody agreed");
+    let agreed = [&call[..], &["--confirm", "image", "--backup", "saved"]].concat();
+    let done = flashfit(&place, &agreed);
+    done.said(0, &["warning: tune2fs -O ^has_journal"]);
+    assert!(done.stdout.contains("flashfit restore"), "{}", done.stdout);
+    assert_eq!(superblock(image), (false, "-1".to_owned(), "1024".to_owned()));
+    assert!(read(fstab.clone()).contains("/data ext4 defaults,noatime 0 2\n"));
+    assert!(read(fstab.clone()).starts_with("# theirs\nproc /proc proc defaults 0 0\n"));
+    assert_letter(image);
+    // There is nothing left to do.
+    let again = flashfit(&place, &call);
+    assert!(again.stdout.contains("Nothing is to be changed"), "{again:?}");
+    let back = ["restore", "saved", "image", "--confirm", "image", "--json"];
+    let back = flashfit(&place, &back).document("flashfit.restored-improvement");
+    assert_eq!(back["done"], true);
+    assert_eq!((superblock(image), read(fstab)), (before, table));
+    assert_letter(image);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_file_system_in_use_gets_what_the_kernel_changes_in_use() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = with_a_letter(&place);
+    let PlainLoop { node, name } = &PlainLoop::attach(Path::new(&image), 512, &[]);
+    let fstab = fstab(&place, "LABEL=none /data ext4 defaults,relatime 0 2");
+    let point = place.path("root/data");
+    std::fs::create_dir(&point).unwrap();
+    let runner = SystemRunner::default();
+    let options = ["nosuid".to_owned(), "commit=7".to_owned()];
+    let mounted = Mounted::new(&runner, Path::new(node), "ext4", &point, &options).unwrap();
+    let shown = || {
+        let entry = mountinfo::at(mounted.point()).unwrap().unwrap();
+        format!("{},{}", entry.options, entry.super_options)
+    };
+    let queue = Path::new("/sys/block").join(name).join("queue/read_ahead_kb");
+    let (before, ahead, table) = (shown(), read(queue.clone()), read(fstab.clone()));
+    let call = ["apply", "--keep-data", node, "--root", "root", "--read-ahead", "516KiB"];
+    let call = [&call[..], &["--confirm", name, "--backup", "saved", "--json"]].concat();
+    let done = flashfit(&place, &call).document("flashfit.improved");
+    assert!(shown().contains("noatime") && shown().contains("nosuid"), "{}", shown());
+    assert!(shown().contains("commit=7"), "{}", shown());
+    assert_eq!(read(queue.clone()).trim(), "516");
+    assert!(read(fstab.clone()).contains("/data ext4 defaults,noatime 0 2\n"));
+    let rules = place.path("root/etc/udev/rules.d/60-flashfit.rules");
+    assert!(read(rules.clone()).contains("ATTR{queue/read_ahead_kb}=\"516\""));
+    // Its superblock is not written to while it is mounted.
+    assert!(done["skipped"][0]["reason"].as_str().unwrap().contains("unmount it"), "{done:#}");
+    assert_eq!(superblock(&image).1, "20");
+    assert_eq!(read(point.join("letter")), LETTER);
+    flashfit(&place, &["restore", "saved", node, "--confirm", name]).said(0, &[]);
+    assert_eq!((shown(), read(queue), read(fstab)), (before, ahead, table));
+    assert!(!rules.exists());
+    mounted.unmount().unwrap();
+}
+
+#[test]
+fn a_change_of_the_system_file_after_it_was_shown_is_kept() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = &with_a_letter(&place);
+    let fstab = fstab(&place, &format!("UUID={} /data ext4 defaults 0 2", uuid(image)));
+    let call = ["apply", "--keep-data", "image", "--root", "root", "--confirm", "image"];
+    flashfit(&place, &[&call[..], &["--backup", "saved"]].concat()).said(0, &[]);
+    let theirs = read(fstab.clone()) + "tmpfs /tmp tmpfs defaults 0 0\n";
+    std::fs::write(&fstab, theirs).unwrap();
+    flashfit(&place, &["restore", "saved", "image", "--confirm", "image"]).said(0, &[]);
+    let text = read(fstab);
+    assert!(
+        text.contains("/data ext4 defaults 0 2\n") && text.ends_with("/tmp tmpfs defaults 0 0\n")
+    );
+}
+
+#[test]
+fn a_file_system_with_errors_and_other_devices_are_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = &with_a_letter(&place);
+    let call = ["apply", "--keep-data", "image", "--confirm"];
+    flashfit(&place, &[&call[..], &["other"]].concat()).said(3, &["is not the name"]);
+    flashfit(&place, &["apply", "--keep-data", "image", "--with", "ext4:bigalloc"])
+        .said(2, &["cannot be set on an existing file system"]);
+    flashfit(&place, &["apply", "--keep-data", "image", "--with", "btrfs:noatime"])
+        .said(2, &["has no file system of kind btrfs"]);
+    // A name of a file that no longer exists.
+    run("debugfs", &["-w", "-R", "clri letter", image]);
+    let before = std::fs::read(image).unwrap();
+    let ended = flashfit(&place, &[&call[..], &["image", "--backup", "saved"]].concat());
+    ended.said(1, &["has errors", "e2fsck -f"]);
+    assert!(std::fs::read(image).unwrap() == before, "it was written to");
+}
+
+/// A `tune2fs` that reports its start, waits, and then runs the real one.
+fn slow_tune2fs(place: &Place) -> String {
+    std::fs::create_dir(place.path("slow")).unwrap();
+    let script = format!(
+        "#!/bin/sh\ntouch {0}/begun\nwhile [ -e {0}/slow/wait ]; do sleep 0.01; done\nexec {1} \
+         \"$@\"\n",
+        place.folder().display(),
+        find("tune2fs").unwrap().display()
+    );
+    let program = place.file("slow/tune2fs", &script);
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    place.file("slow/wait", "");
+    format!("{}:{}", place.arg("slow"), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn interrupted_in_the_middle_it_continues_or_is_restored() {
+    if skip_without_block_devices() {
+        return;
+    }
+    for by in [Signal::INT, Signal::KILL] {
+        let place = Place::in_memory();
+        let image = &with_a_letter(&place);
+        let before = superblock(image);
+        let fstab = fstab(&place, &format!("UUID={} /data ext4 defaults 0 2", uuid(image)));
+        let path = slow_tune2fs(&place);
+        let call = ["apply", "--keep-data", "image", "--root", "root", "--with", "ext4:nojournal"];
+        let call = [&call[..], &["--confirm", "image", "--backup", "saved"]].concat();
+        let child = command(&place, &call).env("FLASHFIT_PATH", path).spawn().unwrap();
+        wait_until("tune2fs has begun", || place.path("begun").exists());
+        signal(child.id(), by);
+        attempted(AttemptKind::Kill, 1);
+        let ended = Ended::of(child);
+        if by == Signal::INT {
+            ended.said(6, &["0 of 4 steps are made", "flashfit apply --keep-data", "or restore"]);
+        }
+        wait_for_no_traces(&place, None);
+        let checked = flashfit(&place, &["check", "image"]);
+        assert!(checked.stdout.contains("an interrupted change"), "{}", checked.stdout);
+        if by == Signal::KILL {
+            flashfit(&place, &["restore", "saved", "image", "--confirm", "image"]).said(0, &[]);
+            assert_eq!(superblock(image), before);
+            assert!(read(fstab).contains("/data ext4 defaults 0 2"));
+        } else {
+            // Without the folder and the options of the first call: the journal has them.
+            let again = ["apply", "--keep-data", "image", "--root", "root", "--confirm", "image"];
+            flashfit(&place, &again).said(0, &["Continuing: an interrupted change"]);
+            assert_eq!(superblock(image), (false, "-1".to_owned(), String::new()));
+            assert!(read(fstab).contains("/data ext4 defaults,noatime 0 2"));
+        }
+        assert_letter(image);
+        let checked = flashfit(&place, &["check", "image"]);
+        assert!(!checked.stdout.contains("interrupted"), "{}", checked.stdout);
+    }
+}
