@@ -20,8 +20,13 @@ pub struct Report {
     pub findings: Vec<ReportFinding>,
     /// Names and values: device, kernel, versions, seed, number of trials.
     pub facts: Vec<(String, String)>,
-    /// The setups by score: for the device, then by workload or file system.
+    /// Workloads by file systems, in the HTML report only.
+    pub matrix: Option<ReportFinding>,
+    /// The charts that a reader with two minutes needs; always visible.
+    pub highlights: Vec<FigureGroup>,
+    /// The setups by score: for the device, then by workload or file system. Folded.
     pub rankings: Vec<RankingTable>,
+    /// The charts of each workload. Folded.
     pub figures: Vec<FigureGroup>,
     pub setups: Vec<SetupDetail>,
     /// What weakens the result, one sentence each.

@@ -19,8 +19,10 @@ pub struct ReportFinding {
     pub columns: Vec<(String, ColumnKind)>,
     /// The most important row first, with one cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// How many rows the terminal shows; the HTML report shows all.
+    /// How many rows the terminal shows; the HTML report folds the others.
     pub terminal_rows: usize,
+    /// Whether a chart of the HTML report has the same numbers, so that the page leaves it out.
+    pub is_drawn: bool,
 }
 
 impl ReportFinding {
@@ -37,6 +39,7 @@ impl ReportFinding {
             columns: columns.map(|(heading, kind)| (heading.to_owned(), kind)).into(),
             rows: Vec::new(),
             terminal_rows,
+            is_drawn: false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The report as one self-contained HTML file without scripts or requests.
 //!
 //! It is readable without its style sheet, because a strict content security policy can block it.
-//! The verdict comes first, then the commands, then the evidence.
+//! The verdict comes first, then the commands and the charts that matter. Everything else is
+//! folded: tables beyond their first rows, rankings, and the charts of each workload.
 
 mod comparison;
 mod figures;
@@ -43,16 +44,18 @@ fn head(title: &str, is_simulated: bool) -> Element {
 }
 
 fn body(report: &Report) -> Element {
-    let drawing = Drawing { styles: LineStyles::of(&report.figures), simulated: report.simulated };
+    let groups = [&report.highlights[..], &report.figures].concat();
+    let drawing = Drawing { styles: LineStyles::of(&groups), simulated: report.simulated };
     let main = Element::new("main")
         .child(Element::new("h1").text(&report.title))
         .children(report.simulated.then(banner))
+        .child(contents(report))
         .child(verdict::section(report))
         .children(verdict::commands(&report.verdict))
-        .child(contents(report))
-        .children(findings::section(&report.findings))
+        .children(figures::sections(&report.highlights, &drawing))
+        .children(findings::section(report.matrix.as_ref(), &report.findings))
         .children(rankings::section(&report.rankings))
-        .children(figures::sections(&report.figures, &drawing))
+        .children(figures::folded("Figures of each workload", &report.figures, &drawing))
         .children(parts::setups(&report.setups))
         .children(parts::facts(&report.facts))
         .children(parts::warnings(&report.warnings))
@@ -71,21 +74,23 @@ fn banner() -> Element {
 
 /// Links to the sections that are present.
 fn contents(report: &Report) -> Element {
-    let groups = report.figures.iter().enumerate();
-    let links = [
-        ("findings", "Findings", report.findings.len()),
+    let groups = report.highlights.iter().enumerate();
+    let findings = report.findings.iter().filter(|finding| !finding.is_drawn).count();
+    let highlights = groups.map(|(index, group)| (figures::anchor(index), group.title.clone()));
+    let others = [
+        ("findings", "Findings", findings),
         ("rankings", "Rankings", report.rankings.len()),
-    ]
-    .into_iter()
-    .filter(|(_, _, count)| *count > 0)
-    .map(|(anchor, title, _)| (anchor.to_owned(), title.to_owned()))
-    .chain(groups.map(|(index, group)| (figures::anchor(index), group.title.clone())))
-    .chain([
-        ("facts".to_owned(), "Facts".to_owned()),
-        ("reading".to_owned(), "How to read this".to_owned()),
-    ])
-    .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty());
-    self::links(links)
+        ("workloads", "Figures of each workload", report.figures.len()),
+        ("facts", "Facts", report.facts.len()),
+        ("reading", "How to read this", 1),
+    ];
+    let commands = ("commands".to_owned(), "Commands".to_owned());
+    let commands = (!report.verdict.commands.is_empty()).then_some(commands);
+    let others = others
+        .into_iter()
+        .filter(|(_, _, count)| *count > 0)
+        .map(|(anchor, title, _)| (anchor.to_owned(), title.to_owned()));
+    links(commands.into_iter().chain(highlights).chain(others))
 }
 
 /// Links to anchors, with their titles.

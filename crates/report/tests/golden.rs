@@ -27,7 +27,7 @@ fn check(name: &str, rendered: &str) {
 /// The sample without its largest figures.
 fn small_report() -> Report {
     let mut report = sample::report();
-    for group in &mut report.figures {
+    for group in report.highlights.iter_mut().chain(&mut report.figures) {
         group.charts.retain(|chart| match chart {
             Chart::Lines(chart) => chart.series.len() <= 5,
             Chart::Bars(chart) => chart.bars.len() <= 9,
@@ -44,8 +44,9 @@ fn the_html_report_matches_its_golden_file() {
 #[test]
 fn the_charts_match_their_golden_files() {
     let report = small_report();
-    let drawing = Drawing { styles: LineStyles::of(&report.figures), simulated: report.simulated };
-    let charts: Vec<&Chart> = report.figures.iter().flat_map(|group| &group.charts).collect();
+    let groups = [&report.highlights[..], &report.figures].concat();
+    let drawing = Drawing { styles: LineStyles::of(&groups), simulated: report.simulated };
+    let charts: Vec<&Chart> = groups.iter().flat_map(|group| &group.charts).collect();
     assert_eq!(charts.len(), 2);
     check("bars.svg", &drawing.draw(charts[0]));
     check("lines.svg", &drawing.draw(charts[1]));

@@ -73,7 +73,8 @@ fn hostile_report() -> Report {
     report.findings[0].title = HOSTILE.into();
     report.findings[0].columns[0].0 = HOSTILE.into();
     report.findings[0].rows[0][0] = HOSTILE.into();
-    for chart in report.figures.iter_mut().flat_map(|group| &mut group.charts) {
+    let groups = report.highlights.iter_mut().chain(&mut report.figures);
+    for chart in groups.flat_map(|group| &mut group.charts) {
         match chart {
             Chart::Lines(chart) => {
                 chart.title = HOSTILE.into();
@@ -139,6 +140,49 @@ fn a_simulated_card_is_named_at_the_top_and_in_every_chart() {
 }
 
 #[test]
+fn what_matters_comes_first_and_the_rest_is_folded() {
+    let page = html::render(&sample::report());
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    let order = [
+        at("<nav "),
+        at("Verdict:"),
+        at("id=\"commands\""),
+        at("id=\"figures-1\""),
+        at("Growth by workload</h3>"),
+        at("id=\"rankings\""),
+        at("Linear and random direct writing ("),
+        at("id=\"facts\""),
+    ];
+    assert!(order.is_sorted(), "{order:?}");
+    // Rankings and the charts of a workload are in a part that is unfolded.
+    for folded in ["Linear reading from multiple files (grep)</h3>", "Random write throughput"] {
+        let before = &page[..at(folded)];
+        let (opened, closed) =
+            (before.matches("<details").count(), before.matches("</details").count());
+        assert!(opened > closed, "{folded} is not folded");
+    }
+}
+
+#[test]
+fn what_was_measured_once_has_no_interval() {
+    let mut report = sample::report();
+    for chart in report.highlights.iter_mut().flat_map(|group| &mut group.charts) {
+        let Chart::Bars(chart) = chart else { continue };
+        chart.bars.iter_mut().for_each(|bar| bar.n = 1);
+    }
+    report.figures.clear();
+    for row in report.rankings.iter_mut().flat_map(|ranking| &mut ranking.rows) {
+        row.trials = 1;
+    }
+    report.verdict.gain = None;
+    let page = html::render(&report);
+    assert!(page.contains("Each value was measured once"));
+    assert!(!page.contains("Whiskers:") && !page.contains("– to –"));
+    let cells: Vec<&str> = page.split("<td class=\"number\">").skip(1).collect();
+    assert!(cells.iter().all(|cell| !cell.split('<').next().unwrap().contains(" to ")));
+}
+
+#[test]
 fn an_unsupported_better_is_shown_as_cannot_tell() {
     let mut report = sample::report();
     report.verdict.gain.as_mut().unwrap().percent_low = -0.1;
@@ -150,7 +194,11 @@ fn an_unsupported_better_is_shown_as_cannot_tell() {
 
 /// All line charts of the sample, with the points of each series replaced.
 fn charts_with(points: &[ChartPoint]) -> Vec<Chart> {
-    let charts = sample::report().figures.into_iter().flat_map(|group| group.charts);
+    let charts = {
+        let report = sample::report();
+        report.highlights.into_iter().chain(report.figures)
+    }
+    .flat_map(|group| group.charts);
     let lines = charts.filter_map(|chart| match chart {
         Chart::Lines(chart) => Some(chart),
         Chart::Bars(_) => None,

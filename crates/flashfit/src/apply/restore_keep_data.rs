@@ -43,8 +43,8 @@ pub fn run(
     let steps: Vec<String> =
         journal.left().map(|step| plain(&format!("  {}", step.step))).collect();
     let shown = match steps.as_slice() {
-        [] => "Nothing is to be taken back.".to_owned(),
-        _ => format!("What will be taken back, in this order:\n{}", steps.join("\n")),
+        [] => "Nothing is to be restored.".to_owned(),
+        _ => format!("What will be undone, in this order:\n{}", steps.join("\n")),
     };
     if args.agreed.dry_run || steps.is_empty() {
         return match args.agreed.json {
@@ -54,7 +54,7 @@ pub fn run(
     }
     let refusal = consent::refuse_early(device).err();
     if let Some(refusal) = refusal.as_ref().filter(|_| !journal.restore_needs_exclusive()) {
-        output::note(&format!("{refusal}; what is taken back can be changed in use"));
+        output::note(&format!("{refusal}; what is restored can be changed in use"));
     }
     let is_exclusive = match refusal {
         Some(refusal) if journal.restore_needs_exclusive() => return Err(refusal.into()),

@@ -3,7 +3,7 @@
 //!
 //! Only the baseline and the best few setups of each file system are drawn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_bench::{FigureKind, Figures, Parameter, Workload, WorkloadPoint as BenchPoint};
 use flashfit_filesystem::Setup;
@@ -85,27 +85,10 @@ impl Measure {
 
 type Values = BTreeMap<Subject, BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>>;
 
-/// All figures of a run: the ranking of the device first, then the plots of each workload.
+/// The plots of each workload.
 pub fn figures(view: &RunView<'_>) -> Vec<FigureGroup> {
-    let mut groups = Vec::new();
-    let overview: Vec<Chart> = super::rankings(view, view.header.spec.by, 8)
-        .iter()
-        .filter(|ranking| ranking.title.starts_with("All workloads"))
-        .map(|ranking| Chart::Bars(BarChart::of_ranking(ranking, "score")))
-        .collect();
-    if !overview.is_empty() {
-        groups.push(FigureGroup {
-            title: "All workloads".to_owned(),
-            explanation:
-                "The scores of all workloads together, with their intervals. Setups whose \
-                          intervals overlap are not distinguished."
-                    .to_owned(),
-            charts: overview,
-        });
-    }
     let drawn = drawn(view);
-    groups.extend(view.workloads.iter().filter_map(|workload| group(view, workload, &drawn)));
-    groups
+    view.workloads.iter().filter_map(|workload| group(view, workload, &drawn)).collect()
 }
 
 fn drawn(view: &RunView<'_>) -> Vec<Setup> {
@@ -180,7 +163,7 @@ fn chart(
     by_setup: &BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>,
 ) -> Chart {
     let title = subject.title();
-    if workload.parameter == Parameter::None {
+    if workload.parameter == Parameter::None || has_one_point(by_setup) {
         return Chart::Bars(bars(view, title, subject.measure, by_setup));
     }
     Chart::Lines(LineChart {
@@ -208,6 +191,12 @@ fn chart(
             })
             .collect(),
     })
+}
+
+/// Whether all setups were measured at the same single point, of which a line shows nothing.
+fn has_one_point(by_setup: &BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>) -> bool {
+    let points: BTreeSet<&BenchPoint> = by_setup.values().flat_map(BTreeMap::keys).collect();
+    points.len() <= 1
 }
 
 /// A workload without a parameter has one point, so each setup gets a bar.

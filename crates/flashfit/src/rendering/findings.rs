@@ -122,6 +122,8 @@ fn effects(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
         ],
         TERMINAL_EFFECTS,
     );
+    // The report draws the same numbers.
+    finding.is_drawn = true;
     for effect in sorted_effects(answer) {
         let (low, high) = effect.interval;
         let note = if low <= 0.0 && high >= 0.0 { "cannot tell" } else { "" };

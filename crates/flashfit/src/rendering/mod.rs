@@ -16,6 +16,7 @@ mod figures;
 mod findings;
 pub mod free_space;
 pub mod head_to_head;
+mod highlights;
 pub mod inspect;
 pub mod keep_data;
 pub mod life;
@@ -132,10 +133,9 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         facts: facts(view, dir),
         findings: findings::findings(view),
         rankings: rankings::rankings(view, view.header.spec.by, 5),
-        figures: findings::effects_figure(&view.conclusion)
-            .into_iter()
-            .chain(figures::figures(view))
-            .collect(),
+        matrix: Some(matrix::finding(view, view.header.spec.by)),
+        highlights: highlights::highlights(view),
+        figures: figures::figures(view),
         setups: setups(view),
         warnings: warnings(view),
         failures: failures(view),

@@ -20,11 +20,13 @@ pub fn partitioning(
     Some(layout.partitioning(node, sector_bytes)?.shell_words())
 }
 
-/// All commands, in order, each with what it does.
+/// All commands, in order, each with what it does. For a file system that is to be kept, those that
+/// erase it are left out.
 pub fn commands(
     header: &RunHeader,
     choices: &FileSystemChoices,
     setup: &Setup,
+    keep: bool,
 ) -> Vec<ReportCommand> {
     let Ok(recipe) = Recipe::new(&choices.filesystem, setup, &choices.conditions) else {
         return Vec::new();
@@ -39,7 +41,8 @@ pub fn commands(
     let mut command = |caption: String, line: String| list.push(ReportCommand { caption, line });
     let place = facts.layout.layout.node(node);
     let sector_bytes = facts.device.queue.logical_sector_bytes;
-    if let Some(words) = partitioning(&facts.layout.layout, node, sector_bytes) {
+    let words = partitioning(&facts.layout.layout, node, sector_bytes);
+    if let Some(words) = words.filter(|_| !keep) {
         command(format!("Partition the device (erases it{aside})"), words.join(" "));
     }
     let make = if place == node {
@@ -47,9 +50,11 @@ pub fn commands(
     } else {
         "Make the file system".to_owned()
     };
-    command(make, recipe.mkfs(&place).command_line());
-    for program in recipe.tune(&place) {
-        command("Adjust it".to_owned(), program.command_line());
+    if !keep {
+        command(make, recipe.mkfs(&place).command_line());
+        for program in recipe.tune(&place) {
+            command("Adjust it".to_owned(), program.command_line());
+        }
     }
     command("Mount it at every start".to_owned(), fstab_command(&recipe, &place));
     if let Some(line) = sysctl_command(&recipe) {

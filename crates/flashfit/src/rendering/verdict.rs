@@ -34,7 +34,7 @@ pub fn verdict(view: &RunView<'_>, catalog: &FileSystemCatalog) -> ReportVerdict
     let commands = view
         .space
         .of(&chosen.filesystem)
-        .map(|choices| commands(view.header, choices, chosen))
+        .map(|choices| commands(view.header, choices, chosen, *chosen == found.baseline))
         .unwrap_or_default();
     ReportVerdict {
         outcome: outcome(found.verdict),

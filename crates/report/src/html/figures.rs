@@ -4,9 +4,11 @@ use crate::figure::{BarChart, Chart, ChartPoint, FigureGroup, LineChart};
 use crate::markup::Element;
 use crate::quantity::{FigureUnit, NO_VALUE};
 use crate::svg::{Drawing, SIMULATED, x_text};
+use crate::text::count_of;
 
 use super::parts::{
-    capitalized, cell, column_head, heading, number_cell, paragraph, row, scrolling, table,
+    capitalized, cell, column_head, heading, interval_text, number_cell, paragraph, row, scrolling,
+    table,
 };
 
 /// The anchor of a group of figures.
@@ -14,15 +16,30 @@ pub(super) fn anchor(index: usize) -> String {
     format!("figures-{}", index + 1)
 }
 
+/// Groups that are visible.
 pub(super) fn sections(groups: &[FigureGroup], drawing: &Drawing) -> Vec<Element> {
     let groups = groups.iter().enumerate();
     groups.map(|(index, group)| section(&anchor(index), group, drawing)).collect()
 }
 
+/// Groups that are unfolded one by one.
+pub(super) fn folded(title: &str, groups: &[FigureGroup], drawing: &Drawing) -> Option<Element> {
+    let section = Element::new("section").child(heading("workloads", title));
+    (!groups.is_empty()).then(|| {
+        section.children(groups.iter().map(|group| {
+            let charts = count_of(group.charts.len(), "chart");
+            Element::new("details")
+                .child(Element::new("summary").text(format!("{} ({charts})", group.title)))
+                .children((!group.explanation.is_empty()).then(|| paragraph(&group.explanation)))
+                .children(group.charts.iter().map(|chart| figure(chart, drawing)))
+        }))
+    })
+}
+
 fn section(anchor: &str, group: &FigureGroup, drawing: &Drawing) -> Element {
     Element::new("section")
         .child(heading(anchor, &group.title))
-        .child(paragraph(&group.explanation))
+        .children((!group.explanation.is_empty()).then(|| paragraph(&group.explanation)))
         .children(group.charts.iter().map(|chart| figure(chart, drawing)))
 }
 
@@ -40,13 +57,28 @@ fn figure(chart: &Chart, drawing: &Drawing) -> Element {
         .child(details)
 }
 
+/// What the drawing itself does not say: its title and direction are in it.
 fn caption(chart: &Chart, simulated: bool) -> String {
-    let (title, direction, spread) = match chart {
-        Chart::Lines(chart) => (&chart.title, chart.direction, chart.spread),
-        Chart::Bars(chart) => (&chart.title, chart.direction, chart.spread),
+    let spread = match chart {
+        Chart::Lines(chart) => chart.spread,
+        Chart::Bars(chart) => chart.spread,
     };
     let origin = if simulated { format!(" {}.", capitalized(SIMULATED)) } else { String::new() };
-    format!("{title}: {}. Whiskers: {}.{origin}", direction.note(), spread.heading())
+    match has_whiskers(chart) {
+        true => format!("Whiskers: {}.{origin}", spread.heading()),
+        false => format!("Each value was measured once, so its noise is unknown.{origin}"),
+    }
+}
+
+/// Whether a value was measured more than once.
+fn has_whiskers(chart: &Chart) -> bool {
+    match chart {
+        Chart::Lines(chart) => {
+            let mut points = chart.series.iter().flat_map(|series| &series.points);
+            points.any(|point| point.n > 1)
+        }
+        Chart::Bars(chart) => chart.bars.iter().any(|bar| bar.n > 1),
+    }
 }
 
 /// One row per setup, one column per `x`.
@@ -69,6 +101,9 @@ fn line_data(chart: &LineChart) -> Element {
 }
 
 fn point_text(unit: FigureUnit, point: &ChartPoint) -> String {
+    if point.n == 1 {
+        return format!("{}, n = 1", unit.show(point.y));
+    }
     let scaled = unit.scaled_for(point.y);
     format!(
         "{} ({} to {}), n = {}",
@@ -88,7 +123,7 @@ fn bar_data(chart: &BarChart) -> Element {
         row([
             cell(&bar.role.marked(&bar.name)).class("name"),
             number_cell(&chart.unit.show(bar.value)),
-            number_cell(&format!("{} to {}", chart.unit.show(bar.low), chart.unit.show(bar.high))),
+            number_cell(&interval_text(chart.unit, bar.low, bar.high, bar.n)),
             number_cell(&bar.n.to_string()),
         ])
     });

@@ -2,6 +2,7 @@
 
 use crate::document::{FailedTrials, SetupDetail};
 use crate::markup::Element;
+use crate::quantity::{FigureUnit, NO_VALUE};
 use crate::svg::SIMULATED;
 use crate::text::count_of;
 
@@ -74,18 +75,35 @@ pub(super) fn facts(facts: &[(String, String)]) -> Option<Element> {
         row([Element::new("th").attr("scope", "row").text(name), cell(value)])
     });
     let table = Element::new("table").child(Element::new("tbody").children(rows));
-    Some(Element::new("section").child(heading("facts", "Facts")).child(scrolling("Facts", table)))
+    let details = Element::new("details")
+        .child(Element::new("summary").text(count_of(facts.len(), "fact")))
+        .child(scrolling("Facts", table));
+    Some(Element::new("section").child(heading("facts", "Facts")).child(details))
 }
+
+/// Warnings that are visible before the rest is unfolded.
+const SHOWN_WARNINGS: usize = 5;
 
 pub(super) fn warnings(warnings: &[String]) -> Option<Element> {
     if warnings.is_empty() {
         return None;
     }
-    let items = warnings.iter().map(|warning| Element::new("li").text(warning));
+    let list = |warnings: &[String]| {
+        let items = warnings.iter().map(|warning| Element::new("li").text(warning));
+        Element::new("ul").children(items)
+    };
+    let shown = if warnings.len() > SHOWN_WARNINGS + 1 { SHOWN_WARNINGS } else { warnings.len() };
+    let (first, rest) = warnings.split_at(shown);
+    let more = (!rest.is_empty()).then(|| {
+        Element::new("details")
+            .child(Element::new("summary").text(count_of(rest.len(), "more warning")))
+            .child(list(rest))
+    });
     Some(
         Element::new("section")
             .child(heading("warnings", "Warnings"))
-            .child(Element::new("ul").children(items)),
+            .child(list(first))
+            .children(more),
     )
 }
 
@@ -108,7 +126,11 @@ pub(super) fn failures(failures: &[FailedTrials]) -> Option<Element> {
         Element::new("section")
             .child(heading("failures", "Failed trials"))
             .child(paragraph(note))
-            .child(scrolling("Failed trials", table(heads, rows.collect()))),
+            .child(
+                Element::new("details")
+                    .child(Element::new("summary").text(count_of(failures.len(), "row")))
+                    .child(scrolling("Failed trials", table(heads, rows.collect()))),
+            ),
     )
 }
 
@@ -155,7 +177,18 @@ pub(super) fn how_to_read(simulated: bool) -> Element {
             .child(Element::new("dt").text(capitalized(SIMULATED)))
             .child(Element::new("dd").text(meaning));
     }
-    Element::new("section").child(heading("reading", "How to read this report")).child(list)
+    let details = Element::new("details")
+        .child(Element::new("summary").text("Setup, score, interval, n, cannot tell, figures"))
+        .child(list);
+    Element::new("section").child(heading("reading", "How to read this report")).child(details)
+}
+
+/// `1 to 2`; a dash for what was measured once, whose noise is unknown.
+pub(super) fn interval_text(unit: FigureUnit, low: f64, high: f64, n: u32) -> String {
+    if n < 2 || !low.is_finite() || !high.is_finite() {
+        return NO_VALUE.to_owned();
+    }
+    format!("{} to {}", unit.show(low), unit.show(high))
 }
 
 pub(super) fn capitalized(text: &str) -> String {

@@ -4,24 +4,30 @@ use crate::document::{RankRow, RankingTable, SetupRole};
 use crate::markup::Element;
 use crate::text::count_of;
 
-use super::parts::{cell, column_head, heading, number_cell, paragraph, row, scrolling, table};
+use super::parts::{
+    cell, column_head, heading, interval_text, number_cell, paragraph, row, scrolling, table,
+};
 
 /// How many setups are visible before the rest is unfolded.
 const SHOWN_ROWS: usize = 10;
 
+/// All rankings, folded: the charts and the matrix above show what matters of them.
 pub(super) fn section(rankings: &[RankingTable]) -> Option<Element> {
-    if rankings.is_empty() {
-        return None;
-    }
-    let section = Element::new("section").child(heading("rankings", "Rankings"));
-    Some(rankings.iter().fold(section, |section, ranking| {
+    let first = rankings.first()?;
+    let same_note = rankings.iter().all(|ranking| ranking.scale_note == first.scale_note);
+    let summary = Element::new("summary").text(count_of(rankings.len(), "ranking"));
+    let details = Element::new("details")
+        .child(summary)
+        .children(same_note.then(|| paragraph(&first.scale_note).class("scale")));
+    let details = rankings.iter().fold(details, |details, ranking| {
         let (shown, folded) = split(&ranking.rows);
-        section
+        details
             .child(Element::new("h3").text(&ranking.title))
-            .child(paragraph(&ranking.scale_note).class("scale"))
+            .children((!same_note).then(|| paragraph(&ranking.scale_note).class("scale")))
             .child(scrolling(&ranking.title, rank_table(ranking, &shown)))
             .children(fold(ranking, &folded))
-    }))
+    });
+    Some(Element::new("section").child(heading("rankings", "Rankings")).child(details))
 }
 
 /// The visible and the folded rows. The baseline and the recommended setup are always visible, and
@@ -63,7 +69,7 @@ fn rank_table(ranking: &RankingTable, rows: &[&RankRow]) -> Element {
 
 fn rank_row(ranking: &RankingTable, entry: &RankRow) -> Element {
     let unit = ranking.unit;
-    let interval = format!("{} to {}", unit.show(entry.low), unit.show(entry.high));
+    let interval = interval_text(unit, entry.low, entry.high, entry.trials);
     let years = ranking.has_years().then(|| number_cell(&entry.years));
     let cells = [
         number_cell(&entry.rank.to_string()),

@@ -15,7 +15,7 @@ use super::canvas::{
 };
 
 const ROW_PX: f64 = 24.0;
-const MAX_NAME_CHARS: usize = 36;
+const MAX_NAME_CHARS: usize = 44;
 /// The width of a bold character.
 const BOLD_PX: f64 = 7.9;
 const VALUES_PX: f64 = 200.0;
@@ -80,6 +80,9 @@ impl<'a> Plot<'a> {
     }
 
     fn values_title(&self) -> String {
+        if self.bars.iter().all(|bar| bar.n < 2) {
+            return "value, n".to_owned();
+        }
         format!("value ({}), n", self.chart.spread.heading())
     }
 
@@ -116,7 +119,11 @@ impl<'a> Plot<'a> {
                     .attr("font-weight", weight),
             )
             .child(self.mark(bar, middle));
-        let row = if bar.high > bar.low { row.child(self.whisker(bar, middle)) } else { row };
+        let row = if bar.n > 1 && bar.high > bar.low {
+            row.child(self.whisker(bar, middle))
+        } else {
+            row
+        };
         row.child(label(WIDTH_PX - 12.0, middle + 4.0, "end", &self.values_text(bar)))
             .child(tooltip(&format!("{name}: {}", self.values_text(bar))))
     }
@@ -155,6 +162,10 @@ impl<'a> Plot<'a> {
 
     fn values_text(&self, bar: &Bar) -> String {
         let unit = self.chart.unit;
+        // The noise of what was measured once is unknown.
+        if bar.n < 2 || bar.low >= bar.high {
+            return format!("{}, {}", unit.show(bar.value), bar.n);
+        }
         let scaled = unit.scaled_for(bar.value);
         format!(
             "{} ({} to {}), {}",
