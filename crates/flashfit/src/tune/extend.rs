@@ -19,7 +19,10 @@ pub fn extended(
     trials: &[TrialRecord],
 ) -> Result<RunSpec, CommandError> {
     let mut spec = before.clone();
-    add_names(&mut spec.workloads, args.what.workloads.as_deref());
+    let catalog = Workloads::load(spec.catalog_dir.as_deref())?;
+    let named = args.what.workloads.clone();
+    let named = named.map(|names| spec_check::named_workloads(names, &catalog));
+    add_names(&mut spec.workloads, named.as_deref());
     add_names(&mut spec.filesystems, args.what.filesystems.as_deref());
     add_options(&mut spec, args)?;
     let new: Vec<&String> =
@@ -56,8 +59,7 @@ pub fn extended(
         return Ok(spec);
     }
     let filesystems = FileSystemCatalog::load(spec.catalog_dir.as_deref())?;
-    let workloads = Workloads::load(spec.catalog_dir.as_deref())?;
-    spec_check::check(&spec, &filesystems, &workloads)?;
+    spec_check::check(&spec, &filesystems, &catalog)?;
     if searches_again(&before, &spec) {
         spec.phase = SearchPhase::after(trials);
     }

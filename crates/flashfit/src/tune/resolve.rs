@@ -14,7 +14,7 @@ use flashfit_user_error::ExitClass;
 use crate::command_error::CommandError;
 use crate::tune::args::TuneArgs;
 use crate::tune::schedulers::understood;
-use crate::tune::spec_check::{check, default_filesystems, default_workloads};
+use crate::tune::spec_check::{check, default_filesystems, default_workloads, named_workloads};
 use crate::tune::{budget, constraints, geometry};
 use crate::wear::run_life::LifeChoice;
 
@@ -59,7 +59,8 @@ pub fn resolve(
     let (chosen_fs, chosen_workloads) = (config.filesystems.clone(), config.workloads.clone());
     let chosen_fs = once(what.filesystems.clone().or(chosen_fs).unwrap_or_else(all_filesystems));
     let chosen_workloads =
-        once(what.workloads.clone().or(chosen_workloads).unwrap_or_else(default_workloads));
+        what.workloads.clone().or(chosen_workloads).unwrap_or_else(default_workloads);
+    let chosen_workloads = once(named_workloads(chosen_workloads, &workloads));
     for (name, option) in args.asked.with.iter().chain(&args.asked.without) {
         filesystems.filesystem(name)?.option(option)?;
     }

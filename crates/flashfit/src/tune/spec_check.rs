@@ -10,6 +10,8 @@ use crate::command_error::CommandError;
 
 /// What a short look at a device measures.
 const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
+/// The name that means every workload.
+const ALL: &str = "all";
 /// What distributions put on a card when nobody chooses.
 const USUAL_FILESYSTEM: &str = "ext4";
 /// One day: longer is a unit mistaken.
@@ -30,6 +32,15 @@ pub fn default_workloads(quick: bool, workloads: &Workloads) -> Vec<String> {
     } else {
         workloads.all().iter().map(|workload| workload.name.clone()).collect()
     }
+}
+
+/// The workloads that these names mean: `all` is each of the catalog.
+pub fn named_workloads(names: Vec<String>, workloads: &Workloads) -> Vec<String> {
+    let meant = |name: String| match name.as_str() {
+        ALL => default_workloads(false, workloads),
+        _ => vec![name],
+    };
+    names.into_iter().flat_map(meant).collect()
 }
 
 /// Whether every name is one of the catalog, and every number makes sense.
@@ -80,4 +91,22 @@ pub fn check(
     }
     layout_start(&spec.start)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_means_every_workload_of_the_catalog() {
+        let workloads = Workloads::load(None).unwrap();
+        let named = |names: &[&str]| {
+            named_workloads(names.iter().map(|&name| name.to_owned()).collect(), &workloads)
+        };
+        let all = named(&["all"]);
+        assert_eq!(all.len(), workloads.all().len());
+        assert!(all.iter().all(|name| workloads.find(name).is_ok()));
+        assert_eq!(named(&["grep", "untar"]), ["grep", "untar"]);
+        assert_eq!(named(&["grep", "all"]).len(), all.len() + 1, "the first stays first");
+    }
 }

@@ -16,8 +16,8 @@ pub struct SearchSpaceArgs {
     /// [default: all that `flashfit catalog` does not limit to --fs, ext4 first].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Option<Vec<String>>,
-    /// Workloads, separated by commas [default: sync-files and random-write with the quick profile,
-    /// else all].
+    /// Workloads, separated by commas, or all [default: sync-files and random-write with the quick
+    /// profile, which two workloads keep short, else all].
     #[arg(long = "workload", value_delimiter = ',', value_name = "NAMES")]
     pub workloads: Option<Vec<String>>,
     /// I/O schedulers, separated by commas [default: all that the kernel offers].
