@@ -128,7 +128,7 @@ impl FailedRequest {
 /// Receives the progress of a probe and may interrupt it.
 pub trait ProbeObserver {
     /// Called every few requests with the share done, 0 to 1, and the current step. Breaking ends
-    /// the probe with [`ProbeError::Interrupted`].
+    /// the probe; what was found so far counts.
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()>;
 
     /// Called when a time limit is reached after so many nanoseconds, with findings still open:

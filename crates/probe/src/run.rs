@@ -3,7 +3,7 @@
 use flashfit_device::{BlockDev, Bytes, Clock, Device, DeviceLock, Refusal, WriteConsent};
 use flashfit_geometry::Probed;
 use flashfit_geometry::flashbench::OpenBlockTable;
-use flashfit_geometry::probed::{ProbeError, ProbeObserver};
+use flashfit_geometry::probed::ProbeObserver;
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, ProbeEstimate, QuickLook, WritingOptions};
 use flashfit_target::{InspectedTarget, TargetSource};
@@ -169,13 +169,9 @@ impl<'a> ProbeRun<'a> {
     fn read(&self, observer: &mut dyn ProbeObserver) -> Result<ProbeOutcome, ProbeRunError> {
         let mut opened = self.open_for_reading()?;
         let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
-        match reading::probe(device, clock, &self.reading_options(), observer) {
-            Ok(mut probed) => {
-                probed.notes.append(&mut opened.notes);
-                Ok(ProbeOutcome { probed, ..ProbeOutcome::default() })
-            }
-            Err(error) => ended(Probed::default(), error),
-        }
+        let mut probed = reading::probe(device, clock, &self.reading_options(), observer)?;
+        probed.notes.append(&mut opened.notes);
+        Ok(ProbeOutcome { failure: interruption(&probed), probed, ..ProbeOutcome::default() })
     }
 
     fn write(
@@ -197,18 +193,18 @@ impl<'a> ProbeRun<'a> {
             }
         };
         let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
-        let read = match reading::probe(device, clock, &self.reading_options(), observer) {
-            Ok(read) => read,
-            Err(error) => return ended(Probed::default(), error),
-        };
+        let read = reading::probe(device, clock, &self.reading_options(), observer)?;
+        if read.interrupted {
+            let failure = interruption(&read);
+            return Ok(ProbeOutcome { probed: read, failure, ..ProbeOutcome::default() });
+        }
         let options = self.writing_options(read.elapsed_ns);
         let written = writing::probe(device, clock, &options, Some(&read), observer)?;
         let mut probed = written.after(&read);
         probed.notes.append(&mut opened.notes);
-        let mut outcome = ProbeOutcome::default();
-        if probed.interrupted {
-            outcome.failure = Some(ProbeRunError::Interrupted);
-        } else if self.options.with_twin && !self.lacks_capacity(&probed) {
+        let failure = interruption(&probed);
+        let mut outcome = ProbeOutcome { failure, ..ProbeOutcome::default() };
+        if outcome.failure.is_none() && self.options.with_twin && !self.lacks_capacity(&probed) {
             let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
             match self.rates(device, clock, &probed, observer) {
                 Ok(table) => outcome.tables.push(table),
@@ -229,7 +225,12 @@ impl<'a> ProbeRun<'a> {
         observer: &mut dyn ProbeObserver,
     ) -> Result<OpenBlockTable, ProbeRunError> {
         let [start, length] = self.region;
-        let room = RateRoom { region: start..start + length, left_bytes: self.budget().twin_bytes };
+        let room = RateRoom {
+            region: start..start + length,
+            left_bytes: self.budget().twin_bytes,
+            elapsed_ns: probed.elapsed_ns,
+            max_time_ns: self.max_time_ns(),
+        };
         let declared = self.target.declared_geometry().erase_block.map(|known| known.bytes);
         let declared = declared.filter(|_| !self.target.is_simulated());
         let unit = found_bytes(&probed.findings.erase_block).or(declared);
@@ -318,13 +319,7 @@ impl<'a> ProbeRun<'a> {
     }
 }
 
-/// An interruption keeps what was found; any other error ends the probe without an outcome.
-fn ended(probed: Probed, error: ProbeError) -> Result<ProbeOutcome, ProbeRunError> {
-    match error {
-        ProbeError::Interrupted => {
-            let failure = Some(error.into());
-            Ok(ProbeOutcome { probed, failure, ..ProbeOutcome::default() })
-        }
-        other => Err(other.into()),
-    }
+/// The failure of a probe that was ended early.
+fn interruption(probed: &Probed) -> Option<ProbeRunError> {
+    probed.interrupted.then_some(ProbeRunError::Interrupted)
 }

@@ -30,11 +30,36 @@ pub struct RateRoom {
     pub region: Range<u64>,
     /// The most that may still be written, in bytes.
     pub left_bytes: u64,
+    /// The time that the probe has taken, and the most that it may take, in nanoseconds.
+    pub elapsed_ns: u64,
+    pub max_time_ns: Option<u64>,
+}
+
+impl RateRoom {
+    /// Whether there is time for a measurement that is expected to take so long; the user may
+    /// agree to more.
+    fn has_time_for(
+        &mut self,
+        expected_ns: u64,
+        elapsed_ns: u64,
+        observer: &mut dyn ProbeObserver,
+    ) -> bool {
+        let spent_ns = self.elapsed_ns.saturating_add(elapsed_ns);
+        loop {
+            match self.max_time_ns {
+                Some(most_ns) if spent_ns.saturating_add(expected_ns) >= most_ns => {
+                    let Some(more_ns) = observer.extend(spent_ns) else { return false };
+                    self.max_time_ns = Some(most_ns.saturating_add(more_ns.max(1)));
+                }
+                _ => return true,
+            }
+        }
+    }
 }
 
 /// Measures the rates that a twin is fitted to: writes to 1 to 7 erase blocks in turn, in large
-/// pieces and small. What would take too long or too much is left out. `unit` is the erase block,
-/// if it is known.
+/// pieces and small. What would take too long or too much is left out, and so is what remains at
+/// the end of the time. `unit` is the erase block, if it is known.
 pub fn measure(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
@@ -51,14 +76,18 @@ pub fn measure(
     let most_units = MOST_UNITS.min(OpenBlockProcedure::room(capacity, erase_block)).max(1);
     let procedure = OpenBlockProcedure { erase_block, least_write: LEAST_WRITE, most_units, seed };
     let (sizes, data) = (procedure.sizes()?, procedure.data());
+    let begin_ns = clock.now_ns();
     let mut cells = Vec::new();
-    for access in [AccessOrder::Linear, AccessOrder::Random] {
+    'all: for access in [AccessOrder::Linear, AccessOrder::Random] {
         for units in 1..=most_units {
             let row_bytes = u64::from(units) * erase_block.0;
             let mut expected_ns = 0;
             for &write in &sizes {
                 if expected_ns > LONGEST_CELL_NS || row_bytes > room.left_bytes {
                     break;
+                }
+                if !room.has_time_for(expected_ns, clock.now_ns() - begin_ns, observer) {
+                    break 'all;
                 }
                 let done = f64::from(units) / f64::from(most_units) / 2.0;
                 let half = if access == AccessOrder::Random { 0.5 } else { 0.0 };
@@ -148,5 +177,39 @@ impl BlockDev for Within<'_> {
     fn discard(&mut self, offset: u64, length: u64) -> Result<(), BlockDevError> {
         let place = self.place(offset, length)?;
         self.device.discard(place, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_geometry::probed::NoObserver;
+
+    use super::*;
+
+    struct Asked(Option<u64>);
+
+    impl ProbeObserver for Asked {
+        fn step(&mut self, _done: f64, _what: &str) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+
+        fn extend(&mut self, _elapsed_ns: u64) -> Option<u64> {
+            self.0.take()
+        }
+    }
+
+    #[test]
+    fn rates_count_within_the_time_of_the_probe() {
+        let room = |max_time_ns| RateRoom {
+            region: 0..1 << 30,
+            left_bytes: 1 << 30,
+            elapsed_ns: 600,
+            max_time_ns,
+        };
+        assert!(room(None).has_time_for(u64::MAX, 500, &mut NoObserver));
+        assert!(room(Some(1200)).has_time_for(50, 500, &mut NoObserver));
+        assert!(!room(Some(1200)).has_time_for(200, 500, &mut NoObserver));
+        assert!(room(Some(1200)).has_time_for(200, 500, &mut Asked(Some(1000))));
+        assert!(!room(Some(1200)).has_time_for(20_000, 500, &mut Asked(Some(1000))));
     }
 }

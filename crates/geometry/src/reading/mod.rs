@@ -126,9 +126,10 @@ pub fn most_reads(capacity_bytes: u64) -> u64 {
 
 /// Probes a device by reading.
 ///
+/// If `observer` ends it, the findings so far are returned, [marked](Probed::interrupted).
+///
 /// # Errors
-/// If the region is invalid or too small, the device disappears or is hardly readable, or
-/// `observer` interrupts the probe.
+/// If the region is invalid or too small, or the device disappears or is hardly readable.
 pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
@@ -173,15 +174,14 @@ pub fn probe(
         small: SmallUnitBelief::default(),
         pages: Pages::default(),
     };
-    search.survey_all(&mut session)?;
-    search.run(&mut session)?;
-    if options.max_reads.is_none() && search.is_promising() {
-        search.max_reads = most_reads(bytes);
-        session.set_budget(search.max_reads, options.max_time_ns);
-        search.is_patient = true;
-        search.run(&mut session)?;
+    match search.all(&mut session, options) {
+        Ok(()) => {}
+        Err(ProbeError::Interrupted) => {
+            search.update_beliefs();
+            session.probed.interrupted = true;
+        }
+        Err(error) => return Err(error),
     }
-    session.report("done")?;
     Ok(verdict::conclude(search, session))
 }
 
@@ -221,6 +221,22 @@ struct Search {
 }
 
 impl Search {
+    fn all(
+        &mut self,
+        session: &mut ReadSession<'_>,
+        options: &ReadingOptions,
+    ) -> Result<(), ProbeError> {
+        self.survey_all(session)?;
+        self.run(session)?;
+        if options.max_reads.is_none() && self.is_promising() {
+            self.max_reads = most_reads(self.bytes);
+            session.set_budget(self.max_reads, options.max_time_ns);
+            self.is_patient = true;
+            self.run(session)?;
+        }
+        session.report("done")
+    }
+
     /// Covers all sizes once before reads become selective.
     fn survey_all(&mut self, session: &mut ReadSession<'_>) -> Result<(), ProbeError> {
         for _ in 0..SURVEYS / GROUPS_AT_ONCE {

@@ -244,6 +244,9 @@ impl<'a> Meter<'a> {
         let samples = probed.evidence.samples.iter().take(room);
         let later = samples.map(|of| Sample { begin_ns: begin_ns + of.begin_ns, ..*of });
         self.probed.evidence.samples.extend(later);
+        if probed.interrupted {
+            return Err(MeasurementStop::Failed(ProbeError::Interrupted));
+        }
         Ok(probed)
     }
 
