@@ -5,66 +5,62 @@
 //! and only bytes per second fall. Anything that slows a device down looks like that; what is
 //! special about folding is that obsolete data needs none. So a few places are written over and
 //! over until nothing else is in the area: only a device that is then faster than while it is
-//! filled has one. Its size is measured by trials: obsolete data, then data that stays valid, until
-//! requests become slow (`onset`). What was folded since then is what was written without what
-//! the area holds; the time beyond that of fast requests is proportional to it. Each request takes
-//! whole write units.
+//! filled can have a large one. Its size is measured by trials of increasing size
+//! (`fold_trial`). Each request takes whole write units: if they are unknown, requests of
+//! several lengths tell how much room they take.
 //!
 //! Limits: an area that is larger than the fill, or that the device empties while it is written, is
-//! not visible; nor is one of less than `LEAST_BEFORE` requests.
+//! not visible; nor is one of less than a few requests. A write unit of 3 x 2^k that is filled by
+//! consecutive requests, wherever they go, is taken for one of 2^k if it is unknown.
 
 use std::ops::Range;
 
+use super::fold_trial::{self, FoldingOnset, Trial};
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
-use super::onset::onset;
 use crate::belief::median;
 use crate::findings::{GeometryFinding, QuantityValue};
 use crate::probed::{Sample, SamplePurpose};
 
-/// The smallest ratio of mean times per byte of valid and obsolete data, and of those of all
-/// requests and of typical ones, if there are bursts.
-const SLOWER: f64 = 1.15;
+/// The smallest ratio of mean times per byte of valid and obsolete data at which trials are made,
+/// and of those of all requests and of typical ones, if there are bursts.
+const SLOWER: f64 = 1.03;
 const BURSTS: f64 = 1.1;
-/// The shortest slow request, relative to a typical one.
-const SLOW: f32 = 1.2;
-/// Places that are written over and over, and the bytes between them: a multiple of all sizes.
-const PLACES: u64 = 2;
-const STRIDE: u64 = 768 << 10;
+/// The largest time per byte of obsolete data relative to that between bursts.
+const WITHOUT_BURSTS: f64 = 1.3;
+/// Places that are written over and over, and the bytes between them.
+pub const PLACES: u64 = 2;
+pub const STRIDE: u64 = 768 << 10;
 /// Bytes that make smaller and larger areas obsolete.
 const WASHED: [u64; 2] = [40 << 20, 320 << 20];
-/// Bytes of the trials, for areas up to half of that.
+/// Bytes of the trials, for areas of up to nearly three quarters of that; also as much as there is
+/// room for if that is a quarter more.
 const SMALL: u64 = 5 << 20;
 const TRIALS: [u64; 5] = [1 << 20, 5 << 20, 24 << 20, 120 << 20, 600 << 20];
-/// The most requests of a trial.
-const REQUESTS: u64 = 512;
-/// Evidence of slow requests in a trial, and in all together, as logarithms.
-const HINTED: f64 = 3.0;
-const CLEAR: f64 = 12.0;
-/// The fewest requests before the slow ones for a resolution of a tenth.
-const LEAST_BEFORE: usize = 8;
-/// The largest share of a trial before the slow requests.
-const MOST_BEFORE: f64 = 0.6;
-/// Trials of a size, and the fewest with a result.
-const MOST_TRIALS: usize = 5;
-const SUCCESSFUL: usize = 2;
-/// Largest ratio of results at which no more trials are needed, and at which they agree.
-const ALIKE: f64 = 1.05;
-const MOST_DIFFERENT: f64 = 1.15;
-/// The smallest request if the write unit is unknown, and the factor to a larger one: one of them
-/// is a multiple of most write units. Results of both differ by less if the smaller one is, too.
-const UNKNOWN_WRITE_UNIT: u64 = 12 << 10;
-const LARGER: u64 = 4;
-const SAME_ROOM: f64 = 1.15;
-/// Slow requests of a trial that are evaluated: later ones add the errors of all before.
-const EVALUATED: usize = 6;
+/// The shortest request if the write unit is unknown, and the factor to a longer one.
+const SHORTEST: u64 = 4 << 10;
+const LONGER: u64 = 2;
+/// Write units that are considered then: 2^k and 3 x 2^k, in KiB.
+const WRITE_UNITS_KIB: [u64; 12] = [4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+/// Largest ratio of the areas by requests of two lengths if a write unit explains both, and of the
+/// areas by all such write units.
+const SAME_AREA: f64 = 1.07;
+const SAME_ANSWER: f64 = 1.15;
+/// The length of large requests, and how many are made at least; an area that is too large for a
+/// log for small writes.
+const LARGE: u64 = 256 << 10;
+const FEWEST_LARGE: u64 = 48;
+const CERTAINLY_NO_LOG: f64 = 32e6;
+/// The largest block, relative to an erase block.
+const LESS: f64 = 0.75;
 const CONFIDENCE: f64 = 0.97;
 
-/// Measures the area after a fill with these samples, with the write unit if it is known.
+/// Measures the area after a fill with these samples, with the erase block and the write unit if
+/// they are known.
 pub fn measure(
     meter: &mut Meter<'_>,
     fill: &[Sample],
     window: &Range<u64>,
-    write_unit: Option<u64>,
+    (erase_block, write_unit): (Option<u64>, Option<u64>),
 ) -> Result<GeometryFinding, MeasurementStop> {
     let filled: Vec<f32> =
         fill.iter().filter(|of| is_of_fill(of)).map(|of| of.elapsed_ns as f32).collect();
@@ -79,10 +75,15 @@ pub fn measure(
         ),
         Vec::new(),
     );
-    // Small areas do not need to be sought: their trials are short.
-    let mut largest = SMALL;
-    for bytes in TRIALS.into_iter().filter(|bytes| *bytes <= most) {
-        if bytes > largest {
+    let (mut largest, mut done) = (SMALL, 0);
+    let larger = most.min(TRIALS[TRIALS.len() - 1]);
+    for bytes in TRIALS.into_iter().filter(|bytes| *bytes <= most).chain([larger]) {
+        if 4 * bytes < 5 * done {
+            continue;
+        }
+        done = bytes;
+        // Small areas do not need to be sought: their trials are short.
+        if bytes > SMALL && largest == SMALL {
             let Some(found) = largest_area(meter, &filled, window)? else { break };
             largest = found;
         }
@@ -90,35 +91,111 @@ pub fn measure(
             break;
         }
         if let Some(seen) = of_size(meter, window, bytes, write_unit)? {
-            return Ok(found(&seen));
+            // A block with one bit per cell holds less than an erase block of several; the log for
+            // small writes of other devices often has two erase blocks.
+            let is_erase_block = |bytes: f64| match erase_block {
+                Some(erase_block) => bytes > LESS * erase_block as f64,
+                None => bytes > LESS / 2.0 * seen.bytes,
+            };
+            let is_fast = !seen.block_bytes.is_some_and(is_erase_block)
+                && is_slow_in_large_requests(meter, window, &seen)?;
+            return Ok(if is_fast { found(&seen) } else { nothing });
         }
     }
     Ok(nothing)
 }
 
-/// The result of trials of this size. If the write unit is unknown, requests may take more room
-/// than their length: then larger ones seem to fill a larger area.
+/// The result of trials of this size, in bytes.
 fn of_size(
     meter: &mut Meter<'_>,
     window: &Range<u64>,
     bytes: u64,
     write_unit: Option<u64>,
-) -> Result<Option<Slowdown>, MeasurementStop> {
-    let mut trial = Trial::new(window, bytes, write_unit.unwrap_or(UNKNOWN_WRITE_UNIT));
-    let Some(mut seen) = trial.measure(meter)? else { return Ok(None) };
-    while write_unit.is_none() {
-        trial.request_bytes *= LARGER;
-        trial.count /= LARGER;
-        let Some(larger) = trial.measure(meter)? else { return Ok(None) };
-        if larger.bytes() < SAME_ROOM * seen.bytes() {
-            break;
+) -> Result<Option<FoundArea>, MeasurementStop> {
+    let mut trial = Trial::new(window, bytes, write_unit.unwrap_or(SHORTEST));
+    let shorter = trial.with_requests_of(trial.request_bytes / LONGER);
+    let mut seen: Vec<FoldingOnset> = Vec::new();
+    loop {
+        match trial.measure(meter)? {
+            Some(another) => seen.push(another),
+            // Too few requests may fit into a block of the area.
+            None if seen.len() == 1 && shorter.request_bytes >= SHORTEST => {
+                let Some(another) = shorter.measure(meter)? else { break };
+                seen.insert(0, another);
+            }
+            None => break,
         }
-        seen = larger;
+        if let Some(bytes) = area_bytes(&seen, write_unit) {
+            let FoldingOnset { request_bytes, ratio, blocks, .. } = seen[seen.len() - 1];
+            let block_bytes = blocks.map(|blocks| bytes / blocks as f64);
+            return Ok(Some(FoundArea { bytes, block_bytes, request_bytes, ratio }));
+        }
+        trial = trial.with_requests_of(trial.request_bytes * LONGER);
     }
-    Ok(Some(seen))
+    Ok(None)
 }
 
-fn found(seen: &Slowdown) -> GeometryFinding {
+/// Whether valid data is slow in large requests, too. Only small ones go to a log for small writes,
+/// which looks like a fast area.
+fn is_slow_in_large_requests(
+    meter: &mut Meter<'_>,
+    window: &Range<u64>,
+    seen: &FoundArea,
+) -> Result<bool, MeasurementStop> {
+    // Those that are written over and over fit into the area.
+    let area = seen.bytes as u64;
+    let length = (1 << (area / (2 * PLACES)).max(SHORTEST).ilog2()).min(LARGE);
+    let trial = Trial::of_length(window, length, (4 * area).max(FEWEST_LARGE * length));
+    if seen.bytes > CERTAINLY_NO_LOG {
+        return Ok(true);
+    }
+    let mut ratios = [0.0; 3];
+    for ratio in &mut ratios {
+        *ratio = trial.ratio(meter)?;
+    }
+    Ok(median(&ratios) > fold_trial::SLOWER)
+}
+
+/// The size on which the write units that explain the last two results agree.
+fn area_bytes(seen: &[FoldingOnset], write_unit: Option<u64>) -> Option<f64> {
+    let last = seen.last()?;
+    let before = seen.len().checked_sub(2).map(|at| &seen[at]);
+    let units = match write_unit {
+        Some(unit) => vec![unit],
+        None => WRITE_UNITS_KIB.map(|kib| kib << 10).to_vec(),
+    };
+    let mut areas: Vec<f64> = Vec::new();
+    for unit in units {
+        let bytes = |of: &FoldingOnset| of.requests * room(of.request_bytes, unit);
+        let (one, other) = (before.map_or_else(|| bytes(last), bytes), bytes(last));
+        if one.max(other) < SAME_AREA * one.min(other) {
+            areas.push(other);
+        }
+    }
+    let least = areas.iter().copied().reduce(f64::min)?;
+    let most = areas.iter().copied().reduce(f64::max)?;
+    (most < SAME_ANSWER * least).then(|| (least * most).sqrt())
+}
+
+/// The room of consecutive requests in bytes, on average: addresses are divided into write units,
+/// which are written as a whole.
+fn room(request_bytes: u64, write_unit: u64) -> f64 {
+    // Starts repeat after so many, because requests are multiples of 4 KiB.
+    let count = write_unit.div_ceil(SHORTEST);
+    let starts = (0..count).map(|number| number * request_bytes % write_unit);
+    let units = starts.map(|start| (start + request_bytes).div_ceil(write_unit));
+    (units.sum::<u64>() * write_unit) as f64 / count as f64
+}
+
+/// A fast area.
+struct FoundArea {
+    bytes: f64,
+    block_bytes: Option<f64>,
+    request_bytes: u64,
+    ratio: f64,
+}
+
+fn found(seen: &FoundArea) -> GeometryFinding {
     let reason = format!(
         "writing in order becomes {:.1} times slower there, but not where data is overwritten \
          again and again (resolution {} KiB)",
@@ -126,7 +203,7 @@ fn found(seen: &Slowdown) -> GeometryFinding {
         seen.request_bytes >> 10
     );
     // More digits than the resolution mean nothing.
-    let bytes = seen.bytes();
+    let bytes = seen.bytes;
     let grain = (seen.request_bytes as f64).max(4096.0);
     let bytes = ((bytes / grain).round() * grain) as u64;
     GeometryFinding::found(QuantityValue::Bytes(bytes), CONFIDENCE, reason)
@@ -148,8 +225,11 @@ fn largest_area(
     let per_byte = mean(late) / LARGEST_REQUEST as f64;
     let typical = median(&late.iter().map(|time| f64::from(*time)).collect::<Vec<_>>());
     let in_bursts = mean(late) > BURSTS * typical;
+    let without_bursts = WITHOUT_BURSTS * typical / LARGEST_REQUEST as f64;
     for bytes in WASHED {
-        if per_byte > SLOWER * wash(meter, window, bytes)? {
+        let washed = wash(meter, window, bytes)?;
+        let is_all_obsolete = !in_bursts || washed < without_bursts || bytes > WASHED[0];
+        if per_byte > SLOWER * washed && is_all_obsolete {
             return Ok(Some(bytes));
         }
         // What a small amount does not make obsolete has large blocks, folded in long bursts.
@@ -171,134 +251,44 @@ fn wash(meter: &mut Meter<'_>, window: &Range<u64>, bytes: u64) -> Result<f64, M
     Ok(mean(&times[times.len() - last..]) / STRIDE as f64)
 }
 
-fn mean(times: &[f32]) -> f64 {
+pub fn mean(times: &[f32]) -> f64 {
     times.iter().map(|time| f64::from(*time)).sum::<f64>() / times.len() as f64
 }
 
-/// Where writing slowed down in a trial.
-#[derive(Debug, Clone, Copy)]
-struct Slowdown {
-    /// Valid requests that the area holds.
-    requests: f64,
-    request_bytes: u64,
-    /// Mean time after it, relative to before.
-    ratio: f64,
-    /// Evidence, as a logarithm.
-    log: f64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Slowdown {
-    fn bytes(&self) -> f64 {
-        self.requests * self.request_bytes as f64
-    }
-}
-
-/// The slowdown in times of requests with obsolete and then valid data.
-fn slowdown(obsolete: &[f32], valid: &[f32], request_bytes: u64) -> Option<Slowdown> {
-    let typical = |times: &[f32]| {
-        median(&times.iter().map(|time| f64::from(*time)).collect::<Vec<_>>()) as f32
-    };
-    // Other places may take longer for other reasons.
-    let relative = |times: &[f32], typical: f32| -> Vec<f32> {
-        times.iter().map(|time| time / typical).collect()
-    };
-    let first = typical(valid.get(..LEAST_BEFORE)?);
-    let mut times = relative(obsolete, typical(obsolete));
-    times.extend(relative(valid, first));
-    let (at, log) = onset(&times, SLOW)?;
-    let (before, after) = (&times[..at], &times[at..]);
-    let is_later = at > obsolete.len() + LEAST_BEFORE / 2;
-    let ratio = if is_later { mean(after) / mean(before) } else { 0.0 };
-    if log < HINTED || ratio < SLOWER {
-        return None;
-    }
-    // What a request takes longer in the long run, from one slow request to the last one.
-    let base = mean(before);
-    let slow = mean(after);
-    let is_slow = |time: &&f32| f64::from(**time) >= slow;
-    let last = after.len() - after.iter().rev().take_while(|time| !is_slow(time)).count();
-    let first = after.iter().take_while(|time| !is_slow(time)).count() + 1;
-    if last < first + 2 {
-        return None;
-    }
-    let each = mean(&after[first..last]) - base;
-    let (mut folded, mut estimates) = (0.0, Vec::new());
-    for (number, time) in times[obsolete.len()..].iter().enumerate() {
-        let time = f64::from(*time);
-        if number + obsolete.len() >= at && time >= slow && estimates.len() < EVALUATED {
-            // The latest obsolete requests are still valid, too.
-            estimates.push((number + PLACES as usize) as f64 - folded);
-        }
-        folded += (time - base) / each;
-    }
-    let requests = median(&estimates);
-    let is_within = requests <= MOST_BEFORE * valid.len() as f64;
-    let is_resolved = requests >= LEAST_BEFORE as f64;
-    (is_within && is_resolved).then_some(Slowdown { requests, request_bytes, ratio, log })
-}
-
-/// Obsolete data, then as much that stays valid.
-struct Trial<'a> {
-    window: &'a Range<u64>,
-    request_bytes: u64,
-    count: u64,
-}
-
-impl<'a> Trial<'a> {
-    fn new(window: &'a Range<u64>, bytes: u64, write_unit: u64) -> Self {
-        let request_bytes =
-            (bytes / REQUESTS).div_ceil(write_unit).next_power_of_two() * write_unit;
-        Self { window, request_bytes, count: bytes / request_bytes }
-    }
-
-    fn run(&self, meter: &mut Meter<'_>) -> Result<Option<Slowdown>, MeasurementStop> {
-        let Self { window, request_bytes, count } = *self;
-        // Places that fit the largest requests.
-        let stride = STRIDE.max(request_bytes);
-        let mut obsolete: Vec<f32> = Vec::new();
-        for number in 0..count {
-            let at = window.start + number % PLACES * stride;
-            let time = meter.write(SamplePurpose::WriteRandom, at, request_bytes)? as f32;
-            if number >= count / 2 {
-                obsolete.push(time);
-            }
-        }
-        let start = window.start + PLACES * stride;
-        let Some(room) = (window.end - start).checked_sub(count * request_bytes) else {
-            return Ok(None);
+    /// Requests of these lengths in KiB that an area of 3 MiB holds.
+    fn seen(write_unit_kib: u64, lengths_kib: &[u64]) -> Vec<FoldingOnset> {
+        let of = |kib: &u64| {
+            let request_bytes = kib << 10;
+            let requests = (3 << 20) as f64 / room(request_bytes, write_unit_kib << 10);
+            FoldingOnset { requests, request_bytes, ratio: 2.0, blocks: None }
         };
-        let start = start + meter.random.below(room / request_bytes + 1) * request_bytes;
-        let mut valid: Vec<f32> = Vec::new();
-        for number in 0..count {
-            let at = start + number * request_bytes;
-            valid.push(meter.write(SamplePurpose::WriteLinear, at, request_bytes)? as f32);
-        }
-        Ok(slowdown(&obsolete, &valid, request_bytes))
+        lengths_kib.iter().map(of).collect()
     }
 
-    /// Runs trials; the result in the middle counts if nearly all agree.
-    fn measure(&self, meter: &mut Meter<'_>) -> Result<Option<Slowdown>, MeasurementStop> {
-        let Some(first) = self.run(meter)? else { return Ok(None) };
-        let mut seen = vec![first];
-        let agree = |seen: &[Slowdown], ratio: f64| {
-            let log: f64 = seen.iter().map(|of| of.log).sum();
-            let is_alike = seen[seen.len() - 1].requests < ratio * seen[0].requests;
-            seen.len() >= SUCCESSFUL && log > CLEAR && is_alike
+    #[test]
+    fn requests_take_whole_write_units() {
+        assert_eq!(room(16 << 10, 32 << 10), 32768.0);
+        assert_eq!(room(64 << 10, 32 << 10), 65536.0);
+        // Half of them lie in two units.
+        assert_eq!(room(16 << 10, 24 << 10), 32768.0);
+        assert_eq!(room(4 << 10, 512), 4096.0);
+    }
+
+    #[test]
+    fn two_lengths_give_an_area_without_the_write_unit() {
+        let close = |area: Option<f64>| {
+            area.is_some_and(|area| (area / (3 << 20) as f64 - 1.0).abs() < 0.1)
         };
-        for _ in 1..MOST_TRIALS {
-            seen.extend(self.run(meter)?);
-            seen.sort_by(|one, other| one.requests.total_cmp(&other.requests));
-            if agree(&seen, ALIKE) {
-                break;
-            }
+        for unit in [4, 8, 16, 24, 32, 48] {
+            assert!(close(area_bytes(&seen(unit, &[32, 64]), None)), "{unit}");
         }
-        // One trial may have been disturbed.
-        let rest = if seen.len() > SUCCESSFUL + 1 {
-            [&seen[..], &seen[1..], &seen[..seen.len() - 1]]
-        } else {
-            [&seen[..]; 3]
-        };
-        let agreeing = rest.into_iter().find(|seen| agree(seen, MOST_DIFFERENT));
-        Ok(agreeing.map(|seen| seen[seen.len() / 2]))
+        // Both requests take one unit of unknown size.
+        assert_eq!(area_bytes(&seen(64, &[16, 32]), None), None);
+        assert_eq!(area_bytes(&seen(16, &[16]), None), None);
+        assert!(close(area_bytes(&seen(64, &[16]), Some(64 << 10))));
     }
 }

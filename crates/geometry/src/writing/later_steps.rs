@@ -26,8 +26,9 @@ impl WriteSession<'_> {
         }
         self.meter.now("looking for a fast area")?;
         let fill = self.meter.probed.evidence.samples[..self.filled].to_vec();
-        let write_unit = self.likely_write_unit();
-        let found = fast_area::measure(&mut self.meter, &fill, &self.window, write_unit)?;
+        let erase_block = found_bytes(&self.erase_block()).map(|(bytes, _)| bytes);
+        let units = (erase_block, self.likely_write_unit());
+        let found = fast_area::measure(&mut self.meter, &fill, &self.window, units)?;
         self.meter.probed.findings.pslc_cache = found;
         Ok(())
     }

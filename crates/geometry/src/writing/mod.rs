@@ -19,6 +19,8 @@ pub mod change;
 mod erased;
 pub mod erasures;
 pub mod fast_area;
+mod fold_period;
+mod fold_trial;
 pub mod folding;
 mod later_steps;
 pub mod layout;
