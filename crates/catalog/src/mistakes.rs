@@ -19,7 +19,7 @@ const MOST_REPAIRS: usize = 200;
 /// What may stand in for a missing value, until one is accepted.
 const STAND_INS: [&str; 7] = ["''", "1", "true", "[]", "{}", "'4KiB'", "'none'"];
 /// Repaired values have places after the end of any file.
-const BEYOND: usize = 1 << 40;
+const BEYOND: usize = usize::MAX / 2;
 
 /// One mistake of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
