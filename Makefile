@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-arm64 test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -13,11 +13,17 @@ help:
 	@echo "make build  build target/release/flashfit"
 	@echo "make static build a static binary for boards: target/*/static/flashfit"
 	@echo "make lint   rustfmt and clippy, warnings as errors"
+	@echo "make deb    build Debian packages for amd64, arm64 and armhf in a Debian 13 system (root)"
+	@echo "make static-all  build static binaries for the same three (root)"
+	@echo "make dist   source, packages and static binaries of a release, with checksums (root)"
 	@echo "make doc    the code's documentation, warnings as errors"
 	@echo "make schemas  write docs/schemas: the JSON Schemas of all documents that commands print"
 	@echo "make dependencies  licenses, sources and (with cargo-deny) known vulnerabilities of all crates"
 	@echo "make fuzz-check  compile the fuzz targets"
 	@echo "make test-debian13  run the tests with Rust 1.85 in a Debian 13 system (root)"
+	@echo "make test-arm64  use the package in an emulated arm64 system, also with 16 KiB pages (root)"
+	@echo "make test-armhf  use the armhf binary under user emulation, compare with amd64 (root)"
+	@echo "make test-install  follow docs/install.md in clean Debian 13 and 12 systems (root)"
 	@echo "make bench  measure the simulated card: requests per second and added latency"
 	@echo "make cards  write docs/cards.md: simulated cards compared with real ones"
 	@echo "make findings  write docs/findings.md: published findings repeated on simulated cards (root)"
@@ -39,14 +45,30 @@ prepare:
 build:
 	$(CARGO) build --release --locked
 
-# A static binary for boards and virtual machines. TARGET=aarch64-unknown-linux-gnu
-# makes it for 64-bit ARM, where that target and its linker are installed (docs/test-beds.md).
+# A static binary for boards and virtual machines, for this processor. TARGET=aarch64-unknown-linux-gnu
+# makes it for 64-bit ARM, where that target and its linker are installed; `make static-all` needs neither.
 TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 
 static:
 	RUSTFLAGS="-C target-feature=+crt-static" \
 		$(CARGO) build --profile static --locked --target $(TARGET) -p flashfit
 	@ls -l target/$(TARGET)/static/flashfit
+
+# ARCHITECTURES=arm64 builds for one only. Results are left in $(DIST).
+ARCHITECTURES := amd64 arm64 armhf
+DIST := $(or $(CARGO_TARGET_DIR),target)/debian-13-packages/build/dist
+
+deb:
+	sh scripts/debian13.sh --for packages sh packaging/debs.sh $(ARCHITECTURES)
+	@ls -l $(DIST)/*.deb
+
+static-all:
+	sh scripts/debian13.sh --for packages sh packaging/statics.sh $(ARCHITECTURES)
+	@ls -l $(DIST)
+
+dist:
+	sh scripts/debian13.sh --for packages sh packaging/dist.sh $(ARCHITECTURES)
+	@ls -l $(DIST)
 
 demo:
 	@sh scripts/prepare.sh demo
@@ -86,6 +108,16 @@ fuzz-check:
 # Debian 13 has the oldest supported Rust, 1.85.
 test-debian13:
 	sh scripts/debian13.sh make test
+
+# These need the results of `make deb` and `make static-all`. INSTALL=source also builds from source.
+test-arm64:
+	bash scripts/arm64.sh $(DIST)
+
+test-armhf:
+	sh scripts/debian13.sh --for packages sh scripts/armhf-inside.sh
+
+test-install:
+	bash scripts/install-paths.sh $(DIST) $(INSTALL)
 
 bench:
 	$(CARGO) bench --locked -p flashfit-card -p flashfit-card-server

@@ -2,21 +2,36 @@
 # Runs a command on a copy of the committed files in a Debian 13 system, whose Rust (1.85) is the
 # oldest that flashfit supports. The system is made once with mmdebstrap and kept in the cache folder;
 # what is built is kept in target/debian-13. It takes root, because tests attach loop devices.
+# There is one system for tests and one that builds packages, with cross compilers.
 #
-# usage: debian13.sh COMMAND...     for example: debian13.sh make test
+# usage: debian13.sh [--for packages] COMMAND...     for example: debian13.sh make test
 
 set -eu
 
-# Change the number when the list of packages changes: the kept system is then made again.
+# Change a number when its list of packages changes: the kept system is then made again.
 EDITION=3
 PACKAGES="cargo,rustc,gcc,g++,libc6-dev,make,git,ca-certificates,fio,e2fsprogs,btrfs-progs,xfsprogs,\
 f2fs-tools,dosfstools,exfatprogs,nilfs-tools,squashfs-tools,fdisk,mount,util-linux,procps,kmod,\
 libnbd-bin,qemu-utils,qemu-system-x86,busybox-static,openssh-client,openssh-server,python3,python3-venv,sqlite3,strace,iproute2"
+PACKAGES_EDITION=1
+PACKAGES_FOR_PACKAGES="cargo,rustc,rust-src,gcc,libc6-dev,make,git,ca-certificates,debhelper,dpkg-dev,\
+lintian,groff,man-db,mount,xz-utils,gcc-aarch64-linux-gnu,gcc-arm-linux-gnueabihf,libc6-dev-arm64-cross,\
+libc6-dev-armhf-cross,libstd-rust-dev:arm64,qemu-user,bash-completion,zsh,fish"
 
 say() { printf '%s\n' "$*" >&2; }
 
+name=debian-13
+edition=$EDITION
+architectures=
+if [ "${1:-}" = --for ] && [ "${2:-}" = packages ]; then
+    name=debian-13-packages
+    edition=$PACKAGES_EDITION
+    PACKAGES=$PACKAGES_FOR_PACKAGES
+    architectures=amd64,arm64
+    shift 2
+fi
 if [ $# -eq 0 ]; then
-    say "usage: debian13.sh COMMAND..."
+    say "usage: debian13.sh [--for packages] COMMAND..."
     exit 2
 fi
 cd "$(dirname "$0")/.."
@@ -27,8 +42,8 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/flashfit
-system=$cache/debian-13-$EDITION
-work=$PWD/target/debian-13
+system=$cache/$name-$edition
+work=${CARGO_TARGET_DIR:-$PWD/target}/$name
 vendor=$work/vendor
 
 make_system() {
@@ -39,10 +54,10 @@ make_system() {
     fi
     say "making a Debian 13 system in $system"
     mkdir -p "$cache"
-    new=$(mktemp -d "$cache/debian-13-new.XXXXXX")
+    new=$(mktemp -d "$cache/$name-new.XXXXXX")
     trap 'rm -rf --one-file-system "$new"' EXIT
     mmdebstrap --variant=apt --include="$PACKAGES" --aptopt='Apt::Install-Recommends "false"' \
-        trixie "$new" >&2
+        ${architectures:+--architectures="$architectures"} trixie "$new" >&2
     chmod 755 "$new"
     mv -T "$new" "$system"
     trap - EXIT
@@ -52,7 +67,14 @@ make_system() {
 
 # Debian's cargo gets the crates from here: the system needs no network.
 mkdir -p "$work/home/.cargo" "$work/build"
-cargo vendor --quiet --locked --versioned-dirs "$vendor" >/dev/null
+# With those of Rust's standard library, whose manifests use unstable features, where it has its source.
+standard_library=$(echo "$system"/usr/src/rustc-*/library/Cargo.toml)
+if [ -e "$standard_library" ]; then
+    RUSTC_BOOTSTRAP=1 cargo vendor --quiet --locked --versioned-dirs --sync "$standard_library" \
+        "$vendor" >/dev/null
+else
+    cargo vendor --quiet --locked --versioned-dirs "$vendor" >/dev/null
+fi
 cat >"$work/home/.cargo/config.toml" <<CONFIG
 [source.crates-io]
 replace-with = "vendored"

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Builds the program for a Debian architecture as one static file, as it is packaged and published.
+# Static, because flashfit copies itself to boards and into virtual machines, whose C library may be
+# older than the one it was built with; and so that a package serves more than one release of Debian.
+# The same commit and the same compiler give the same bytes, in whatever directory.
+#
+# usage: build.sh amd64|arm64|armhf
+# The result is $FLASHFIT_TARGET_DIR/ARCHITECTURE/flashfit.
+
+set -eu
+cd "$(dirname "$0")/.."
+arch=${1:?usage: build.sh ARCHITECTURE}
+. packaging/architecture.sh
+target_dir=${FLASHFIT_TARGET_DIR:-$PWD/target/packaging}
+MOST_BYTES=16777216
+
+# Paths of this machine would make files differ between machines.
+crates=${FLASHFIT_CRATES:-${CARGO_HOME:-$HOME/.cargo}}
+flags="--remap-path-prefix=$PWD=/usr/src/flashfit --remap-path-prefix=$crates=/usr/src/crates \
+-C target-feature=+crt-static"
+
+# Without a package of it, the standard library of the architecture is built from source.
+if [ ! -e "$(rustc --print sysroot)/lib/rustlib/$rust_target" ]; then
+    sh packaging/std-from-source.sh "$arch" "$target_dir/std/$arch"
+    flags="$flags --sysroot=$target_dir/std/$arch --remap-path-prefix=$target_dir/std=/usr/src/std"
+fi
+
+# The C compiler links for its own machine only.
+linker=CARGO_TARGET_$(echo "$rust_target" | tr 'a-z-' 'A-Z_')_LINKER
+if command -v "$gnu_type-gcc" >/dev/null 2>&1; then
+    export "$linker=$gnu_type-gcc"
+fi
+
+CARGO_TARGET_DIR=$target_dir/static RUSTFLAGS=$flags CARGO_INCREMENTAL=0 \
+    "${CARGO:-cargo}" build --locked --target "$rust_target" --profile static -p flashfit
+mkdir -p "$target_dir/$arch"
+file=$target_dir/$arch/flashfit
+cp "$target_dir/static/$rust_target/static/flashfit" "$file"
+"$gnu_type-strip" --remove-section=.comment --remove-section=.note "$file"
+bytes=$(stat -c %s "$file")
+if [ "$bytes" -gt $MOST_BYTES ]; then
+    echo "error: $file has $bytes bytes, more than $MOST_BYTES" >&2
+    exit 1
+fi
+# A program that needs an interpreter or a library is not static.
+if readelf -ldW "$file" | grep -qE 'INTERP|NEEDED'; then
+    echo "error: $file is not static" >&2
+    exit 1
+fi
+echo "built: $file, $bytes bytes"
