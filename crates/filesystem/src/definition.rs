@@ -86,6 +86,8 @@ struct MkfsToml {
     joined: Vec<String>,
     #[serde(default)]
     from_folder: bool,
+    #[serde(default)]
+    no_discard: BTreeMap<String, Vec<Spanned<String>>>,
 }
 
 #[derive(Deserialize)]
@@ -241,6 +243,7 @@ fn build_fixed(
         flags: fixed_flags(&raw.mkfs.flags)?,
         joined: raw.mkfs.joined,
         from_folder: raw.mkfs.from_folder,
+        no_discard: fixed_flags(&raw.mkfs.no_discard)?,
     };
     Ok(FileSystem {
         name: raw.name.into_inner(),

@@ -177,6 +177,8 @@ pub struct Mkfs {
     pub joined: Vec<String>,
     /// Whether it packs a folder into an image: `PROGRAM FOLDER IMAGE FLAGS`.
     pub from_folder: bool,
+    /// Flags with which it discards nothing; empty if it never does.
+    pub no_discard: Vec<(String, Vec<String>)>,
 }
 
 /// How a read-only file system in an image file is made writable: by overlayfs, with the image and
@@ -195,6 +197,15 @@ pub struct Layered {
 pub struct TrialOptions {
     pub flags: Vec<(String, Vec<String>)>,
     pub mount: Vec<String>,
+}
+
+impl TrialOptions {
+    /// The same, and the program that makes the file system discards nothing.
+    #[must_use]
+    pub fn without_discard(mut self, filesystem: &FileSystem) -> Self {
+        self.flags.extend(filesystem.mkfs.no_discard.iter().cloned());
+        self
+    }
 }
 
 /// The program that checks the file system without changing it.

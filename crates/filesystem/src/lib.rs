@@ -28,7 +28,7 @@ pub use catalog::{FileSystemCatalog, FileSystemCatalogError};
 pub use conditions::{Conditions, OptionRequirement};
 pub use durability::{Durability, DurabilityVerdict, Risk};
 pub use facts::{FactsError, FileSystemFacts};
-pub use filesystem::{FileSystem, FsOption, Layered};
+pub use filesystem::{FileSystem, FsOption, Layered, TrialOptions};
 pub use improvement::Improvement;
 pub use layered::Layers;
 pub use layout::{

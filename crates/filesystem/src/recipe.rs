@@ -62,7 +62,11 @@ impl Recipe {
         Self::with(filesystem, setup, conditions, &filesystem.crash)
     }
 
-    fn with(
+    /// The same commands with these additional settings.
+    ///
+    /// # Errors
+    /// As [`Recipe::new`].
+    pub fn with(
         filesystem: &FileSystem,
         setup: &Setup,
         conditions: &Conditions,

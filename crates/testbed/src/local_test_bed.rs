@@ -11,7 +11,7 @@ use flashfit_bench::{MkfsMode, PreparedExercise, RunPlan, WorkloadTarget, run_wo
 use flashfit_device::{Refusal, SystemRoots, WriteConsent};
 use flashfit_filesystem::plan::fitted_conditions;
 use flashfit_filesystem::{
-    Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, scheduler,
+    Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, TrialOptions, scheduler,
 };
 use flashfit_geometry::Geometry;
 use flashfit_host::Runner;
@@ -171,17 +171,14 @@ impl<'a> LocalTestBed<'a> {
             .filesystem(&request.setup.filesystem)
             .map_err(|error| Failure::Setup(error.to_string()))?;
         let conditions = self.facts.conditions_for(&filesystem.name);
-        let recipe = match self.made(request) {
-            MkfsMode::Quiet => Recipe::for_trial(filesystem, request.setup, &conditions),
-            MkfsMode::Plain => Recipe::new(filesystem, request.setup, &conditions),
-            MkfsMode::Settled => Recipe::for_crash(filesystem, request.setup, &conditions),
-        };
-        let recipe = recipe.map_err(|error| Failure::Setup(error.to_string()))?;
+        // Programs that make file systems discard as they do for the user only in the first trial,
+        // or in every one if all are to start from the same state. Later trials would wear the
+        // device for nothing, and would find it emptier than a device in use is.
+        let discards = request.start.is_none() || !self.is_discarded.replace(true);
+        let recipe = self.recipe(filesystem, request, &conditions, discards)?;
         let node = self.consent.path().to_owned();
         let written_before = self.written();
-        // Programs that make file systems discard as they will for the user. Before that, only the
-        // first trial does, or every one if all are to start from the same state.
-        if request.start.is_none() || !self.is_discarded.replace(true) {
+        if discards {
             timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
         }
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
@@ -238,6 +235,24 @@ impl<'a> LocalTestBed<'a> {
         }
         // The first error explains later ones.
         measured.and(unmounted)
+    }
+
+    /// The commands of a trial.
+    fn recipe(
+        &self,
+        filesystem: &FileSystem,
+        request: &TrialRequest<'_>,
+        conditions: &Conditions,
+        discards: bool,
+    ) -> Result<Recipe, Failure> {
+        let options = match self.made(request) {
+            MkfsMode::Quiet => filesystem.trial.clone(),
+            MkfsMode::Plain => TrialOptions::default(),
+            MkfsMode::Settled => filesystem.crash.clone(),
+        };
+        let options = if discards { options } else { options.without_discard(filesystem) };
+        Recipe::with(filesystem, request.setup, conditions, &options)
+            .map_err(|error| Failure::Setup(error.to_string()))
     }
 
     /// Checks that the next step writes to the device of the consent, with the same size.

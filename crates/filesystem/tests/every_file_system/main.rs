@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod card;
+mod discards;
 mod layers;
 mod options;
 mod read_back;
