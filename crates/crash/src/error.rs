@@ -82,13 +82,21 @@ pub enum CrashError {
     /// The card cannot have the size that the file systems need.
     #[error(transparent)]
     Card(#[from] flashfit_card::ModelError),
-    /// Something other than the file system failed in the virtual machine.
-    #[error("in the virtual machine: {reason}")]
+    /// Something other than the file system failed in the machine that works.
+    #[error("in the machine whose power is cut: {reason}")]
     Guest { reason: String },
     #[error("the virtual machine has not answered for {seconds} s")]
     Silent { seconds: u64 },
     #[error("the virtual machine ended: {console}")]
     GuestEnded { console: String },
+    #[error(transparent)]
+    Board(#[from] crate::board::BoardError),
+    #[error("the device of the board has {has}, and {needed} are needed")]
+    TooSmall { needed: Bytes, has: Bytes },
+    #[error("the command for the board's power failed: {reason}")]
+    Switch { reason: String },
+    #[error("the command that cuts the power did not cut it: the board went on")]
+    NotCut,
     /// The oracles find something where no power was cut.
     #[error("{setup} breaks a promise without a power cut: {detail}")]
     BrokenWithoutCut { setup: String, detail: String },
@@ -118,6 +126,8 @@ impl UserError for CrashError {
             Self::Guest { .. } | Self::Silent { .. } | Self::GuestEnded { .. } => {
                 ExitClass::Environment
             }
+            Self::Board(error) => error.class,
+            Self::Switch { .. } | Self::NotCut => ExitClass::Environment,
             Self::BrokenWithoutCut { .. } => ExitClass::BadVerdict,
             Self::Fuse(_)
             | Self::File { .. }
@@ -126,6 +136,7 @@ impl UserError for CrashError {
             | Self::Unprivileged(_)
             | Self::NotMounted { .. } => ExitClass::Environment,
             Self::Invalid { .. }
+            | Self::TooSmall { .. }
             | Self::NothingAcknowledged
             | Self::WorkloadFailed { .. }
             | Self::NotWritable { .. }
@@ -153,6 +164,10 @@ impl UserError for CrashError {
             Self::Socket(error) => error.hint(),
             Self::Silent { .. } => {
                 Some("end other programs that keep the processors busy, then try again".into())
+            }
+            Self::Board(error) => error.hint.clone(),
+            Self::Switch { .. } | Self::NotCut => {
+                Some("try the commands of --power-off and --power-on by hand".into())
             }
             Self::Unprivileged(_) => Some("run it as root".into()),
             Self::LiveCut { image, .. } if image.exists() => {

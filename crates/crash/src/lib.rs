@@ -11,6 +11,7 @@
 //! Limits: one process writes, one operation after another, so operations do not overlap.
 
 pub mod blocks;
+pub mod board;
 pub mod bound;
 pub mod campaign;
 pub mod content;

@@ -46,6 +46,7 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
         flushes: FlushFault::None,
         card: None,
         kernel: None,
+        board: None,
     }
 }
 

@@ -50,8 +50,25 @@ impl WriteConsent {
         runner: &dyn Runner,
         program: &Program,
     ) -> Result<ProgramOutcome, ConsentedRunError> {
-        let handed = program.clone().hand(self.path(), self.target().shared());
+        let handed = self.handed(program);
         self.surrounded(|| Ok(runner.run_checked(&handed)?))
+    }
+
+    /// The same for a program whose exit code is a finding, such as fsck.
+    ///
+    /// # Errors
+    /// When the device is not the same before or after, or the program does not run.
+    pub fn run_for_outcome(
+        &self,
+        runner: &dyn Runner,
+        program: &Program,
+    ) -> Result<ProgramOutcome, ConsentedRunError> {
+        let handed = self.handed(program);
+        self.surrounded(|| Ok(runner.run(&handed)?))
+    }
+
+    fn handed(&self, program: &Program) -> Program {
+        program.clone().hand(self.path(), self.target().shared())
     }
 
     /// Does work that finds the device by its name, such as mounting it.

@@ -94,6 +94,14 @@ pub(crate) fn poll(
     Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect())
 }
 
+/// Waits until a descriptor can be read or has ended, or until `until`; whether it can.
+///
+/// # Errors
+/// When poll(2) fails.
+pub fn is_readable(descriptor: BorrowedFd<'_>, until: Instant) -> io::Result<bool> {
+    Ok(poll(&[(descriptor, PollFlags::IN)], Some(until), true)?[0])
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

@@ -107,6 +107,7 @@ pub fn plan(
         flushes,
         card: None,
         kernel: None,
+        board: None,
     }
 }
 

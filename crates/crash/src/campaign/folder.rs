@@ -63,7 +63,9 @@ pub struct CutRecord {
     pub after_ns: u64,
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    pub report: CutReport,
+    /// Of a simulated card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<CutReport>,
 }
 
 /// A state with a violation.
@@ -259,13 +261,26 @@ impl CampaignFolder {
         round: u32,
         operations: &[LoggedOperation],
     ) -> Result<(), CrashError> {
+        self.keep_ledger(label, round, operations)?;
         let image = self.image_path(label, round);
-        let ledger = image.with_extension("json");
-        let text = serde_json::to_string_pretty(operations).expect("plain data");
-        let failed = |source| CrashError::File { path: ledger.clone(), source };
-        durable::write(&ledger, (text + "\n").as_bytes()).map_err(failed)?;
         fs::rename(self.draft_path(), &image)
             .map_err(|source| CrashError::File { path: image, source })
+    }
+
+    /// Keeps what was acknowledged before a power cut.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_ledger(
+        &self,
+        label: &str,
+        round: u32,
+        operations: &[LoggedOperation],
+    ) -> Result<(), CrashError> {
+        let ledger = self.image_path(label, round).with_extension("json");
+        let text = serde_json::to_string_pretty(operations).expect("plain data");
+        let failed = |source| CrashError::File { path: ledger.clone(), source };
+        durable::write(&ledger, (text + "\n").as_bytes()).map_err(failed)
     }
 
     fn log_path(&self, label: &str, round: u32) -> PathBuf {

@@ -48,6 +48,20 @@ pub struct CampaignPlan {
     /// The kernel of the virtual machine whose power is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The board whose power is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<BoardPlan>,
+}
+
+/// A board and its device.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct BoardPlan {
+    /// `ssh:HOST`, or `lab:TAGS`.
+    pub on: String,
+    /// The name of the device there.
+    pub target: String,
+    /// What the device says of itself, with its size.
+    pub device: String,
 }
 
 /// A simulated card and its faults.

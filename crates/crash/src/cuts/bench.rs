@@ -9,7 +9,7 @@ use flashfit_card::CardModel;
 use flashfit_host::{Runner, SystemRunner};
 
 use super::card::{PluggedCard, SavedCard};
-use super::ledger::CutLedger;
+use super::ledger::{CutLedger, Taken};
 use super::machine::{Guest, SILENCE_LIMIT, SavedMachine, unexpected};
 use super::wire::{Arrival, GuestMount, GuestReply, GuestRequest};
 use crate::CrashError;
@@ -37,7 +37,7 @@ pub(super) struct CutSetup<'a> {
 }
 
 /// How far the work came.
-pub(super) struct WorkDone {
+pub(crate) struct WorkDone {
     pub ledger: CutLedger,
     pub took: Duration,
 }
@@ -97,12 +97,10 @@ impl CutBench<'_> {
         time: Option<Duration>,
         is_cut: &AtomicBool,
     ) -> Result<WorkDone, CrashError> {
-        let planned = self.workload.operations(seed);
-        let paced = !planned.is_empty();
-        let mut ledger = CutLedger::new(planned);
+        let mut ledger = self.workload.ledger(seed);
         let start = Instant::now();
         let mut end = start + time.unwrap_or(SILENCE_LIMIT);
-        if paced {
+        if ledger.is_paced() {
             guest.send(&GuestRequest::Go)?;
         }
         loop {
@@ -112,18 +110,17 @@ impl CutBench<'_> {
             if is_cut.load(Ordering::SeqCst) {
                 break;
             }
-            match heard {
-                Arrival::Nothing if Instant::now() < end => {}
+            let message = match heard {
+                Arrival::Nothing if Instant::now() < end => continue,
                 Arrival::Nothing if time.is_some() => break,
                 Arrival::Nothing => {
                     return Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() });
                 }
                 Arrival::End => return Err(CrashError::GuestEnded { console: guest.last_line() }),
-                Arrival::Message(GuestReply::Done { number, inode, error }) => {
-                    if !ledger.acknowledge(number, inode, error) {
-                        let reason = format!("operation {number} is not the next one");
-                        return Err(CrashError::Guest { reason });
-                    }
+                Arrival::Message(message) => message,
+            };
+            match ledger.take(message)? {
+                Taken::Operation => {
                     if time.is_none() {
                         end = Instant::now() + SILENCE_LIMIT;
                     } else if Instant::now() >= end {
@@ -131,16 +128,8 @@ impl CutBench<'_> {
                     }
                     guest.send(&GuestRequest::Go)?;
                 }
-                Arrival::Message(GuestReply::Line(line)) => ledger.line(line),
-                Arrival::Message(GuestReply::WorkEnded(error)) => {
-                    if ledger.acknowledged() == 0 && !error.is_empty() {
-                        return Err(CrashError::WorkloadFailed { reason: error });
-                    }
-                    if time.is_none() {
-                        break;
-                    }
-                }
-                Arrival::Message(other) => return Err(unexpected(&other)),
+                Taken::Ended if time.is_none() => break,
+                Taken::Line | Taken::Ended => {}
             }
         }
         Ok(WorkDone { ledger, took: start.elapsed() })

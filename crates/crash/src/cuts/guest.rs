@@ -16,9 +16,19 @@ use crate::CrashError;
 use crate::observe::{MountLook, mount_with, unmount_at};
 use crate::workload::{CrashWorkload, Execution, LogPosition, SqliteMode, each_line};
 
+/// The disk of a virtual machine.
 const DISK: &str = "/dev/flashfit/0";
-/// An empty folder of the initramfs.
+/// An empty folder of its initramfs.
 const POINT: &str = "/mnt";
+
+/// Where the work is done.
+pub struct Workplace<'a> {
+    pub runner: &'a dyn Runner,
+    /// With the file system.
+    pub node: &'a Path,
+    /// An empty folder.
+    pub point: &'a Path,
+}
 
 /// Positions are given outside.
 struct NoPosition;
@@ -29,118 +39,148 @@ impl LogPosition for NoPosition {
     }
 }
 
+/// The word to go on, and what is told meanwhile.
+pub trait WorkChannel {
+    /// Waits for the word to go on; `false` if there is to be no more work.
+    ///
+    /// # Errors
+    /// When the channel fails.
+    fn may_go_on(&mut self) -> std::io::Result<bool>;
+
+    /// # Errors
+    /// When the channel fails.
+    fn tell(&mut self, reply: GuestReply) -> std::io::Result<()>;
+}
+
+/// The channel of a virtual machine.
+struct MachineChannel<R, W> {
+    input: R,
+    output: W,
+}
+
+impl<R: Read, W: Write> WorkChannel for MachineChannel<R, W> {
+    fn may_go_on(&mut self) -> std::io::Result<bool> {
+        Ok(receive(&mut self.input)? == Some(GuestRequest::Go))
+    }
+
+    fn tell(&mut self, reply: GuestReply) -> std::io::Result<()> {
+        send(&mut self.output, &reply)
+    }
+}
+
 /// Serves until the other side ends.
 ///
 /// # Errors
 /// When the channel fails.
-pub fn serve(
-    mut input: impl Read,
-    mut output: impl Write,
-    runner: &dyn Runner,
-) -> std::io::Result<()> {
-    while let Some(request) = receive(&mut input)? {
-        let answered = match request {
-            GuestRequest::Prepare { kinds } => {
-                for kind in kinds {
-                    // Whether it helped is seen when it is mounted.
-                    let _ = runner.run(&Program::new("modprobe").arg(kind));
-                }
-                Ok(GuestReply::Prepared)
-            }
-            GuestRequest::Work { mount, workload, seed } => {
-                let channel = Channel { input: &mut input, output: &mut output };
-                work(channel, &mount, &workload, seed)
-            }
-            GuestRequest::Go => continue,
-            GuestRequest::Unmount => unmount_at(Path::new(POINT))
-                .map(|()| GuestReply::Unmounted)
-                .map_err(CrashError::Unmount),
-            GuestRequest::Check { mount, workload, input } => {
-                check(runner, &mount, &workload, &input)
-            }
-        };
-        let reply = answered.unwrap_or_else(|error| GuestReply::Failed(error.to_string()));
-        send(&mut output, &reply)?;
+pub fn serve(input: impl Read, output: impl Write, runner: &dyn Runner) -> std::io::Result<()> {
+    let place = Workplace { runner, node: Path::new(DISK), point: Path::new(POINT) };
+    let mut channel = MachineChannel { input, output };
+    while let Some(request) = receive(&mut channel.input)? {
+        let Some(reply) = place.answer(&mut channel, request) else { continue };
+        channel.tell(reply)?;
     }
     Ok(())
 }
 
-struct Channel<'a, R, W> {
-    input: &'a mut R,
-    output: &'a mut W,
-}
-
-/// The disk without what the kernel may still know of its contents.
-fn disk() -> Result<PathBuf, CrashError> {
-    let failed = |source| CrashError::Device { device: DISK.into(), source };
-    let node = Path::new(DISK).canonicalize().map_err(failed)?;
-    let open = File::open(&node).map_err(failed)?;
-    drop_pages_of(&open).map_err(failed)?;
-    Ok(node)
-}
-
-fn work<R: Read, W: Write>(
-    channel: Channel<'_, R, W>,
-    mount: &GuestMount,
-    workload: &CrashWorkload,
-    seed: u64,
-) -> Result<GuestReply, CrashError> {
-    let root = Path::new(POINT);
-    let Channel { input, output } = channel;
-    let broken = |source| CrashError::File { path: "channel".into(), source };
-    if let Err(error) = mount_with(&disk()?, &mount.kind, root, &mount.options) {
-        return Ok(GuestReply::NotMounted(error.to_string()));
-    }
-    send(output, &GuestReply::Mounted).map_err(broken)?;
-    let (program, text) = match workload {
-        CrashWorkload::Files | CrashWorkload::Metadata => {
-            let mut execution = Execution::new(root);
-            for (number, operation) in workload.operations(seed) {
-                if receive(input).map_err(broken)? != Some(GuestRequest::Go) {
-                    break;
+impl Workplace<'_> {
+    /// The answer to a request; none to a word to go on that comes too late.
+    pub fn answer(
+        &self,
+        channel: &mut dyn WorkChannel,
+        request: GuestRequest,
+    ) -> Option<GuestReply> {
+        let answered = match request {
+            GuestRequest::Prepare { kinds } => {
+                for kind in kinds {
+                    // Whether it helped is seen when it is mounted.
+                    let _ = self.runner.run(&Program::new("modprobe").arg(kind));
                 }
-                execution.run(number, &operation, &NoPosition);
-                let done = execution.last().expect("it has just run");
-                let reply = GuestReply::Done { number, inode: done.inode, error: done.error };
-                send(output, &reply).map_err(broken)?;
+                Ok(GuestReply::Prepared)
             }
-            return Ok(GuestReply::WorkEnded(String::new()));
-        }
-        CrashWorkload::Sqlite(mode) => mode.program(root, seed),
-        CrashWorkload::Program(program) => {
-            let program = program.program(root).env("FLASHFIT_SEED", seed.to_string());
-            (program, String::new())
-        }
-    };
-    each_line(&program, &text, |_, line| send(output, &GuestReply::Line(line)).is_ok())
-        .map(GuestReply::WorkEnded)
-}
+            GuestRequest::Work { mount, workload, seed } => {
+                self.work(channel, &mount, &workload, seed)
+            }
+            GuestRequest::Go => return None,
+            GuestRequest::Unmount => {
+                unmount_at(self.point).map(|()| GuestReply::Unmounted).map_err(CrashError::Unmount)
+            }
+            GuestRequest::Check { mount, workload, input } => self.check(&mount, &workload, &input),
+        };
+        Some(answered.unwrap_or_else(|error| GuestReply::Failed(error.to_string())))
+    }
 
-fn check(
-    runner: &dyn Runner,
-    mount: &GuestMount,
-    workload: &CrashWorkload,
-    input: &str,
-) -> Result<GuestReply, CrashError> {
-    let root = Path::new(POINT);
-    let check = match workload {
-        CrashWorkload::Files | CrashWorkload::Metadata => None,
-        CrashWorkload::Sqlite(_) => Some(SqliteMode::check(root).0),
-        CrashWorkload::Program(program) => Some(program.check(root)),
-    };
-    let mut log = KernelLog::from_now();
-    let node = disk()?;
-    let look = MountLook {
-        runner,
-        node: &node,
-        kind: &mount.kind,
-        options: &mount.options,
-        point: root,
-        check: check.as_ref(),
-    };
-    let mut mount_ns = 0;
-    let view = look.view(&mut log, input, |time| {
-        mount_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    })?;
-    Ok(GuestReply::Checked { view: Box::new(view), mount_ns })
+    /// The disk without what the kernel may still know of its contents.
+    pub fn fresh_disk(&self) -> Result<PathBuf, CrashError> {
+        let failed = |source| CrashError::Device { device: self.node.into(), source };
+        let node = self.node.canonicalize().map_err(failed)?;
+        let open = File::open(&node).map_err(failed)?;
+        drop_pages_of(&open).map_err(failed)?;
+        Ok(node)
+    }
+
+    fn work(
+        &self,
+        channel: &mut dyn WorkChannel,
+        mount: &GuestMount,
+        workload: &CrashWorkload,
+        seed: u64,
+    ) -> Result<GuestReply, CrashError> {
+        let root = self.point;
+        let broken = |source| CrashError::File { path: "channel".into(), source };
+        if let Err(error) = mount_with(&self.fresh_disk()?, &mount.kind, root, &mount.options) {
+            return Ok(GuestReply::NotMounted(error.to_string()));
+        }
+        channel.tell(GuestReply::Mounted).map_err(broken)?;
+        let (program, text) = match workload {
+            CrashWorkload::Files | CrashWorkload::Metadata => {
+                let mut execution = Execution::new(root);
+                for (number, operation) in workload.operations(seed) {
+                    if !channel.may_go_on().map_err(broken)? {
+                        break;
+                    }
+                    execution.run(number, &operation, &NoPosition);
+                    let done = execution.last().expect("it has just run");
+                    let reply = GuestReply::Done { number, inode: done.inode, error: done.error };
+                    channel.tell(reply).map_err(broken)?;
+                }
+                return Ok(GuestReply::WorkEnded(String::new()));
+            }
+            CrashWorkload::Sqlite(mode) => mode.program(root, seed),
+            CrashWorkload::Program(program) => {
+                let program = program.program(root).env("FLASHFIT_SEED", seed.to_string());
+                (program, String::new())
+            }
+        };
+        each_line(&program, &text, |_, line| channel.tell(GuestReply::Line(line)).is_ok())
+            .map(GuestReply::WorkEnded)
+    }
+
+    fn check(
+        &self,
+        mount: &GuestMount,
+        workload: &CrashWorkload,
+        input: &str,
+    ) -> Result<GuestReply, CrashError> {
+        let root = self.point;
+        let check = match workload {
+            CrashWorkload::Files | CrashWorkload::Metadata => None,
+            CrashWorkload::Sqlite(_) => Some(SqliteMode::check(root).0),
+            CrashWorkload::Program(program) => Some(program.check(root)),
+        };
+        let mut log = KernelLog::from_now();
+        let node = self.fresh_disk()?;
+        let look = MountLook {
+            runner: self.runner,
+            node: &node,
+            kind: &mount.kind,
+            options: &mount.options,
+            point: root,
+            check: check.as_ref(),
+        };
+        let mut mount_ns = 0;
+        let view = look.view(&mut log, input, |time| {
+            mount_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        })?;
+        Ok(GuestReply::Checked { view: Box::new(view), mount_ns })
+    }
 }

@@ -4,9 +4,11 @@
 //! operation `n` begins at `3 n` and ends at `3 n + 2`. A power cut after `n` acknowledged
 //! operations is at `3 n + 1`: the next one may have had an effect.
 
+use super::wire::GuestReply;
+use crate::CrashError;
 use crate::model::NodeKind;
 use crate::observe::ObservedTree;
-use crate::workload::{LoggedOperation, Operation};
+use crate::workload::{CrashWorkload, LoggedOperation, Operation};
 
 const STEP: u32 = 3;
 
@@ -16,6 +18,23 @@ pub struct CutLedger {
     /// What is to be done, in order; empty for a program, whose lines are not known before.
     planned: Vec<(u32, Operation)>,
     done: Vec<LoggedOperation>,
+}
+
+impl CrashWorkload {
+    /// An empty ledger for the work of this seed.
+    pub(crate) fn ledger(&self, seed: u64) -> CutLedger {
+        CutLedger::new(self.operations(seed))
+    }
+}
+
+/// What a message of the guest means for the work.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It waits for the word to go on.
+    Operation,
+    Line,
+    /// All work is done.
+    Ended,
 }
 
 impl CutLedger {
@@ -35,10 +54,43 @@ impl CutLedger {
         }
     }
 
+    /// Enters a message of the guest.
+    ///
+    /// # Errors
+    /// When it does not belong here, or the work failed at once.
+    pub fn take(&mut self, reply: GuestReply) -> Result<Taken, CrashError> {
+        match reply {
+            GuestReply::Done { number, inode, error } => {
+                if self.acknowledge(number, inode, error) {
+                    return Ok(Taken::Operation);
+                }
+                let reason = format!("operation {number} is not the next one");
+                Err(CrashError::Guest { reason })
+            }
+            GuestReply::Line(line) => {
+                self.line(line);
+                Ok(Taken::Line)
+            }
+            GuestReply::WorkEnded(error) => {
+                if self.acknowledged() == 0 && !error.is_empty() {
+                    return Err(CrashError::WorkloadFailed { reason: error });
+                }
+                Ok(Taken::Ended)
+            }
+            GuestReply::Failed(reason) => Err(CrashError::Guest { reason }),
+            other => Err(CrashError::Guest { reason: format!("unexpected answer {other:?}") }),
+        }
+    }
+
     /// A program printed a line.
     pub fn line(&mut self, line: String) {
         let number = count(self.done.len());
         self.done.push(self.at(number, Operation::Acknowledge { line }, None, None));
+    }
+
+    /// Whether the guest must be told to go on after each operation.
+    pub fn is_paced(&self) -> bool {
+        !self.planned.is_empty()
     }
 
     /// How many operations or lines were acknowledged.

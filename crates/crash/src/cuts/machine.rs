@@ -3,6 +3,7 @@
 //!
 //! Limit: every restored machine continues with the same clock and the same random numbers.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -166,7 +167,7 @@ pub fn unexpected(reply: &GuestReply) -> CrashError {
 #[derive(Debug)]
 pub struct Guest {
     vm: Vm,
-    reader: FrameReader,
+    reader: FrameReader<UnixStream>,
 }
 
 impl Guest {

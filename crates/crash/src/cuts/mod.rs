@@ -8,27 +8,30 @@
 //! Limits: one process works, one operation after another; the machine has one emulated processor
 //! where the computer has no KVM.
 
-mod bench;
+pub(crate) mod bench;
 mod card;
-mod examine;
+mod card_remains;
+pub(crate) mod examine;
 pub mod guest;
-mod ledger;
+pub(crate) mod ledger;
 mod machine;
-mod turn;
-mod wire;
+pub(crate) mod rounds;
+pub(crate) mod turn;
+pub(crate) mod wire;
 
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 use flashfit_card::CardModel;
-use flashfit_device::Bytes;
 use flashfit_host::SystemRunner;
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_vm::VmFacts;
 
 use bench::{CutBench, CutSetup};
 use card::PluggedCard;
+use card_remains::CardRemains;
+use examine::Examination;
 use machine::SavedMachine;
+use rounds::Rounds;
 use turn::{Pace, Turn};
 use wire::{GuestReply, GuestRequest};
 
@@ -39,9 +42,7 @@ use crate::campaign::{
 use crate::setup::CrashSetup;
 
 pub use machine::{MachineChoice, kernel};
-
-/// For the image of the present power cut and one that is kept.
-const ROOM: Bytes = Bytes::mib(64);
+pub use rounds::CutLimits;
 
 /// A campaign of live power cuts.
 pub struct CutCampaign<'a> {
@@ -52,14 +53,6 @@ pub struct CutCampaign<'a> {
     pub folder: &'a CampaignFolder,
     pub runner: &'a SystemRunner,
     pub choice: MachineChoice<'a>,
-}
-
-/// When a campaign ends before all its power cuts were made.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CutLimits {
-    pub time: Option<Duration>,
-    /// Power cuts that broke a promise.
-    pub broken: Option<u64>,
 }
 
 /// What a campaign reports while it runs.
@@ -80,24 +73,15 @@ impl CutCampaign<'_> {
         watch: &dyn Fn(&CutEvent<'_>),
     ) -> Result<Vec<SetupResult>, CrashError> {
         let ended = self.cuts(limits, watch);
-        if self.runner.interrupt().is_raised() {
-            return Err(CrashError::Interrupted);
-        }
-        ended?;
-        // It belongs to a power cut that was judged.
-        let _ = std::fs::remove_file(self.folder.draft_path());
-        self.folder.results(self.plan)
+        Rounds::results(self.plan, self.folder, self.runner, ended)
     }
 
     fn cuts(&self, limits: &CutLimits, watch: &dyn Fn(&CutEvent<'_>)) -> Result<(), CrashError> {
-        let start = Instant::now();
-        let recorded = self.folder.batches()?;
-        let of = |label: &str| recorded.iter().filter(|b| b.setup == label).count() as u64;
-        let wanted = self.plan.states.unwrap_or(u64::MAX);
-        if self.setups.iter().all(|setup| of(&setup.label) >= wanted) {
+        let rounds = Rounds::new(self.plan, self.folder, self.runner)?;
+        if rounds.are_done() {
             return Ok(());
         }
-        self.folder.check_room(ROOM)?;
+        rounds.check_room()?;
         let bytes = self.setups.iter().map(|setup| setup.device_bytes).max().unwrap_or(0);
         let model = self.card.of_size(bytes)?;
         let bench = self.boot(&model)?;
@@ -107,38 +91,14 @@ impl CutCampaign<'_> {
             let image = bench.machine.folder().join("new.img");
             let ready = CutSetup::new(setup, &model, &image, self.runner)?;
             let pace = self.without_cut(&bench, &ready)?;
-            let done = of(&setup.label);
-            turns.push(Turn {
-                setup: ready,
-                next: u32::try_from(done).expect("fewer power cuts than 2^32"),
-                left: wanted.saturating_sub(done),
-                kept: 0,
-                pace,
-            });
+            turns.push(Turn { setup: ready, kept: 0, pace });
         }
-        let deadline = limits.time.map(|time| start + time);
-        let broken = |batch: &StateBatch| batch.counts.broken > 0;
-        let mut count = recorded.iter().filter(|batch| broken(batch)).count() as u64;
-        let is_over = |count: u64| {
-            self.runner.interrupt().is_raised()
-                || deadline.is_some_and(|deadline| Instant::now() >= deadline)
-                || limits.broken.is_some_and(|most| count >= most)
-        };
         let mut guest = None;
-        while turns.iter().any(|turn| turn.left > 0) {
-            for turn in turns.iter_mut().filter(|turn| turn.left > 0) {
-                if is_over(count) {
-                    return Ok(());
-                }
-                self.folder.check_room(ROOM)?;
-                let (batch, next) = self.cut(&bench, turn, guest.take())?;
-                guest = next;
-                self.folder.append(&batch)?;
-                count += u64::from(broken(&batch));
-                watch(&CutEvent::Cut(&batch));
-            }
-        }
-        Ok(())
+        rounds.run(limits, &|batch| watch(&CutEvent::Cut(batch)), &mut |setup, round| {
+            let (batch, next) = self.cut(&bench, &mut turns[setup], round, guest.take())?;
+            guest = next;
+            Ok(batch)
+        })
     }
 
     fn boot(&self, model: &CardModel) -> Result<CutBench<'_>, CrashError> {
@@ -178,15 +138,10 @@ impl CutCampaign<'_> {
         let written = bench.card.writes() - writes;
         let image = self.folder.draft_path();
         bench.card.image(&image)?;
-        let found = bench.examine(Ok(guest), setup, &done.ledger, &image)?;
-        let keeps = &setup.setup.promises.keeps;
-        let broken = found.violations.iter().find(|v| keeps.contains(&v.oracle.promise()));
-        match broken {
-            None => Ok(Pace::of(&done, written)),
-            Some(violation) => Err(CrashError::BrokenWithoutCut {
-                setup: setup.setup.label.clone(),
-                detail: violation.detail.clone(),
-            }),
-        }
+        let mut remains = CardRemains { bench, setup, image: &image, guest: Some(guest) };
+        let setup = setup.setup;
+        let examination = Examination { workload: bench.workload, setup, ledger: &done.ledger };
+        examination.of(&mut remains)?.check_without_cut(setup)?;
+        Ok(Pace::of(&done, written))
     }
 }

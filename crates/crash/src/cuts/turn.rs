@@ -2,17 +2,19 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use flashfit_card::{CutReport, FaultClass};
 use flashfit_numbers::SplitMix64;
 
 use super::CutCampaign;
 use super::bench::{CutBench, CutSetup, WorkDone};
+use super::card_remains::CardRemains;
+use super::examine::Examination;
 use super::machine::Guest;
+use super::rounds::JudgedCut;
 use crate::CrashError;
-use crate::campaign::{BrokenState, CutRecord, StateBatch, StateCounts, round_seed};
-use crate::state::CrashState;
+use crate::campaign::{StateBatch, round_seed};
 
 /// A power cut this soon after a write meets it in the cache, or under way.
 const SOON: Duration = Duration::from_millis(3);
@@ -21,18 +23,16 @@ const POLL_INTERVAL: Duration = Duration::from_micros(200);
 /// Images that are kept of one setup.
 const MOST_KEPT: u64 = 20;
 
-/// A setup with what is left to do.
+/// A setup with what was learned of it.
 pub(super) struct Turn<'a> {
     pub setup: CutSetup<'a>,
-    pub next: u32,
-    pub left: u64,
     pub kept: u64,
     pub pace: Pace,
 }
 
 /// How long all work takes, which depends on what else the computer does.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     whole: Duration,
     items: usize,
     /// Writes to the card.
@@ -49,12 +49,12 @@ enum CutTrigger {
 }
 
 impl Pace {
-    pub(super) fn of(done: &WorkDone, writes: u64) -> Self {
+    pub(crate) fn of(done: &WorkDone, writes: u64) -> Self {
         Self { whole: done.took, items: done.ledger.acknowledged(), writes }
     }
 
     /// Corrects the estimate by work that was cut short.
-    fn learn(&mut self, took: Duration, items: usize) {
+    pub(crate) fn learn(&mut self, took: Duration, items: usize) {
         const LEAST_ITEMS: usize = 5;
         const SHARE: f64 = 0.1;
         if items >= LEAST_ITEMS {
@@ -62,6 +62,11 @@ impl Pace {
             let mixed = self.whole.as_secs_f64() * (1.0 - SHARE) + whole * SHARE;
             self.whole = Duration::from_secs_f64(mixed);
         }
+    }
+
+    /// A moment of the work, drawn evenly from the time.
+    pub(crate) fn time(&self, random: &mut SplitMix64) -> Duration {
+        self.whole.mul_f64((random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
     /// A moment of the work: one half is drawn evenly from the time, the other from the writes.
@@ -85,57 +90,44 @@ struct PowerCut {
 }
 
 impl CutCampaign<'_> {
-    /// One power cut. `guest` is a machine that waits for work.
+    /// One power cut. `guest` is a machine that waits for work; the one that is returned does, too.
     pub(super) fn cut(
         &self,
         bench: &CutBench<'_>,
         turn: &mut Turn<'_>,
+        round: u32,
         guest: Option<Guest>,
     ) -> Result<(StateBatch, Option<Guest>), CrashError> {
-        let (start, round) = (Instant::now(), turn.next);
-        let (label, keeps) = (&turn.setup.setup.label, &turn.setup.setup.promises.keeps);
+        let start = Instant::now();
         let image = self.folder.draft_path();
-        let PowerCut { done, report, guest } = self.pull(bench, turn, guest, &image)?;
+        let PowerCut { done, report, guest } = self.pull(bench, turn, round, guest, &image)?;
         turn.pace.learn(done.took, done.ledger.acknowledged());
-        let found = bench.examine(guest, &turn.setup, &done.ledger, &image)?;
-        let mut counts = StateCounts { mounted: 1, ..StateCounts::default() };
-        counts.count(&found.violations, keeps);
-        counts.longest_recovery_ms = u64::try_from(found.recovery.as_millis()).unwrap_or(u64::MAX);
-        for damage in &report.happened {
-            counts.faults.entry(damage.class).or_default().count(&found.violations, keeps);
-        }
-        let mut broken = Vec::new();
-        if !found.violations.is_empty() {
-            if counts.broken > 0 && turn.kept < MOST_KEPT && image.exists() {
-                self.folder.keep_cut(label, round, &found.operations)?;
-                turn.kept += 1;
+        let setup = turn.setup.setup;
+        let examination = Examination { workload: bench.workload, setup, ledger: &done.ledger };
+        let (found, guest) = match guest {
+            Err(why) => (examination.of_dead(why), None),
+            Ok(guest) => {
+                let (setup, guest) = (&turn.setup, Some(guest));
+                let mut remains = CardRemains { bench, setup, image: &image, guest };
+                (examination.of(&mut remains)?, remains.guest)
             }
-            let state = CrashState::complete(done.ledger.position());
-            let id = format!("{label}/{round}/0");
-            broken.push(BrokenState { id, state, violations: found.violations });
-        }
-        counts.seconds = start.elapsed().as_secs_f64();
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let record = CutRecord {
-            acknowledged: u32::try_from(done.ledger.acknowledged()).unwrap_or(u32::MAX),
-            after_ns: u64::try_from(done.took.as_nanos()).unwrap_or(u64::MAX),
-            time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-            report,
         };
-        let batch = StateBatch {
-            setup: label.clone(),
+        // After damage, the kernel of the machine may be in a bad state.
+        let guest = guest.filter(|_| found.violations.is_empty());
+        let judged = JudgedCut {
+            setup,
             round,
-            from: 0,
-            to: 1,
-            most: 1,
-            ends_round: true,
-            counts,
-            broken,
-            cut: Some(record),
+            ledger: &done.ledger,
+            after: done.took,
+            report: Some(report),
+            found: &found,
+            took: start.elapsed(),
         };
-        turn.next += 1;
-        turn.left -= 1;
-        Ok((batch, found.guest))
+        if judged.is_broken() && turn.kept < MOST_KEPT && image.exists() {
+            self.folder.keep_cut(&setup.label, round, &found.operations)?;
+            turn.kept += 1;
+        }
+        Ok((judged.batch(), guest))
     }
 
     /// Works until a random moment and pulls the plug of machine and card. What the card contains
@@ -145,10 +137,11 @@ impl CutCampaign<'_> {
         &self,
         bench: &CutBench<'_>,
         turn: &Turn<'_>,
+        round: u32,
         guest: Option<Guest>,
         image: &Path,
     ) -> Result<PowerCut, CrashError> {
-        let seed = round_seed(self.plan.seed, turn.next);
+        let seed = round_seed(self.plan.seed, round);
         let mut random = SplitMix64::new(seed);
         let mut guest = match guest {
             Some(guest) => guest,

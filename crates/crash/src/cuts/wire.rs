@@ -5,9 +5,10 @@
 //! that the ledger outside does not have.
 
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::time::Instant;
 
+use flashfit_host::waiting::is_readable;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -112,8 +113,8 @@ fn length(head: [u8; HEAD_BYTES]) -> io::Result<usize> {
 
 /// Receives messages until a moment; a message that has arrived in part is kept.
 #[derive(Debug)]
-pub struct FrameReader {
-    stream: UnixStream,
+pub struct FrameReader<S> {
+    stream: S,
     bytes: Vec<u8>,
 }
 
@@ -126,8 +127,8 @@ pub enum Arrival<T> {
     End,
 }
 
-impl FrameReader {
-    pub fn new(stream: UnixStream) -> Self {
+impl<S: Read + AsFd> FrameReader<S> {
+    pub fn new(stream: S) -> Self {
         Self { stream, bytes: Vec::new() }
     }
 
@@ -140,19 +141,18 @@ impl FrameReader {
             if let Some(message) = self.next()? {
                 return Ok(Arrival::Message(message));
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if Instant::now() >= until {
                 return Ok(Arrival::Nothing);
             }
-            self.stream.set_read_timeout(Some(left.max(Duration::from_micros(100))))?;
+            if !is_readable(self.stream.as_fd(), until)? {
+                continue;
+            }
             let mut buffer = [0; 64 << 10];
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Ok(Arrival::End),
                 Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock
-                    | io::ErrorKind::TimedOut
-                    | io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::Interrupted => {}
                     io::ErrorKind::ConnectionReset => return Ok(Arrival::End),
                     _ => return Err(error),
                 },
@@ -175,6 +175,9 @@ impl FrameReader {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -22,7 +22,7 @@ pub use mounted::{MountLook, MountedView, ProgramView};
 pub use tree::{ObservedNode, ObservedTree};
 
 /// Checking a device of some hundred megabytes takes milliseconds.
-const FSCK_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const FSCK_LIMIT: Duration = Duration::from_secs(120);
 
 /// How states of one setup are mounted and checked.
 pub struct StateObserver<'a> {
@@ -155,11 +155,8 @@ impl StateObserver<'_> {
         log: &mut KernelLog,
     ) -> Result<RepairedView, CrashError> {
         let outcome = self.runner.run(&repair.clone().timeout(FSCK_LIMIT));
-        let not_repaired = match outcome {
-            // Bits 0 and 1 of fsck(8): errors were corrected.
-            Ok(outcome) if outcome.code.is_some_and(|code| code & !3 == 0) => None,
-            other => said(other)?.map(|text| mounted::without_name(&text, device.node())),
-        };
+        let not_repaired =
+            repair_failure(outcome)?.map(|text| mounted::without_name(&text, device.node()));
         device.drop_pages()?;
         let mut view = self.mounted(device, log, input, |_| {})?;
         if view.not_mounted.is_none() {
@@ -168,6 +165,17 @@ impl StateObserver<'_> {
             }
         }
         Ok(RepairedView { not_repaired, view })
+    }
+}
+
+/// Why a repairing program failed.
+pub(crate) fn repair_failure(
+    outcome: Result<flashfit_host::ProgramOutcome, ProgramError>,
+) -> Result<Option<String>, CrashError> {
+    match outcome {
+        // Bits 0 and 1 of fsck(8): errors were corrected.
+        Ok(outcome) if outcome.code.is_some_and(|code| code & !3 == 0) => Ok(None),
+        other => said(other),
     }
 }
 

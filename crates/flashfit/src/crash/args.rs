@@ -33,7 +33,7 @@ pub struct CrashArgs {
 pub enum CrashCommand {
     /// Record a workload and check what power cuts could have left of it, on this kernel.
     States(StatesArgs),
-    /// Cut the power of a virtual machine at random moments of its work, again and again.
+    /// Cut the power of a virtual machine or a board at random moments, again and again.
     Cuts(CutsArgs),
     /// Look at one state again, and show what happened around its power cut.
     Replay(ReplayArgs),
@@ -42,6 +42,9 @@ pub enum CrashCommand {
     /// Work and look at what is left, in a virtual machine.
     #[command(hide = true)]
     Guest,
+    /// The same on a board.
+    #[command(hide = true)]
+    Board,
 }
 
 #[derive(Debug, Args)]

@@ -1,31 +1,36 @@
-//! `flashfit crash cuts`: cuts the power of a virtual machine again and again.
+//! `flashfit crash cuts`: cuts the power of a virtual machine or a board again and again.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, CardPlan};
-use flashfit_crash::cuts::{CutCampaign, CutEvent, CutLimits, MachineChoice, guest, kernel};
+use flashfit_crash::cuts::{CutCampaign, CutEvent, MachineChoice, guest, kernel};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
 use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 use flashfit_host::program::quote_path;
+use flashfit_testbed::TestBedSpec;
 use flashfit_user_error::ExitClass;
 
-use super::cuts_args::{CutsArgs, CutsOn};
-use super::states_text::Counted;
-use super::{folder, states_document, states_text, tools};
+use super::cuts_args::CutsArgs;
+use super::cuts_report::{CutProgress, report};
+use super::{board, folder, tools};
 use crate::command_error::CommandError;
-use crate::output::{self, note};
+use crate::output::note;
 
 const DEFAULT_CUTS: u64 = 100;
-const PROGRESS: Duration = Duration::from_secs(30);
 
 pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let CutsOn::Vm = args.on;
+    if !matches!(args.on, TestBedSpec::Vm(_)) {
+        return board::run(args, catalog);
+    }
+    if args.board.power_off.is_some() {
+        let message = "the power of a virtual machine needs no command";
+        let hint = "for a board, add --on ssh:HOST";
+        return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+    }
     let runner = tools::runner()?;
     let seed = args.what.seed;
     let program = std::env::current_exe().map_err(|error| {
@@ -49,36 +54,16 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         runner: &runner,
         choice,
     };
-    let time = args.time.map(|time| Duration::from_nanos(time.0));
-    let limits = CutLimits { time, broken: args.max_broken };
-    let (count, noted) = (Cell::new(0_u64), Cell::new(Instant::now()));
+    let progress = CutProgress::new();
     let watch = |event: &CutEvent<'_>| match event {
         CutEvent::Booted(facts) => {
             let (release, how) = (&facts.kernel_release, facts.accelerator.name());
             note(&format!("virtual machine: Linux {release}, QEMU {} ({how})", facts.qemu));
         }
-        CutEvent::Cut(batch) => {
-            count.set(count.get() + 1);
-            for broken in batch.broken.iter().filter(|_| batch.counts.broken > 0) {
-                let first = broken.violations.first().map_or("", |it| it.detail.as_str());
-                note(&format!("{}: {first}", broken.id));
-            }
-            if noted.get().elapsed() >= PROGRESS {
-                noted.set(Instant::now());
-                note(&format!("{} power cuts", count.get()));
-            }
-        }
+        CutEvent::Cut(batch) => progress.show(batch),
     };
-    let results = campaign.run(&limits, &watch).map_err(|error| resumable(error, &dir))?;
-    if args.json {
-        output::json(states_document::CutsDocument(states_document::document(
-            &plan, &setups, &results, &dir,
-        )))?;
-    } else {
-        let text = states_text::text(&setups, &results, &dir, Counted::Cuts, output::width());
-        output::print(&text)?;
-    }
-    tools::verdict(&results)
+    let results = campaign.run(&args.limits(), &watch).map_err(|error| resumable(error, &dir))?;
+    report(args, &plan, &setups, &results, &dir)
 }
 
 /// Works in the virtual machine, for the program outside.
@@ -111,6 +96,7 @@ fn begun(
         flushes: FlushFault::None,
         card: Some(card),
         kernel: Some(kernel(choice, &setups, runner)?.release),
+        board: None,
     };
     Ok((folder::choose(args.dir.as_deref()), plan, setups))
 }

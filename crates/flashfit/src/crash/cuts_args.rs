@@ -1,9 +1,12 @@
 //! Arguments of `flashfit crash cuts`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use flashfit_card::EnabledFault;
+use flashfit_crash::cuts::CutLimits;
+use flashfit_testbed::TestBedSpec;
 use flashfit_tune::TimeSpan;
 
 use super::args::TestedArgs;
@@ -13,24 +16,37 @@ Examples:
   flashfit crash cuts --fs ext4,f2fs --cuts 1000
   flashfit crash cuts sim:emmc-5.1 --with ext4:nobarrier --for 1h
   flashfit crash cuts --card-fault rollback=200 --cuts 100
+  flashfit crash cuts /dev/mmcblk0 --on ssh:board --power-off 'relay 2 off' \\
+      --power-on 'relay 2 on' --for 24h --max-broken 5
+  flashfit crash cuts /dev/mmcblk0 --on lab:board=imx8
   flashfit crash cuts --resume crash-run
 
-Needs QEMU and busybox, and no root. Nothing is written to a device: the card
-is simulated, with its volatile cache.
+In a virtual machine, nothing is written to a device: the card is simulated,
+with its volatile cache. Needs QEMU and busybox, and no root.
+
+On a board, ALL DATA on the device is lost. The board must start by itself when
+it gets power, from another device, and accept ssh. The same command with the
+same --dir continues.
 
 Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage;
-4 the virtual machine cannot start; 6 interrupted.";
+3 the device is in use, or you did not agree; 4 the machine does not start, or
+the power is not cut; 6 interrupted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CutsArgs {
-    /// Simulated card whose power is cut [default: usd-a2-cq, which has a volatile cache].
+    /// Simulated card whose power is cut [default: usd-a2-cq, which has a volatile cache], or the
+    /// device of a board.
+    #[arg(value_name = "CARD|DEVICE")]
     pub card: Option<String>,
     #[command(flatten)]
     pub what: TestedArgs,
-    /// Where the power is cut.
-    #[arg(long, value_name = "TEST-BED", value_enum, default_value = "vm")]
-    pub on: CutsOn,
+    /// Where the power is cut: vm (a virtual machine with a simulated card), ssh:HOST, or lab:TAGS
+    /// (one board of a labgrid lab, by the lab's switch).
+    #[arg(long, value_name = "TEST-BED", default_value = "vm", value_parser = place)]
+    pub on: TestBedSpec,
+    #[command(flatten)]
+    pub board: BoardArgs,
     /// Power cuts for each setup [default: 100 without --for].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cuts: Option<u64>,
@@ -62,9 +78,40 @@ pub struct CutsArgs {
     pub json: bool,
 }
 
-/// Where the power is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CutsOn {
-    /// A virtual machine with a simulated card.
-    Vm,
+impl CutsArgs {
+    pub fn limits(&self) -> CutLimits {
+        let time = self.time.map(|time| Duration::from_nanos(time.0));
+        CutLimits { time, broken: self.max_broken }
+    }
+}
+
+/// How the power of a board is cut.
+#[derive(Debug, Args)]
+pub struct BoardArgs {
+    /// Shell command that cuts the power of the board.
+    #[arg(long, value_name = "CMD", requires = "power_on")]
+    pub power_off: Option<String>,
+    /// Shell command that gives the board power again.
+    #[arg(long, value_name = "CMD", requires = "power_off")]
+    pub power_on: Option<String>,
+    /// How long the power of a board stays off.
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub off_time: TimeSpan,
+    /// How long a board may take to start.
+    #[arg(long, value_name = "TIME", default_value = "3min")]
+    pub start_time: TimeSpan,
+    /// Agree that all data on the device of the board is lost, by its name.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+}
+
+/// A test bed that can lose its power while this machine goes on.
+fn place(text: &str) -> Result<TestBedSpec, String> {
+    match text.parse::<TestBedSpec>() {
+        Ok(TestBedSpec::Here) => {
+            Err("this machine would lose its power; expected vm, ssh:HOST or lab:TAGS".to_owned())
+        }
+        Ok(spec) => Ok(spec),
+        Err(_) => Err("expected vm, ssh:HOST or lab:TAGS".to_owned()),
+    }
 }

@@ -1,8 +1,10 @@
 //! `flashfit crash`: what setups keep at power cuts.
 
 pub mod args;
+mod board;
 mod cuts;
 pub mod cuts_args;
+mod cuts_report;
 mod folder;
 mod recorded;
 pub mod replay;
@@ -23,6 +25,7 @@ pub fn run(args: &CrashArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         CrashCommand::States(args) => states::run(args, catalog),
         CrashCommand::Cuts(args) => cuts::run(args, catalog),
         CrashCommand::Guest => cuts::serve(),
+        CrashCommand::Board => board::serve(),
         CrashCommand::Replay(args) => replay::run(args, catalog),
         CrashCommand::Shrink(args) => shrink::run(args, catalog),
     }

@@ -39,6 +39,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         flushes: args.ignore_flush.map(Into::into).unwrap_or_default(),
         card,
         kernel: None,
+        board: None,
     };
     let dir = folder::choose(args.dir.as_deref());
     // Before any thread: the namespace is one thread's.

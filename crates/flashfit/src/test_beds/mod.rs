@@ -3,6 +3,7 @@
 pub mod args;
 pub mod lab;
 pub mod ssh;
+pub mod switched;
 mod vm;
 
 use std::path::Path;

@@ -8,6 +8,7 @@
 //! must be root or may use sudo without a password.
 
 use std::path::Path;
+use std::process::{ChildStdin, ChildStdout};
 use std::time::Duration;
 
 use flashfit_host::piped::PipedProgram;
@@ -25,6 +26,9 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 const COPY_TIMEOUT: Duration = Duration::from_secs(600);
 /// An agent that dies twice is not restarted again.
 const MAX_RESTARTS: u32 = 1;
+
+/// From and to a program there.
+pub type LinkEnd = (ChildStdout, ChildStdin);
 
 #[derive(Debug)]
 pub struct SshLink {
@@ -108,6 +112,20 @@ impl SshLink {
     #[must_use]
     pub fn with_retry_interval(self, retry_interval: Duration) -> Self {
         Self { retry_interval, ..self }
+    }
+
+    /// Starts this program there with other arguments than those of an agent, which contain nothing
+    /// that a shell would change. When it ends, its directory is removed.
+    ///
+    /// # Errors
+    /// If ssh cannot be started.
+    pub fn start(&self, arguments: &str) -> Result<(PipedProgram, LinkEnd), LinkError> {
+        let (program, folder) = (quote(&self.program), quote(&self.folder));
+        let there =
+            format!("{AS_ROOT} {program} {arguments}; code=$?; rm -rf {folder}; exit $code");
+        let (process, output, input) =
+            PipedProgram::start(&self.command(&there)).map_err(|error| self.of_program(&error))?;
+        Ok((process, (output, input)))
     }
 
     fn copy(&self, runner: &dyn Runner, own: &Path) -> Result<(), LinkError> {

@@ -245,6 +245,23 @@ fn trials_of_a_dead_board_move_to_the_other() {
 
 #[test]
 #[ignore = "full: runs a lab"]
+fn the_switch_of_a_lab_cuts_the_power_of_one_board() {
+    with_machines(|lab, machines| {
+        let args = ["crash", "cuts", MEDIUM, "--on", "lab:name=board2", "--confirm", "vda"];
+        let more = ["--cuts", "1", "--off-time", "1s", "--json", "--dir", "cuts"];
+        let ended = Ended::new(lab.command(&[&args[..], &more].concat()).output().unwrap());
+        ended.said(0, &["board: Linux"]);
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let setup = &document["data"]["setups"][0];
+        assert_eq!((&setup["states"], &setup["broken_promises"]), (&1.into(), &0.into()));
+        assert_eq!(machines[1].traces(), "");
+        assert!(!machines[0].has_power(), "it is not the board that was asked for");
+        lab.wait_until_all_is_given_back();
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
 fn a_run_that_lost_all_boards_can_be_resumed() {
     with_boards(|lab| {
         let run = lab.tune(&["--repeats", "30"]);

@@ -1,6 +1,7 @@
 //! Trials on test beds other than this machine. Each test has its own namespaces, so all visible
 //! agents belong to it.
 
+mod board_cuts;
 mod kills;
 mod lab;
 #[expect(dead_code, clippy::print_stdout, reason = "it is made for the lab's own tests")]

@@ -1,0 +1,79 @@
+//! A simulated card after a power cut: mounted and looked at in a restored machine, checked and
+//! repaired on this one.
+//!
+//! The checking program runs on an image of the card, which is as fast as this machine. The same
+//! program checks crash states, so both are judged alike.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_host::Runner;
+
+use super::bench::{CutBench, CutSetup};
+use super::examine::{Look, Remains, not_mounted};
+use super::machine::{Guest, SILENCE_LIMIT, unexpected};
+use super::wire::{GuestReply, GuestRequest};
+use crate::CrashError;
+use crate::observe::{FSCK_LIMIT, repair_failure, said};
+
+pub(super) struct CardRemains<'a> {
+    pub bench: &'a CutBench<'a>,
+    pub setup: &'a CutSetup<'a>,
+    /// What the card contained after the power cut.
+    pub image: &'a Path,
+    /// The machine, if it can go on working.
+    pub guest: Option<Guest>,
+}
+
+impl Remains for CardRemains<'_> {
+    /// A guest that hangs or ends is what the file system did to it.
+    fn look(&mut self, input: &str) -> Result<Look, CrashError> {
+        let mut guest = match self.guest.take() {
+            Some(guest) => guest,
+            None => self.bench.restore()?,
+        };
+        let (mount, workload) = (self.setup.mount.clone(), self.bench.workload.clone());
+        guest.send(&GuestRequest::Check { mount, workload, input: input.to_owned() })?;
+        match guest.reply(SILENCE_LIMIT) {
+            Ok(GuestReply::Checked { view, mount_ns }) => {
+                self.guest = Some(guest);
+                Ok(Look { view: *view, took: Duration::from_nanos(mount_ns) })
+            }
+            Ok(other) => Err(unexpected(&other)),
+            Err(error @ (CrashError::Silent { .. } | CrashError::GuestEnded { .. }))
+                if !self.bench.runner.interrupt().is_raised() =>
+            {
+                guest.kill();
+                Ok(Look { view: not_mounted(error.to_string()), took: Duration::ZERO })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn damage(&mut self) -> Result<Option<String>, CrashError> {
+        let image = self.bench.machine.folder().join("checked.img");
+        self.bench.card.image(&image)?;
+        let fsck = self.setup.setup.recipe.fsck(&image).timeout(FSCK_LIMIT);
+        Ok(said(self.bench.runner.run(&fsck))?.map(|text| without_path(&text, &image)))
+    }
+
+    fn repair(&mut self) -> Result<Option<Option<String>>, CrashError> {
+        let copy = self.bench.machine.folder().join("repaired.img");
+        let Some(repair) = self.setup.setup.recipe.repair(&copy) else { return Ok(None) };
+        // The image itself may be kept.
+        let failed = |source| CrashError::File { path: copy.clone(), source };
+        std::fs::copy(self.image, &copy).map_err(failed)?;
+        let outcome = self.bench.runner.run(&repair.timeout(FSCK_LIMIT));
+        let not_repaired = repair_failure(outcome)?.map(|text| without_path(&text, &copy));
+        // What the kernel remembers of the damaged file system must not matter.
+        if let Some(guest) = self.guest.take() {
+            guest.kill();
+        }
+        self.bench.card.write_back(&copy)?;
+        Ok(Some(not_repaired))
+    }
+}
+
+fn without_path(text: &str, image: &Path) -> String {
+    text.replace(&image.display().to_string(), "DEVICE")
+}

@@ -1,0 +1,169 @@
+//! The power cuts of a campaign, one after another: each setup in turn, until there are enough, the
+//! time is over, or too many broke a promise. What is recorded already is not repeated.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use flashfit_card::CutReport;
+use flashfit_device::Bytes;
+use flashfit_host::SystemRunner;
+
+use super::examine::CutFindings;
+use super::ledger::CutLedger;
+use crate::CrashError;
+use crate::campaign::{
+    BrokenState, CampaignFolder, CampaignPlan, CutRecord, StateBatch, StateCounts,
+};
+use crate::setup::CrashSetup;
+use crate::state::CrashState;
+
+/// For the image of the present power cut and one that is kept.
+const ROOM: Bytes = Bytes::mib(64);
+
+/// When a campaign ends before all its power cuts were made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CutLimits {
+    pub time: Option<Duration>,
+    /// Power cuts that broke a promise.
+    pub broken: Option<u64>,
+}
+
+/// What is left to do of a campaign.
+pub(crate) struct Rounds<'a> {
+    folder: &'a CampaignFolder,
+    runner: &'a SystemRunner,
+    start: Instant,
+    /// For each setup, the number of the next round and how many are left.
+    left: Vec<(u32, u64)>,
+    broken: u64,
+}
+
+impl<'a> Rounds<'a> {
+    pub(crate) fn new(
+        plan: &'a CampaignPlan,
+        folder: &'a CampaignFolder,
+        runner: &'a SystemRunner,
+    ) -> Result<Self, CrashError> {
+        let recorded = folder.batches()?;
+        let wanted = plan.states.unwrap_or(u64::MAX);
+        let left = |label: &String| {
+            let done = recorded.iter().filter(|batch| batch.setup == *label).count() as u64;
+            let next = u32::try_from(done).expect("fewer power cuts than 2^32");
+            (next, wanted.saturating_sub(done))
+        };
+        let left = plan.setups.iter().map(left).collect();
+        let broken = recorded.iter().filter(|batch| batch.counts.broken > 0).count() as u64;
+        Ok(Self { folder, runner, start: Instant::now(), left, broken })
+    }
+
+    pub(crate) fn are_done(&self) -> bool {
+        self.left.iter().all(|(_, left)| *left == 0)
+    }
+
+    pub(crate) fn check_room(&self) -> Result<(), CrashError> {
+        self.folder.check_room(ROOM)
+    }
+
+    /// Lets `cut` make each power cut, of the setup and the round that it is given.
+    pub(crate) fn run(
+        mut self,
+        limits: &CutLimits,
+        watch: &dyn Fn(&StateBatch),
+        cut: &mut dyn FnMut(usize, u32) -> Result<StateBatch, CrashError>,
+    ) -> Result<(), CrashError> {
+        let deadline = limits.time.map(|time| self.start + time);
+        while !self.are_done() {
+            for setup in 0..self.left.len() {
+                let (next, left) = self.left[setup];
+                if left == 0 {
+                    continue;
+                }
+                let is_over = self.runner.interrupt().is_raised()
+                    || deadline.is_some_and(|deadline| Instant::now() >= deadline)
+                    || limits.broken.is_some_and(|most| self.broken >= most);
+                if is_over {
+                    return Ok(());
+                }
+                self.check_room()?;
+                let batch = cut(setup, next)?;
+                self.folder.append(&batch)?;
+                self.left[setup] = (next + 1, left - 1);
+                self.broken += u64::from(batch.counts.broken > 0);
+                watch(&batch);
+            }
+        }
+        Ok(())
+    }
+
+    /// The results of all that is recorded, unless the user interrupted.
+    pub(crate) fn results(
+        plan: &CampaignPlan,
+        folder: &CampaignFolder,
+        runner: &SystemRunner,
+        ended: Result<(), CrashError>,
+    ) -> Result<Vec<crate::campaign::SetupResult>, CrashError> {
+        if runner.interrupt().is_raised() {
+            return Err(CrashError::Interrupted);
+        }
+        ended?;
+        // It belongs to a power cut that was judged.
+        let _ = std::fs::remove_file(folder.draft_path());
+        folder.results(plan)
+    }
+}
+
+/// One power cut that was judged.
+pub(crate) struct JudgedCut<'a> {
+    pub setup: &'a CrashSetup,
+    pub round: u32,
+    pub ledger: &'a CutLedger,
+    /// From the start of the work to the power cut.
+    pub after: Duration,
+    /// Of a simulated card.
+    pub report: Option<CutReport>,
+    pub found: &'a CutFindings,
+    /// Of the whole round.
+    pub took: Duration,
+}
+
+impl JudgedCut<'_> {
+    pub(crate) fn is_broken(&self) -> bool {
+        let keeps = &self.setup.promises.keeps;
+        self.found.violations.iter().any(|violation| keeps.contains(&violation.oracle.promise()))
+    }
+
+    pub(crate) fn batch(self) -> StateBatch {
+        let (label, keeps) = (&self.setup.label, &self.setup.promises.keeps);
+        let found = self.found;
+        let mut counts = StateCounts { mounted: 1, ..StateCounts::default() };
+        counts.count(&found.violations, keeps);
+        counts.longest_recovery_ms = u64::try_from(found.recovery.as_millis()).unwrap_or(u64::MAX);
+        for damage in self.report.iter().flat_map(|report| &report.happened) {
+            counts.faults.entry(damage.class).or_default().count(&found.violations, keeps);
+        }
+        counts.seconds = self.took.as_secs_f64();
+        let mut broken = Vec::new();
+        if !found.violations.is_empty() {
+            let state = CrashState::complete(self.ledger.position());
+            let id = format!("{label}/{}/0", self.round);
+            broken.push(BrokenState { id, state, violations: found.violations.clone() });
+        }
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let record = CutRecord {
+            acknowledged: u32::try_from(self.ledger.acknowledged()).unwrap_or(u32::MAX),
+            after_ns: u64::try_from(self.after.as_nanos()).unwrap_or(u64::MAX),
+            time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            report: self.report,
+        };
+        StateBatch {
+            setup: label.clone(),
+            round: self.round,
+            from: 0,
+            to: 1,
+            most: 1,
+            ends_round: true,
+            counts,
+            broken,
+            cut: Some(record),
+        }
+    }
+}

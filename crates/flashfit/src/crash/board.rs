@@ -1,0 +1,151 @@
+//! `flashfit crash cuts --on ssh:HOST|lab:TAGS`: cuts the power of a board again and again.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flashfit_crash::CrashError;
+use flashfit_crash::board::{
+    BoardCampaign, BoardEvent, BoardTarget, BoardTimes, partition_for, program,
+};
+use flashfit_crash::campaign::{BoardPlan, CampaignFolder, CampaignPlan};
+use flashfit_crash::state::FlushFault;
+use flashfit_crash::workload::CrashWorkload;
+use flashfit_device::Device;
+use flashfit_filesystem::Conditions;
+use flashfit_host::SystemRunner;
+use flashfit_host::program::quote_path;
+use flashfit_testbed::Host;
+use flashfit_user_error::ExitClass;
+
+use super::cuts_args::CutsArgs;
+use super::cuts_report::{CutProgress, report};
+use super::{folder, tools};
+use crate::command_error::CommandError;
+use crate::consent;
+use crate::output::note;
+use crate::test_beds::switched::{self, SwitchedBoard};
+
+/// A board takes a minute for a power cut.
+const DEFAULT_CUTS: u64 = 20;
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let Some(target) = args.card.as_deref().filter(|it| it.starts_with('/')) else {
+        let message = "the device on the board is missing";
+        let hint = format!("name it: flashfit crash cuts /dev/mmcblk0 --on {}", args.on);
+        return Err(CommandError::new(ExitClass::Usage, message, Some(&hint)));
+    };
+    if !args.card_fault.is_empty() || args.vm_kernel.is_some() {
+        let message = "--card-fault and --vm-kernel are for virtual machines";
+        return Err(CommandError::new(ExitClass::Usage, message, None));
+    }
+    let runner = tools::runner()?;
+    let times = BoardTimes {
+        off: Duration::from_nanos(args.board.off_time.0),
+        start: Duration::from_nanos(args.board.start_time.0),
+    };
+    let switched = switched::open(args, &runner)?;
+    let board = switched.board();
+    let mut host = awake(&board, &runner, catalog, times.start)?;
+    let device = host.inspect(target)?;
+    let conditions = Conditions {
+        discard: device.queue.discards,
+        volatile_cache: device.queue.volatile_cache(),
+        ..Conditions::default()
+    };
+    let setups = tools::setups(&args.what, catalog, &conditions)?;
+    let plan = CampaignPlan {
+        setups: setups.iter().map(|setup| setup.label.clone()).collect(),
+        workload: CrashWorkload::parse(&args.what.workload)?,
+        seed: args.what.seed,
+        states: args.cuts.or(args.time.is_none().then_some(DEFAULT_CUTS)),
+        unit_sectors: 8,
+        flushes: FlushFault::None,
+        card: None,
+        kernel: None,
+        board: Some(board_plan(args, target, &device)),
+    };
+    let partition = partition_for(&device, &setups)?;
+    note(&format!(
+        "each power cut makes a file system on {} and works on it for some seconds; it is checked, \
+         and repaired, by the board",
+        match partition {
+            Some(partition) => format!("a partition of {}", partition.size()),
+            None => device.path.display().to_string(),
+        }
+    ));
+    let mut guard = |given: &_| host.check_consent(&device, given);
+    let name = consent::agreed(&device, args.board.confirm.as_deref(), &mut guard)?;
+    drop(host);
+    let dir = folder::choose(args.dir.as_deref());
+    let folder = CampaignFolder::open(&dir, &plan)?;
+    note(&format!("records: {}", dir.display()));
+    let campaign = BoardCampaign {
+        plan: &plan,
+        setups: &setups,
+        folder: &folder,
+        runner: &runner,
+        link: &board,
+        switch: board.switch,
+        target: &BoardTarget { device, name, partition },
+        times,
+    };
+    let progress = CutProgress::new();
+    let watch = |event: &BoardEvent<'_>| match event {
+        BoardEvent::Reached(facts) => note(&format!("board: Linux {}", facts.kernel)),
+        BoardEvent::Cut(batch) => progress.show(batch),
+    };
+    let results = campaign.run(&args.limits(), &watch).map_err(|error| repeatable(error, &dir))?;
+    report(args, &plan, &setups, &results, &dir)
+}
+
+/// Works on the board, for the program on the other machine.
+pub fn serve() -> Result<(), CommandError> {
+    let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    program::serve(input, output, &SystemRunner::default()).map_err(|error| {
+        CommandError::new(ExitClass::Io, format!("the channel of the board: {error}"), None)
+    })
+}
+
+/// Reaches the board; one that does not answer is switched on.
+fn awake(
+    board: &SwitchedBoard<'_>,
+    runner: &SystemRunner,
+    catalog: Option<&Path>,
+    limit: Duration,
+) -> Result<Box<dyn Host>, CommandError> {
+    let first = board.host(catalog);
+    match first {
+        Err(error) if error.class() == ExitClass::Environment => {
+            note(&format!("{}; switching it on", error.message()));
+        }
+        other => return other,
+    }
+    board.switch.switch(true)?;
+    let began = Instant::now();
+    loop {
+        match board.host(catalog) {
+            Err(error)
+                if error.class() == ExitClass::Environment
+                    && began.elapsed() < limit
+                    && !runner.interrupt().is_raised() =>
+            {
+                std::thread::sleep(RETRY_INTERVAL);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn board_plan(args: &CutsArgs, target: &str, device: &Device) -> BoardPlan {
+    BoardPlan {
+        on: args.on.to_string(),
+        target: target.to_owned(),
+        device: format!("{}, {} B", device.identity.summary(), device.capacity.0),
+    }
+}
+
+fn repeatable(error: CrashError, dir: &Path) -> CommandError {
+    let hint = format!("to continue, repeat the command with --dir {}", quote_path(dir));
+    CommandError::from(error).or_hint(&hint)
+}

@@ -1,0 +1,142 @@
+//! `flashfit crash cuts --on ssh:BOARD`: a virtual machine as a board, killed by the commands that
+//! the user gives for its power.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+use serde_json::Value;
+
+use super::rack::board::Board;
+use super::ssh::with_board;
+use super::sshd::{BOARD, client_config};
+use super::vm_board::{MEDIUM, MEDIUM_NAME, VmBoard};
+use crate::fixture::{Ended, Place, skip, wait_until};
+use crate::machine::traces;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A shell command that asks the test for something by a file, and waits until it is done.
+fn ask(place: &Place, word: &str) -> String {
+    let file = place.arg(word);
+    format!("touch {file}; while [ -e {file} ]; do sleep 0.02; done")
+}
+
+/// Switches the board as the files tell, until the end.
+fn serve(place: &Place, board: &VmBoard, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::SeqCst) {
+        for (word, on) in [("off", false), ("on", true)] {
+            let file = place.path(word);
+            if file.exists() {
+                board.switch(on);
+                std::fs::remove_file(file).unwrap();
+            }
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Power cuts of the board with these commands.
+fn cuts(place: &Place, client: &PathBuf, off: &str, more: &[&str]) -> Command {
+    let on = ask(place, "on");
+    let args = [
+        &["crash", "cuts", MEDIUM, "--on", BOARD, "--power-off", off, "--power-on", &on][..],
+        &["--off-time", "1s", "--json", "--dir"],
+        more,
+    ];
+    let mut command = place.command_of(&VmBoard::flashfit(), &args.concat());
+    command.env("FLASHFIT_SSH_CONFIG", client);
+    command
+}
+
+#[test]
+#[ignore = "full: boots a virtual machine several times"]
+fn the_power_of_a_board_is_cut_by_commands() {
+    if skip(VmBoard::lacking()) {
+        return;
+    }
+    VmBoard::prepare();
+    let place = Place::in_memory();
+    let image = place.image("card.img", 128);
+    let before = std::fs::read(&image).unwrap();
+    let board = VmBoard::new(&image);
+    board.boot();
+    let client = client_config(&place, board.port(), &board.key());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(&place, &board, &is_over));
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let off = ask(&place, "off");
+            let agree = ["--confirm", MEDIUM_NAME, "--cuts", "2"];
+            // Nobody agreed, so nothing is written.
+            let mut run = cuts(&place, &client, &off, &["none"]);
+            Ended::new(run.output().unwrap()).said(3, &["vda"]);
+            assert!(std::fs::read(&image).unwrap() == before, "the card was written");
+
+            let dir = place.arg("cuts");
+            let mut run = cuts(&place, &client, &off, &[&[&dir], &agree[..]].concat());
+            let ended = Ended::new(run.output().unwrap());
+            ended.said(0, &["board: Linux"]);
+            let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+            let setup = &document["data"]["setups"][0];
+            assert_eq!((&setup["states"], &setup["broken_promises"]), (&2.into(), &0.into()));
+            let records = std::fs::read_to_string(place.path("cuts/records.jsonl")).unwrap();
+            for line in records.lines() {
+                let record: Value = serde_json::from_str(line).unwrap();
+                assert!(record["cut"]["time_ms"].as_u64().unwrap() > 1_700_000_000_000);
+            }
+            assert!(board.has_power());
+            assert_eq!(board.traces(), "", "something is left on the board");
+
+            // A switch that does nothing.
+            let dir = place.arg("not-cut");
+            let mut run = cuts(&place, &client, "true", &[&[&dir], &agree[..]].concat());
+            Ended::new(run.output().unwrap()).said(4, &["did not cut it"]);
+        }));
+        is_over.store(true, Ordering::SeqCst);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// This machine as a board: everything is as on a real one, except that it keeps its power.
+#[test]
+fn a_power_cut_that_did_not_happen_is_an_error_and_no_result() {
+    with_board(|place, sshd| {
+        let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+        let device = LoopDevice::attach(&place.image("card.img", 128), options).unwrap();
+        let node = device.node().display().to_string();
+        let name = node.strip_prefix("/dev/").unwrap().to_owned();
+        let switched = place.arg("switched");
+        let (off, on) = (format!("echo off >>{switched}"), format!("echo on >>{switched}"));
+        let args = ["crash", "cuts", &node, "--on", BOARD, "--off-time", "0s", "--cuts", "2"];
+        let power = ["--power-off", &off, "--power-on", &on, "--confirm", &name, "--dir", "cuts"];
+        let run = sshd.command(&place, &[&args[..], &power].concat()).output().unwrap();
+        Ended::new(run).said(4, &["did not cut it: the board went on", "--dir cuts"]);
+        assert_eq!(std::fs::read_to_string(switched).unwrap(), "off\non\n", "it has power");
+        assert_eq!(std::fs::read_to_string(place.path("cuts/records.jsonl")).unwrap(), "");
+        wait_until("the board is clean", || {
+            traces(&place).into_iter().all(|trace| trace.contains("sshd"))
+        });
+    });
+}
+
+#[test]
+fn a_board_needs_a_device_and_a_switch() {
+    let place = Place::new();
+    for (args, message) in [
+        (&["--on", "ssh:board"][..], "the device on the board is missing"),
+        (&["sim:usd-a2-cq", "--on", "ssh:board"], "the device on the board is missing"),
+        (&["/dev/mmcblk0", "--on", "ssh:board"], "--power-off"),
+        (&["/dev/mmcblk0", "--on", "ssh:board", "--power-off", "x"], "--power-on"),
+        (&["--power-off", "x", "--power-on", "y"], "needs no command"),
+        (&["/dev/mmcblk0", "--on", "here"], "this machine would lose its power"),
+    ] {
+        let ended = place.flashfit(&[&["crash", "cuts"], args].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(message), "{ended:?}");
+    }
+}
