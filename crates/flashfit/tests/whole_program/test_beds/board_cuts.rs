@@ -1,12 +1,11 @@
 //! `flashfit crash cuts --on ssh:BOARD`: a virtual machine as a board, killed by the commands that
 //! the user gives for its power.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use serde_json::Value;
 
 use super::rack::board::Board;
@@ -14,7 +13,7 @@ use super::ssh::with_board;
 use super::sshd::{BOARD, client_config};
 use super::vm_board::{MEDIUM, MEDIUM_NAME, VmBoard};
 use crate::fixture::{Ended, Place, skip, wait_until};
-use crate::machine::traces;
+use crate::machine::{PlainLoop, traces};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -39,7 +38,7 @@ fn serve(place: &Place, board: &VmBoard, is_over: &AtomicBool) {
 }
 
 /// Power cuts of the board with these commands.
-fn cuts(place: &Place, client: &PathBuf, off: &str, more: &[&str]) -> Command {
+fn cuts(place: &Place, client: &Path, off: &str, more: &[&str]) -> Command {
     let on = ask(place, "on");
     let args = [
         &["crash", "cuts", MEDIUM, "--on", BOARD, "--power-off", off, "--power-on", &on][..],
@@ -76,7 +75,7 @@ fn the_power_of_a_board_is_cut_by_commands() {
             assert!(std::fs::read(&image).unwrap() == before, "the card was written");
 
             let dir = place.arg("cuts");
-            let mut run = cuts(&place, &client, &off, &[&[&dir], &agree[..]].concat());
+            let mut run = cuts(&place, &client, &off, &[&[dir.as_str()], &agree[..]].concat());
             let ended = Ended::new(run.output().unwrap());
             ended.said(0, &["board: Linux"]);
             let document: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -92,7 +91,7 @@ fn the_power_of_a_board_is_cut_by_commands() {
 
             // A switch that does nothing.
             let dir = place.arg("not-cut");
-            let mut run = cuts(&place, &client, "true", &[&[&dir], &agree[..]].concat());
+            let mut run = cuts(&place, &client, "true", &[&[dir.as_str()], &agree[..]].concat());
             Ended::new(run.output().unwrap()).said(4, &["did not cut it"]);
         }));
         is_over.store(true, Ordering::SeqCst);
@@ -106,18 +105,17 @@ fn the_power_of_a_board_is_cut_by_commands() {
 #[test]
 fn a_power_cut_that_did_not_happen_is_an_error_and_no_result() {
     with_board(|place, sshd| {
-        let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
-        let device = LoopDevice::attach(&place.image("card.img", 128), options).unwrap();
-        let node = device.node().display().to_string();
-        let name = node.strip_prefix("/dev/").unwrap().to_owned();
+        let device = PlainLoop::attach(&place.image("card.img", 128), 512, &[]);
+        let (node, name) = (&device.node, &device.name);
         let switched = place.arg("switched");
         let (off, on) = (format!("echo off >>{switched}"), format!("echo on >>{switched}"));
-        let args = ["crash", "cuts", &node, "--on", BOARD, "--off-time", "0s", "--cuts", "2"];
-        let power = ["--power-off", &off, "--power-on", &on, "--confirm", &name, "--dir", "cuts"];
+        let args = ["crash", "cuts", node, "--on", BOARD, "--off-time", "50ms", "--cuts", "2"];
+        let power = ["--power-off", &off, "--power-on", &on, "--confirm", name, "--dir", "cuts"];
         let run = sshd.command(&place, &[&args[..], &power].concat()).output().unwrap();
-        Ended::new(run).said(4, &["did not cut it: the board went on", "--dir cuts"]);
+        Ended::new(run).said(4, &["did not cut it: the board went on", "by hand"]);
         assert_eq!(std::fs::read_to_string(switched).unwrap(), "off\non\n", "it has power");
         assert_eq!(std::fs::read_to_string(place.path("cuts/records.jsonl")).unwrap(), "");
+        drop(device);
         wait_until("the board is clean", || {
             traces(&place).into_iter().all(|trace| trace.contains("sshd"))
         });
