@@ -34,7 +34,7 @@ pub enum CrashCommand {
     /// Record a workload and check what power cuts could have left of it, on this kernel.
     States(StatesArgs),
     /// Cut the power of a virtual machine or a board at random moments, again and again.
-    Cuts(CutsArgs),
+    Cuts(Box<CutsArgs>),
     /// Look at one state again, and show what happened around its power cut.
     Replay(ReplayArgs),
     /// Find the shortest workload with the same violation, then the fewest lost writes.
