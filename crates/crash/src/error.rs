@@ -167,7 +167,7 @@ impl UserError for CrashError {
             }
             Self::Board(error) => error.hint.clone(),
             Self::Switch { .. } | Self::NotCut => {
-                Some("try the commands of --power-off and --power-on by hand".into())
+                Some("try the two commands for its power by hand".into())
             }
             Self::Unprivileged(_) => Some("run it as root".into()),
             Self::LiveCut { image, .. } if image.exists() => {
