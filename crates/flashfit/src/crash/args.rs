@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use flashfit_card::EnabledFault;
-use flashfit_crash::state::FlushFault;
 use flashfit_tune::TimeSpan;
 
 use super::cuts_args::CutsArgs;
@@ -141,13 +140,4 @@ pub struct TestedArgs {
 pub enum IgnoreFlushArg {
     One,
     All,
-}
-
-impl From<IgnoreFlushArg> for FlushFault {
-    fn from(which: IgnoreFlushArg) -> Self {
-        match which {
-            IgnoreFlushArg::One => Self::One,
-            IgnoreFlushArg::All => Self::All,
-        }
-    }
 }

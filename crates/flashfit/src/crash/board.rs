@@ -114,8 +114,7 @@ fn awake(
     catalog: Option<&Path>,
     limit: Duration,
 ) -> Result<Box<dyn Host>, CommandError> {
-    let first = board.host(catalog);
-    match first {
+    match board.host(catalog) {
         Err(error) if error.class() == ExitClass::Environment => {
             note(&format!("{}; switching it on", error.message()));
         }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use flashfit_crash::campaign::{
     Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CardPlan, MountPoints, StateBatch,
 };
+use flashfit_crash::state::FlushFault;
 use flashfit_crash::workload::CrashWorkload;
 
-use super::args::StatesArgs;
+use super::args::{IgnoreFlushArg, StatesArgs};
 use super::states_text::Counted;
 use super::{folder, states_document, states_text, tools};
 use crate::command_error::CommandError;
@@ -88,5 +89,14 @@ fn watch(batch: &StateBatch) {
     for broken in batch.broken.iter().take(1) {
         let first = broken.violations.first().map_or("", |violation| violation.detail.as_str());
         note(&format!("{}: {first}", broken.id));
+    }
+}
+
+impl From<IgnoreFlushArg> for FlushFault {
+    fn from(which: IgnoreFlushArg) -> Self {
+        match which {
+            IgnoreFlushArg::One => Self::One,
+            IgnoreFlushArg::All => Self::All,
+        }
     }
 }
