@@ -119,6 +119,19 @@ fn a_mistake_is_told_with_its_file_and_line() {
 }
 
 #[test]
+fn what_changes_an_existing_file_system_needs_a_program_for_it() {
+    let change = r#"existing = { apply = ["-O", "a"], restore = ["-O", "^a"] }"#;
+    let with_tune = TINY.replacen("tune = [\"-O\", \"a\"]", change, 1);
+    assert_ne!(with_tune, TINY);
+    load(&with_tune).unwrap();
+    let without = with_tune.replacen("[tune]\nprogram = \"tune2fs\"\nargs = [\"-c\"]\n", "", 1);
+    assert_ne!(without, with_tune);
+    let error = load(&without).unwrap_err();
+    assert_eq!(error.class(), ExitClass::Usage);
+    assert!(error.to_string().contains("has `existing`, but there is no [tune]"), "{error}");
+}
+
+#[test]
 fn a_definition_names_known_programs_and_no_files() {
     for (from, to, line, reason) in [
         ("\"mkfs.minix\"", "\"/tmp/mkfs.minix\"", 7, "mkfs.program: `/tmp/mkfs.minix` is not"),

@@ -103,6 +103,9 @@ fn check_option(option: &OptionToml, has_tune: bool, names: &[&str]) -> Result<(
     if !option.tune.is_empty() && !has_tune {
         return Err(at(&option.name, format!("`{name}` has `tune`, but there is no [tune]")));
     }
+    if let Some(existing) = option.existing.as_ref().filter(|_| !has_tune) {
+        return Err(at(existing, format!("`{name}` has `existing`, but there is no [tune]")));
+    }
     if *option.durability.get_ref() != Durability::Safe && option.risk.trim().is_empty() {
         return Err(at(&option.durability, format!("`{name}` is not safe, but has no `risk`")));
     }
