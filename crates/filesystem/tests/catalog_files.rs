@@ -120,7 +120,8 @@ fn a_mistake_is_told_with_its_file_and_line() {
 
 #[test]
 fn what_changes_an_existing_file_system_needs_a_program_for_it() {
-    let change = r#"existing = { apply = ["-O", "a"], restore = ["-O", "^a"] }"#;
+    let change = r#"mount = ["a"]
+existing = { apply = ["-O", "a"], restore = ["-O", "^a"] }"#;
     let with_tune = TINY.replacen("tune = [\"-O\", \"a\"]", change, 1);
     assert_ne!(with_tune, TINY);
     load(&with_tune).unwrap();
