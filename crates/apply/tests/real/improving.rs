@@ -99,7 +99,7 @@ fn carry_out(folder: &Path, back: bool, dies_at: u32) -> Result<Improved, ApplyE
     let request = ImproveRequest {
         access: &access,
         folder: saved,
-        steps: steps(&image, &folder.join("fstab")),
+        steps: steps(&image, &folder.join(FSTAB)),
         resume_command: "again".to_owned(),
         restore_command: "undo".to_owned(),
     };
@@ -118,6 +118,9 @@ pub fn main(args: &[String]) -> ExitCode {
     }
 }
 
+/// The only place where the changes of a system's mounts may be.
+const FSTAB: &str = "etc/fstab";
+
 struct ImageFolder(tempfile::TempDir);
 
 impl ImageFolder {
@@ -126,7 +129,8 @@ impl ImageFolder {
         let this = Self(folder);
         std::fs::File::create(this.image()).unwrap().set_len(32 << 20).unwrap();
         run("mkfs.ext4", &["-q", "-F", &this.image().display().to_string()]);
-        std::fs::write(this.0.path().join("fstab"), "before\n").unwrap();
+        std::fs::create_dir(this.0.path().join("etc")).unwrap();
+        std::fs::write(this.0.path().join(FSTAB), "before\n").unwrap();
         this
     }
 
@@ -157,7 +161,7 @@ impl ImageFolder {
         let image = self.image();
         run("e2fsck", &["-f", "-n", &image.display().to_string()]);
         let facts = facts::read(&SystemRunner::default(), &image).unwrap().unwrap();
-        let text = std::fs::read_to_string(self.0.path().join("fstab")).unwrap();
+        let text = std::fs::read_to_string(self.0.path().join(FSTAB)).unwrap();
         (facts.number("stride_blocks").unwrap_or(0), facts.has_feature("has_journal"), text)
     }
 }

@@ -37,11 +37,11 @@ fn serve(place: &Place, board: &VmBoard, is_over: &AtomicBool) {
     }
 }
 
-/// Power cuts of the board with these commands.
-fn cuts(place: &Place, client: &Path, off: &str, more: &[&str]) -> Command {
-    let on = ask(place, "on");
+/// Power cuts of the board with this command that switches it on.
+fn cuts(place: &Place, client: &Path, on: &str, more: &[&str]) -> Command {
+    let off = ask(place, "off");
     let args = [
-        &["crash", "cuts", MEDIUM, "--on", BOARD, "--power-off", off, "--power-on", &on][..],
+        &["crash", "cuts", MEDIUM, "--on", BOARD, "--power-off", &off, "--power-on", on][..],
         &["--off-time", "1s", "--json", "--dir"],
         more,
     ];
@@ -67,15 +67,15 @@ fn the_power_of_a_board_is_cut_by_commands() {
     std::thread::scope(|scope| {
         scope.spawn(|| serve(&place, &board, &is_over));
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let off = ask(&place, "off");
+            let on = ask(&place, "on");
             let agree = ["--confirm", MEDIUM_NAME, "--cuts", "2"];
             // Nobody agreed, so nothing is written.
-            let mut run = cuts(&place, &client, &off, &["none"]);
+            let mut run = cuts(&place, &client, &on, &["none"]);
             Ended::new(run.output().unwrap()).said(3, &["vda"]);
             assert!(std::fs::read(&image).unwrap() == before, "the card was written");
 
             let dir = place.arg("cuts");
-            let mut run = cuts(&place, &client, &off, &[&[dir.as_str()], &agree[..]].concat());
+            let mut run = cuts(&place, &client, &on, &[&[dir.as_str()], &agree[..]].concat());
             let ended = Ended::new(run.output().unwrap());
             ended.said(0, &["board: Linux"]);
             let document: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -89,10 +89,13 @@ fn the_power_of_a_board_is_cut_by_commands() {
             assert!(board.has_power());
             assert_eq!(board.traces(), "", "something is left on the board");
 
-            // A switch that does nothing.
-            let dir = place.arg("not-cut");
-            let mut run = cuts(&place, &client, "true", &[&[dir.as_str()], &agree[..]].concat());
-            Ended::new(run.output().unwrap()).said(4, &["did not cut it"]);
+            // Another card is in the slot when the power comes back.
+            let exchanged = format!("truncate --size 160M {}; {on}", image.display());
+            let dir = place.arg("exchanged");
+            let more = [&[dir.as_str()], &agree[..]].concat();
+            let mut run = cuts(&place, &client, &exchanged, &more);
+            Ended::new(run.output().unwrap()).said(3, &["another device than before"]);
+            assert!(board.has_power());
         }));
         is_over.store(true, Ordering::SeqCst);
         if let Err(panic) = ended {
