@@ -240,13 +240,18 @@ fn erase_block(search: &Search) -> GeometryFinding {
 /// A clause about a second step that is too large for a write unit. What is aligned to the unit is
 /// aligned to the smaller size, too.
 fn smaller_step(search: &Search, unit: u64) -> Option<String> {
+    // All are across multiples of the write unit, whose own step is not a second one.
+    let write_unit = search.small.write_unit.first().and_then(|(write_unit, _)| *write_unit);
+    let grid = write_unit.unwrap_or(1);
+    let is_other = |read: &BoundaryRead| read.center % unit != 0 && read.center % grid == 0;
     let reads = search.believed().into_iter().map(|(_, read)| read);
-    let others: Vec<BoundaryRead> = reads.filter(|read| read.center % unit != 0).collect();
+    let others: Vec<BoundaryRead> = reads.filter(is_other).collect();
     let levels = search.levels.iter().copied().filter(|level| !search.disproved.contains(level));
     let (level, step) = levels
         .chain([unit / 2])
         .filter(|&level| (2 * LARGEST_WRITE_UNIT..unit).contains(&level) && unit % level == 0)
         .map(|level| (level, step(&others, level)))
+        .filter(|(_, step)| write_unit.is_none() || step.across.min(step.beside) >= FEW)
         .filter(|(_, step)| step.is_at_least(MIN_LOOKUP_NS) && step.ns > SURELY * step.error_ns())
         .max_by_key(|(level, _)| *level)?;
     let step_us = step.ns / 1000.0;
@@ -256,6 +261,7 @@ fn smaller_step(search: &Search, unit: u64) -> Option<String> {
         Bytes(level)
     ))
 }
+
 /// Why no erase block was found: no step, or several possible sizes.
 fn nothing_shows(search: &Search) -> String {
     let (likeliest, probability) = search.belief.likeliest();

@@ -52,12 +52,16 @@ impl SshdBoard {
              PasswordAuthentication no\n"
         );
         std::fs::write(folder.join("sshd_config"), config).expect("a file");
-        // Power off also ends the connections, which are children of the listening sshd.
+        // The port of an sshd that was just killed may be in use for a moment; a new one then ends
+        // after it has gone to the background. Power off also ends the connections, which are children of the listening sshd.
         let switch = format!(
             "cd {dir} || exit 1\n\
              case $1 in\n\
-             on) [ -e pid ] || {sshd} -f {dir}/sshd_config -E {dir}/log || exit 1\n\
-             until [ -e pid ]; do sleep 0.05; done ;;\n\
+             on) tries=0\n\
+             until [ -e pid ]; do\n\
+             [ $tries -lt 200 ] || exit 1\n\
+             [ $((tries % 20)) != 0 ] || {sshd} -f {dir}/sshd_config -E {dir}/log\n\
+             tries=$((tries + 1)); sleep 0.05; done ;;\n\
              off) [ -e pid ] || exit 0\n\
              pid=$(cat pid)\n\
              kill -9 $pid $(ps -o pid= --ppid $pid); rm -f pid ;;\n\
