@@ -53,7 +53,8 @@ impl SshdBoard {
         );
         std::fs::write(folder.join("sshd_config"), config).expect("a file");
         // The port of an sshd that was just killed may be in use for a moment; a new one then ends
-        // after it has gone to the background. Power off also ends the connections, which are children of the listening sshd.
+        // after it has gone to the background. Power off also ends the connections, which are
+        // children of the listening sshd.
         let switch = format!(
             "cd {dir} || exit 1\n\
              case $1 in\n\
