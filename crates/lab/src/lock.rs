@@ -193,6 +193,10 @@ impl LockedPlace {
 
     fn switch_once(&self, action: &[&str], extra: Duration) -> Result<RpcReply, LabError> {
         let settings = &self.session.client.settings;
+        let call = |args: &[&str], limit| match action {
+            ["get"] => self.session.once(args, limit),
+            _ => self.session.complete(args, limit),
+        };
         let mut args = vec!["-p", &self.name, "power"];
         args.extend(action);
         if let Some(name) = &settings.resource {
@@ -202,13 +206,13 @@ impl LockedPlace {
         if let Some(file) = &settings.environment {
             let file = file.display().to_string();
             let with_file: Vec<&str> = ["-c", &file].into_iter().chain(args.clone()).collect();
-            let answer = self.session.once(&with_file, limit)?;
+            let answer = call(&with_file, limit)?;
             if !matches!(&answer, RpcReply::No(no) if no.reason == RefusalReason::NotInEnvironment)
             {
                 return Ok(answer);
             }
         }
-        self.session.once(&args, limit)
+        call(&args, limit)
     }
 
     fn switched(&self, answer: RpcReply) -> Result<Option<String>, LabError> {

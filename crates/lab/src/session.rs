@@ -56,6 +56,12 @@ impl LabSession {
         self.client.once(&*self.work, args, limit)
     }
 
+    /// A call with a time limit that an interrupt does not end: a board whose power was cut is
+    /// switched on again after Ctrl-C, too.
+    pub(crate) fn complete(&self, args: &[&str], limit: Duration) -> Result<RpcReply, LabError> {
+        self.client.once(&*self.end, args, limit)
+    }
+
     /// A call that locks or reserves. The record is written first, and an unknown result marks the
     /// session as in doubt.
     pub(crate) fn acquire(&self, args: &[&str]) -> Result<RpcReply, LabError> {

@@ -68,7 +68,7 @@ impl FileDraft {
         Ok(())
     }
 
-    /// The step that makes it so; `None` if it is so already.
+    /// The step that writes this change; `None` if the file has it already.
     pub(super) fn step(self) -> Option<ImprovementStep> {
         let Self { path, before, after } = self;
         (before.as_deref().unwrap_or_default() != after).then_some(ImprovementStep::SystemFile {

@@ -1,9 +1,9 @@
 //! The program on a board whose power is cut: opens the device that the user agreed to, makes file
 //! systems on it, works until the power goes, and looks at what is left after it.
 //!
-//! It keeps nothing: what was acknowledged is known outside. Every start opens the device anew and
-//! compares it with the description that the user saw, so a card that was exchanged while the board
-//! was off is refused.
+//! It keeps nothing: what was acknowledged is known outside. After every start, it opens the device
+//! and compares it with what the user saw, so a card that was exchanged while the board was off is
+//! refused.
 //!
 //! Limits: a card in a reader that names only itself is known by its size and the partition on it.
 //! If this is killed without a power cut, its mount stays, and the next start refuses the device as
@@ -14,7 +14,9 @@ use std::path::Path;
 
 use flashfit_apply::DeviceFingerprint;
 use flashfit_apply::partition::{self, NewPartition};
-use flashfit_device::{Bytes, ConsentMethod, Device, DeviceLock, SystemRoots, WriteConsent};
+use flashfit_device::{
+    Bytes, ConsentMethod, Device, DeviceLock, Refusal, SystemRoots, WriteConsent,
+};
 use flashfit_filesystem::PartitionLayout;
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::{Program, Runner};
@@ -96,11 +98,9 @@ fn answers<R: Read, W: Write>(
             }
             (BoardRequest::Guest(request), Some(device)) => {
                 let place = Workplace { runner, node: device.consent.path(), point };
-                let mounts =
-                    matches!(request, GuestRequest::Work { .. } | GuestRequest::Check { .. });
-                let same = if mounts { device.consent.check_same() } else { Ok(()) };
-                same.map(|()| place.answer(channel, request).map(BoardReply::Guest))
-                    .map_err(|refusal| of(&refusal))
+                let answer = || Ok::<_, Refusal>(place.answer(channel, request));
+                let answered = device.consent.surrounded(answer).map_err(|refusal| of(&refusal));
+                answered.map(|reply| reply.map(BoardReply::Guest))
             }
         };
         let Some(reply) = answered.unwrap_or_else(|failure| Some(BoardReply::Failed(failure)))
@@ -130,7 +130,7 @@ fn opened(
     let shown: Device =
         serde_json::from_str(device_json).map_err(|error| failure(&error.to_string()))?;
     let system = SystemRoots::default();
-    // The first time, it is the very object that the user saw; a start makes all nodes anew.
+    // The first time, it is the very object that the user saw; after a restart, all nodes are new.
     let device = if makes { shown } else { found_again(&system, runner, &shown)? };
     let agreed = ConsentMethod::Named(name);
     let consent =

@@ -235,6 +235,23 @@ fn locks_that_could_not_be_released_are_released_at_the_next_start() {
 }
 
 #[test]
+fn a_board_gets_its_power_back_after_an_interrupt() {
+    let Some(rack) = Rack::start() else { return };
+    let interrupt = Interrupt::new();
+    let lab = rack.open_with(SystemRunner::new(interrupt.clone()));
+    let place = lab.reserve(&tags("pool=pf,name=board1")).unwrap().lock(LIMIT).unwrap();
+    place.power_off().unwrap();
+    assert!(!rack.board(1).has_power());
+    interrupt.raise();
+    assert_eq!(place.power().unwrap_err().class(), ExitClass::Interrupted);
+    place.power_on().unwrap();
+    assert!(rack.board(1).has_power());
+    place.release().unwrap();
+    lab.close().unwrap();
+    rack.assert_all_released();
+}
+
+#[test]
 fn an_interrupt_at_any_moment_leaves_no_lock() {
     let Some(rack) = Rack::start() else { return };
     for delay_ms in [300, 900, 1300, 1900, 2600, 3400] {

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::rack::board::Board;
@@ -13,7 +14,7 @@ use super::ssh::with_board;
 use super::sshd::{BOARD, client_config};
 use super::vm_board::{MEDIUM, MEDIUM_NAME, VmBoard};
 use crate::fixture::{Ended, Place, skip, wait_until};
-use crate::machine::{PlainLoop, traces};
+use crate::machine::{PlainLoop, signal, traces};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -122,6 +123,23 @@ fn a_power_cut_that_did_not_happen_is_an_error_and_no_result() {
         wait_until("the board is clean", || {
             traces(&place).into_iter().all(|trace| trace.contains("sshd"))
         });
+    });
+}
+
+#[test]
+fn a_board_that_is_off_at_an_interrupt_gets_its_power_back() {
+    with_board(|place, sshd| {
+        let device = PlainLoop::attach(&place.image("card.img", 128), 512, &[]);
+        let (node, name) = (&device.node, &device.name);
+        let switched = place.arg("switched");
+        let (off, on) = (format!("echo off >>{switched}"), format!("echo on >>{switched}"));
+        let args = ["crash", "cuts", node, "--on", BOARD, "--off-time", "1h", "--cuts", "1"];
+        let power = ["--power-off", &off, "--power-on", &on, "--confirm", name, "--dir", "cuts"];
+        let run = sshd.command(&place, &[&args[..], &power].concat()).spawn().unwrap();
+        wait_until("the board is off", || place.path("switched").exists());
+        signal(run.id(), Signal::INT);
+        Ended::of(run).said(6, &["interrupted"]);
+        assert_eq!(std::fs::read_to_string(switched).unwrap(), "off\non\n");
     });
 }
 
