@@ -18,11 +18,12 @@ pub use used::CatalogChecksum;
 
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-pub const FOLDERS: [&str; 12] = [
+pub const FOLDERS: [&str; 13] = [
     "cards",
     "counters",
     "filesystems",
     "findings",
+    "geometry",
     "knobs",
     "life",
     "published",

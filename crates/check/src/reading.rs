@@ -3,10 +3,10 @@
 //! An image, a loop device over one, or a device that is composed of others is not read
 //! ([`Remapped`]): the times of its reads say nothing about erase blocks.
 
-use flashfit_device::{Bytes, Device};
+use flashfit_device::Device;
 use flashfit_geometry::Geometry;
+use flashfit_geometry::GeometryFindings;
 use flashfit_geometry::probed::{ProbeError, ProbeObserver};
-use flashfit_geometry::{GeometryFindings, QuantitySource, QuantityValue, Sourced};
 use flashfit_probe::{ProbeRun, ProbeRunError, ProbeRunOptions, Remapped};
 use flashfit_target::InspectedTarget;
 use schemars::JsonSchema;
@@ -52,16 +52,13 @@ impl QuickReading {
     /// What was found, as a geometry.
     pub fn geometry(&self) -> Geometry {
         let Self::Made { findings, .. } = self else { return Geometry::default() };
-        let found = |value: Option<QuantityValue>| match value {
-            Some(QuantityValue::Bytes(bytes)) => {
-                Some(Sourced::new(Bytes(bytes), QuantitySource::Probed))
-            }
-            _ => None,
-        };
-        Geometry {
-            erase_block: found(findings.erase_block.value),
-            write_unit: found(findings.write_unit.value),
-        }
+        findings.geometry()
+    }
+
+    /// What was found, or else is the likeliest.
+    pub fn likeliest_geometry(&self) -> Geometry {
+        let Self::Made { findings, .. } = self else { return Geometry::default() };
+        findings.likeliest_geometry()
     }
 }
 

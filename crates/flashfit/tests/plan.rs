@@ -249,3 +249,42 @@ fn the_exit_code_shows_that_nothing_can_be_planned() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("Not planned:"), "{}", text(&output.stdout));
 }
+
+/// Plans for a card of which the author's table of `flashbench -a` is all that is known.
+fn planned_from_table(size: u64, table: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), size);
+    let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/published-tables");
+    let table = tables.join(table);
+    let table = table.to_str().expect("text");
+    good(folder.path(), &["probe", "--import", table, "--output", "card.json"]);
+    let known = ["--geometry", "card.json", "--fs", "ext4", "--table", "mbr"];
+    good(folder.path(), &[&["plan", "card.img"], &known[..]].concat()).replace("\n  ", " ")
+}
+
+/// Each table leads to the numbers that its author printed, or the plan says what differs.
+#[test]
+fn published_tables_lead_to_published_numbers() {
+    let dreamplug = planned_from_table(DREAMPLUG, "dreamplug.txt");
+    assert!(dreamplug.contains("start=16384,"), "{dreamplug}");
+    assert!(dreamplug.contains("-E stride=2,stripe-width=2048"), "{dreamplug}");
+    assert!(dreamplug.contains("8 KiB, not certain, the likeliest by the probe"), "{dreamplug}");
+    assert!(dreamplug.contains("counts the stripe width in strides"), "{dreamplug}");
+    let gentoo = planned_from_table(CLASS_32, "gentoo.txt");
+    assert!(gentoo.contains("start=8192,"), "{gentoo}");
+    assert!(gentoo.contains("-E stride=4,stripe-width=1024"), "{gentoo}");
+    assert!(gentoo.contains("4 MiB, not certain, the likeliest by the probe"), "{gentoo}");
+    let pandora = planned_from_table(PANDORA, "pandora.txt");
+    assert!(pandora.contains("start=16384,"), "{pandora}");
+    let celf = planned_from_table(DREAMPLUG, "celf.txt");
+    assert!(celf.contains("start=8192,"), "{celf}");
+    // Their page is 16384 bytes, their erase block 4194304.
+    assert!(celf.contains("-E stride=4,stripe-width=1024"), "{celf}");
+}
+
+#[test]
+fn a_write_unit_that_nothing_shows_is_the_usual_one() {
+    let text = planned(DREAMPLUG, &["--erase-block", "8MiB", "--fs", "ext4"]);
+    assert!(text.contains("-E stride=4,stripe-width=2048"), "{text}");
+    assert!(text.contains("not known, as usual: 11 of 13 published cards"), "{text}");
+}

@@ -17,6 +17,13 @@ pub enum QuantitySource {
     Modelled,
     /// Inferred by a timing probe.
     Probed,
+    /// The most likely value of a timing probe that was not certain.
+    Likeliest {
+        /// Its probability.
+        percent: u8,
+    },
+    /// Nothing is known about this device; the text says of which others it is usual.
+    Usual(String),
     /// Published for another device; the text names the publication.
     Published(String),
 }
@@ -28,6 +35,10 @@ impl fmt::Display for QuantitySource {
             Self::Declared(place) => write!(f, "declared ({place})"),
             Self::Modelled => f.write_str("from the card model"),
             Self::Probed => f.write_str("probed"),
+            Self::Likeliest { percent } => {
+                write!(f, "not certain, the likeliest by the probe with {percent} %")
+            }
+            Self::Usual(of) => write!(f, "not known, as {of}"),
             Self::Published(place) => write!(f, "of another device ({place})"),
         }
     }

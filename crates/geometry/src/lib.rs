@@ -8,6 +8,7 @@ pub mod belief;
 pub mod findings;
 pub mod flashbench;
 pub mod geometry;
+mod likeliest;
 pub mod probed;
 pub mod reading;
 pub mod writing;

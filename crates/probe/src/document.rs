@@ -8,9 +8,7 @@ use flashfit_device::describe::DeviceKind;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{Bytes, DeclaredFacts};
 use flashfit_geometry::probed::{FailedRequest, ProbeEvidence, Probed};
-use flashfit_geometry::{
-    Geometry, GeometryFinding, GeometryFindings, QuantitySource, QuantityValue, Sourced,
-};
+use flashfit_geometry::{Geometry, GeometryFinding, GeometryFindings, QuantityValue};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -202,22 +200,13 @@ impl ProbeDocument {
 
     /// What was found of the geometry.
     pub fn geometry(&self) -> Geometry {
-        geometry(&self.findings)
+        self.findings.geometry()
     }
 
     /// Where the first erase block starts, in bytes, where that was found.
     pub fn erase_block_offset(&self) -> Option<u64> {
         found_bytes(&self.findings.erase_block_offset).map(|offset| offset.0)
     }
-}
-
-/// The geometry among findings.
-fn geometry(findings: &GeometryFindings) -> Geometry {
-    let known = |finding: &GeometryFinding| {
-        let bytes = found_bytes(finding).filter(|bytes| bytes.0 > 0)?;
-        Some(Sourced::new(bytes, QuantitySource::Probed))
-    };
-    Geometry { erase_block: known(&findings.erase_block), write_unit: known(&findings.write_unit) }
 }
 
 /// The size of a quantity that was found.
@@ -230,6 +219,7 @@ pub fn found_bytes(finding: &GeometryFinding) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_geometry::QuantitySource;
     use flashfit_user_error::{ExitClass, UserError};
 
     use super::*;

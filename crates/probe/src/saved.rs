@@ -13,6 +13,7 @@ use crate::follow_up::FirstEraseBlock;
 /// What a document says about a device.
 #[derive(Debug, Clone, Default)]
 pub struct SavedGeometry {
+    /// What was found, or else is the likeliest.
     pub geometry: Geometry,
     /// Why the document has no erase block, if it has none.
     pub no_erase_block: Option<String>,
@@ -28,7 +29,7 @@ pub fn read_geometry(path: &Path, device: &PlannedDevice) -> Result<SavedGeometr
     if let Some(difference) = document.device.as_ref().and_then(|probed| other(probed, device)) {
         return Err(ProbeFileError::OtherDevice { path: path.to_owned(), difference });
     }
-    let geometry = document.geometry();
+    let geometry = document.findings.likeliest_geometry();
     let no_erase_block =
         geometry.erase_block.is_none().then(|| document.findings.erase_block.reason.clone());
     let first_erase_block = document.first_erase_block();

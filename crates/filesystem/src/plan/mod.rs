@@ -22,6 +22,7 @@ mod published;
 mod several;
 mod standing;
 pub mod units;
+mod usual;
 
 pub use crate::layout::{EXAMPLE_NODE, EXAMPLE_PARTITION};
 pub use choose::{GEOMETRY, PlanRequest, choose, choose_layered};
@@ -40,3 +41,4 @@ pub use several::{
     UnplannedReason, plan_several,
 };
 pub use standing::{PlanStanding, standings};
+pub use usual::usual_write_unit;

@@ -62,7 +62,12 @@ impl PublishedRecipe {
 
     /// Whether it was made for a device built like this.
     pub fn is_for(&self, used: &Geometry) -> bool {
-        let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
+        // What is usual for others says nothing about this device.
+        let bytes = |known: &Option<Sourced>| {
+            let of_device =
+                known.as_ref().filter(|known| !matches!(known.source, QuantitySource::Usual(_)));
+            of_device.map(|known| known.bytes)
+        };
         bytes(&used.erase_block) == Some(self.erase_block)
             && bytes(&used.write_unit) == self.write_unit
     }

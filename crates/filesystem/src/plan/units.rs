@@ -39,7 +39,9 @@ fn agree(
         return (given.or(declared).cloned(), None);
     };
     if a.bytes == b.bytes || b.bytes.0 == 0 {
-        return (Some(a.clone()), None);
+        let is_certain = !matches!(a.source, QuantitySource::Likeliest { .. });
+        let surer = if is_certain || b.bytes.0 == 0 { a } else { b };
+        return (Some(surer.clone()), None);
     }
     let both = format!("the {what} is {} {}, but {} {}", a.bytes, a.source, b.bytes, b.source);
     let larger = a.bytes.max(b.bytes);

@@ -7,7 +7,7 @@ use flashfit_target::InspectedTarget;
 
 use super::watch::ProbeProgress;
 
-/// The geometry that timed reads of the target show; `notes` gets what they do not. A file has
+/// The geometry that timed reads of the target show, or else the likeliest; `notes` gets what they do not. A file has
 /// none.
 pub fn geometry(
     name: &str,
@@ -22,7 +22,7 @@ pub fn geometry(
         QuickReading::Skipped {
             reason: SkippedReading::CannotOpen { message } | SkippedReading::Failed { message },
         } => notes.push(format!("The device was not read to find its erase block: {message}")),
-        QuickReading::Made { .. } if reading.geometry().erase_block.is_none() => {
+        QuickReading::Made { .. } if reading.likeliest_geometry().erase_block.is_none() => {
             notes.push(format!(
                 "Reading for {} s did not show the erase block; `flashfit probe` takes longer.",
                 QUICK_READ_NS as f64 / 1e9
@@ -30,5 +30,5 @@ pub fn geometry(
         }
         _ => {}
     }
-    reading.geometry()
+    reading.likeliest_geometry()
 }

@@ -76,7 +76,7 @@ fn check_erase_block(given: Option<Bytes>, sector_bytes: u64) -> Result<(), Seve
 }
 
 /// The geometry that was given, or else found by a probe. That of a recipe is its author's card's,
-/// so it is used only if nothing else is known.
+/// so it is used only if nothing else is known; a recipe without a write unit wants none.
 fn given(
     request: &SeveralPlansRequest<'_>,
     device: &PlanningDevice,
@@ -87,7 +87,13 @@ fn given(
         write_unit: units::given(request.write_unit),
     };
     let given = given.or(request.probed.clone());
-    let Some(recipe) = request.recipe else { return given };
+    let Some(recipe) = request.recipe else {
+        let usual = request.usual_write_unit.clone().filter(|_| {
+            let known = given.clone().or(device.declared.clone());
+            known.erase_block.is_some() && known.write_unit.is_none()
+        });
+        return given.or(Geometry { write_unit: usual, ..Geometry::default() });
+    };
     if given.erase_block.is_some() || device.declared.erase_block.is_some() {
         return given;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
-use flashfit_geometry::Geometry;
+use flashfit_geometry::{Geometry, Sourced};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::durability::Durability;
@@ -31,6 +31,8 @@ pub struct SeveralPlansRequest<'a> {
     pub write_unit: Option<Bytes>,
     /// What a probe found.
     pub probed: Geometry,
+    /// The write unit of most devices, for one that shows none, unless a recipe decides.
+    pub usual_write_unit: Option<Sourced>,
     /// Where the file system is mounted.
     pub mount_point: PathBuf,
     /// Used for everything that is not given.

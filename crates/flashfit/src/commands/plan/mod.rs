@@ -9,7 +9,7 @@ use std::path::Path;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{
     Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest, file,
-    plan_several, standings,
+    plan_several, standings, usual_write_unit,
 };
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
@@ -50,6 +50,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         erase_block: args.erase_block,
         write_unit: args.write_unit,
         probed: probed(args, &target, &device, &mut notes)?,
+        usual_write_unit: usual_write_unit(catalog)?,
         mount_point: args.mount_point.clone(),
         recipe,
         allow: args.allow,
