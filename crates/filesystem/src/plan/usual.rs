@@ -1,5 +1,5 @@
-//! The write unit that is usual among published cards (`catalog/geometry/*.toml`), for a device that
-//! shows none.
+//! The write unit that is usual among published cards (`catalog/geometry/*.toml`), for a device
+//! that shows none.
 //!
 //! Limits: most of these cards are SD cards of up to 16 GB from before 2020; eMMC and SSDs may
 //! differ, and so a plan says where the number comes from.

@@ -7,8 +7,8 @@ use flashfit_target::InspectedTarget;
 
 use super::watch::ProbeProgress;
 
-/// The geometry that timed reads of the target show, or else the likeliest; `notes` gets what they do not. A file has
-/// none.
+/// The geometry that timed reads of the target show, or else the likeliest; `notes` gets what they
+/// do not. A file has none.
 pub fn geometry(
     name: &str,
     target: &InspectedTarget,
