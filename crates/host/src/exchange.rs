@@ -19,6 +19,9 @@ const END_WAIT: Duration = Duration::from_secs(3);
 /// How long output is read after the program ended.
 const OUTPUT_WAIT: Duration = Duration::from_secs(1);
 
+/// How much is read before time limit and interrupt are checked.
+const READ_BYTES: u64 = 1 << 20;
+
 /// Why a program was terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stopped {
@@ -42,7 +45,8 @@ enum Phase {
     Ended(Option<Instant>),
 }
 
-/// Runs `child`, the leader of its process group, until it ends.
+/// Runs `child`, the leader of its process group, until it ends or the time is over. With a
+/// number of bytes, only so much of the end of each output is kept.
 ///
 /// # Errors
 /// When waiting for it fails; it is killed in that case.
@@ -50,10 +54,10 @@ pub(crate) fn exchange(
     mut child: Child,
     input: Option<&str>,
     interrupt: &Interrupt,
-    limit: Duration,
+    limits: (Duration, Option<usize>),
 ) -> io::Result<ProgramResult> {
     let group = Pid::from_child(&child);
-    let ended = run_to_end(&mut child, input.unwrap_or_default().as_bytes(), interrupt, limit);
+    let ended = run_to_end(&mut child, input.unwrap_or_default().as_bytes(), interrupt, limits);
     if ended.is_err() {
         let _ = kill_process_group(group, Signal::KILL);
     }
@@ -69,13 +73,13 @@ fn run_to_end(
     child: &mut Child,
     text: &[u8],
     interrupt: &Interrupt,
-    limit: Duration,
+    (limit, kept_bytes): (Duration, Option<usize>),
 ) -> io::Result<Outcome> {
     let watch = ChildWatch::new(child);
     let group = Pid::from_child(child);
     let mut input = child.stdin.take().map(|pipe| (pipe, text));
-    let mut stdout = Output::new(child.stdout.take());
-    let mut stderr = Output::new(child.stderr.take());
+    let mut stdout = Output::new(child.stdout.take(), kept_bytes);
+    let mut stderr = Output::new(child.stderr.take(), kept_bytes);
     for pipe in [input.as_ref().map(|(pipe, _)| pipe.as_fd()), stdout.descriptor()] {
         pipe.map_or(Ok(()), make_nonblocking)?;
     }
@@ -167,11 +171,12 @@ fn feed<W: Write>(input: &mut Option<(W, &[u8])>) {
 struct Output<R> {
     pipe: Option<R>,
     bytes: Vec<u8>,
+    kept_bytes: Option<usize>,
 }
 
 impl<R: Read + AsFd> Output<R> {
-    fn new(pipe: Option<R>) -> Self {
-        Self { pipe, bytes: Vec::new() }
+    fn new(pipe: Option<R>, kept_bytes: Option<usize>) -> Self {
+        Self { pipe, bytes: Vec::new(), kept_bytes }
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -182,12 +187,16 @@ impl<R: Read + AsFd> Output<R> {
         self.pipe.is_none()
     }
 
-    /// Reads what is available. Output read before an error is kept.
+    /// Reads what is available, but not without end. Output read before an error is kept.
     fn read(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
-        match pipe.read_to_end(&mut self.bytes) {
+        match pipe.take(READ_BYTES).read_to_end(&mut self.bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(length) if length as u64 == READ_BYTES => {}
             Ok(_) | Err(_) => self.pipe = None,
+        }
+        if let Some(kept) = self.kept_bytes {
+            self.bytes.drain(..self.bytes.len().saturating_sub(kept));
         }
     }
 }

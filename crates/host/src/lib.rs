@@ -4,6 +4,7 @@
 //! kills its whole process group, and can be replaced in tests.
 
 pub mod capability;
+mod confinement;
 pub mod dir;
 pub mod durable;
 pub mod error_trace;
@@ -33,5 +34,6 @@ mod ssh_address;
 mod system_runner;
 pub mod waiting;
 
+pub use confinement::Confinement;
 pub use program::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 pub use ssh_address::SshAddress;

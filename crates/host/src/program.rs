@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::confinement::Confinement;
 use crate::handed_file::HandedFile;
 use crate::program_path;
 pub use crate::program_path::find;
@@ -28,6 +29,9 @@ pub struct Program {
     pub(crate) cgroup_procs: Vec<PathBuf>,
     pub(crate) shows_output: bool,
     pub(crate) handed: Option<HandedFile>,
+    pub(crate) confinement: Option<Confinement>,
+    /// The most of each output that is kept, from its end.
+    pub(crate) kept_bytes: Option<usize>,
 }
 
 impl Program {
@@ -42,6 +46,8 @@ impl Program {
             cgroup_procs: Vec::new(),
             shows_output: false,
             handed: None,
+            confinement: None,
+            kept_bytes: None,
         }
     }
 
@@ -99,6 +105,25 @@ impl Program {
     pub fn hand(mut self, name: &Path, file: Arc<File>) -> Self {
         self.handed = Some(HandedFile::new(name, file));
         self
+    }
+
+    /// Lets the program write to one file system only, and ends all its children with it.
+    #[must_use]
+    pub fn confine(mut self, confinement: Confinement) -> Self {
+        self.confinement = Some(confinement);
+        self
+    }
+
+    /// Keeps only the end of what it prints.
+    #[must_use]
+    pub fn keep_last(mut self, bytes: usize) -> Self {
+        self.kept_bytes = Some(bytes);
+        self
+    }
+
+    /// Where it is confined to.
+    pub fn confinement(&self) -> Option<&Confinement> {
+        self.confinement.as_ref()
     }
 
     /// The arguments that it is started with.

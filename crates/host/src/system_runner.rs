@@ -53,11 +53,15 @@ impl Runner for SystemRunner {
         }
         let cgroups = open_cgroups(&program.cgroup_procs).map_err(start_error)?;
         prepare_child(&mut command, cgroups.iter().map(AsRawFd::as_raw_fd).collect());
+        if let Some(confinement) = &program.confinement {
+            confinement.apply(&mut command).map_err(start_error)?;
+        }
         let started = Instant::now();
         let child = command.spawn().map_err(start_error)?;
         let input = program.stdin.as_deref();
         let ended =
-            exchange(child, input, &self.interrupt, program.timeout).map_err(start_error)?;
+            exchange(child, input, &self.interrupt, (program.timeout, program.kept_bytes))
+                .map_err(start_error)?;
         match ended.stopped {
             None => {}
             Some(Stopped::Interrupted) => return Err(ProgramError::Interrupted { command_line }),
