@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntryError, entries};
+use flashfit_catalog::{CatalogEntryError, Origin, entries};
 
 use crate::error::BenchError;
 use crate::workload::Workload;
@@ -17,7 +17,18 @@ impl Workloads {
     /// # Errors
     /// An unreadable directory; [`BenchError::BadFiles`] with the mistakes of all files.
     pub fn load(user: Option<&Path>) -> Result<Self, BenchError> {
-        let workloads = entries("workloads", "fio", user)?;
+        let mut workloads = entries("workloads", "fio", user)?;
+        for entry in entries("workloads", "toml", user)? {
+            // The user's file replaces a built-in one of the other form.
+            let is_own = matches!(entry.origin, Origin::File(_));
+            let same = workloads.iter().position(|other| other.name == entry.name);
+            match same {
+                Some(at) if is_own => workloads[at] = entry,
+                Some(_) => {}
+                None => workloads.push(entry),
+            }
+        }
+        workloads.sort_by(|one, other| one.name.cmp(&other.name));
         let (mut found, mut mistakes) = (Vec::new(), Vec::new());
         for entry in &workloads {
             match Workload::read(entry) {
@@ -50,18 +61,24 @@ mod tests {
     use super::*;
     use crate::workload::PointProfile;
 
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 17] = [
+        "bonnie",
         "compile",
         "create-read-delete",
         "database",
         "fileserver",
         "grep",
+        "large-write",
         "linear-read",
         "linear-write",
+        "mapped-files",
+        "program-start",
         "random-read",
         "random-write",
         "sync-files",
+        "tree-walk",
         "untar",
+        "untar-write",
     ];
 
     #[test]

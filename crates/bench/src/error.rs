@@ -40,6 +40,9 @@ pub enum BenchError {
     Stopped,
     #[error("fio failed: {message}")]
     Failed { message: String },
+    /// A command of the user failed.
+    #[error("the command `{command}` failed: {reason}")]
+    Command { command: String, reason: String },
     /// fio reported success but did less than expected.
     #[error(
         "fio ended `{stage}` early: {bytes} of {expected_bytes} bytes in {runtime_ns} ns, without an error"
@@ -61,9 +64,10 @@ impl UserError for BenchError {
                 ExitClass::Environment
             }
             Self::BadResult { .. } => ExitClass::Environment,
-            Self::Device { .. } | Self::TargetVanished { .. } | Self::CutShort { .. } => {
-                ExitClass::Io
-            }
+            Self::Command { .. }
+            | Self::Device { .. }
+            | Self::TargetVanished { .. }
+            | Self::CutShort { .. } => ExitClass::Io,
             Self::Stopped => ExitClass::Interrupted,
         }
     }
@@ -93,6 +97,7 @@ impl UserError for BenchError {
             | Self::System { .. }
             | Self::Stopped
             | Self::Failed { .. }
+            | Self::Command { .. }
             | Self::CutShort { .. }
             | Self::BadResult { .. } => return None,
         })

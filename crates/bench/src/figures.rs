@@ -3,8 +3,9 @@
 use flashfit_host::processor::ProcessorTime;
 use serde::{Deserialize, Serialize};
 
+use crate::stage::FigureKind;
 use crate::steady::SteadyState;
-use crate::workload::{FigureKind, WorkloadPoint};
+use crate::workload::WorkloadPoint;
 
 /// The latency of single operations. Percentiles are fio's, whose buckets are up to 1.6 % wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -70,11 +71,13 @@ impl Figures {
         self.latency.max_ns.max(self.sync.map_or(0, |sync| sync.max_ns))
     }
 
-    /// Bytes per second, or thousandths of operations per second.
+    /// Bytes per second, thousandths of operations per second, or how often a command could run in
+    /// a million seconds.
     pub fn rate(&self, kind: FigureKind) -> u64 {
         match kind {
             FigureKind::Throughput => self.bytes_per_second,
             FigureKind::Operations => self.operations_per_second_thousandths,
+            FigureKind::Time => per_second(1_000_000, self.runtime_ns),
         }
     }
 }
@@ -144,6 +147,13 @@ mod tests {
         let slower = figures.with_more_time(2_000_000_000);
         assert_eq!(slower.rate(FigureKind::Throughput), 1 << 18);
         assert_eq!(slower.bytes, figures.bytes);
+    }
+
+    #[test]
+    fn the_time_of_a_command_is_compared_as_a_rate() {
+        let of = |runtime_ns| Figures::new(0, 1, runtime_ns, Latency::default());
+        assert_eq!(of(100_000_000_000).rate(FigureKind::Time), 10_000);
+        assert_eq!(of(2_000_000).rate(FigureKind::Time), 500_000_000);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! result is accepted only if the exit code, the messages and the values agree ([`result`]).
 
 pub mod catalog;
+mod command;
 pub mod error;
 pub mod exercise;
 pub mod figures;
@@ -14,11 +15,13 @@ mod jobfile;
 pub mod plan;
 pub mod result;
 pub mod run;
+mod stage;
 pub mod start;
 pub mod start_kind;
 pub mod state;
 pub mod steady;
 pub mod target;
+mod task;
 pub mod workload;
 
 pub use catalog::Workloads;
@@ -27,11 +30,11 @@ pub use exercise::{Exercise, ExerciseKind, PreparedExercise};
 pub use figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
 pub use plan::{MeasurementLength, RunPlan, estimate_ns, most_written_bytes};
 pub use run::run_workload;
+pub use stage::{CacheState, Direction, FigureKind, StageSpec};
 pub use start::{MkfsMode, StartVariation};
 pub use start_kind::StartKind;
 pub use state::{StartingState, StateReached};
 pub use steady::SteadyState;
 pub use target::WorkloadTarget;
-pub use workload::{
-    Direction, FigureKind, Parameter, PointProfile, StageSpec, Workload, WorkloadPoint,
-};
+pub use task::{FileOrder, TaskKind};
+pub use workload::{Parameter, PointProfile, Workload, WorkloadPoint};

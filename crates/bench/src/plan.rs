@@ -18,8 +18,9 @@ use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
+use crate::stage::{Direction, StageSpec};
 use crate::steady;
-use crate::workload::{Direction, Parameter, PointProfile, StageSpec, Workload, WorkloadPoint};
+use crate::workload::{Parameter, PointProfile, Workload, WorkloadPoint};
 
 /// With less data, blocks of 1 MiB would not fit.
 pub const MIN_DATA_BYTES: u64 = 4 << 20;
@@ -91,7 +92,7 @@ pub(crate) struct Sizes {
     pub(crate) data: u64,
     eighth: u64,
     block: u64,
-    files: u64,
+    pub(crate) files: u64,
 }
 
 impl Sizes {
@@ -261,7 +262,7 @@ pub fn estimate_ns(workload: &Workload, plan: &RunPlan) -> Result<u64, BenchErro
     let mut filled = false;
     for point in plan.points(workload)? {
         let sizes = plan.sizes(workload, point);
-        if !workload.fill.is_empty() && (workload.fresh_files || !filled) {
+        if workload.lays_out() && (workload.fresh_files || !filled) {
             total = total.saturating_add(duration_ns(sizes.data, SLOW_BYTES_PER_SECOND));
             filled = true;
         }
@@ -280,7 +281,7 @@ pub fn most_written_bytes(workload: &Workload, plan: &RunPlan) -> Result<u64, Be
     let mut total: u64 = 0;
     for point in plan.points(workload)? {
         let sizes = plan.sizes(workload, point);
-        let files = if workload.fill.is_empty() { 0 } else { sizes.data };
+        let files = if workload.lays_out() { sizes.data } else { 0 };
         let writes = |stage: &&StageSpec| stage.measures(Direction::Write);
         let stages = workload.stages.iter().filter(writes).map(|stage| stage.volume_bytes(sizes));
         total = stages.fold(total.saturating_add(files), u64::saturating_add);

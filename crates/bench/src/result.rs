@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Latency};
+use crate::stage::{Direction, StageSpec};
 use crate::steady::SteadyState;
-use crate::workload::{Direction, StageSpec};
 
 /// The exit code of fio after SIGINT or SIGTERM.
 const EXIT_STOPPED: i32 = 128;

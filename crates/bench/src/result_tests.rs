@@ -3,7 +3,7 @@
 use flashfit_user_error::{ExitClass, UserError};
 
 use super::*;
-use crate::workload::FigureKind;
+use crate::stage::FigureKind;
 
 const SYNC: &str = include_str!("../tests/data/sync.json");
 const MIXED: &str = include_str!("../tests/data/mixed.json");
@@ -12,14 +12,7 @@ const STOPPED: &str = include_str!("../tests/data/stopped.json");
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn stage(yields: &[Direction]) -> StageSpec {
-    StageSpec {
-        name: "stage".into(),
-        sections: vec!["a".into()],
-        kind: FigureKind::Throughput,
-        yields: yields.to_vec(),
-        volume: 100,
-        sync: false,
-    }
+    StageSpec::of_jobs("stage", "a", FigureKind::Throughput, yields.to_vec())
 }
 
 fn outcome(code: i32, stderr: &str) -> ProgramOutcome {

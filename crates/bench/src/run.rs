@@ -1,7 +1,8 @@
 //! Runs a workload: lays out its files, measures stage by stage, cleans up.
 //!
 //! A separate run of fio (`create_only`) lays out the files, so it is not part of any result.
-//! Before each stage, dirty data is written back and the page cache is dropped.
+//! Before each stage, dirty data is written back and the page cache is dropped. A stage can also be
+//! a task ([`crate::task`]) or a command ([`crate::command`]).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,15 +11,18 @@ use flashfit_host::Runner;
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::processor::ProcessorTime;
 
+use crate::command::CommandRunner;
 use crate::error::BenchError;
-use crate::figures::{PointResult, StageResult, WorkloadResult};
+use crate::figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
 use crate::fio::{self, FioRun, system};
 use crate::jobfile;
 use crate::plan::{RunPlan, Sizes};
 use crate::result::{self, ExpectedRun, FioResult};
+use crate::stage::{CacheState, Direction, StageSpec};
 use crate::steady::SteadyStateCheck;
 use crate::target::{TargetIdentity, WorkloadTarget, is_plain};
-use crate::workload::{Direction, StageSpec, Workload, WorkloadPoint};
+use crate::task::{self, FileOrder, TaskKind, TaskPlan};
+use crate::workload::{Workload, WorkloadPoint};
 
 /// The subdirectory of the target for the files of the workload.
 const FOLDER: &str = "flashfit-bench";
@@ -160,11 +164,20 @@ impl Run<'_> {
         let mut documents = Vec::new();
         let mut version = String::new();
         for spec in &self.workload.stages {
-            self.settle()?;
-            let measured = self.stage(spec, sizes)?;
+            let measured = match (&spec.command, spec.task) {
+                (Some(command), _) => self.command(spec, command, sizes)?,
+                (None, Some(kind)) => self.task(spec, kind, sizes)?,
+                (None, None) => self.jobs(spec, sizes)?,
+            };
             // A stage that ran out of time left fewer files to those that come after it.
-            if let (Some(file_bytes), Some(write)) = (self.workload.file_bytes, measured.write) {
+            let makes_files = spec.task.is_some() || !self.workload.has_tasks();
+            if let (Some(file_bytes), Some(write), true) =
+                (self.workload.file_bytes, measured.write, makes_files)
+            {
+                let data = sizes.data;
                 sizes = sizes.with_files(write.bytes / file_bytes, file_bytes);
+                // The jobs of the same workload have files of their own.
+                sizes.data = if spec.task.is_some() { data } else { sizes.data };
             }
             stages.push(StageResult {
                 name: spec.name.clone(),
@@ -174,7 +187,9 @@ impl Run<'_> {
                 steady: measured.steady,
             });
             documents.push(measured.json);
-            version = measured.version;
+            if !measured.version.is_empty() {
+                version = measured.version;
+            }
         }
         let runtime_ns = stages.iter().map(stage_runtime_ns).sum();
         let raw_json = format!("[{}]", documents.join(","));
@@ -183,7 +198,15 @@ impl Run<'_> {
 
     /// Lays out files; fio keeps those that exist.
     fn fill(&mut self, sizes: Sizes) -> Result<(), BenchError> {
-        if self.workload.fill.is_empty() || self.target.folder.is_none() {
+        let Some(folder) = self.target.folder.as_deref() else { return Ok(()) };
+        if self.workload.needs_tree() {
+            let started = Instant::now();
+            let plan = self.task_plan(folder, FileOrder::Name, sizes);
+            self.result.fill_bytes += task::lay_out_tree(self.runner, &plan)?;
+            self.target.sync()?;
+            self.result.fill_ns += nanoseconds(started.elapsed());
+        }
+        if self.workload.fill.is_empty() {
             return Ok(());
         }
         let started = Instant::now();
@@ -212,7 +235,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn stage(&mut self, spec: &StageSpec, sizes: Sizes) -> Result<FioResult, BenchError> {
+    /// A stage of jobs for fio.
+    fn jobs(&mut self, spec: &StageSpec, sizes: Sizes) -> Result<FioResult, BenchError> {
+        self.settle()?;
         let bytes = spec.volume_bytes(sizes);
         let check = self.steady_state_check();
         let text = match &check {
@@ -225,16 +250,142 @@ impl Run<'_> {
         let mut measured = result::read(&outcome, &output, expected)?;
         measured.steady = check.map(|check| check.evaluate(measured.steady)).transpose()?;
         self.result.fio_ns += nanoseconds(outcome.elapsed);
-        if spec.sync {
-            let more_ns = nanoseconds(self.target.sync()?);
-            self.result.fio_ns += more_ns;
-            measured.write = measured.write.map(|write| write.with_more_time(more_ns));
+        measured.write = self.with_writeback(spec, measured.write)?;
+        self.add_processor_time(before);
+        Ok(measured)
+    }
+
+    /// A stage that flashfit runs itself.
+    fn task(
+        &mut self,
+        spec: &StageSpec,
+        kind: TaskKind,
+        sizes: Sizes,
+    ) -> Result<FioResult, BenchError> {
+        self.settle()?;
+        let (before, folder) = (ProcessorTime::now(), self.folder()?);
+        self.target.target.check_unchanged(&self.target.identity)?;
+        let plan = self.task_plan(&folder, spec.order, sizes);
+        let figures = task::run(self.runner, kind, &plan);
+        self.target.target.check_unchanged(&self.target.identity)?;
+        self.own_result(spec, figures?, before)
+    }
+
+    /// A stage that is a command of the user.
+    fn command(
+        &mut self,
+        spec: &StageSpec,
+        command: &str,
+        sizes: Sizes,
+    ) -> Result<FioResult, BenchError> {
+        let (target, folder) = (self.target, self.folder()?);
+        let WorkloadTarget::Mounted(mounted, _) = target.target else {
+            let reason = "commands need a file system that is mounted for the trial".to_owned();
+            return Err(BenchError::BadTarget { path: folder, reason });
+        };
+        target.target.check_unchanged(&target.identity)?;
+        let commands = CommandRunner {
+            runner: self.runner,
+            memory_limit: self.memory_limit,
+            stage: spec,
+            mount_point: mounted.point(),
+            variables: self.plan.variables(sizes, self.plan.seed, &folder.display().to_string()),
+            folder,
+        };
+        commands.own_folder()?;
+        let around = |other: &Option<String>| match other {
+            Some(other) => commands.run(other).map(drop),
+            None => Ok(()),
+        };
+        around(&spec.prepare)?;
+        if spec.cache == CacheState::Warm {
+            commands.run(command)?;
+            around(&spec.cleanup)?;
+            around(&spec.prepare)?;
+            target.sync()?;
+        } else {
+            self.settle()?;
         }
+        let before = ProcessorTime::now();
+        let outcome = commands.run(command);
+        // What the command left is cleaned up also if it failed, but its error comes first.
+        let result = outcome.and_then(|outcome| {
+            let ns = nanoseconds(outcome.elapsed);
+            let whole = Latency {
+                mean_ns: ns,
+                p50_ns: ns,
+                p95_ns: ns,
+                p99_ns: ns,
+                p999_ns: ns,
+                max_ns: ns,
+            };
+            self.own_result(spec, Figures::new(0, 1, ns, whole), before)
+        });
+        let cleaned = around(&spec.cleanup);
+        target.target.check_unchanged(&target.identity)?;
+        let result = result?;
+        cleaned.map(|()| result)
+    }
+
+    /// The result of a stage without fio, in the direction that it declares.
+    fn own_result(
+        &mut self,
+        spec: &StageSpec,
+        figures: Figures,
+        before: Option<ProcessorTime>,
+    ) -> Result<FioResult, BenchError> {
+        self.result.fio_ns += figures.runtime_ns;
+        let figures = self.with_writeback(spec, Some(figures))?;
+        self.add_processor_time(before);
+        let document = serde_json::json!({ "stage": spec.name, "figures": figures });
+        let is_read = spec.measures(Direction::Read);
+        Ok(FioResult {
+            version: String::new(),
+            read: figures.filter(|_| is_read),
+            write: figures.filter(|_| !is_read),
+            steady: None,
+            json: document.to_string(),
+        })
+    }
+
+    /// Adds the time of writeback, if the stage says so.
+    fn with_writeback(
+        &mut self,
+        spec: &StageSpec,
+        figures: Option<Figures>,
+    ) -> Result<Option<Figures>, BenchError> {
+        if !spec.sync {
+            return Ok(figures);
+        }
+        let more_ns = nanoseconds(self.target.sync()?);
+        self.result.fio_ns += more_ns;
+        Ok(figures.map(|figures| figures.with_more_time(more_ns)))
+    }
+
+    fn add_processor_time(&mut self, before: Option<ProcessorTime>) {
         if let (Some(before), Some(after)) = (before, ProcessorTime::now()) {
             let total = self.result.processor.unwrap_or_default();
             self.result.processor = Some(total.plus(after.since(before)));
         }
-        Ok(measured)
+    }
+
+    /// Where stages without fio work.
+    fn folder(&self) -> Result<PathBuf, BenchError> {
+        self.target.folder.clone().ok_or_else(|| BenchError::WouldOverwrite {
+            workload: self.workload.name.clone(),
+            path: self.target.target.path().to_owned(),
+        })
+    }
+
+    fn task_plan<'p>(&self, folder: &'p Path, order: FileOrder, sizes: Sizes) -> TaskPlan<'p> {
+        TaskPlan {
+            folder,
+            files: sizes.files,
+            file_bytes: self.workload.file_bytes.unwrap_or(1),
+            order,
+            seed: self.plan.seed,
+            runtime: Duration::from_nanos(self.plan.runtime_ns),
+        }
     }
 
     fn steady_state_check(&self) -> Option<SteadyStateCheck> {

@@ -1,4 +1,4 @@
-//! A workload: a fio job file with a header for flashfit.
+//! A workload: a fio job file with a header for flashfit, or the header alone as a TOML file.
 //!
 //! The job file also works without flashfit. The header consists of comment lines `#: key = value`,
 //! which form one TOML document and are ignored by fio. fio expands variables `${NAME}` from the
@@ -12,10 +12,14 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::error::BenchError;
-use crate::jobfile;
+use crate::jobfile::{self, JobFile};
+use crate::stage::{Direction, StageSpec};
+use crate::task::TaskKind;
 
 /// Starts a line of the header.
 const HEADER_PREFIX: &str = "#:";
+/// A file without jobs for fio is the header alone.
+const TOML_ENDING: &str = ".toml";
 /// A working set of more than ten times the memory is probably a typing error.
 const WORK_SET_MAX_HUNDREDTHS: u64 = 1000;
 
@@ -65,50 +69,6 @@ pub enum PointProfile {
     Standard,
 }
 
-/// The rate of a stage that is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FigureKind {
-    Throughput,
-    Operations,
-}
-
-/// The direction of data; creating and deleting files counts as writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    Read,
-    Write,
-}
-
-/// A part of a workload that is run and measured separately.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct StageSpec {
-    /// Its name in results.
-    pub name: String,
-    /// The job sections of the stage, which run concurrently.
-    pub sections: Vec<String>,
-    pub kind: FigureKind,
-    pub yields: Vec<Direction>,
-    /// The bytes transferred within the time limit, in percent of the data size or the working set.
-    #[serde(default = "hundred")]
-    pub volume: u64,
-    /// Whether syncfs(2) after the jobs counts as write time.
-    #[serde(default)]
-    pub sync: bool,
-}
-
-fn hundred() -> u64 {
-    100
-}
-
-impl StageSpec {
-    pub fn measures(&self, direction: Direction) -> bool {
-        self.yields.contains(&direction)
-    }
-}
-
 /// The header of a workload file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -127,6 +87,8 @@ struct Header {
     fresh_files: bool,
     #[serde(default)]
     raw: bool,
+    #[serde(default)]
+    extra: bool,
     file_size: Option<Spanned<Bytes>>,
     stage: Vec<Spanned<StageSpec>>,
 }
@@ -150,6 +112,8 @@ pub struct Workload {
     pub fresh_files: bool,
     /// Whether it can read a bare block device.
     pub raw: bool,
+    /// Whether it is measured only if it is named.
+    pub extra: bool,
     /// The size of one file, if the number of files depends on the data size.
     pub file_bytes: Option<u64>,
     pub text: String,
@@ -171,9 +135,10 @@ impl Workload {
     }
 
     pub(crate) fn read(entry: &CatalogEntry) -> Result<Self, FileMistakes> {
-        let text = header_text(&entry.text);
+        let is_toml = entry.origin.to_string().ends_with(TOML_ENDING);
+        let text = if is_toml { entry.text.clone() } else { header_text(&entry.text) };
         let ReadToml { value, mut mistakes } = read_toml::<Header>(&text);
-        let jobs = jobfile::check(&entry.text);
+        let jobs = if is_toml { JobFile::default() } else { jobfile::check(&entry.text) };
         mistakes.extend(jobs.mistakes);
         let mut rules = Rules { text: &text, mistakes: &mut mistakes };
         let points = value.as_ref().map(|head| {
@@ -197,6 +162,7 @@ impl Workload {
             fill: head.fill.into_iter().map(Spanned::into_inner).collect(),
             fresh_files: head.fresh_files,
             raw: head.raw,
+            extra: head.extra,
             file_bytes: head.file_size.map(|size| size.get_ref().0),
             text: entry.text.clone(),
             origin: entry.origin.clone(),
@@ -211,6 +177,25 @@ impl Workload {
             PointProfile::Quick => &self.quick,
             PointProfile::Standard => &self.standard,
         }
+    }
+
+    /// The commands of the user that it runs, in the order of execution.
+    pub fn commands(&self) -> impl Iterator<Item = &str> {
+        self.stages.iter().flat_map(StageSpec::commands)
+    }
+
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.stages.iter().any(|stage| stage.task.is_some())
+    }
+
+    /// Whether a tree of files is laid out before the first stage.
+    pub(crate) fn needs_tree(&self) -> bool {
+        self.stages.iter().filter_map(|stage| stage.task).any(TaskKind::needs_tree)
+    }
+
+    /// Whether files are laid out before the first stage.
+    pub fn lays_out(&self) -> bool {
+        !self.fill.is_empty() || self.needs_tree()
     }
 
     /// Whether the measured part writes; laying out files always does.
@@ -245,21 +230,21 @@ impl Rules<'_> {
         }
         for place in &head.stage {
             let (start, stage) = (place.span().start, place.get_ref());
-            for (is_empty, key, rule) in [
-                (stage.sections.is_empty(), "sections", "not be empty"),
-                (stage.yields.is_empty(), "yields", "not be empty"),
-                (stage.volume == 0, "volume", "be at least 1"),
-            ] {
-                if is_empty {
-                    self.bad(start, format!("stage `{}`: `{key}` must {rule}", stage.name));
-                }
-            }
+            stage.report(self.text, start, self.mistakes);
             for section in &stage.sections {
                 self.section(start, section, sections);
             }
         }
         for place in &head.fill {
             self.section(place.span().start, place.get_ref(), sections);
+        }
+        let without_jobs = head.stage.iter().find(|stage| stage.get_ref().sections.is_empty());
+        if let Some(stage) = without_jobs.filter(|_| head.raw) {
+            self.bad(stage.span().start, "a bare device is read by jobs of fio only".to_owned());
+        }
+        let task = head.stage.iter().find(|stage| stage.get_ref().task.is_some());
+        if let Some(stage) = task.filter(|_| head.file_size.is_none()) {
+            self.bad(stage.span().start, "a task needs `file-size`".to_owned());
         }
         if let Some(size) = head.file_size.as_ref().filter(|size| size.get_ref().0 == 0) {
             self.bad(size.span().start, "`file-size` must not be 0".to_owned());

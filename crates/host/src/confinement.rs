@@ -258,7 +258,8 @@ mod tests {
     fn a_command_writes_only_to_its_file_system() {
         let Some((folder, _unmounts)) = mounted() else { return };
         let inside = folder.path();
-        let fine = shell(inside, "echo x > file && cat file /dev/null && echo $$ > /dev/zero", None);
+        let fine =
+            shell(inside, "echo x > file && cat file /dev/null && echo $$ > /dev/zero", None);
         let outcome = SystemRunner::default().run(&fine).unwrap();
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "x\n"), "{outcome:?}");
         assert!(inside.join("inside/file").exists());

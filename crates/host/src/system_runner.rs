@@ -59,9 +59,8 @@ impl Runner for SystemRunner {
         let started = Instant::now();
         let child = command.spawn().map_err(start_error)?;
         let input = program.stdin.as_deref();
-        let ended =
-            exchange(child, input, &self.interrupt, (program.timeout, program.kept_bytes))
-                .map_err(start_error)?;
+        let ended = exchange(child, input, &self.interrupt, (program.timeout, program.kept_bytes))
+            .map_err(start_error)?;
         match ended.stopped {
             None => {}
             Some(Stopped::Interrupted) => return Err(ProgramError::Interrupted { command_line }),

@@ -241,6 +241,7 @@ impl CatalogUsed {
             ("filesystems", "toml", Some(filesystems)),
             ("knobs", "toml", None),
             ("workloads", "fio", Some(workloads)),
+            ("workloads", "toml", Some(workloads)),
         ] {
             let entries = flashfit_catalog::entries(kind, ending, user_dir)?;
             let is_used =

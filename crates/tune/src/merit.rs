@@ -1,7 +1,8 @@
 //! The merits of a trial according to the CELF methodology (section 3.3).
 //!
 //! Throughput: the mean over a workload's points of the natural logarithm of the throughput in
-//! KiB/s (operations per second for stages that create or delete files), times 1000. The merits of
+//! KiB/s (operations per second for stages that create or delete files, runs in a million seconds
+//! for commands), times 1000. The merits of
 //! reads and writes, and of the stages of a workload, are added, as in the methodology's tables for
 //! mixed workloads. Latency: the reciprocal of the worst completion latency of all points,
 //! including syncs, in 1/s. Wear (not in the methodology): bytes written by the workload divided by
@@ -97,6 +98,7 @@ fn rate(kind: FigureKind, figures: &Figures) -> f64 {
     match kind {
         FigureKind::Throughput => rate / 1024.0,
         FigureKind::Operations => rate / 1000.0,
+        FigureKind::Time => rate,
     }
 }
 

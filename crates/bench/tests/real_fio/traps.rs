@@ -31,14 +31,7 @@ pub const TESTS: &[Test] = &[
 const MIB: u64 = 1 << 20;
 
 fn stage(direction: Direction) -> StageSpec {
-    StageSpec {
-        name: "stage".into(),
-        sections: Vec::new(),
-        kind: FigureKind::Throughput,
-        yields: vec![direction],
-        volume: 100,
-        sync: false,
-    }
+    StageSpec::of_jobs("stage", "a", FigureKind::Throughput, vec![direction])
 }
 
 /// Evaluates the outcome of a run with an expected volume of `bytes` within a minute.

@@ -40,7 +40,9 @@ fn every_workload_measures_what_it_declares() {
 /// Runs the command in the header of the file.
 fn every_workload_can_be_run_by_hand() {
     let folder = tempfile::tempdir().unwrap();
-    for workload in Workloads::load(None).unwrap().all() {
+    let workloads = Workloads::load(None).unwrap();
+    let jobs = |one: &&Workload| one.stages.iter().any(|stage| !stage.sections.is_empty());
+    for workload in workloads.all().iter().filter(jobs) {
         let file = folder.path().join(format!("{}.fio", workload.name));
         std::fs::write(&file, &workload.text).unwrap();
         let lines = workload.text.lines().skip_while(|line| !line.starts_with("# By hand"));
@@ -58,13 +60,15 @@ fn every_workload_can_be_run_by_hand() {
 
 fn check(workload: &Workload, result: &WorkloadResult) {
     assert_eq!(result.points.len(), workload.points(PointProfile::Quick).len());
-    assert_eq!(result.fill_ns > 0, !workload.fill.is_empty());
+    assert_eq!(result.fill_ns > 0, workload.lays_out());
     assert!(result.fio_ns > 0 && result.notes.is_empty(), "{:?}", result.notes);
     result.points.iter().for_each(|point| check_point(workload, point));
 }
 
 fn check_point(workload: &Workload, point: &PointResult) {
-    assert!(point.runtime_ns > 0 && point.fio_version.starts_with("fio-"));
+    let has_jobs = workload.stages.iter().any(|stage| !stage.sections.is_empty());
+    assert!(point.runtime_ns > 0);
+    assert_eq!(point.fio_version.starts_with("fio-"), has_jobs);
     for (stage, spec) in point.stages.iter().zip(&workload.stages) {
         println!(
             "  {} {} {}: {:?} {:?}",

@@ -30,6 +30,7 @@ pub(super) struct Subject {
 pub(super) enum Measure {
     Throughput,
     Operations,
+    Time,
     Latency99,
     LatencyWorst,
     Sync99,
@@ -51,6 +52,7 @@ impl Measure {
         match self {
             Self::Throughput => "throughput",
             Self::Operations => "operations per second",
+            Self::Time => "time",
             Self::Latency99 => "99 % completion latency",
             Self::LatencyWorst => "worst latency, syncs included",
             Self::Sync99 => "99 % sync latency",
@@ -61,14 +63,18 @@ impl Measure {
         match self {
             Self::Throughput => FigureUnit::BytesPerSecond,
             Self::Operations => FigureUnit::RequestsPerSecond,
-            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => FigureUnit::Nanoseconds,
+            Self::Time | Self::Latency99 | Self::LatencyWorst | Self::Sync99 => {
+                FigureUnit::Nanoseconds
+            }
         }
     }
 
     pub(super) fn direction(self) -> BetterDirection {
         match self {
             Self::Throughput | Self::Operations => BetterDirection::HigherIsBetter,
-            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => BetterDirection::LowerIsBetter,
+            Self::Time | Self::Latency99 | Self::LatencyWorst | Self::Sync99 => {
+                BetterDirection::LowerIsBetter
+            }
         }
     }
 
@@ -76,6 +82,7 @@ impl Measure {
         match self {
             Self::Throughput => figures.bytes_per_second as f64,
             Self::Operations => figures.operations_per_second_thousandths as f64 / 1000.0,
+            Self::Time => figures.runtime_ns as f64,
             Self::Latency99 => figures.latency.p99_ns as f64,
             Self::LatencyWorst => figures.worst_ns() as f64,
             Self::Sync99 => figures.sync.map_or(f64::NAN, |sync| sync.p99_ns as f64),
@@ -150,6 +157,8 @@ pub(super) fn measures(kind: FigureKind, figures: &Figures) -> Vec<Measure> {
     let rate = match kind {
         FigureKind::Throughput => Measure::Throughput,
         FigureKind::Operations => Measure::Operations,
+        // One run has no other latency.
+        FigureKind::Time => return vec![Measure::Time],
     };
     let mut measures = vec![rate, Measure::Latency99, Measure::LatencyWorst];
     measures.extend(figures.sync.map(|_| Measure::Sync99));

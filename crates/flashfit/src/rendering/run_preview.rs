@@ -106,6 +106,18 @@ pub fn extent(spec: &RunSpec, problem: &Problem) -> String {
     format!("{setups} setups, {end}; limits: {}", spec.limits.describe())
 }
 
+/// The commands of the user's workloads, which trials run.
+pub fn workload_commands(workloads: &[Workload]) -> Vec<String> {
+    let of = |workload: &Workload| {
+        let commands: Vec<String> =
+            workload.commands().map(|text| format!("`{}`", text.trim())).collect();
+        let (name, origin) = (&workload.name, &workload.origin);
+        let text = format!("{name} runs, from {origin}: {}", commands.join(", "));
+        text.replace('\n', "; ")
+    };
+    workloads.iter().filter(|found| found.commands().next().is_some()).map(of).collect()
+}
+
 /// Everything that a run would do, with nothing done.
 pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> String {
     let RunRequest { spec, dir, catalogs, .. } = request;
@@ -134,6 +146,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
         duration(longest_trial(spec, &catalogs.workloads))
     ));
     lines.push(forecast_text(request, subject));
+    lines.extend(workload_commands(&catalogs.workloads));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
     lines.extend(commands(subject, &built.space, width));
     lines.push("Nothing was changed.".to_owned());

@@ -88,5 +88,6 @@ fn result(view: &RunView<'_>, effect: &StartEffect, kind: &KindEffect) -> Option
     kinds.iter().all(|kind| *kind == first).then(|| match first {
         FigureKind::Throughput => format!("{:.1} MB/s", rate * 1024.0 / BYTES_PER_MB),
         FigureKind::Operations => format!("{rate:.0}/s"),
+        FigureKind::Time => format!("{:.2} s", 1e6 / rate),
     })
 }

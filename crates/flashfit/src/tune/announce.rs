@@ -4,7 +4,7 @@ use flashfit_tune::Problem;
 use flashfit_tune::run::{RunRequest, TrialTarget};
 
 use crate::output::note;
-use crate::rendering::run_preview::{extent, forecast_text, geometry_text};
+use crate::rendering::run_preview::{extent, forecast_text, geometry_text, workload_commands};
 
 /// The geometry of the device, or that it is unknown.
 pub fn geometry(target: &TrialTarget) {
@@ -16,6 +16,7 @@ pub fn geometry(target: &TrialTarget) {
 /// What the run may take and write, before anybody is asked for the device.
 pub fn forecast(request: RunRequest<'_>, target: &TrialTarget) {
     note(&forecast_text(request, target));
+    workload_commands(&request.catalogs.workloads).iter().for_each(|text| note(text));
 }
 
 /// How many trials are planned. Their time is forecast once there are trials to forecast from.

@@ -1,6 +1,6 @@
 //! Names that are tried by default, and whether a specification can be run.
 
-use flashfit_bench::Workloads;
+use flashfit_bench::{Workload, Workloads};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_tune::RunSpec;
 use flashfit_user_error::ExitClass;
@@ -30,14 +30,20 @@ pub fn default_workloads(quick: bool, workloads: &Workloads) -> Vec<String> {
     if quick {
         QUICK_WORKLOADS.map(str::to_owned).to_vec()
     } else {
-        workloads.all().iter().map(|workload| workload.name.clone()).collect()
+        names_of(workloads, |workload| !workload.extra)
     }
 }
 
-/// The workloads that these names mean: `all` is each of the catalog.
+/// Those without commands, which run only if the user names their workload.
+fn names_of(workloads: &Workloads, is_meant: fn(&Workload) -> bool) -> Vec<String> {
+    let safe = workloads.all().iter().filter(|workload| workload.commands().next().is_none());
+    safe.filter(|workload| is_meant(workload)).map(|workload| workload.name.clone()).collect()
+}
+
+/// The workloads that these names mean: `all` is each of the catalog that runs no commands.
 pub fn named_workloads(names: Vec<String>, workloads: &Workloads) -> Vec<String> {
     let meant = |name: String| match name.as_str() {
-        ALL => default_workloads(false, workloads),
+        ALL => names_of(workloads, |_| true),
         _ => vec![name],
     };
     names.into_iter().flat_map(meant).collect()
@@ -108,5 +114,8 @@ mod tests {
         assert!(all.iter().all(|name| workloads.find(name).is_ok()));
         assert_eq!(named(&["grep", "untar"]), ["grep", "untar"]);
         assert_eq!(named(&["grep", "all"]).len(), all.len() + 1, "the first stays first");
+        let standard = default_workloads(false, &workloads);
+        assert_eq!(standard.len(), 11, "the methodology's and two more: {standard:?}");
+        assert!(all.contains(&"bonnie".to_owned()) && !standard.contains(&"bonnie".to_owned()));
     }
 }

@@ -10,6 +10,7 @@ mod apply;
 mod card;
 mod catalog;
 mod check;
+mod commands;
 mod compare;
 mod crash;
 mod crash_cuts;
