@@ -87,7 +87,7 @@ fn all_mistakes_of_all_files_are_reported_at_once() {
             "did you mean `title`?",
             "own/filesystems/mine.toml:12: invalid type",
             "own/knobs/mine.toml:5: unknown variant `save`",
-            "own/workloads/mine.fio:19: missing field `yields`",
+            "own/workloads/mine.fio:20: missing field `yields`",
             "unknown field `yield`",
             "`randwrit` is not a valid value of `rw`",
             "sector_bytes: a sector is 512 or 4096 bytes, not 500",
