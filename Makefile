@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-arm64 test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-arm64 test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -29,6 +29,7 @@ help:
 	@echo "make findings  write docs/findings.md: published findings repeated on simulated cards (root)"
 	@echo "make harm   try to make flashfit do harm: the tests of docs/safety.md, with counts (root)"
 	@echo "make kills  kill processes of a run at random, a hundred times on each test bed (root)"
+	@echo "make workload-pairs  which two workloads predict the ranking under all best"
 	@echo "make grids  record examples/grids: all setups of small spaces on simulated cards (root, five hours)"
 	@echo "make accuracy  write docs/accuracy.md: accuracy of probes (needs root to be complete)"
 	@echo "make option-life  write catalog/life: what options cost or save in life (root, an hour)"
@@ -157,6 +158,10 @@ wear-benchmark:
 option-life: build
 	python3 scripts/option-life.py $(OPTIONS) > catalog/life/options.toml.new
 	mv catalog/life/options.toml.new catalog/life/options.toml
+
+# The table of docs/tuning.md about the default workloads; from examples/grids, in seconds.
+workload-pairs:
+	python3 scripts/workload-pairs.py $(GRIDS)
 
 search-benchmark:
 	$(CARGO) bench --locked --quiet -p flashfit-search --bench search > docs/search.md.new

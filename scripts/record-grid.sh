@@ -22,10 +22,8 @@ mkdir -p "$WORK/catalog/workloads"
 for workload in catalog/workloads/*.fio; do
     point=16KiB
     case $workload in */linear-*) point=256KiB ;; esac
-    # Without `clocksource`, fio calibrates its clocks at each start.
-    sed -e "s/^#: quick-points = \[\".*/#: quick-points = [\"$point\"]/" \
-        -e 's/^\[global\]/[global]\nclocksource=clock_gettime\ndisk_util=0/' \
-        "$workload" > "$WORK/catalog/workloads/${workload##*/}"
+    sed -e "s/^#: quick-points = \[\".*/#: quick-points = [\"$point\"]/" "$workload" \
+        > "$WORK/catalog/workloads/${workload##*/}"
 done
 
 # record GRID REPEAT: becomes the run of one repeat, new or gone on with.

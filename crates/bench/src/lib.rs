@@ -29,7 +29,7 @@ pub use error::BenchError;
 pub use exercise::{Exercise, ExerciseKind, PreparedExercise};
 pub use figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
 pub use plan::{MeasurementLength, RunPlan, estimate_ns, most_written_bytes};
-pub use run::run_workload;
+pub use run::{lay_out_for_image, run_workload};
 pub use stage::{CacheState, Direction, FigureKind, StageSpec};
 pub use start::{MkfsMode, StartVariation};
 pub use start_kind::StartKind;

@@ -67,6 +67,8 @@ struct PreparedTarget<'a> {
     /// A symbolic link to the target, because fio parses the path.
     link: PathBuf,
     text: String,
+    /// Whether the tree of tasks was there before, in an image.
+    has_tree: bool,
 }
 
 impl<'a> PreparedTarget<'a> {
@@ -90,7 +92,7 @@ impl<'a> PreparedTarget<'a> {
                 return Err(BenchError::WouldOverwrite { workload, path: path.to_owned() });
             }
             let text = jobfile::on_device(&workload.text, &identity.path.display().to_string());
-            return Ok(Self { target, identity, folder: None, link, text });
+            return Ok(Self { target, identity, folder: None, link, text, has_tree: false });
         }
         // `:` in a directory name is a separator for fio, so a symbolic link replaces the path.
         let _ = std::fs::remove_file(&link);
@@ -108,7 +110,14 @@ impl<'a> PreparedTarget<'a> {
                 _ => system(&folder)(error),
             }
         })?;
-        Ok(Self { target, identity, folder: Some(folder), link, text: workload.text.clone() })
+        let has_tree = identity.path.join(task::TREE).exists();
+        let text = workload.text.clone();
+        Ok(Self { target, identity, folder: Some(folder), link, text, has_tree })
+    }
+
+    /// Where the tree of tasks is or will be.
+    fn tree(&self) -> PathBuf {
+        self.identity.path.join(task::TREE)
     }
 
     fn delete_files(&self) -> Result<(), BenchError> {
@@ -139,6 +148,9 @@ impl Drop for PreparedTarget<'_> {
         if let (Some(folder), Ok(())) = (&self.folder, self.target.check_unchanged(&self.identity))
         {
             let _ = std::fs::remove_dir_all(folder);
+            if !self.has_tree {
+                let _ = std::fs::remove_dir_all(self.tree());
+            }
         }
         let _ = std::fs::remove_file(&self.link);
     }
@@ -198,10 +210,13 @@ impl Run<'_> {
 
     /// Lays out files; fio keeps those that exist.
     fn fill(&mut self, sizes: Sizes) -> Result<(), BenchError> {
-        let Some(folder) = self.target.folder.as_deref() else { return Ok(()) };
+        if self.target.folder.is_none() {
+            return Ok(());
+        }
         if self.workload.needs_tree() {
             let started = Instant::now();
-            let plan = self.task_plan(folder, FileOrder::Name, sizes);
+            let tree = self.target.tree();
+            let plan = task_plan(self.workload, self.plan, &tree, FileOrder::Name, sizes);
             self.result.fill_bytes += task::lay_out_tree(self.runner, &plan)?;
             self.target.sync()?;
             self.result.fill_ns += nanoseconds(started.elapsed());
@@ -265,7 +280,8 @@ impl Run<'_> {
         self.settle()?;
         let (before, folder) = (ProcessorTime::now(), self.folder()?);
         self.target.target.check_unchanged(&self.target.identity)?;
-        let plan = self.task_plan(&folder, spec.order, sizes);
+        let folder = if kind.needs_tree() { self.target.tree() } else { folder };
+        let plan = task_plan(self.workload, self.plan, &folder, spec.order, sizes);
         let figures = task::run(self.runner, kind, &plan);
         self.target.target.check_unchanged(&self.target.identity)?;
         self.own_result(spec, figures?, before)
@@ -377,17 +393,6 @@ impl Run<'_> {
         })
     }
 
-    fn task_plan<'p>(&self, folder: &'p Path, order: FileOrder, sizes: Sizes) -> TaskPlan<'p> {
-        TaskPlan {
-            folder,
-            files: sizes.files,
-            file_bytes: self.workload.file_bytes.unwrap_or(1),
-            order,
-            seed: self.plan.seed,
-            runtime: Duration::from_nanos(self.plan.runtime_ns),
-        }
-    }
-
     fn steady_state_check(&self) -> Option<SteadyStateCheck> {
         let wanted = self.plan.checks_steady_state() && self.target.folder.is_some();
         wanted.then(|| SteadyStateCheck::new(scratch_of(&self.target.link), self.plan.runtime_ns))
@@ -416,6 +421,43 @@ impl Run<'_> {
         self.target.target.check_unchanged(&self.target.identity)?;
         result
     }
+}
+
+fn task_plan<'p>(
+    workload: &Workload,
+    plan: &RunPlan,
+    folder: &'p Path,
+    order: FileOrder,
+    sizes: Sizes,
+) -> TaskPlan<'p> {
+    TaskPlan {
+        folder,
+        files: sizes.files,
+        file_bytes: workload.file_bytes.unwrap_or(1),
+        order,
+        seed: plan.seed,
+        runtime: Duration::from_nanos(plan.runtime_ns),
+    }
+}
+
+/// Lays out below `root`, for a file system that is packed from a directory, what the workload
+/// reads there; returns its bytes.
+///
+/// # Errors
+/// Of the file system, and at an interrupt.
+pub fn lay_out_for_image(
+    runner: &dyn Runner,
+    workload: &Workload,
+    plan: &RunPlan,
+    root: &Path,
+) -> Result<u64, BenchError> {
+    std::fs::create_dir_all(root).map_err(system(root))?;
+    if !workload.needs_tree() {
+        return Ok(0);
+    }
+    let tree = root.join(task::TREE);
+    let sizes = plan.sizes(workload, WorkloadPoint::Only);
+    task::lay_out_tree(runner, &task_plan(workload, plan, &tree, FileOrder::Name, sizes))
 }
 
 fn scratch_of(link: &Path) -> &Path {

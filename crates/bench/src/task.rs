@@ -52,9 +52,13 @@ pub enum FileOrder {
     Random,
 }
 
+/// The tree of `walk-tree` and `start-programs`, at the root of the file system.
+pub(crate) const TREE: &str = "flashfit-programs";
+
 /// What a task works on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskPlan<'a> {
+    /// That of the tree, or that of other files.
     pub folder: &'a Path,
     pub files: u64,
     /// The mean size of a file of the tree; the nominal one of others.
@@ -219,7 +223,8 @@ mod tests {
     fn a_tree_is_laid_out_once_and_then_read() {
         let folder = tempfile::tempdir().unwrap();
         let runner = SystemRunner::default();
-        let plan = plan(folder.path(), FileOrder::Name);
+        let tree = folder.path().join(TREE);
+        let plan = plan(&tree, FileOrder::Name);
         let bytes = lay_out_tree(&runner, &plan).unwrap();
         assert!((300 * 2048..300 * 8192).contains(&bytes), "{bytes}");
         assert_eq!(lay_out_tree(&runner, &plan).unwrap(), 0);

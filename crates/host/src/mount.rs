@@ -123,6 +123,24 @@ impl Mounted {
         }
     }
 
+    /// Runs a program that mounts something on the existing folder `point`, and verifies the mount.
+    ///
+    /// # Errors
+    /// As [`Mounted::new`].
+    pub fn by(runner: &dyn Runner, program: &Program, point: &Path) -> Result<Self, MountError> {
+        let system = |source| MountError::System { point: point.to_owned(), source };
+        let point = point.canonicalize().map_err(system)?;
+        runner.run_checked(program)?;
+        let mounted = Self { point, mounted: true };
+        let found = mountinfo::at(&mounted.point).map_err(system)?;
+        if found.is_some_and(|entry| entry.point == mounted.point) {
+            Ok(mounted)
+        } else {
+            let node = PathBuf::from(program.name());
+            Err(MountError::NotMounted { node, point: mounted.point.clone() })
+        }
+    }
+
     pub fn point(&self) -> &Path {
         &self.point
     }
@@ -133,6 +151,10 @@ impl Mounted {
     /// When `/proc` or the node cannot be read.
     pub fn is_there(&self, node: &Path) -> std::io::Result<bool> {
         let Some(entry) = mountinfo::at(&self.point)? else { return Ok(false) };
+        // The source of a layer is a name.
+        if !node.is_absolute() && entry.source == node {
+            return Ok(true);
+        }
         let expected = std::fs::metadata(node)?.rdev();
         let expected = (rustix::fs::major(expected), rustix::fs::minor(expected));
         // btrfs reports an anonymous device number; its source is the node.

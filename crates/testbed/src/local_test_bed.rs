@@ -11,7 +11,7 @@ use flashfit_bench::{MkfsMode, PreparedExercise, RunPlan, WorkloadTarget, run_wo
 use flashfit_device::{Refusal, SystemRoots, WriteConsent};
 use flashfit_filesystem::plan::fitted_conditions;
 use flashfit_filesystem::{
-    Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, TrialOptions, scheduler,
+    Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, Setup, TrialOptions, scheduler,
 };
 use flashfit_geometry::Geometry;
 use flashfit_host::Runner;
@@ -32,8 +32,10 @@ use crate::trial_failure::Failure;
 use crate::writable_device::WritableBlockDevice;
 use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, device_wear, written};
 
+mod layers;
 mod starting_state;
 
+use layers::{TrialMount, TrialRecipe};
 pub use starting_state::MOST_SETTLED_BYTES;
 
 /// Upper limit for a result of fio with its job file.
@@ -175,16 +177,17 @@ impl<'a> LocalTestBed<'a> {
         // or in every one if all are to start from the same state. Later trials would wear the
         // device for nothing, and would find it emptier than a device in use is.
         let discards = request.start.is_none() || !self.is_discarded.replace(true);
-        let recipe = self.recipe(filesystem, request, &conditions, discards)?;
+        let recipe = self.trial_recipe(filesystem, request, &conditions, discards)?;
         let node = self.consent.path().to_owned();
         let written_before = self.written();
         if discards {
             timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
         }
-        timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
+        timed(&mut report.phases.mkfs_ns, || self.make(&recipe.base, &node))?;
         // Restored when the trial ends, even after an error.
-        let _knobs = self.set_knobs(&recipe)?;
-        let mounted = timed(&mut report.phases.mount_ns, || self.mount(&recipe, &node))?;
+        let _knobs = self.set_knobs(recipe.of_setup())?;
+        let mount = |pack| self.mount_trial(request, &recipe, &node, pack);
+        let mounted = timed(&mut report.phases.mount_ns, || mount(true))?;
         let prepared = self
             .reach_state(request, &mounted, &node, report)
             .and_then(|()| self.vary_start(request, &mounted, &node, report));
@@ -192,7 +195,7 @@ impl<'a> LocalTestBed<'a> {
             Some(start) if start.remounted && prepared.is_ok() => {
                 timed(&mut report.phases.state_ns, || {
                     mounted.unmount()?;
-                    self.mount(&recipe, &node)
+                    mount(false)
                 })?
             }
             _ => mounted,
@@ -201,7 +204,7 @@ impl<'a> LocalTestBed<'a> {
         let prepared = prepared.and_then(|()| {
             exercise = match request.exercise {
                 Some(wanted) => Some(timed(&mut report.phases.fill_ns, || {
-                    PreparedExercise::new(wanted, mounted.point())
+                    PreparedExercise::new(wanted, mounted.whole().point())
                 })?),
                 None => None,
             };
@@ -218,8 +221,7 @@ impl<'a> LocalTestBed<'a> {
             Some(exercise) => run_exercise(exercise, report),
             None => self.measure(request, &mounted, &node, report),
         });
-        let unmounted =
-            timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from));
+        let unmounted = timed(&mut report.phases.unmount_ns, || mounted.unmount());
         if let (Some(before), Some(after)) = (before, self.counters()) {
             report.counters = Some(after.since(&before));
         }
@@ -238,10 +240,30 @@ impl<'a> LocalTestBed<'a> {
     }
 
     /// The commands of a trial.
-    fn recipe(
+    fn trial_recipe(
         &self,
         filesystem: &FileSystem,
         request: &TrialRequest<'_>,
+        conditions: &Conditions,
+        discards: bool,
+    ) -> Result<TrialRecipe, Failure> {
+        let recipe = |filesystem, setup: &Setup, conditions: &Conditions| {
+            self.recipe(filesystem, (request, setup), conditions, discards)
+        };
+        let of_setup = recipe(filesystem, request.setup, conditions)?;
+        let Some(host) = self.host_of(filesystem)? else {
+            return Ok(TrialRecipe { base: of_setup, image: None });
+        };
+        let conditions = self.facts.conditions_for(&host.name);
+        let setup = Self::host_setup(host, request.setup, &conditions)?;
+        let base = recipe(host, &setup, &conditions)?;
+        Ok(TrialRecipe { base, image: Some(of_setup) })
+    }
+
+    fn recipe(
+        &self,
+        filesystem: &FileSystem,
+        (request, setup): (&TrialRequest<'_>, &Setup),
         conditions: &Conditions,
         discards: bool,
     ) -> Result<Recipe, Failure> {
@@ -251,7 +273,7 @@ impl<'a> LocalTestBed<'a> {
             MkfsMode::Settled => filesystem.crash.clone(),
         };
         let options = if discards { options } else { options.without_discard(filesystem) };
-        Recipe::with(filesystem, request.setup, conditions, &options)
+        Recipe::with(filesystem, setup, conditions, &options)
             .map_err(|error| Failure::Setup(error.to_string()))
     }
 
@@ -293,20 +315,12 @@ impl<'a> LocalTestBed<'a> {
     fn measure(
         &self,
         request: &TrialRequest<'_>,
-        mounted: &Mounted,
+        mounted: &TrialMount,
         node: &Path,
         report: &mut TrialReport,
     ) -> Result<(), Failure> {
-        let whole = RunPlan {
-            points: Points::Profile(request.profile),
-            data_size_bytes: request.data_bytes,
-            memory_bytes: request.memory_bytes,
-            runtime_ns: request.runtime_ns,
-            seed: request.seed,
-            scratch: self.scratch_dir.clone(),
-        };
-        let plan = whole.of_length(request.length, request.workload);
-        let target = WorkloadTarget::Mounted(mounted, node);
+        let plan = self.run_plan(request);
+        let target = WorkloadTarget::Mounted(mounted.whole(), mounted.source(node));
         let result =
             run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
         report.phases.fill_ns = result.fill_ns;

@@ -17,7 +17,6 @@ use super::{FileOrder, Meter, TaskPlan, ordered};
 use crate::error::BenchError;
 use crate::fio::system;
 
-const FOLDER: &str = "programs";
 const MODULES: u64 = 48;
 const FOLDERS: u64 = 4;
 const PAGE_BYTES: u64 = 4096;
@@ -40,13 +39,12 @@ impl Program {
 
 fn programs(plan: &TaskPlan<'_>) -> Vec<Program> {
     let count = (plan.files / MODULES).max(2);
-    let root = plan.folder.join(FOLDER);
+    let root = plan.folder;
     (0..count).map(|number| Program { folder: root.join(format!("program{number}")) }).collect()
 }
 
 pub fn lay_out(runner: &dyn Runner, plan: &TaskPlan<'_>) -> Result<u64, BenchError> {
-    let root = plan.folder.join(FOLDER);
-    if root.exists() {
+    if plan.folder.exists() {
         return Ok(0);
     }
     let mut random = Random::new(plan.seed);
@@ -90,7 +88,7 @@ fn write(path: &Path, bytes: u64, random: &mut Random) -> Result<u64, BenchError
 
 /// Visits everything; an operation is one entry. Returns no bytes: only attributes are read.
 pub fn walk(plan: &TaskPlan<'_>, meter: &mut Meter<'_>) -> Result<u64, BenchError> {
-    let mut folders = vec![plan.folder.join(FOLDER)];
+    let mut folders = vec![plan.folder.to_owned()];
     meter.restart();
     while let Some(folder) = folders.pop() {
         let mut entries = std::fs::read_dir(&folder).map_err(system(&folder))?;

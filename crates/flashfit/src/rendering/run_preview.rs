@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flashfit_bench::{Workload, estimate_ns};
 use flashfit_device::{Bytes, Target};
-use flashfit_filesystem::{PartitionLayout, Recipe};
+use flashfit_filesystem::{FileSystemCatalog, Layers, PartitionLayout, Recipe, Setup};
 use flashfit_host::Program;
 use flashfit_report::text::{fold_command, wrap};
 use flashfit_target::TargetSource;
@@ -148,7 +148,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
     lines.push(forecast_text(request, subject));
     lines.extend(workload_commands(&catalogs.workloads));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
-    lines.extend(commands(subject, &built.space, width));
+    lines.extend(commands(subject, (&built.space, &catalogs.filesystems), width));
     lines.push("Nothing was changed.".to_owned());
     wrapped(&lines.join("\n"), width)
 }
@@ -172,7 +172,11 @@ fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
     Duration::from_nanos(estimates.max().unwrap_or_default().saturating_add(start_ns))
 }
 
-fn commands(subject: &TrialTarget, space: &Space, width: usize) -> Vec<String> {
+fn commands(
+    subject: &TrialTarget,
+    (space, catalog): (&Space, &FileSystemCatalog),
+    width: usize,
+) -> Vec<String> {
     let fold = |words: &[String]| fold_command(words, "  ", width);
     let mut lines = Vec::new();
     let (node, place) = match &subject.inspected.target {
@@ -198,9 +202,33 @@ fn commands(subject: &TrialTarget, space: &Space, width: usize) -> Vec<String> {
             Recipe::for_trial(&choices.filesystem, &setup, &choices.conditions).ok()
         });
         let Some(recipe) = recipe else { continue };
+        if let Some(layered) = layered_commands(choices, &recipe, catalog, &place) {
+            lines.extend(layered.iter().flat_map(|program| fold(&program.shell_words())));
+            lines.push("  fio, umount of all three".to_owned());
+            continue;
+        }
         lines.extend(fold(&recipe.mkfs(&place).shell_words()));
         lines.extend(fold(&recipe.mount(&place, Path::new("MOUNT_DIR")).shell_words()));
         lines.push("  fio, umount".to_owned());
     }
     lines
+}
+
+/// What a trial of an image on a host file system does.
+fn layered_commands(
+    choices: &FileSystemChoices,
+    recipe: &Recipe,
+    catalog: &FileSystemCatalog,
+    place: &Path,
+) -> Option<Vec<Program>> {
+    let host = choices.filesystem.layered.as_ref()?.hosts.first()?;
+    let host = catalog.filesystem(host).ok()?;
+    let scheduler = choices.schedulers.first()?.clone();
+    let setup = Setup::new::<&str>(host, [], scheduler, &choices.conditions).ok()?;
+    let base = Recipe::for_trial(host, &setup, &choices.conditions).ok()?;
+    let mount_dir = Path::new("MOUNT_DIR");
+    let layers = Layers::new(&choices.filesystem, mount_dir)?;
+    let mut programs = vec![base.mkfs(place), base.mount(place, mount_dir)];
+    programs.extend(layers.commands(recipe, Path::new("FOLDER"), &mount_dir.join("whole")));
+    Some(programs)
 }

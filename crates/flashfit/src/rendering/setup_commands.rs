@@ -39,6 +39,13 @@ pub fn commands(
         if real.is_some() { "" } else { "; insert the names of your card and its partition" };
     let mut list = Vec::new();
     let mut command = |caption: String, line: String| list.push(ReportCommand { caption, line });
+    if choices.filesystem.layered.is_some() {
+        command(
+            "Show the commands that pack your directory into an image and mount it".to_owned(),
+            plan_command(node, setup),
+        );
+        return list;
+    }
     let place = facts.layout.layout.node(node);
     let sector_bytes = facts.device.queue.logical_sector_bytes;
     let words = partitioning(&facts.layout.layout, node, sector_bytes);
@@ -77,6 +84,22 @@ pub fn commands(
         format!("echo {} > /etc/udev/rules.d/60-flashfit.rules", quote(rule.trim_end())),
     );
     list
+}
+
+/// What only the user can do: which directory is packed, and when, a plan cannot know.
+fn plan_command(node: &Path, setup: &Setup) -> String {
+    let options = match setup.options.is_empty() {
+        true => String::new(),
+        false => {
+            format!(" --options {}", setup.options.iter().cloned().collect::<Vec<_>>().join(","))
+        }
+    };
+    let scheduler = &setup.scheduler;
+    format!(
+        "flashfit plan {} --fs {}{options} --scheduler {scheduler}",
+        quote_path(node),
+        setup.filesystem
+    )
 }
 
 /// The node that the user named; `None` for a card or an image, whose loop device is detached by

@@ -1,10 +1,11 @@
 //! The catalog in the whole program: the user's files, plan-only file systems, and options of the
 //! machine.
 
-use flashfit_test_support::skip_part;
+use flashfit_test_support::{programs, skip_part};
 use serde_json::Value;
 
-use crate::fixture::{Place, skip_without_cards};
+use crate::fixture::{Place, skip_without_block_devices, skip_without_cards};
+use crate::machine::wait_for_no_traces;
 
 const OWN_FILE_SYSTEM: &str = r#"name = "mine"
 title = "My own"
@@ -113,13 +114,52 @@ fn a_new_workload_is_valid_as_it_stands_and_never_replaces_a_file() {
 
 #[test]
 fn a_plan_only_file_system_is_refused_before_the_device_is_touched() {
-    let place = Place::new();
+    let place = place_with_own_catalog();
+    let planned = OWN_FILE_SYSTEM.replace("[mkfs]", "plan_only = \"nobody can\"\n[mkfs]");
+    place.file("own/filesystems/mine.toml", &planned);
     let image = place.image("image", 64);
     let before = std::fs::read(&image).unwrap();
-    let arguments = ["tune", "image", "--fs", "squashfs", "--dir", "run", "--confirm", "image"];
-    place.flashfit(&arguments).said(2, &["squashfs cannot be tried", "--fs"]);
+    let arguments = ["tune", "image", "--catalog", "own", "--fs", "mine", "--dir", "run"];
+    let ended = place.flashfit(&[&arguments[..], &["--confirm", "image"]].concat());
+    ended.said(2, &["mine cannot be tried: nobody can", "--fs"]);
     assert_eq!(std::fs::read(&image).unwrap(), before);
     assert!(!place.path("run").exists());
+}
+
+#[test]
+fn an_image_under_a_writable_layer_is_tried_with_its_options() {
+    if skip_without_block_devices() || skip_part(programs(&["mksquashfs"])) {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 128);
+    place.file(
+        "short.toml",
+        "filesystems = [\"ext4\", \"squashfs\"]\nworkloads = [\"program-start\", \"sync-files\"]\n\
+         schedulers = [\"none\"]\nstrategy = \"greedy\"\nrepeats = 1\nconfirm_rounds = 0\n\
+         data_size = \"4MiB\"\nruntime_ms = 200\n\
+         [options.ext4]\nexclude = [\"noatime\", \"discard\", \"geometry\", \"fast_commit\", \"nobarrier\", \"nojournal\", \"writeback\"]\n\
+         [options.squashfs]\nexclude = [\"block-4k\", \"block-256k\", \"block-1m\", \"lz4\", \"lzo\"]\n",
+    );
+    let preview = place.tune("image", &["--dry-run"]).stdout;
+    assert!(preview.contains("mksquashfs FOLDER MOUNT_DIR/system.squashfs"), "{preview}");
+    place.tune("image", &["--confirm", "image"]).said(0, &[]);
+    let records: Vec<Value> =
+        place.recorded().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let options = |record: &Value| record["key"]["setup"]["options"].to_string();
+    let of_image = |one: &&Value| one["key"]["setup"]["filesystem"] == "squashfs";
+    for wanted in ["[]", "block-16k", "xz", "zstd"] {
+        let mut tried = records.iter().filter(of_image).filter(|one| options(one).contains(wanted));
+        let trial = tried.next().unwrap_or_else(|| panic!("{wanted}: {records:?}"));
+        assert!(!trial["outcome"]["completed"].is_null(), "{trial}");
+    }
+    let read = |record: &Value| {
+        let stage = &record["outcome"]["completed"]["points"][0]["stages"][0];
+        stage["read"]["bytes"].as_u64().unwrap_or(0)
+    };
+    let starts = records.iter().filter(|one| one["key"]["workload"] == "program-start");
+    assert!(starts.map(read).all(|bytes| bytes > 256 << 10), "{records:?}");
+    wait_for_no_traces(&place, None);
 }
 
 #[test]

@@ -9,9 +9,8 @@ use flashfit_bench::state::{self, StateTools};
 use flashfit_bench::{MkfsMode, StartVariation, StateReached, WorkloadTarget, start};
 use flashfit_filesystem::PartitionLayout;
 use flashfit_host::Program;
-use flashfit_host::mount::Mounted;
 
-use super::{LocalTestBed, timed};
+use super::{LocalTestBed, TrialMount, timed};
 use crate::trial_failure::Failure;
 use crate::{TrialReport, TrialRequest};
 
@@ -42,7 +41,7 @@ impl LocalTestBed<'_> {
     pub(super) fn reach_state(
         &self,
         request: &TrialRequest<'_>,
-        mounted: &Mounted,
+        mounted: &TrialMount,
         node: &Path,
         report: &mut TrialReport,
     ) -> Result<(), Failure> {
@@ -55,7 +54,7 @@ impl LocalTestBed<'_> {
             memory_limit: self.memory.as_ref(),
             seed: request.seed,
         };
-        let target = WorkloadTarget::Mounted(mounted, node);
+        let target = WorkloadTarget::Mounted(mounted.whole(), mounted.source(node));
         report.state = Some(timed(&mut report.phases.state_ns, || {
             state::prepare(request.state, target, tools)
         })?);
@@ -66,17 +65,17 @@ impl LocalTestBed<'_> {
     pub(super) fn vary_start(
         &self,
         request: &TrialRequest<'_>,
-        mounted: &Mounted,
+        mounted: &TrialMount,
         node: &Path,
         report: &mut TrialReport,
     ) -> Result<(), Failure> {
         let Some(wanted) = request.start else { return Ok(()) };
         let mut reached = match report.state.take() {
             Some(reached) => reached,
-            None => StateReached::of(mounted.point())?,
+            None => StateReached::of(mounted.whole().point())?,
         };
-        let free_bytes = state::free_bytes(mounted.point())?;
-        let target = WorkloadTarget::Mounted(mounted, node);
+        let free_bytes = state::free_bytes(mounted.whole().point())?;
+        let target = WorkloadTarget::Mounted(mounted.whole(), mounted.source(node));
         let most = start::most_writing(request.runtime_ns);
         let wanted = StartVariation { made: self.made(request), ..wanted.clone() };
         let write = || wanted.write_files(target, request.seed, free_bytes, most);
