@@ -16,8 +16,10 @@ pub struct SearchSpaceArgs {
     /// [default: all that `flashfit catalog` does not limit to --fs, ext4 first].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Option<Vec<String>>,
-    /// Workloads, separated by commas, or all [default: sync-files and random-write with the quick
-    /// profile, which two workloads keep short, else all].
+    /// Workloads, separated by commas, or all, which leaves out those with commands [default: with
+    /// the quick profile sync-files and random-write, of the pairs that take as little time one of
+    /// those that predict the ranking under all best (docs/tuning.md); else all eleven without
+    /// `extra`].
     #[arg(long = "workload", value_delimiter = ',', value_name = "NAMES")]
     pub workloads: Option<Vec<String>>,
     /// I/O schedulers, separated by commas [default: all that the kernel offers].
