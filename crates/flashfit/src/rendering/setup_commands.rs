@@ -91,7 +91,7 @@ fn plan_command(node: &Path, setup: &Setup) -> String {
     let options = match setup.options.is_empty() {
         true => String::new(),
         false => {
-            format!(" --options {}", setup.options.iter().cloned().collect::<Vec<_>>().join(","))
+            format!(" --options {}", setup.options.join(","))
         }
     };
     let scheduler = &setup.scheduler;

@@ -56,9 +56,9 @@ impl TrialMount {
 
     pub fn unmount(self) -> Result<(), Failure> {
         let parts = [self.layer, self.image, Some(self.base)];
-        let results = parts.into_iter().flatten().map(Mounted::unmount);
         // All are tried, whatever happens to the first.
-        results.fold(Ok(()), |sum, one| sum.and(one.map_err(Failure::from)))
+        let results: Vec<_> = parts.into_iter().flatten().map(Mounted::unmount).collect();
+        results.into_iter().collect::<Result<(), _>>().map_err(Failure::from)
     }
 }
 
