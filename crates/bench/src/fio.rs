@@ -1,7 +1,7 @@
 //! Runs fio with options that prevent damage.
 //!
-//! `--output` separates the result from messages. On bare devices, `--readonly` rejects writes, and
-//! `--allow_file_create=0` prevents a mistyped device name from becoming a file in `/dev`.
+//! `--output` separates the result from messages. On bare devices, `--readonly` rejects writes
+//! unless the device was given up, and `--allow_file_create=0` prevents a mistyped device name from becoming a file in `/dev`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +10,17 @@ use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::{Program, ProgramOutcome, Runner};
 
 use crate::error::BenchError;
+
+/// What fio may do with its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FioAccess {
+    /// Create files in a directory, and write them.
+    Files,
+    /// Read a bare device.
+    ReadDevice,
+    /// Write to a bare device too.
+    WriteDevice,
+}
 
 /// One run of fio.
 #[derive(Debug)]
@@ -25,8 +36,7 @@ pub struct FioRun<'a> {
     pub timeout: Duration,
     /// Includes the page cache.
     pub memory_limit: Option<&'a MemoryLimit>,
-    /// Whether the target is a bare device, on which nothing may be written or created.
-    pub bare_device: bool,
+    pub access: FioAccess,
 }
 
 /// Runs fio and returns its outcome and the text of its output file.
@@ -55,9 +65,12 @@ fn program(invocation: &FioRun<'_>, job: &Path, output: &Path) -> Program {
         // fio writes state files to its working directory.
         .arg(format!("--aux-path={}", invocation.scratch.display()))
         .timeout(invocation.timeout);
-    if invocation.bare_device {
-        program = program.args(["--readonly", "--allow_file_create=0"]);
-    }
+    program = program.args(match invocation.access {
+        FioAccess::Files => &[][..],
+        FioAccess::ReadDevice => &["--readonly", "--allow_file_create=0"],
+        // fio refuses to write to a mounted device by itself.
+        FioAccess::WriteDevice => &["--allow_file_create=0"],
+    });
     for section in invocation.sections {
         program = program.arg(format!("--section={section}"));
     }

@@ -111,8 +111,10 @@ pub fn on_device(text: &str, device: &str) -> String {
     text.lines()
         .map(|line| match parse(line) {
             Ok(Line::Option("directory", _)) => format!("filename={device}\n"),
-            // File names would override the device.
-            Ok(Line::Option("filename" | "filename_format", _)) => "\n".to_owned(),
+            // File names would override the device, and a device is not created.
+            Ok(Line::Option("filename" | "filename_format" | "create_on_open", _)) => {
+                "\n".to_owned()
+            }
             _ => format!("{line}\n"),
         })
         .collect()

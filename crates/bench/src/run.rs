@@ -14,7 +14,7 @@ use flashfit_host::processor::ProcessorTime;
 use crate::command::CommandRunner;
 use crate::error::BenchError;
 use crate::figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
-use crate::fio::{self, FioRun, system};
+use crate::fio::{self, FioAccess, FioRun, system};
 use crate::jobfile;
 use crate::plan::{RunPlan, Sizes};
 use crate::result::{self, ExpectedRun, FioResult};
@@ -28,6 +28,8 @@ use crate::workload::{Workload, WorkloadPoint};
 const FOLDER: &str = "flashfit-bench";
 /// Makes the seed of the layout different from that of the stages.
 const FILL_SEED: u64 = 0x5EED_F111;
+/// The job that writes a device that was given up.
+const DEVICE_FILL: &str = include_str!("device_fill.fio");
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Runs a workload at the points of the plan. Its files are always deleted at the end.
@@ -86,8 +88,13 @@ impl<'a> PreparedTarget<'a> {
             return Err(BenchError::BadTarget { path: scratch, reason });
         }
         let link = scratch.join("target");
-        if let WorkloadTarget::BlockDevice(path) = target {
-            if !workload.raw || workload.writes() {
+        let bare = match target {
+            WorkloadTarget::BlockDevice(path) => Some((path, workload.raw && !workload.writes())),
+            WorkloadTarget::GivenUpDevice(path) => Some((path, workload.raw)),
+            WorkloadTarget::Mounted(..) | WorkloadTarget::Directory(_) => None,
+        };
+        if let Some((path, may_run)) = bare {
+            if !may_run {
                 let workload = workload.name.clone();
                 return Err(BenchError::WouldOverwrite { workload, path: path.to_owned() });
             }
@@ -211,7 +218,7 @@ impl Run<'_> {
     /// Lays out files; fio keeps those that exist.
     fn fill(&mut self, sizes: Sizes) -> Result<(), BenchError> {
         if self.target.folder.is_none() {
-            return Ok(());
+            return self.fill_device(sizes);
         }
         if self.workload.needs_tree() {
             let started = Instant::now();
@@ -231,6 +238,24 @@ impl Run<'_> {
         let (outcome, output) = self.fio(&text, &self.workload.fill, sizes, sizes.data, seed)?;
         result::read_fill(&outcome, &output)?;
         self.target.sync()?;
+        self.result.fill_ns += nanoseconds(started.elapsed());
+        self.result.fill_bytes += sizes.data;
+        Ok(())
+    }
+
+    /// Writes what the workload then reads or writes over; places that were never written are
+    /// faster on many devices. A device that may only be read stays as it is.
+    fn fill_device(&mut self, sizes: Sizes) -> Result<(), BenchError> {
+        let WorkloadTarget::GivenUpDevice(_) = self.target.target else { return Ok(()) };
+        if self.result.fill_bytes > 0 {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let text =
+            jobfile::on_device(DEVICE_FILL, &self.target.identity.path.display().to_string());
+        let (seed, sections) = (self.plan.seed ^ FILL_SEED, ["fill".to_owned()]);
+        let (outcome, output) = self.fio(&text, &sections, sizes, sizes.data, seed)?;
+        result::read_fill(&outcome, &output)?;
         self.result.fill_ns += nanoseconds(started.elapsed());
         self.result.fill_bytes += sizes.data;
         Ok(())
@@ -414,7 +439,11 @@ impl Run<'_> {
             scratch: scratch_of(&self.target.link),
             timeout: self.plan.timeout(bytes),
             memory_limit: self.memory_limit,
-            bare_device: self.target.folder.is_none(),
+            access: match self.target.target {
+                WorkloadTarget::BlockDevice(_) => FioAccess::ReadDevice,
+                WorkloadTarget::GivenUpDevice(_) => FioAccess::WriteDevice,
+                WorkloadTarget::Mounted(..) | WorkloadTarget::Directory(_) => FioAccess::Files,
+            },
         };
         let result = fio::run(self.runner, &invocation);
         // A vanished target takes precedence, because it explains any other error.

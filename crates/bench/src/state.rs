@@ -16,7 +16,7 @@ use flashfit_host::memory_limit::MemoryLimit;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::fio::{self, FioRun, system};
+use crate::fio::{self, FioAccess, FioRun, system};
 use crate::plan::fill_timeout;
 use crate::result;
 use crate::start::StartVariation;
@@ -257,7 +257,7 @@ impl StateBuilder<'_> {
             scratch: self.tools.scratch,
             timeout: fill_timeout(volume),
             memory_limit: self.tools.memory_limit,
-            bare_device: false,
+            access: FioAccess::Files,
         };
         self.target.check_unchanged(&self.identity)?;
         let result = fio::run(self.tools.runner, &invocation);

@@ -18,6 +18,8 @@ pub enum WorkloadTarget<'a> {
     Directory(&'a Path),
     /// A bare device, read only.
     BlockDevice(&'a Path),
+    /// A bare device whose data its owner has given up.
+    GivenUpDevice(&'a Path),
 }
 
 /// Identifies a target: device and inode of a directory, number and inode of a device.
@@ -41,7 +43,7 @@ impl WorkloadTarget<'_> {
     pub fn path(&self) -> &Path {
         match self {
             Self::Mounted(mounted, _) => mounted.point(),
-            Self::Directory(path) | Self::BlockDevice(path) => path,
+            Self::Directory(path) | Self::BlockDevice(path) | Self::GivenUpDevice(path) => path,
         }
     }
 
@@ -53,7 +55,7 @@ impl WorkloadTarget<'_> {
         let real = path.canonicalize().map_err(|error| bad(error.to_string()))?;
         let metadata = std::fs::metadata(&real).map_err(|error| bad(error.to_string()))?;
         match self {
-            Self::BlockDevice(_) => {
+            Self::BlockDevice(_) | Self::GivenUpDevice(_) => {
                 if !metadata.file_type().is_block_device() {
                     return Err(bad("is not a block device".to_owned()));
                 }

@@ -3,6 +3,7 @@
 //! ```text
 //! run.json        what is run on what: the resolved configuration, device, geometry, versions
 //! config.toml     the same choices as a configuration file, to repeat the run
+//! raw.json        what the bare device did under the same jobs, see `raw`; not in every run
 //! trials.jsonl    one line a trial, appended and synced; see `record`
 //! fio/N-POINT.json   fio's own output of trial N
 //! kernel/N.log    what the kernel logged during trial N, where it logged anything
@@ -26,11 +27,12 @@ use flashfit_host::dir::{DirError, DirHandle, LogFile};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::raw::{RawDevice, RawMeasurement};
 use crate::record::TrialRecord;
 use crate::spec::{RunHeader, RunSpec};
 
 pub use error::RunDirError;
-use reading::{HEADER, TRIALS};
+use reading::{HEADER, RAW, TRIALS};
 
 /// The file that is locked; its name also shows that the directory is flashfit's.
 const LOCK: &str = ".flashfit-lock";
@@ -98,6 +100,24 @@ impl RunDir {
         Ok(self.folder.write(CONFIG, config.as_bytes(), MODE)?)
     }
 
+    /// What is known of the bare device.
+    ///
+    /// # Errors
+    /// As [`read_raw`].
+    pub fn raw(&self) -> Result<Vec<RawMeasurement>, RunDirError> {
+        reading::raw(&self.folder)
+    }
+
+    /// Replaces what is known of the bare device.
+    ///
+    /// # Errors
+    /// As [`DirError`] says; what was known stays then.
+    pub fn keep_raw(&self, measured: &[RawMeasurement]) -> Result<(), RunDirError> {
+        let document = RawDevice::new(measured.to_vec());
+        let text = serde_json::to_string(&document).expect("measurements are plain data");
+        Ok(self.folder.write(RAW, text.as_bytes(), MODE)?)
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -136,6 +156,14 @@ impl StoredRun {
         let (header, trials) = read_any(path)?;
         Ok(Self { header, trials })
     }
+}
+
+/// What is known of the bare device of the run at `path`; nothing in earlier runs.
+///
+/// # Errors
+/// If the file cannot be read, or is something else.
+pub fn read_raw(path: &Path) -> Result<Vec<RawMeasurement>, RunDirError> {
+    reading::raw(&open(path)?)
 }
 
 /// Writes the report of the run at `path` next to the run, and returns its name.
@@ -201,8 +229,8 @@ impl RunDirLock {
             return Err(RunDirError::Exists { path: path.to_owned() });
         }
         // Of a flashfit that was killed before its run began there may be a claim, but no result.
-        let results = [TRIALS, REPORT];
-        let all = [TRIALS, REPORT, CONFIG, FIO, KERNEL];
+        let results = [TRIALS, RAW, REPORT];
+        let all = [TRIALS, RAW, REPORT, CONFIG, FIO, KERNEL];
         let files = if folder.has(LOCK) { results.as_slice() } else { all.as_slice() };
         match files.iter().copied().find(|file| folder.has(file)) {
             Some(file) => Err(RunDirError::Occupied { path: path.to_owned(), file }),

@@ -162,4 +162,17 @@ pub trait TestBed {
     /// # Errors
     /// [`TrialError::Setup`] if this setup fails; all other errors end the run.
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError>;
+
+    /// Runs the workload, which must be a raw one, on the bare device: there is no file system, and
+    /// only the setup's scheduler counts. `None` where the test bed does not offer it.
+    ///
+    /// # Errors
+    /// As [`TestBed::run_trial`].
+    fn run_without_filesystem(
+        &mut self,
+        request: &TrialRequest<'_>,
+    ) -> Result<Option<TrialReport>, TrialError> {
+        let _ = request;
+        Ok(None)
+    }
 }

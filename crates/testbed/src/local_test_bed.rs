@@ -319,8 +319,37 @@ impl<'a> LocalTestBed<'a> {
         node: &Path,
         report: &mut TrialReport,
     ) -> Result<(), Failure> {
-        let plan = self.run_plan(request);
         let target = WorkloadTarget::Mounted(mounted.whole(), mounted.source(node));
+        self.measure_on(target, request, report)
+    }
+
+    /// Measures on the bare device of the consent, and notes what was written.
+    fn attempt_raw(
+        &self,
+        request: &TrialRequest<'_>,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        self.consent.check(self.runner)?;
+        self.scheduler.set(&request.setup.scheduler).map_err(|error| {
+            Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
+        })?;
+        let before = self.written();
+        let target = WorkloadTarget::GivenUpDevice(self.consent.path());
+        let measured = self.consent.surrounded(|| self.measure_on(target, request, report));
+        if let (Some(before), Some(after)) = (before, self.written()) {
+            let workload_bytes = after.saturating_sub(before);
+            report.written = Some(BytesWritten { trial_bytes: workload_bytes, workload_bytes });
+        }
+        measured
+    }
+
+    fn measure_on(
+        &self,
+        target: WorkloadTarget<'_>,
+        request: &TrialRequest<'_>,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        let plan = self.run_plan(request);
         let result =
             run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
         report.phases.fill_ns = result.fill_ns;
@@ -375,17 +404,17 @@ impl LocalTestBed<'_> {
     }
 }
 
-impl TestBed for LocalTestBed<'_> {
-    fn facts(&self) -> &TestBedFacts {
-        &self.facts
-    }
-
-    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+impl LocalTestBed<'_> {
+    /// Makes an attempt, and finds out what a failure comes from.
+    fn run(
+        &mut self,
+        attempt: impl FnOnce(&Self, &mut TrialReport) -> Result<(), Failure>,
+    ) -> Result<TrialReport, TrialError> {
         self.errors.reset();
         let mut log = KernelLog::from_now();
         let mut report = TrialReport::default();
         let start = Instant::now();
-        let outcome = self.attempt(request, &mut report);
+        let outcome = attempt(self, &mut report);
         report.kernel_messages = log.take();
         let (errors, first_error) = self.errors.take(&report.kernel_messages);
         report.device_errors = Some(errors);
@@ -412,6 +441,23 @@ impl TestBed for LocalTestBed<'_> {
             Failure::Fatal(error) => error,
             Failure::Setup(message) => TrialError::Setup { message, report: Box::new(report) },
         })
+    }
+}
+
+impl TestBed for LocalTestBed<'_> {
+    fn facts(&self) -> &TestBedFacts {
+        &self.facts
+    }
+
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+        self.run(|bed, report| bed.attempt(request, report))
+    }
+
+    fn run_without_filesystem(
+        &mut self,
+        request: &TrialRequest<'_>,
+    ) -> Result<Option<TrialReport>, TrialError> {
+        self.run(|bed, report| bed.attempt_raw(request, report)).map(Some)
     }
 }
 

@@ -18,6 +18,7 @@ pub mod objective;
 mod order;
 pub mod pareto;
 pub mod problem;
+mod raw;
 pub mod recommend;
 pub mod replay;
 pub mod results;
@@ -30,8 +31,8 @@ pub mod starts;
 pub mod stats;
 
 pub use flashfit_run_format::{
-    Budget, CatalogUsed, Config, Criterion, OptionChoice, Percent, RecordedOutcome, RunDir,
-    RunDirLock, RunExtension, RunHeader, RunLife, RunSpec, SearchPhase, Spent, StoredRun,
+    Budget, CatalogUsed, Config, Criterion, OptionChoice, Percent, RawMeasurement, RecordedOutcome,
+    RunDir, RunDirLock, RunExtension, RunHeader, RunLife, RunSpec, SearchPhase, Spent, StoredRun,
     StrategyKind, TimeSpan, TrialDevice, TrialKey, TrialPurpose, TrialRecord, Weight, Years,
     budget, choice, config, quantity, record, run_dir, spec,
 };

@@ -95,6 +95,11 @@ pub trait Observer {
 
     fn on_trial_end(&mut self, record: &TrialRecord);
 
+    /// The bare device is measured under a workload.
+    fn on_raw_start(&mut self, workload: &str) {
+        let _ = workload;
+    }
+
     /// One of several boards failed; the others continue.
     fn on_worker_lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
         let _ = (made_on, why);
@@ -137,8 +142,8 @@ pub struct TuneSession<'a> {
     pub(crate) problem: &'a Problem,
     pub(crate) rules: DriverRules,
     pub(crate) objective: Objective,
-    workloads: &'a [Workload],
-    dir: RunDir,
+    pub(crate) workloads: &'a [Workload],
+    pub(crate) dir: RunDir,
     pub(crate) trials: Vec<TrialRecord>,
     pub(crate) history: Vec<Observation>,
     pub(crate) costs: Vec<TrialCost>,
@@ -209,6 +214,7 @@ impl<'a> TuneSession<'a> {
         test_bed: &mut dyn TestBed,
         observer: &mut dyn Observer,
     ) -> Result<RunEnd, TuneError> {
+        self.measure_raw(test_bed, observer)?;
         self.run_loop(Executor::One(test_bed), observer)
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_bench::fio::{FioRun, run};
+use flashfit_bench::fio::{FioAccess, FioRun, run};
 use flashfit_bench::result::{ExpectedRun, read};
 use flashfit_bench::{
     BenchError, Direction, FigureKind, StageSpec, WorkloadTarget, Workloads, run_workload,
@@ -45,7 +45,7 @@ fn evaluate(
     read(outcome, output, expected).err()
 }
 
-fn run_text(text: &str, bare_device: bool, scratch: &Path) -> (ProgramOutcome, String) {
+fn run_text(text: &str, access: FioAccess, scratch: &Path) -> (ProgramOutcome, String) {
     let invocation = FioRun {
         text,
         sections: &[],
@@ -53,7 +53,7 @@ fn run_text(text: &str, bare_device: bool, scratch: &Path) -> (ProgramOutcome, S
         scratch,
         timeout: Duration::from_secs(60),
         memory_limit: None,
-        bare_device,
+        access,
     };
     run(&SystemRunner::default(), &invocation).unwrap()
 }
@@ -62,7 +62,7 @@ fn refusal() {
     let bed = Bed::new(32);
     let node = bed.node().display();
     let text = format!("[w]\nfilename={node}\nrw=write\nsize=1m\ngroup_reporting=1\n");
-    let (outcome, output) = run_text(&text, false, &bed.plan.scratch);
+    let (outcome, output) = run_text(&text, FioAccess::Files, &bed.plan.scratch);
     assert!(outcome.success(), "this fio reports the refusal: {outcome:?}");
     let error = evaluate(&outcome, &output, Direction::Write, MIB).unwrap();
     assert_eq!(error.class(), ExitClass::Refused, "{error}");
@@ -73,7 +73,7 @@ fn mistyped_device() {
     let mistyped = folder.path().join("zz_not_a_card");
     let text =
         format!("[r]\nfilename={}\nrw=read\nsize=1m\ngroup_reporting=1\n", mistyped.display());
-    let (outcome, output) = run_text(&text, true, folder.path());
+    let (outcome, output) = run_text(&text, FioAccess::ReadDevice, folder.path());
     assert!(evaluate(&outcome, &output, Direction::Read, MIB).is_some());
     assert!(!mistyped.exists());
     let mistyped = Path::new("/dev/zz_not_a_card");

@@ -1,5 +1,8 @@
 //! Tests every workload of the catalog.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::time::Instant;
 
 use flashfit_bench::plan::Points;
@@ -7,12 +10,14 @@ use flashfit_bench::{
     Direction, PointProfile, PointResult, RunPlan, Workload, WorkloadPoint, WorkloadResult,
     WorkloadTarget, Workloads, estimate_ns, run_workload,
 };
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{TestNeed, skip};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::Test;
-use crate::bed::Bed;
+use crate::bed::{Bed, plan};
 
 pub const TESTS: &[Test] = &[
     ("every_workload_measures_what_it_declares", every_workload_measures_what_it_declares),
@@ -20,6 +25,7 @@ pub const TESTS: &[Test] = &[
     ("workloads_run_within_a_memory_limit", workloads_run_within_a_memory_limit),
     ("a_run_ends_at_its_time_limit", a_run_ends_at_its_time_limit),
     ("a_bare_device_is_read_only", a_bare_device_is_read_only),
+    ("a_device_that_was_given_up_is_written", a_device_that_was_given_up_is_written),
 ];
 
 fn every_workload_measures_what_it_declares() {
@@ -128,6 +134,39 @@ fn a_run_ends_at_its_time_limit() {
     assert!((190_000_000..2_000_000_000).contains(&read.runtime_ns), "{read:?}");
 }
 
+fn a_device_that_was_given_up_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let device = LoopDevice::attach(&image, LoopOptions::default()).unwrap();
+    let workloads = Workloads::load(None).unwrap();
+    let points = Points::Explicit(vec![WorkloadPoint::BlockSize(65536)]);
+    let plan = RunPlan { points, ..plan(folder.path().to_owned()) };
+    for name in ["linear-read", "linear-write", "random-read", "random-write"] {
+        let workload = workloads.find(name).unwrap();
+        let target = WorkloadTarget::GivenUpDevice(device.node());
+        let result = run_workload(&SystemRunner::default(), workload, &plan, target, None).unwrap();
+        assert_eq!(result.fill_bytes, 16 << 20, "what is read was written before");
+        let stage = &result.points[0].stages[0];
+        let figures = stage.read.or(stage.write).unwrap();
+        assert_eq!(figures.bytes, 16 << 20, "{name}");
+    }
+    let mut start = [0; 4096];
+    File::open(device.node()).and_then(|mut device| device.read_exact(&mut start)).unwrap();
+    assert!(start.iter().any(|byte| *byte != 0), "the device was written");
+
+    let run = |name: &str, node: &Path| {
+        let plan = RunPlan { points: Points::Profile(PointProfile::Quick), ..plan.clone() };
+        let target = WorkloadTarget::GivenUpDevice(node);
+        run_workload(&SystemRunner::default(), workloads.find(name).unwrap(), &plan, target, None)
+    };
+    let error = run("sync-files", device.node()).unwrap_err();
+    assert!(error.to_string().contains("needs a file system"), "{error}");
+    let bed = Bed::new(64);
+    let error = run("linear-write", bed.node()).unwrap_err();
+    assert_eq!(error.class(), ExitClass::Refused, "a mounted device is not given up: {error}");
+}
+
 fn a_bare_device_is_read_only() {
     let bed = Bed::new(64);
     let workloads = Workloads::load(None).unwrap();
@@ -144,7 +183,7 @@ fn a_bare_device_is_read_only() {
         assert_eq!(result.fill_ns, 0);
         assert_eq!(result.points[0].stages[0].read.unwrap().bytes, 16 << 20);
     }
-    for workload in workloads.all().iter().filter(|workload| !workload.raw) {
+    for workload in workloads.all().iter().filter(|workload| !workload.raw || workload.writes()) {
         let error = run_workload(
             &SystemRunner::default(),
             workload,

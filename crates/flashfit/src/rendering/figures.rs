@@ -1,7 +1,8 @@
 //! The comparison plots of the CELF methodology (`gdiff`): each measured value of a workload
 //! against block size or working set, with one line per setup.
 //!
-//! Only the baseline and the best few setups of each file system are drawn.
+//! Only the baseline and the best few setups of each file system are drawn, and the bare device
+//! under the same jobs, where it was measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +13,13 @@ use flashfit_report::{
     Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, FigureGroup, LineChart,
     RangeMeaning, SetupRole, ValueScale, XAxis,
 };
-use flashfit_tune::{TrialPurpose, analysis};
+use flashfit_tune::{RawMeasurement, TrialPurpose, analysis};
 
 use super::RunView;
 
 const BEST_DRAWN: usize = 3;
+/// What the line of the bare device is called.
+const BARE_DEVICE: &str = "bare device, no file system";
 
 /// What is plotted: a measure of a stage in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,10 +95,35 @@ impl Measure {
 
 type Values = BTreeMap<Subject, BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>>;
 
-/// The plots of each workload.
-pub fn figures(view: &RunView<'_>) -> Vec<FigureGroup> {
+/// Values of the bare device, by what is plotted.
+type RawValues = BTreeMap<Subject, Vec<ChartPoint>>;
+
+/// The plots of each workload; `raw` is what is known of the bare device.
+pub fn figures(view: &RunView<'_>, raw: &[RawMeasurement]) -> Vec<FigureGroup> {
     let drawn = drawn(view);
-    view.workloads.iter().filter_map(|workload| group(view, workload, &drawn)).collect()
+    let of_workload = |workload: &Workload| {
+        let raw = raw.iter().find(|raw| raw.workload == workload.name);
+        raw.map(raw_values).unwrap_or_default()
+    };
+    let groups = view.workloads.iter();
+    groups.filter_map(|workload| group(view, workload, &drawn, &of_workload(workload))).collect()
+}
+
+fn raw_values(raw: &RawMeasurement) -> RawValues {
+    let mut values = RawValues::new();
+    for point in &raw.points {
+        for stage in &point.stages {
+            for (direction, figures) in [("read", &stage.read), ("write", &stage.write)] {
+                let Some(figures) = figures else { continue };
+                for measure in measures(stage.kind, figures) {
+                    let subject = Subject { stage: stage.name.clone(), direction, measure };
+                    let plotted = plotted(point.point, &[measure.of(figures)]);
+                    values.entry(subject).or_default().push(plotted);
+                }
+            }
+        }
+    }
+    values
 }
 
 fn drawn(view: &RunView<'_>) -> Vec<Setup> {
@@ -115,7 +143,12 @@ fn drawn(view: &RunView<'_>) -> Vec<Setup> {
     drawn
 }
 
-fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<FigureGroup> {
+fn group(
+    view: &RunView<'_>,
+    workload: &Workload,
+    drawn: &[Setup],
+    raw: &RawValues,
+) -> Option<FigureGroup> {
     let mut values = Values::new();
     for trial in &view.levelled {
         let of_interest = trial.key.purpose == TrialPurpose::Search
@@ -144,8 +177,14 @@ fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<Fig
     if values.is_empty() {
         return None;
     }
-    let charts =
-        values.iter().map(|(subject, by_setup)| chart(view, workload, subject, by_setup)).collect();
+    let charts = values.iter().map(|(subject, by_setup)| {
+        let mut chart = chart(view, workload, subject, by_setup);
+        if let Some(points) = raw.get(subject) {
+            add_raw(&mut chart, points);
+        }
+        chart
+    });
+    let charts = charts.collect();
     Some(FigureGroup {
         title: workload.name.clone(),
         explanation: workload.explanation.clone(),
@@ -200,6 +239,20 @@ fn chart(
             })
             .collect(),
     })
+}
+
+/// Adds the bare device to a chart of setups.
+fn add_raw(chart: &mut Chart, points: &[ChartPoint]) {
+    let (name, role) = (BARE_DEVICE.to_owned(), SetupRole::Candidate);
+    match chart {
+        Chart::Lines(lines) => {
+            lines.series.push(ChartSeries { name, role, points: points.to_vec() });
+        }
+        Chart::Bars(bars) => bars.bars.extend(points.iter().map(|point| {
+            let ChartPoint { y, low, high, n, .. } = *point;
+            Bar { name: name.clone(), role, value: y, low, high, n }
+        })),
+    }
 }
 
 /// Whether all setups were measured at the same single point, of which a line shows nothing.

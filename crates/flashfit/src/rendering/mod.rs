@@ -57,6 +57,7 @@ use flashfit_report::{FailedTrials, Report, SetupDetail, SetupRole};
 use flashfit_testbed::MemoryFacts;
 use flashfit_tune::drift::BaselineCheck;
 use flashfit_tune::recommend::percent;
+use flashfit_tune::run_dir::read_raw;
 use flashfit_tune::spread::DeviceEffects;
 use flashfit_tune::{
     Conclusion, ConclusionError, MeritResults, Recommendation, RecordedOutcome, RunHeader, Space,
@@ -135,7 +136,7 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         rankings: rankings::rankings(view, view.header.spec.by, 5),
         matrix: Some(matrix::finding(view, view.header.spec.by)),
         highlights: highlights::highlights(view),
-        figures: figures::figures(view),
+        figures: figures::figures(view, &read_raw(dir).unwrap_or_default()),
         setups: setups(view),
         warnings: warnings(view),
         failures: failures(view),

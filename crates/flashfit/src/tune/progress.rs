@@ -94,6 +94,15 @@ impl Observer for TuneProgress {
         }
     }
 
+    fn on_raw_start(&mut self, workload: &str) {
+        let what = format!("the bare device under {workload}, before the first trial");
+        match &self.shown {
+            Shown::Bar(bar) => bar.set_message(what),
+            Shown::Lines { .. } => note(&format!("now {what}")),
+            Shown::Nothing => {}
+        }
+    }
+
     fn on_trial_end(&mut self, record: &TrialRecord) {
         self.made += 1;
         self.wear.add_trial(record);

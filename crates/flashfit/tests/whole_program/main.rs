@@ -29,6 +29,7 @@ mod one_at_a_time;
 mod output;
 mod probe;
 mod ranking;
+mod raw_device;
 mod replay;
 mod schemas;
 mod search;

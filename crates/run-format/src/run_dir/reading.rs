@@ -10,10 +10,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::RunDirError;
+use crate::raw::{RawDevice, RawMeasurement};
 use crate::record::{RECORD_VERSION, TrialRecord};
 use crate::spec::{SCHEMA, SCHEMA_VERSION};
 
 pub(super) const HEADER: &str = "run.json";
+pub(super) const RAW: &str = "raw.json";
 pub(super) const TRIALS: &str = "trials.jsonl";
 /// A header has some kilobytes; one with a fitted geometry and many warnings a few more.
 const MOST_HEADER_BYTES: u64 = 16 << 20;
@@ -36,6 +38,13 @@ pub(super) fn header<T: DeserializeOwned>(folder: &DirHandle) -> Result<T, RunDi
         return Err(RunDirError::OtherVersion { path, found: version.schema_version });
     }
     understood(&bytes, folder, HEADER, 0)
+}
+
+/// What the bare device did. That of a later version is passed over: nothing depends on it.
+pub(super) fn raw(folder: &DirHandle) -> Result<Vec<RawMeasurement>, RunDirError> {
+    let Some(bytes) = folder.read(RAW, MOST_HEADER_BYTES)? else { return Ok(Vec::new()) };
+    let found: RawDevice = understood(&bytes, folder, RAW, 0)?;
+    Ok(if found.is_known() { found.workloads } else { Vec::new() })
 }
 
 /// The trials, and the length in bytes of the lines that are whole.

@@ -195,7 +195,12 @@ fn trials(
             AgentRequest::Trial(wanted) => match workloads.find(&wanted.workload) {
                 Ok(workload) => {
                     pause.trial.set(wanted.wait_before_workload.then_some(id));
-                    let made = test_bed.run_trial(&of_wanted(wanted, workload));
+                    let request = of_wanted(wanted, workload);
+                    let made = if wanted.without_filesystem {
+                        test_bed.run_without_filesystem(&request).map(Option::unwrap_or_default)
+                    } else {
+                        test_bed.run_trial(&request)
+                    };
                     made.map_or_else(failed, |report| Reply::Trial(Box::new(report)))
                 }
                 Err(error) => failed(TrialError::stopped(&error)),

@@ -35,7 +35,7 @@ pub use failure::WireFailure;
 pub use line::{LineError, MAX_LINE_BYTES, MessageReader, line};
 
 /// Incremented when a message changes.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -155,6 +155,9 @@ pub struct WireTrial {
     pub wait_before_workload: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exercise: Option<Exercise>,
+    /// See [`crate::TestBed::run_without_filesystem`].
+    #[serde(default)]
+    pub without_filesystem: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -209,11 +209,11 @@ impl<L: Link> TestBed for RemoteTestBed<'_, L> {
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
-        match self.attempt(request) {
+        match self.attempt(request, false) {
             Err(error)
                 if error.class() == ExitClass::Io && self.host.restart_agent(&self.facts)? =>
             {
-                let mut report = self.attempt(request)?;
+                let mut report = self.attempt(request, false)?;
                 report.notes.push(
                     "the agent died during this trial; it was restarted and repeated the trial"
                         .to_owned(),
@@ -223,12 +223,25 @@ impl<L: Link> TestBed for RemoteTestBed<'_, L> {
             result => result,
         }
     }
+
+    fn run_without_filesystem(
+        &mut self,
+        request: &TrialRequest<'_>,
+    ) -> Result<Option<TrialReport>, TrialError> {
+        self.attempt(request, true).map(Some)
+    }
 }
 
 impl<L: Link> RemoteTestBed<'_, L> {
-    fn attempt(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+    fn attempt(
+        &mut self,
+        request: &TrialRequest<'_>,
+        without_filesystem: bool,
+    ) -> Result<TrialReport, TrialError> {
         let RemoteHost { client, monitor, .. } = &mut *self.host;
-        let trial = AgentRequest::Trial(Box::new(wire_trial(request, monitor.is_some())));
+        let waits = monitor.is_some() && !without_filesystem;
+        let trial = WireTrial { without_filesystem, ..wire_trial(request, waits) };
+        let trial = AgentRequest::Trial(Box::new(trial));
         let mut on_initial_state = || {
             if let Some(monitor) = monitor.as_deref_mut() {
                 monitor.on_initial_state();
@@ -276,6 +289,7 @@ fn wire_trial(request: &TrialRequest<'_>, wait_before_workload: bool) -> WireTri
         seed: request.seed,
         wait_before_workload,
         exercise: request.exercise,
+        without_filesystem: false,
     }
 }
 
