@@ -63,9 +63,8 @@ pub enum RunError {
     #[error("{filesystem} {option} cannot be tried: {reason}")]
     OptionWithoutEffect { filesystem: String, option: String, reason: String },
     #[error(
-        "the options always on of {filesystem}, {}, are `{durability}` at a power cut, and only \
-         `{allow}` is allowed",
-        options.join(", ")
+        "{} `{durability}` at a power cut, and only `{allow}` is allowed",
+        always(filesystem, options)
     )]
     TooRisky {
         filesystem: String,
@@ -94,6 +93,13 @@ pub enum RunError {
     NotAgreed { message: String, missing: Vec<(String, String)> },
     #[error(transparent)]
     Catalog(#[from] RecordedCatalogError),
+}
+
+fn always(filesystem: &str, options: &[String]) -> String {
+    match options {
+        [] => format!("{filesystem} is"),
+        options => format!("the options always on of {filesystem}, {}, are", options.join(", ")),
+    }
 }
 
 /// Why a file system cannot be tried.
