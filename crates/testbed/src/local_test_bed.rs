@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::{MkfsMode, PreparedExercise, RunPlan, WorkloadTarget, run_workload};
+use flashfit_bench::{MkfsMode, PreparedExercise, RunPlan};
 use flashfit_device::{Refusal, SystemRoots, WriteConsent};
 use flashfit_filesystem::plan::fitted_conditions;
 use flashfit_filesystem::{
@@ -33,6 +33,7 @@ use crate::writable_device::WritableBlockDevice;
 use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, device_wear, written};
 
 mod layers;
+mod measuring;
 mod starting_state;
 
 use layers::{TrialMount, TrialRecipe};
@@ -218,7 +219,7 @@ impl<'a> LocalTestBed<'a> {
         let wear_before = device_wear::read(&self.facts.device, self.runner);
         let (before, written_initially) = (self.counters(), self.written());
         let measured = on_initial_state.and_then(|()| match exercise {
-            Some(exercise) => run_exercise(exercise, report),
+            Some(exercise) => measuring::run_exercise(exercise, report),
             None => self.measure(request, &mounted, &node, report),
         });
         let unmounted = timed(&mut report.phases.unmount_ns, || mounted.unmount());
@@ -310,56 +311,6 @@ impl<'a> LocalTestBed<'a> {
         };
         KnobGuard::set(&paths, recipe.sysctl(), recipe.sysfs())
             .map_err(|error| Failure::Setup(error.to_string()))
-    }
-
-    fn measure(
-        &self,
-        request: &TrialRequest<'_>,
-        mounted: &TrialMount,
-        node: &Path,
-        report: &mut TrialReport,
-    ) -> Result<(), Failure> {
-        let target = WorkloadTarget::Mounted(mounted.whole(), mounted.source(node));
-        self.measure_on(target, request, report)
-    }
-
-    /// Measures on the bare device of the consent, and notes what was written.
-    fn attempt_raw(
-        &self,
-        request: &TrialRequest<'_>,
-        report: &mut TrialReport,
-    ) -> Result<(), Failure> {
-        self.consent.check(self.runner)?;
-        self.scheduler.set(&request.setup.scheduler).map_err(|error| {
-            Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
-        })?;
-        let before = self.written();
-        let target = WorkloadTarget::GivenUpDevice(self.consent.path());
-        let measured = self.consent.surrounded(|| self.measure_on(target, request, report));
-        if let (Some(before), Some(after)) = (before, self.written()) {
-            let workload_bytes = after.saturating_sub(before);
-            report.written = Some(BytesWritten { trial_bytes: workload_bytes, workload_bytes });
-        }
-        measured
-    }
-
-    fn measure_on(
-        &self,
-        target: WorkloadTarget<'_>,
-        request: &TrialRequest<'_>,
-        report: &mut TrialReport,
-    ) -> Result<(), Failure> {
-        let plan = self.run_plan(request);
-        let result =
-            run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
-        report.phases.fill_ns = result.fill_ns;
-        report.fill_bytes = result.fill_bytes;
-        report.phases.settle_ns = result.settle_ns;
-        report.phases.fio_ns = result.fio_ns;
-        report.points = result.points;
-        report.processor = result.processor;
-        report.notes = result.notes;
-        Ok(())
     }
 
     fn counters(&self) -> Option<flashfit_card::Counters> {
@@ -459,13 +410,6 @@ impl TestBed for LocalTestBed<'_> {
     ) -> Result<Option<TrialReport>, TrialError> {
         self.run(|bed, report| bed.attempt_raw(request, report)).map(Some)
     }
-}
-
-/// Runs the exercise and closes its files.
-fn run_exercise(mut exercise: PreparedExercise, report: &mut TrialReport) -> Result<(), Failure> {
-    let written = timed(&mut report.phases.fio_ns, || exercise.run())?;
-    report.exercised_bytes = Some(written);
-    Ok(())
 }
 
 /// Adds to `into_ns` how long the work took.
