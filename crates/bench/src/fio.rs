@@ -1,7 +1,8 @@
 //! Runs fio with options that prevent damage.
 //!
 //! `--output` separates the result from messages. On bare devices, `--readonly` rejects writes
-//! unless the device was given up, and `--allow_file_create=0` prevents a mistyped device name from becoming a file in `/dev`.
+//! unless the device was given up, and `--allow_file_create=0` prevents a mistyped device name from
+//! becoming a file in `/dev`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -47,8 +47,8 @@ pub struct Prepared<'a> {
     layered: Option<Layered>,
 }
 
-/// An image with a writable layer, mounted; after an error the private mount namespace ends with the
-/// process.
+/// An image with a writable layer, mounted; after an error the private mount namespace ends with
+/// the process.
 struct Layered {
     image: tempfile::TempDir,
     root: tempfile::TempDir,
