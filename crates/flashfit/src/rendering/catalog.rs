@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use flashfit_bench::Workloads;
+use flashfit_bench::{Workload, Workloads};
 use flashfit_card::CardModel;
 use flashfit_catalog::Origin;
 use flashfit_filesystem::{
@@ -17,7 +17,7 @@ use serde::Serialize;
 pub struct Names {
     filesystems: Vec<FileSystemNames>,
     knobs: Vec<OptionNames>,
-    workloads: Vec<Titled>,
+    workloads: Vec<WorkloadNames>,
     cards: Vec<Titled>,
 }
 
@@ -56,6 +56,18 @@ struct OptionNames {
 }
 
 #[derive(JsonSchema, Serialize)]
+struct WorkloadNames {
+    name: String,
+    title: String,
+    origin: String,
+    own: bool,
+    /// Whether it is measured only if it is named.
+    extra: bool,
+    /// The user's commands that it runs.
+    commands: Vec<String>,
+}
+
+#[derive(JsonSchema, Serialize)]
 struct Titled {
     name: String,
     title: String,
@@ -70,11 +82,7 @@ impl Names {
         Self {
             filesystems: filesystems.filesystems().iter().map(filesystem).collect(),
             knobs: knobs(filesystems),
-            workloads: workloads
-                .all()
-                .iter()
-                .map(|found| Titled { name: found.name.clone(), title: found.title.clone() })
-                .collect(),
+            workloads: workloads.all().iter().map(workload).collect(),
             cards: cards.iter().map(card).collect(),
         }
     }
@@ -127,6 +135,17 @@ fn is_own(origin: &Origin) -> bool {
     matches!(origin, Origin::File(_))
 }
 
+fn workload(found: &Workload) -> WorkloadNames {
+    WorkloadNames {
+        name: found.name.clone(),
+        title: found.title.clone(),
+        origin: found.origin.to_string(),
+        own: is_own(&found.origin),
+        extra: found.extra,
+        commands: found.commands().map(str::to_owned).collect(),
+    }
+}
+
 fn card(model: &CardModel) -> Titled {
     Titled { name: model.name.clone(), title: model.title.clone() }
 }
@@ -150,9 +169,12 @@ pub fn text(names: &Names, width: usize) -> String {
     text.push_str("* tried only with `include` in a configuration file\n");
     text.push_str("ADDED RISK: what the option adds to the risk of a power cut\n");
     text.push_str("Full descriptions: flashfit catalog --json\n\n");
-    text.push_str(&titled("WORKLOAD", &names.workloads, width));
+    text.push_str(&titled("WORKLOAD", names.workloads.iter().map(marked), width));
+    text.push_str("* measured only with --workload NAME or --workload all\n");
+    text.push_str("** runs commands, and only with --workload NAME\n");
     text.push('\n');
-    text.push_str(&titled("CARD", &names.cards, width));
+    let cards = names.cards.iter().map(|card| (card.name.clone(), card.title.as_str()));
+    text.push_str(&titled("CARD", cards, width));
     text
 }
 
@@ -196,11 +218,25 @@ fn options(options: &[OptionNames], width: usize) -> String {
     table.render(width)
 }
 
-fn titled(heading: &str, entries: &[Titled], width: usize) -> String {
+/// The name with a mark for when it is measured.
+fn marked(workload: &WorkloadNames) -> (String, &str) {
+    let mark = match (workload.commands.is_empty(), workload.extra) {
+        (false, _) => "**",
+        (true, true) => "*",
+        (true, false) => "",
+    };
+    (format!("{}{mark}", workload.name), &workload.title)
+}
+
+fn titled<'a>(
+    heading: &str,
+    entries: impl Iterator<Item = (String, &'a str)>,
+    width: usize,
+) -> String {
     let mut table =
         TextTable::new([Column::text(heading), Column::text("WHAT IT IS").shorten(Shorten::End)]);
-    for entry in entries {
-        table.row([&entry.name, &entry.title]);
+    for (name, title) in entries {
+        table.row([name.as_str(), title]);
     }
     table.render(width)
 }

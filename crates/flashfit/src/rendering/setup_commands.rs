@@ -140,6 +140,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_recommended_image_is_planned_with_the_options_of_the_setup() {
+        let catalog = FileSystemCatalog::load(None).unwrap();
+        let squashfs = catalog.filesystem("squashfs").unwrap();
+        let command = |options: &[&str]| {
+            let none = Scheduler::new("none");
+            let setup = Setup::new(squashfs, options, none, &Conditions::default()).unwrap();
+            plan_command(Path::new("/dev/sdb"), &setup)
+        };
+        assert_eq!(command(&[]), "flashfit plan /dev/sdb --fs squashfs --scheduler none");
+        let options = "flashfit plan /dev/sdb --fs squashfs --options block-16k,zstd";
+        assert_eq!(command(&["zstd", "block-16k"]), format!("{options} --scheduler none"));
+    }
+
+    #[test]
     fn limits_of_the_kernel_are_kept_in_a_file_and_set_at_once() {
         let fs_catalog = FileSystemCatalog::load(None).unwrap();
         let ext4 = fs_catalog.filesystem("ext4").unwrap();

@@ -130,7 +130,13 @@ fn commands_run_only_if_their_workload_is_named_and_well_formed() {
     let place = place("command = \"true\"");
     let all = place.flashfit(&[&RUN[..], &["all", "--dry-run"]].concat());
     assert!(!all.stdout.contains("mine"), "{all:?}");
-    place.flashfit(&["catalog", "--catalog", "own"]).said(0, &[]);
+    let listed = place.flashfit(&["catalog", "--catalog", "own"]).stdout;
+    assert!(listed.contains("\nmine**") && listed.contains("\nbonnie*"), "{listed}");
+    let listed = place.flashfit(&["catalog", "--catalog", "own", "--json"]);
+    let listed = listed.document("flashfit.catalog");
+    let mine = |one: &&Value| one["name"] == "mine";
+    let mine = listed["workloads"].as_array().unwrap().iter().find(mine).unwrap().clone();
+    assert_eq!(mine["commands"], serde_json::json!(["true"]));
     place.file(
         "own/workloads/mine.toml",
         "title = \"mine\"\nexplanation = \"e\"\nsource = \"me\"\nparameter = \"none\"\n\
