@@ -219,6 +219,11 @@ impl RankingTable {
     pub fn has_years(&self) -> bool {
         self.rows.iter().any(|row| !row.years.is_empty())
     }
+
+    /// Whether it has a column of growth.
+    pub fn has_growth(&self) -> bool {
+        self.rows.iter().any(|row| !row.growth.is_empty())
+    }
 }
 
 /// One setup in a ranking.
@@ -231,6 +236,8 @@ pub struct RankRow {
     pub score: f64,
     pub low: f64,
     pub high: f64,
+    /// How much better than the baseline; empty if either was not measured.
+    pub growth: String,
     pub trials: u32,
     /// Years of life with their interval; empty without a usage model.
     pub years: String,

@@ -64,27 +64,30 @@ pub fn render_ranking(ranking: &RankingTable, width: usize) -> String {
     let mut page = Page { width, text: String::new() };
     page.paragraph(&ranking.title, "");
     page.paragraph(&ranking.scale_note, "");
-    let mut table = TextTable::new([
+    let growth = ranking.has_growth();
+    let mut columns = vec![
         Column::number("#"),
         Column::text("setup").shorten(Shorten::Middle),
         Column::number("score"),
         Column::text(&ranking.spread.heading()).align(Align::Right),
-        Column::number("n"),
-        Column::text("note").shorten(Shorten::End),
-    ]);
+    ];
+    columns.extend(growth.then(|| Column::number("growth")));
+    columns.extend([Column::number("n"), Column::text("note").shorten(Shorten::End)]);
+    let mut table = TextTable::new(columns);
     for row in &ranking.rows {
         let scaled = ranking.unit.scaled_for(row.score);
         let digits = |value| ranking.unit.digits(value, scaled);
         let marked = row.role.mark().into_iter().chain([row.note.as_str()]);
         let notes: Vec<&str> = marked.filter(|note| !note.is_empty()).collect();
-        table.row([
+        let mut cells = vec![
             row.rank.to_string(),
             row.setup.clone(),
             ranking.unit.show(row.score),
             format!("{} to {}", digits(row.low), digits(row.high)),
-            row.trials.to_string(),
-            notes.join("; "),
-        ]);
+        ];
+        cells.extend(growth.then(|| row.growth.clone()));
+        cells.extend([row.trials.to_string(), notes.join("; ")]);
+        table.row(cells);
     }
     page.text.push_str(&table.render(width));
     page.text
@@ -195,6 +198,7 @@ mod tests {
             score: 9.8123,
             low: 9.7,
             high: 9.9,
+            growth: "+9.8 %".into(),
             trials: 12,
             years: "2.6 (1.1 to 6.1)".into(),
             note: "loses files that were written less than 30 s before a power cut".into(),

@@ -4,7 +4,8 @@ use flashfit_report::{RangeMeaning, RankRow, RankingTable, quantity::FigureUnit}
 use flashfit_tune::Criterion;
 use flashfit_tune::analysis::{self, Ranked};
 
-use super::RunView;
+use super::answer::hundredths;
+use super::{RunView, matrix};
 
 /// A ranking as it is shown.
 pub struct ShownRanking {
@@ -36,7 +37,7 @@ pub fn overall(view: &RunView<'_>, by: Criterion, top: usize) -> Option<ShownRan
 }
 
 fn shown(view: &RunView<'_>, mut ranking: analysis::Ranking, top: usize) -> ShownRanking {
-    let rows = rows(view, &ranking.rows, top);
+    let rows = rows(view, &ranking, top);
     let table = RankingTable {
         title: title(&ranking),
         scale_note: scale_note(ranking.by).to_owned(),
@@ -79,12 +80,19 @@ fn scale_note(by: Criterion) -> &'static str {
     }
 }
 
-fn rows(view: &RunView<'_>, ranked: &[Ranked], top: usize) -> Vec<RankRow> {
-    ranked
+fn rows(view: &RunView<'_>, ranking: &analysis::Ranking, top: usize) -> Vec<RankRow> {
+    let growth = |row: &Ranked| {
+        let workload = ranking.workload.as_deref();
+        let growth = matrix::growth(view, &row.setup, workload, ranking.by);
+        let percent = growth.map(|growth| hundredths(growth) as f64 / 100.0);
+        percent.map_or_else(String::new, |percent| FigureUnit::PercentChange.show(percent))
+    };
+    ranking
+        .rows
         .iter()
         .enumerate()
         .filter(|(index, row)| is_shown(view, *index, row, top))
-        .map(|(index, row)| row_of(view, index, row))
+        .map(|(index, row)| RankRow { growth: growth(row), ..row_of(view, index, row) })
         .collect()
 }
 
@@ -101,6 +109,7 @@ fn row_of(view: &RunView<'_>, index: usize, row: &Ranked) -> RankRow {
         score: row.merit.middle,
         low,
         high,
+        growth: String::new(),
         trials: u32::try_from(row.merit.count).unwrap_or(u32::MAX),
         years: super::life::of_setup(view, &row.setup).map_or_else(String::new, super::life::cell),
         note: match row.merit.interval {

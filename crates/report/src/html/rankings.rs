@@ -55,11 +55,13 @@ fn fold(ranking: &RankingTable, rows: &[&RankRow]) -> Option<Element> {
 
 fn rank_table(ranking: &RankingTable, rows: &[&RankRow]) -> Element {
     let spread = ranking.spread.heading();
-    let heads =
-        [("rank", true), ("setup", false), ("score", true), (spread.as_str(), true), ("n", true)];
+    let heads = [("rank", true), ("setup", false), ("score", true), (spread.as_str(), true)];
+    let growth = ranking.has_growth().then_some(("growth", true));
     let years = ranking.has_years().then_some(("years", true));
     let heads = heads
         .into_iter()
+        .chain(growth)
+        .chain([("n", true)])
         .chain(years)
         .chain([("note", false)])
         .map(|(title, number)| column_head(title, number));
@@ -70,16 +72,17 @@ fn rank_table(ranking: &RankingTable, rows: &[&RankRow]) -> Element {
 fn rank_row(ranking: &RankingTable, entry: &RankRow) -> Element {
     let unit = ranking.unit;
     let interval = interval_text(unit, entry.low, entry.high, entry.trials);
+    let growth = ranking.has_growth().then(|| number_cell(&entry.growth));
     let years = ranking.has_years().then(|| number_cell(&entry.years));
+    let trials = number_cell(&entry.trials.to_string());
     let cells = [
         number_cell(&entry.rank.to_string()),
         cell(&entry.role.marked(&entry.setup)).class("name"),
         number_cell(&unit.show(entry.score)),
         number_cell(&interval),
-        number_cell(&entry.trials.to_string()),
     ];
     let note = cell(&entry.note).class("note");
-    let marked = row(cells.into_iter().chain(years).chain([note]));
+    let marked = row(cells.into_iter().chain(growth).chain([trials]).chain(years).chain([note]));
     match entry.role.mark() {
         Some(mark) => marked.class(mark),
         None => marked,
