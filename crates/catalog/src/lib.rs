@@ -1,6 +1,6 @@
 //! Finds catalog entries: file systems, workloads, cards and more, as text files.
 //!
-//! The files of `catalog/` are embedded in the binary. A user's folder with the same layout
+//! The files of `catalog/` are embedded in the binary, compressed (`build.rs`). A user's folder with the same layout
 //! (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds entries and
 //! replaces those with the same name. A crate that uses a file defines its keys; [`read_toml`]
 //! finds all mistakes of it.
@@ -16,7 +16,8 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 pub use mistakes::{FileMistake, FileMistakes, ReadToml, line_at, read_toml};
 pub use used::CatalogChecksum;
 
-static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+/// Paths within `catalog/`, and the compressed files.
+static BUILT_IN: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 pub const FOLDERS: [&str; 13] = [
     "cards",
@@ -134,14 +135,11 @@ pub fn entries(
 ) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
     let mut found: Vec<CatalogEntry> = BUILT_IN
         .iter()
-        .filter_map(|(path, text)| {
+        .filter_map(|(path, packed)| {
             let name = path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(extension)?;
             let origin = Origin::BuiltIn((*path).to_owned());
-            Some(CatalogEntry {
-                name: name.strip_suffix('.')?.to_owned(),
-                text: (*text).to_owned(),
-                origin,
-            })
+            let name = name.strip_suffix('.')?.to_owned();
+            Some(CatalogEntry { name, text: unpack(packed), origin })
         })
         .collect();
     if let Some(user) = user {
@@ -152,6 +150,12 @@ pub fn entries(
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+fn unpack(packed: &[u8]) -> String {
+    let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(packed);
+    let bytes = bytes.expect("the build compressed it");
+    String::from_utf8(bytes).expect("the build read it as text")
 }
 
 fn user_entries(folder: &Path, extension: &str) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
@@ -192,6 +196,18 @@ mod tests {
             BUILT_IN.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
         built_in.dedup();
         assert_eq!(built_in, FOLDERS);
+    }
+
+    #[test]
+    fn every_built_in_file_is_unpacked_as_it_was() {
+        let catalog = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog");
+        for (path, packed) in BUILT_IN {
+            assert_eq!(
+                unpack(packed),
+                std::fs::read_to_string(catalog.join(path)).unwrap(),
+                "{path}"
+            );
+        }
     }
 
     #[test]
