@@ -33,6 +33,7 @@ struct FileSystemToml {
     #[serde(rename = "least_medium_bytes")]
     least_device_bytes: Bytes,
     block_bytes: Spanned<u64>,
+    most_page_bytes: Option<u64>,
     #[serde(default = "yes", rename = "try")]
     tried: bool,
     plan_only: Option<String>,
@@ -251,6 +252,7 @@ fn build_fixed(
         kind: raw.kind.into_inner(),
         min_device_size: raw.least_device_bytes,
         block_bytes,
+        most_page_bytes: raw.most_page_bytes,
         tried: raw.tried,
         plan_only: raw.plan_only,
         suggested: raw.suggested,

@@ -241,6 +241,8 @@ pub struct FileSystem {
     pub min_device_size: Bytes,
     /// The unit of the quantities that count blocks.
     pub block_bytes: u64,
+    /// The largest pages of a kernel that mounts it; `None` if they do not matter.
+    pub most_page_bytes: Option<u64>,
     /// Whether it is tried by default.
     pub tried: bool,
     /// Why it can be planned and created, but not tried; `None` if it can be tried.
@@ -271,6 +273,19 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
+    /// Why a kernel with pages of `page_bytes` does not mount it; `None` where it does.
+    pub fn why_not_with_pages(&self, page_bytes: u64) -> Option<String> {
+        let most = self.most_page_bytes.filter(|&most| page_bytes > most)?;
+        Some(format!(
+            "this kernel has pages of {}, and mounts {} only with blocks as large; here it is made \
+             with blocks of {}, for pages of at most {}",
+            Bytes(page_bytes),
+            self.name,
+            Bytes(self.block_bytes),
+            Bytes(most)
+        ))
+    }
+
     /// The option of that name.
     ///
     /// # Errors

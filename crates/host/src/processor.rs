@@ -1,4 +1,4 @@
-//! Measures how busy this machine's processors are.
+//! How busy this machine's processors are, and the size of their pages.
 //!
 //! Source: the first line of `/proc/stat` (Documentation/filesystems/proc.rst, 1.7), the sum over
 //! all processors in units of 10 ms. Limits: waiting for I/O counts as idle; time stolen by a
@@ -10,6 +10,11 @@ const TICK_NS: u64 = 10_000_000;
 /// Fields of the line: user, nice, system, idle, iowait, irq, softirq.
 const COUNTED: usize = 7;
 const IDLE: [usize; 2] = [3, 4];
+
+/// The size of a page of this machine's memory, which some file systems depend on.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
 
 /// Time of all processors together in nanoseconds, since boot or within a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -55,6 +55,8 @@ pub struct Capabilities {
     pub programs: BTreeSet<String>,
     /// The required file systems that its kernel supports.
     pub kinds: BTreeSet<String>,
+    /// The size of a page of its memory.
+    pub page_bytes: u64,
     #[serde(default, rename = "media")]
     pub devices: Vec<Device>,
 }

@@ -11,6 +11,7 @@ use flashfit_device::{
 };
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::private_folder::PrivateFolder;
+use flashfit_host::processor::page_bytes;
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner, capability, mount};
 use flashfit_option_probe::{Cache, OptionFindings, OptionProbeTools, find_out, kernel};
@@ -107,6 +108,7 @@ impl Host for LocalHost<'_> {
             lacks_cards: capability::missing_for_simulated_cards(),
             programs: requirements.programs.iter().filter(has).cloned().collect(),
             kinds: requirements.kinds.iter().filter(|kind| kernel::has(kind)).cloned().collect(),
+            page_bytes: page_bytes(),
             devices: list::devices(&SystemRoots::default()),
         })
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Plan;
 use crate::catalog::FileSystemCatalog;
+use crate::filesystem::FileSystem;
 
 /// A plan among the others.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
@@ -21,16 +22,17 @@ pub struct PlanStanding {
     rank: u32,
 }
 
-/// The plans' file systems, the suggested one first. `in_kernel` gets the kind as in mount(8).
+/// The plans' file systems, the suggested one first. `in_kernel` decides whether the
+/// running kernel mounts one.
 pub fn standings(
     plans: &[Plan],
     catalog: &FileSystemCatalog,
-    in_kernel: impl Fn(&str) -> bool,
+    in_kernel: impl Fn(&FileSystem) -> bool,
 ) -> Vec<PlanStanding> {
     let known = plans.iter().filter_map(|plan| catalog.filesystem(plan.filesystem()).ok());
-    let standing = |filesystem: &crate::filesystem::FileSystem| PlanStanding {
+    let standing = |filesystem: &FileSystem| PlanStanding {
         filesystem: filesystem.name.clone(),
-        in_kernel: in_kernel(&filesystem.kind),
+        in_kernel: in_kernel(filesystem),
         why: filesystem.suggested.as_ref().map_or_else(String::new, |place| place.why.clone()),
         rank: filesystem.suggested.as_ref().map_or(u32::MAX, |place| place.rank),
     };

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, backup};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::SystemRunner;
+use flashfit_host::processor::page_bytes;
 use flashfit_host::program::quote_path;
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
@@ -41,6 +42,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let device = look(target, &runner)?;
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
     let source = PlanSource::read(from, &device, point.as_deref(), catalog)?;
+    refuse_pages(&source)?;
     // Also a plan that cannot be carried out is found now.
     ApplyJob::of(&source.plan, &source.fs_catalog, &source.plan.example_node())?;
     let install = install(args, &device);
@@ -87,6 +89,19 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         flashfit_apply::mount(&means.tools(), &request, point)?.keep();
     }
     present(args, &source, &applied, &device, point.as_deref())
+}
+
+/// Refuses what this kernel would not mount, before anything is erased for it.
+fn refuse_pages(source: &PlanSource) -> Result<(), CommandError> {
+    let filesystem = source.fs_catalog.filesystem(source.plan.filesystem())?;
+    match filesystem.why_not_with_pages(page_bytes()) {
+        None => Ok(()),
+        Some(reason) => Err(CommandError::new(
+            ExitClass::Environment,
+            format!("{}: {reason}", filesystem.name),
+            Some("name another file system: flashfit plan TARGET --fs ext4 --output FILE"),
+        )),
+    }
 }
 
 /// What a dry run shows: first that the guard would refuse.

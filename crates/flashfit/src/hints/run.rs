@@ -59,7 +59,9 @@ pub fn run(error: &RunError) -> Option<String> {
 
 fn unusable(reason: &UnusableReason) -> Option<String> {
     match reason {
-        UnusableReason::PlanOnly(_) => Some("name another one with --fs".to_owned()),
+        UnusableReason::PlanOnly(_) | UnusableReason::Pages(_) => {
+            Some("name another one with --fs".to_owned())
+        }
         UnusableReason::Program(error) => of(error),
         UnusableReason::Kernel { .. } => {
             Some("try it in a virtual machine, whose kernel has it: --on vm".to_owned())

@@ -112,6 +112,29 @@ fn a_new_workload_is_valid_as_it_stands_and_never_replaces_a_file() {
     place.flashfit(&["catalog", "new-workload", "../x"]).said(2, &["letters, digits"]);
 }
 
+/// As where a kernel has pages of 16 KiB and a file system blocks of 4 KiB.
+#[test]
+fn a_file_system_that_does_not_fit_the_pages_is_refused_before_the_device_is_touched() {
+    let place = place_with_own_catalog();
+    let small = OWN_FILE_SYSTEM.replace("block_bytes = 4096", "block_bytes = 1024")
+        + "[promises]\nkeeps = [\"consistent\"]\n";
+    let small = small.replace("[mkfs]", "most_page_bytes = 1024\n[mkfs]");
+    place.file("own/filesystems/mine.toml", &small);
+    let image = place.image("image", 64);
+    let before = std::fs::read(&image).unwrap();
+    let reason = "only with blocks as large; here it is made with blocks of 1 KiB";
+    let mine = ["--catalog", "own", "--fs", "mine"];
+    let planned = [&["plan", "image", "--output", "plan.json"], &mine[..]].concat();
+    let planned = place.flashfit(&planned);
+    planned.said(0, &[]);
+    assert!(planned.stdout.contains("mine: this kernel has pages of"), "{planned:?}");
+    let apply = ["apply", "plan.json", "image", "--confirm", "image", "--catalog", "own"];
+    place.flashfit(&apply).said(4, &[reason, "name another file system"]);
+    let tune = [&["tune", "image", "--dir", "run", "--confirm", "image"], &mine[..]].concat();
+    place.flashfit(&tune).said(4, &[reason, "--fs"]);
+    assert_eq!(std::fs::read(&image).unwrap(), before);
+}
+
 #[test]
 fn a_plan_only_file_system_is_refused_before_the_device_is_touched() {
     let place = place_with_own_catalog();

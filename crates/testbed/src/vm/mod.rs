@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use flashfit_device::{Bytes, ConsentMethod, Device};
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
+use flashfit_host::processor::page_bytes;
 use flashfit_host::program::find;
 use flashfit_host::{SystemRunner, path_text};
 use flashfit_option_probe::OptionFindings;
@@ -333,6 +334,8 @@ impl Host for VmHost<'_> {
                 .cloned()
                 .collect(),
             kinds: requirements.kinds.iter().filter(has).cloned().collect(),
+            // It is of the same architecture, and its kernel usually that of this machine.
+            page_bytes: page_bytes(),
             devices: Vec::new(),
             kernel: kernel.release,
         })

@@ -89,6 +89,9 @@ fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Capabilities) -> Opti
         let (kernel, kind) = (offers.kernel.clone(), filesystem.kind.clone());
         return Some(UnusableReason::Kernel { kernel, kind });
     }
+    if let Some(reason) = filesystem.why_not_with_pages(offers.page_bytes) {
+        return Some(UnusableReason::Pages(reason));
+    }
     let least = filesystem.min_device_size;
     (room < least).then_some(UnusableReason::TooSmall { least, room })
 }

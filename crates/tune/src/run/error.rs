@@ -111,6 +111,8 @@ pub enum UnusableReason {
     Program(ProgramError),
     #[error("the kernel {kernel} has no {kind}")]
     Kernel { kernel: String, kind: String },
+    #[error("{0}")]
+    Pages(String),
     #[error("it needs {least}, and there are {room}")]
     TooSmall { least: Bytes, room: Bytes },
 }
@@ -181,7 +183,10 @@ impl UserError for RunError {
             }
             Self::NoTrialsThere { .. }
             | Self::NoScheduler { .. }
-            | Self::Unusable { reason: UnusableReason::Kernel { .. }, .. }
+            | Self::Unusable {
+                reason: UnusableReason::Kernel { .. } | UnusableReason::Pages(_),
+                ..
+            }
             | Self::NoFileSystem { .. }
             | Self::Scratch(_)
             | Self::OtherKernel { .. } => ExitClass::Environment,

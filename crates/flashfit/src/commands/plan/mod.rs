@@ -13,6 +13,7 @@ use flashfit_filesystem::plan::{
 };
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
+use flashfit_host::processor::page_bytes;
 use flashfit_option_probe::kernel;
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
@@ -57,7 +58,13 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     };
     let made = plan_several(&fs_catalog, &recipes, &device, &request).map_err(in_words)?;
     let refusal = target.device().and_then(consent::would_be_refused);
-    let standings = standings(&made.plans, &fs_catalog, kernel::has);
+    let standings = standings(&made.plans, &fs_catalog, |filesystem| {
+        kernel::has(&filesystem.kind) && filesystem.why_not_with_pages(page_bytes()).is_none()
+    });
+    for plan in &made.plans {
+        let reason = fs_catalog.filesystem(plan.filesystem())?.why_not_with_pages(page_bytes());
+        notes.extend(reason.map(|reason| format!("{}: {reason}", plan.filesystem())));
+    }
     let named = NamedTarget { name: args.target.clone(), arguments: again::arguments(args) };
     let measured = MeasuredLives::load(catalog)?;
     let shown = PlanList::new(named, refusal, (made, standings), &measured, notes);

@@ -101,6 +101,7 @@ pub fn common_offers(boards: &[InspectedBoard]) -> Capabilities {
     for board in &boards[1..] {
         common.programs.retain(|name| board.offers.programs.contains(name));
         common.kinds.retain(|kind| board.offers.kinds.contains(kind));
+        common.page_bytes = common.page_bytes.max(board.offers.page_bytes);
     }
     common
 }
