@@ -19,11 +19,15 @@ crates=${FLASHFIT_CRATES:-${CARGO_HOME:-$HOME/.cargo}}
 flags="--remap-path-prefix=$PWD=/usr/src/flashfit --remap-path-prefix=$crates=/usr/src/crates \
 -C target-feature=+crt-static"
 
-# Without a package of it, the standard library of the architecture is built from source.
-if [ ! -e "$(rustc --print sysroot)/lib/rustlib/$rust_target" ]; then
-    sh packaging/std-from-source.sh "$arch" "$target_dir/std/$arch"
-    flags="$flags --sysroot=$target_dir/std/$arch --remap-path-prefix=$target_dir/std=/usr/src/std"
-fi
+# Addresses to relocate, in a tenth of the space; 32-bit ARM has no such format, but short instructions.
+case $arch in
+armhf) flags="$flags -C target-feature=+thumb-mode" ;;
+*) flags="$flags -C link-arg=-Wl,-z,pack-relative-relocs" ;;
+esac
+
+# The standard library is built from source, for size: its sorting alone would take half a megabyte.
+sh packaging/std-from-source.sh "$arch" "$target_dir/std/$arch"
+flags="$flags --sysroot=$target_dir/std/$arch --remap-path-prefix=$target_dir/std=/usr/src/std"
 
 # The C compiler links for its own machine only.
 linker=CARGO_TARGET_$(echo "$rust_target" | tr 'a-z-' 'A-Z_')_LINKER

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds Rust's standard library for an architecture from the package rust-src, as the package
-# libstd-rust-dev of that architecture would bring it. Needed where apt has no such package to offer;
-# it needs the C compiler of the architecture and the vendored crates of the standard library.
+# Builds Rust's standard library for an architecture from the package rust-src, for size: without
+# symbolic backtraces, which a stripped program does not have anyway. The package libstd-rust-dev of the
+# architecture is not needed; the C compiler of the architecture and the vendored crates of the standard
+# library are.
 #
 # usage: std-from-source.sh ARCHITECTURE DIRECTORY    makes DIRECTORY a sysroot
 
@@ -23,11 +24,13 @@ export "$linker=$gnu_type-gcc"
 # used by others. The standard library uses features that are unstable elsewhere.
 RUSTC_BOOTSTRAP=1 CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$build/target \
     CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 CARGO_PROFILE_RELEASE_DEBUG=0 \
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=s \
     RUSTFLAGS="-C embed-bitcode=yes -Z force-unstable-if-unmarked \
 --remap-path-prefix=$build/library=/rustc/$version/library \
 --remap-path-prefix=${FLASHFIT_CRATES:-/vendor}=/usr/src/crates" \
     "${CARGO:-cargo}" build --locked --release --target "$rust_target" \
-    --manifest-path "$build/library/sysroot/Cargo.toml" --features panic-unwind,backtrace
+    --manifest-path "$build/library/sysroot/Cargo.toml" --no-default-features \
+    --features panic-unwind,optimize_for_size,std_detect_file_io,std_detect_dlsym_getauxval
 lib=$sysroot/lib/rustlib/$rust_target/lib
 rm -rf "$sysroot"
 mkdir -p "$lib"

@@ -6,7 +6,7 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output;
-use crate::schemas::{self, COMMANDS, DocumentSchema};
+use crate::schemas::{self, COMMANDS, NAMES};
 
 #[derive(Debug, Args)]
 #[command(
@@ -18,15 +18,14 @@ pub struct SchemaArgs {
 }
 
 pub fn run(args: &SchemaArgs) -> Result<(), CommandError> {
-    let all = schemas::all();
     let Some(name) = &args.name else {
-        return output::print(&list(&all).render(output::width()));
+        return output::print(&list().render(output::width()));
     };
     let name = name.strip_prefix("flashfit.").unwrap_or(name);
-    if let Some(document) = all.iter().find(|document| document.name == name) {
-        return output::print_utf8(&document.text());
+    if let Some(text) = schemas::schema_text(name) {
+        return output::print_utf8(&text);
     }
-    let nearest = flashfit_catalog::nearest(name, all.iter().map(|document| document.name));
+    let nearest = flashfit_catalog::nearest(name, NAMES.iter().copied());
     let hint = nearest.map_or_else(
         || "flashfit schema".to_owned(),
         |nearest| format!("did you mean `{nearest}`? flashfit schema lists all documents"),
@@ -36,17 +35,19 @@ pub fn run(args: &SchemaArgs) -> Result<(), CommandError> {
 }
 
 /// A line for each document.
-fn list(all: &[DocumentSchema]) -> TextTable {
+fn list() -> TextTable {
+    let mut all = NAMES.to_vec();
+    all.sort_unstable();
     let mut table =
         TextTable::new([Column::text("DOCUMENT"), Column::text("COMMANDS").shorten(Shorten::End)]);
     for document in all {
-        let of = COMMANDS.iter().filter(|(_, documents)| documents.contains(&document.name));
+        let of = COMMANDS.iter().filter(|(_, documents)| documents.contains(&document));
         let commands: Vec<&str> = of.map(|(command, _)| *command).collect();
         let commands = match &commands[..] {
             [] => "all, if they fail".to_owned(),
             commands => commands.join(", "),
         };
-        table.row([document.name, &commands]);
+        table.row([document, &commands]);
     }
     table
 }

@@ -1,21 +1,24 @@
 //! JSON Schemas of all documents that commands print, generated from the types that are printed.
+//! A release contains the generated files instead, which are much smaller than the generators.
 //!
 //! `output::json` takes only types that are registered here, so a document without a schema does
 //! not compile. A schema names every key with its type. Keys that a document always has are
 //! required; further keys are allowed, because later versions add some.
 
 mod envelope;
+#[cfg(any(test, debug_assertions))]
+mod generated;
 mod registry;
+#[cfg(any(test, not(debug_assertions)))]
+mod stored;
 
-use std::marker::PhantomData;
-
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 pub use envelope::{error_text, line, name, text};
-pub use registry::{COMMANDS, all};
+#[cfg(debug_assertions)]
+use generated::DocumentSchema;
+pub use registry::{COMMANDS, NAMES};
 
 /// A document that commands print.
 pub trait JsonDocument: Serialize + JsonSchema {
@@ -27,59 +30,14 @@ impl<T: JsonDocument> JsonDocument for &T {
     const NAME: &'static str = T::NAME;
 }
 
-/// Where the type is in the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wrapping {
-    /// In the key `data`.
-    Data,
-    /// In the key `error`.
-    Error,
-    /// It is the whole document, with the keys of every document.
-    Whole,
+/// The text of a document's schema, which is its file in `docs/schemas`.
+#[cfg(debug_assertions)]
+pub fn schema_text(name: &str) -> Option<String> {
+    generated::all().iter().find(|document| document.name == name).map(DocumentSchema::text)
 }
 
-/// The schema of a document.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DocumentSchema {
-    pub name: &'static str,
-    pub schema: Value,
-}
-
-impl DocumentSchema {
-    fn of<T: JsonSchema>(name: &'static str, wrapping: Wrapping, _: PhantomData<T>) -> Self {
-        let settings = SchemaSettings::draft2020_12().for_serialize();
-        let mut content = settings.into_generator().into_root_schema_for::<T>();
-        content.remove("$schema");
-        let definitions = content.remove("$defs");
-        let full_name = format!("flashfit.{name}");
-        let mut schema = match wrapping {
-            Wrapping::Whole => content.to_value(),
-            Wrapping::Data => wrapped("data", &content),
-            Wrapping::Error => wrapped("error", &content),
-        };
-        schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-        schema["title"] = json!(full_name);
-        schema["properties"]["schema"] = json!({"const": full_name});
-        schema["properties"]["schema_version"] = json!({"const": 1});
-        if let Some(definitions) = definitions {
-            schema["$defs"] = definitions;
-        }
-        Self { name, schema }
-    }
-
-    /// The text of its file.
-    pub fn text(&self) -> String {
-        serde_json::to_string_pretty(&self.schema).expect("a schema is plain data") + "\n"
-    }
-}
-
-fn wrapped(key: &str, content: &Schema) -> Value {
-    json!({
-        "type": "object",
-        "properties": { "tool_version": {"type": "string"}, key: content },
-        "required": ["schema", "schema_version", "tool_version", key],
-    })
-}
+#[cfg(not(debug_assertions))]
+pub use stored::text as schema_text;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The documents, and which command prints which.
 
+#[cfg(any(test, debug_assertions))]
 use std::marker::PhantomData;
 
 use flashfit_card::CardModel;
@@ -9,7 +10,9 @@ use flashfit_probe::ProbeDocument;
 use flashfit_testbed::Capabilities;
 use flashfit_wear_counters::{WearMeasurement, WearReading};
 
-use super::{DocumentSchema, JsonDocument, Wrapping};
+use super::JsonDocument;
+#[cfg(any(test, debug_assertions))]
+use super::generated::{DocumentSchema, Wrapping};
 use crate::command_error::ErrorDocument;
 use crate::{apply, card_bench, commands, crash, probe, rendering, tune, wear};
 
@@ -19,7 +22,11 @@ macro_rules! documents {
             const NAME: &'static str = $name;
         })*)*
 
+        /// All documents.
+        pub const NAMES: &[&str] = &[$($($name,)*)*];
+
         /// The schemas of all documents, by name.
+        #[cfg(any(test, debug_assertions))]
         pub fn all() -> Vec<DocumentSchema> {
             let mut all = vec![$($(
                 DocumentSchema::of($name, Wrapping::$wrapping, PhantomData::<$type>),

@@ -5,6 +5,9 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
+use serde_json::json;
+
+use super::generated::all;
 use super::*;
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas");
@@ -29,6 +32,15 @@ fn the_files_are_what_the_code_generates() {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let files: BTreeSet<String> = files.map(|name| name.into_string().unwrap()).collect();
     assert_eq!(files, known, "a schema of no document");
+}
+
+#[test]
+fn a_release_contains_the_files() {
+    for name in NAMES {
+        let text = std::fs::read_to_string(Path::new(FILES).join(format!("{name}.json"))).ok();
+        assert!(text.is_some() && stored::text(name) == text, "{name}");
+    }
+    assert_eq!(stored::text("nothing"), None);
 }
 
 #[test]
