@@ -12,7 +12,9 @@ arch=${1:?usage: std-from-source.sh ARCHITECTURE DIRECTORY}
 sysroot=${2:?usage: std-from-source.sh ARCHITECTURE DIRECTORY}
 . packaging/architecture.sh
 version=$(rustc --version | cut -d' ' -f2)
-[ ! -e "$sysroot/$version" ] || exit 0
+# Its name changes with the flags below, so that a library built with others is not used.
+stamp=$sysroot/$version-for-size
+[ ! -e "$stamp" ] || exit 0
 echo "building Rust's standard library for $arch" >&2
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
@@ -35,4 +37,4 @@ lib=$sysroot/lib/rustlib/$rust_target/lib
 rm -rf "$sysroot"
 mkdir -p "$lib"
 cp "$build/target/$rust_target/release/deps/"*.rlib "$lib/"
-touch "$sysroot/$version"
+touch "$stamp"
