@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
 use crate::quantity::{Percent, TimeSpan, Weight, Years};
+use crate::shell_config;
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
@@ -262,7 +263,7 @@ impl Config {
         toml::to_string(self).expect("a configuration is plain data")
     }
 
-    /// Reads a configuration file.
+    /// Reads a configuration file, in TOML or as the methodology writes it.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -271,6 +272,14 @@ impl Config {
             path: path.to_owned(),
             source: error.into_io(),
         })?;
+        if shell_config::is_shell_config(&text) {
+            return shell_config::read(&text).map_err(|mistake| ConfigError::Invalid {
+                path: path.to_owned(),
+                line: mistake.line,
+                reason: mistake.reason,
+                nearest: mistake.nearest,
+            });
+        }
         toml::from_str(&text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;

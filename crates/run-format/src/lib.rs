@@ -10,6 +10,7 @@ pub mod quantity;
 pub mod raw;
 pub mod record;
 pub mod run_dir;
+mod shell_config;
 pub mod spec;
 
 use std::time::{SystemTime, UNIX_EPOCH};

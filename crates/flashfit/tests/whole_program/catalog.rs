@@ -112,6 +112,22 @@ fn a_new_workload_is_valid_as_it_stands_and_never_replaces_a_file() {
     place.flashfit(&["catalog", "new-workload", "../x"]).said(2, &["letters, digits"]);
 }
 
+#[test]
+fn the_methodologys_configuration_is_read_and_a_mistake_names_its_line() {
+    let place = Place::new();
+    place.image("image", 256);
+    let text = "device=image # used for testing\nresult_dir=result\n\next4_default=\"noatime\"\n";
+    place.file("config", &format!("{text}ext4_exclude='geometry'\n"));
+    let args = ["tune", "--config", "config", "--fs", "ext4", "--dry-run"];
+    let ended = place.flashfit(&args);
+    ended.said(0, &[]);
+    let shown = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(shown.contains("kept in result") && shown.contains("noatime"), "{shown}");
+    place.file("config", &format!("{text}media_pagesize=16384\n"));
+    let mistake = ["config:5: unknown key `media_pagesize`", "did you mean `media_page_size`?"];
+    place.flashfit(&args).said(2, &mistake);
+}
+
 /// As where a kernel has pages of 16 KiB and a file system blocks of 4 KiB.
 #[test]
 fn a_file_system_that_does_not_fit_the_pages_is_refused_before_the_device_is_touched() {

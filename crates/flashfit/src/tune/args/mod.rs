@@ -36,7 +36,7 @@ strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
 p99_write_max, usage, min_years, endurance, capacity, class, budget, max_write,
 trials, within, fill, age, fresh, data_size, memory, runtime_ms, [weights] with a
 number for each workload, and [options.NAME] for each file system with always,
-exclude and include.";
+exclude and include. The config file of the CELF methodology is read, too.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
