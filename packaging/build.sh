@@ -19,11 +19,8 @@ crates=${FLASHFIT_CRATES:-${CARGO_HOME:-$HOME/.cargo}}
 flags="--remap-path-prefix=$PWD=/usr/src/flashfit --remap-path-prefix=$crates=/usr/src/crates \
 -C target-feature=+crt-static"
 
-# Addresses to relocate, in a tenth of the space; 32-bit ARM has no such format, but short instructions.
-case $arch in
-armhf) flags="$flags -C target-feature=+thumb-mode" ;;
-*) flags="$flags -C link-arg=-Wl,-z,pack-relative-relocs" ;;
-esac
+# Addresses to relocate, in a tenth of the space. 32-bit ARM has no such format.
+[ "$arch" = armhf ] || flags="$flags -C link-arg=-Wl,-z,pack-relative-relocs"
 
 # The standard library is built from source, for size: its sorting alone would take half a megabyte.
 sh packaging/std-from-source.sh "$arch" "$target_dir/std/$arch"
