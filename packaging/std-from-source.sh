@@ -16,7 +16,10 @@ version=$(rustc --version | cut -d' ' -f2)
 stamp=$sysroot/$version-for-size
 [ ! -e "$stamp" ] || exit 0
 echo "building Rust's standard library for $arch" >&2
-build=$(mktemp -d)
+# Next to the result and not in a random place, which could be seen in the result.
+build=$sysroot.build
+rm -rf "$build"
+mkdir -p "$build"
 trap 'rm -rf "$build"' EXIT
 cp -r "/usr/src/rustc-$version/library" "$build/library"
 linker=CARGO_TARGET_$(echo "$rust_target" | tr 'a-z-' 'A-Z_')_LINKER
