@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-arm64 test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-same test-arm64 test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -16,6 +16,7 @@ help:
 	@echo "make deb    build Debian packages for amd64, arm64 and armhf in a Debian 13 system (root)"
 	@echo "make static-all  build static binaries for the same three (root)"
 	@echo "make dist   source, packages and static binaries of a release, with checksums (root)"
+	@echo "make test-same  build the amd64 binary twice in two directories, compare (root, half an hour)"
 	@echo "make doc    the code's documentation, warnings as errors"
 	@echo "make schemas  write docs/schemas: the JSON Schemas of all documents that commands print"
 	@echo "make dependencies  licenses, sources and (with cargo-deny) known vulnerabilities of all crates"
@@ -70,6 +71,10 @@ static-all:
 dist:
 	sh scripts/debian13.sh --for packages sh packaging/dist.sh $(ARCHITECTURES)
 	@ls -l $(DIST)
+
+# ONLY=std compares Rust's standard library, which takes five minutes.
+test-same:
+	sh scripts/debian13.sh --for packages sh packaging/compare-builds.sh amd64 $(ONLY)
 
 demo:
 	@sh scripts/prepare.sh demo
