@@ -1,9 +1,9 @@
 //! Finds catalog entries: file systems, workloads, cards and more, as text files.
 //!
-//! The files of `catalog/` are embedded in the binary, compressed (`build.rs`). A user's folder with
-//! the same layout (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds
-//! entries and replaces those with the same name. A crate that uses a file defines its keys;
-//! [`read_toml`] finds all mistakes of it.
+//! The files of `catalog/` are embedded in the binary, compressed (`build.rs`). A user's folder
+//! with the same layout (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`,
+//! `published/*.txt`) adds entries and replaces those with the same name. A crate that uses a file
+//! defines its keys; [`read_toml`] finds all mistakes of it.
 
 mod mistakes;
 mod used;

@@ -1,8 +1,9 @@
 //! The configuration file of the CELF methodology (section 7.2): assignments of bash.
 //!
-//! Read are `NAME=VALUE` with or without quotes, `export`, comments and blank lines. A later line
-//! takes precedence, as in a sourced file. Limits: no expansions, no values of several lines, and no
-//! other commands, because nothing is executed. Source: the methodology, sections 7.2 and 7.4.
+//! Read are `NAME=VALUE` with or without quotes, `export`, comments and blank lines. A later
+//! line takes precedence, as in a sourced file. Limits: no expansions, no values of several lines,
+//! and no other commands, because nothing is executed. Source: the methodology, sections 7.2 and
+//! 7.4.
 
 use flashfit_catalog::nearest;
 
