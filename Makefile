@@ -148,7 +148,7 @@ findings:
 	mv docs/findings.md.new docs/findings.md
 
 grids: build
-	sh scripts/record-grid.sh emmc-5.1 usd-a2-cq-unsafe usd-a2-cq
+	sh scripts/record-grid.sh emmc-5.1 usd-a2-cq-unsafe usd-a2-cq sd-c4-block
 
 accuracy:
 	$(CARGO) bench --locked --quiet -p flashfit --bench accuracy > docs/accuracy.md.new

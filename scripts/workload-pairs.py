@@ -21,7 +21,7 @@ import sys
 import tarfile
 
 SHOWN = 10
-DEFAULT = {"sync-files", "random-write"}
+EARLIER_DEFAULT = {"sync-files", "random-write"}
 SCALE = {"throughput": 1024.0, "operations": 1000.0, "time": 1.0}
 KEY = {"throughput": "bytes_per_second", "operations": "operations_per_second_thousandths"}
 
@@ -121,7 +121,7 @@ def main():
     print(f"| | workloads | {heads} | below the best, mean | worst | time |")
     print("|---" * (len(grids) + 5) + "|")
     for place, row in enumerate(pairs, 1):
-        if place <= SHOWN or "--all" in sys.argv or set(row[0]) == DEFAULT:
+        if place <= SHOWN or "--all" in sys.argv or set(row[0]) == EARLIER_DEFAULT:
             line(row, place)
     medians = [f"{100 * statistics.median(map(of, pairs)):.1f} %" for of in (mean, worst)]
     print(f"| | median of {len(pairs)} pairs |{' |' * len(grids)} {' | '.join(medians)} | |")

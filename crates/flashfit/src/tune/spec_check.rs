@@ -8,8 +8,9 @@ use flashfit_user_error::ExitClass;
 use crate::cli::layout_start;
 use crate::command_error::CommandError;
 
-/// What a short look at a device measures.
-const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
+/// What a short look at a device measures: of all pairs, the one that predicts the ranking under
+/// all workloads best (docs/tuning.md).
+const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "create-read-delete"];
 /// The name that means every workload.
 const ALL: &str = "all";
 /// What distributions put on a card when nobody chooses.

@@ -17,9 +17,8 @@ pub struct SearchSpaceArgs {
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Option<Vec<String>>,
     /// Workloads, separated by commas, or all, which leaves out those with commands [default: with
-    /// the quick profile sync-files and random-write, of the pairs that take as little time one of
-    /// those that predict the ranking under all best (docs/tuning.md); else all eleven without
-    /// `extra`].
+    /// the quick profile sync-files and create-read-delete, the pair that predicts the ranking
+    /// under all eleven best; else the eleven that `flashfit catalog` does not mark].
     #[arg(long = "workload", value_delimiter = ',', value_name = "NAMES")]
     pub workloads: Option<Vec<String>>,
     /// I/O schedulers, separated by commas [default: all that the kernel offers].
