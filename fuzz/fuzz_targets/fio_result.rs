@@ -14,14 +14,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 fuzz_target!(|output: &str| {
     let outcome = ProgramOutcome { code: Some(0), ..ProgramOutcome::default() };
     for direction in [Direction::Read, Direction::Write] {
-        let stage = StageSpec {
-            name: "stage".into(),
-            sections: vec!["job".into()],
-            kind: FigureKind::Throughput,
-            yields: vec![direction],
-            volume: 100,
-            sync: false,
-        };
+        let stage = StageSpec::of_jobs("stage", "job", FigureKind::Throughput, vec![direction]);
         let asked = ExpectedRun { stage: &stage, bytes: 1 << 20, runtime_ns: 1_000_000_000 };
         let Ok(result) = read(&outcome, output, asked) else { continue };
         assert!(output.ends_with(&result.json));

@@ -2,7 +2,7 @@
 //!
 //! A separate run of fio (`create_only`) lays out the files, so it is not part of any result.
 //! Before each stage, dirty data is written back and the page cache is dropped. A stage can also be
-//! a task ([`crate::task`]) or a command ([`crate::command`]).
+//! a task (`crate::task`) or a command (`crate::command`).
 
 mod filling;
 
