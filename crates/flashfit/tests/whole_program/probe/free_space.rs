@@ -141,7 +141,9 @@ fn fake_capacity_is_found_in_free_space() {
         assert_eq!(found["verdict"], "wrong", "{found:#}");
         assert_eq!(found["wrong"]["kind"], kind, "{found:#}");
         assert!(found["wrong_bytes"].as_u64().unwrap() > 16 << 20, "{found:#}");
-        assert!(!card.folder().exists());
+        // What such a card loses may be the directory, which cannot be removed then.
+        let left = found["volumes"][0]["not_removed"].as_str();
+        assert_eq!(left.is_some(), card.folder().exists(), "{found:#}");
         // The first test has damaged the file system, as any use would.
         let card = MountedCard::new("ext4", &fake);
         let text = card.place.flashfit(&card.args(&["--confirm", &card.name()]));
