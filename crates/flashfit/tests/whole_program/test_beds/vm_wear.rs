@@ -176,7 +176,7 @@ const CONFIG: &str = "filesystems = ['ext4']\\nworkloads = ['sync-files']\\nsche
 fn trials_record_the_counters_of_qemus_nvme_drive() {
     let Some(mut guest) = Guest::with(&[DiskInterface::Nvme]) else { return };
     guest.run(&format!("printf \"{CONFIG}\" >/tmp/short.toml"));
-    // Without varied starts: the kernel counts zeros for inode tables as written, the drive does not.
+    // Without varied starts: the kernel counts zeros for inode tables, the drive does not.
     let tune = "tune /dev/nvme0n1 --confirm nvme0n1 --config /tmp/short.toml --dir /tmp/run --trials 1 --fresh --on here";
     let said = guest.run(&format!("{FLASHFIT} {tune} --progress never"));
     let trials = guest.run("cat /tmp/run/trials.jsonl");
