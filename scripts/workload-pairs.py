@@ -22,7 +22,7 @@ import tarfile
 
 SHOWN = 10
 EARLIER_DEFAULT = {"sync-files", "random-write"}
-SCALE = {"throughput": 1024.0, "operations": 1000.0, "time": 1.0}
+SCALE = {"throughput": 1024.0, "operations": 1000.0}
 KEY = {"throughput": "bytes_per_second", "operations": "operations_per_second_thousandths"}
 
 
