@@ -288,3 +288,33 @@ fn a_write_unit_that_nothing_shows_is_the_usual_one() {
     assert!(text.contains("-E stride=4,stripe-width=2048"), "{text}");
     assert!(text.contains("not known, as usual: 11 of 13 published cards"), "{text}");
 }
+
+/// The catalog's counts are what `probe --import` finds in the tables.
+#[test]
+fn the_usual_write_units_are_those_of_published_tables() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let cards = here.join("../geometry/tests/data/flashbench");
+    let mut devices: Vec<Vec<std::path::PathBuf>> = Vec::new();
+    for card in std::fs::read_dir(cards).unwrap().map(|card| card.unwrap().path()) {
+        let Ok(files) = std::fs::read_dir(&card) else { continue };
+        let is_align = |path: &std::path::PathBuf| path.to_string_lossy().contains("/align");
+        devices.push(files.map(|file| file.unwrap().path()).filter(is_align).collect());
+    }
+    let others = std::fs::read_dir(here.join("tests/data/published-tables")).unwrap();
+    devices.extend(others.map(|file| vec![file.unwrap().path()]));
+    let mut found = std::collections::BTreeMap::new();
+    for tables in &devices {
+        let mut args = vec!["probe", "--json"];
+        for table in tables {
+            args.extend(["--import", table.to_str().expect("text")]);
+        }
+        let document: Value = serde_json::from_str(&good(here, &args)).unwrap();
+        if let Some(bytes) = document["write_unit"]["bytes"].as_u64() {
+            *found.entry(bytes).or_insert(0_u64) += 1;
+        }
+    }
+    assert_eq!((devices.len(), &found), (20, &[(8 << 10, 2), (16 << 10, 11)].into()));
+    let catalog = include_str!("../../../catalog/geometry/published.toml");
+    assert!(catalog.contains("size = \"16 KiB\"\ncards = 11"), "{catalog}");
+    assert!(catalog.contains("size = \"8 KiB\"\ncards = 2"), "{catalog}");
+}

@@ -165,10 +165,7 @@ impl<'a> LocalTestBed<'a> {
     }
 
     fn attempt(&self, request: &TrialRequest<'_>, report: &mut TrialReport) -> Result<(), Failure> {
-        self.consent.check(self.runner)?;
-        self.scheduler.set(&request.setup.scheduler).map_err(|error| {
-            Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
-        })?;
+        self.begin(request)?;
         let filesystem = self
             .catalog
             .filesystem(&request.setup.filesystem)
@@ -238,6 +235,14 @@ impl<'a> LocalTestBed<'a> {
         }
         // The first error explains later ones.
         measured.and(unmounted)
+    }
+
+    /// Checks the device, and sets the scheduler.
+    fn begin(&self, request: &TrialRequest<'_>) -> Result<(), Failure> {
+        self.consent.check(self.runner)?;
+        self.scheduler.set(&request.setup.scheduler).map_err(|error| {
+            Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
+        })
     }
 
     /// The commands of a trial.

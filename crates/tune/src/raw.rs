@@ -5,8 +5,7 @@
 //! ([`LEAST_SHARE`], [`LEAST_TRIALS`]). The device is as the guard handed it over, and what is read
 //! was written right before; a file system in use has older data in between.
 
-use flashfit_bench::plan::Points;
-use flashfit_bench::{MeasurementLength, RunPlan, Workload, estimate_ns, most_written_bytes};
+use flashfit_bench::{MeasurementLength, Workload, estimate_ns, most_written_bytes};
 use flashfit_filesystem::Setup;
 use flashfit_run_format::RawMeasurement;
 use flashfit_testbed::{TestBed, TrialError};
@@ -52,14 +51,7 @@ impl TuneSession<'_> {
     }
 
     fn wants(&self, workload: &Workload) -> bool {
-        let plan = RunPlan {
-            points: Points::Profile(self.spec.profile),
-            data_size_bytes: self.spec.data_size.0,
-            memory_bytes: self.spec.memory.0,
-            runtime_ns: self.spec.runtime_ns(),
-            seed: self.spec.seed,
-            scratch: std::path::PathBuf::new(),
-        };
+        let plan = self.spec.run_plan();
         let (Ok(time_ns), Ok(written)) =
             (estimate_ns(workload, &plan), most_written_bytes(workload, &plan))
         else {
@@ -97,16 +89,12 @@ impl TuneSession<'_> {
             Err(TrialError::Setup { message, report }) => (*report, Some(message)),
             Err(fatal) => return Err(fatal.into()),
         };
-        let points = report.points.into_iter();
+        let mut points = report.points;
+        points.iter_mut().for_each(|point| point.raw_json.clear());
         Ok(Some(RawMeasurement {
             workload: key.workload,
             scheduler,
-            points: points
-                .map(|mut point| {
-                    point.raw_json.clear();
-                    point
-                })
-                .collect(),
+            points,
             message,
             time_ns: report.phases.total_ns,
             written_bytes: report.written.map_or(0, |written| written.trial_bytes),

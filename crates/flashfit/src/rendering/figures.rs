@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashfit_bench::{FigureKind, Figures, Parameter, Workload, WorkloadPoint as BenchPoint};
+use flashfit_bench::{
+    FigureKind, Figures, Parameter, PointResult, Workload, WorkloadPoint as BenchPoint,
+};
 use flashfit_filesystem::Setup;
 use flashfit_report::quantity::FigureUnit;
 use flashfit_report::{
@@ -20,6 +22,15 @@ use super::RunView;
 const BEST_DRAWN: usize = 3;
 /// What the line of the bare device is called.
 const BARE_DEVICE: &str = "bare device, no file system";
+
+/// Why the bare device has no line under a workload.
+pub fn raw_failures(raw: &[RawMeasurement]) -> Vec<String> {
+    let failure = |raw: &RawMeasurement| {
+        let message = raw.message.as_ref()?;
+        Some(format!("the bare device was not measured under {}: {message}", raw.workload))
+    };
+    raw.iter().filter_map(failure).collect()
+}
 
 /// What is plotted: a measure of a stage in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,19 +122,27 @@ pub fn figures(view: &RunView<'_>, raw: &[RawMeasurement]) -> Vec<FigureGroup> {
 
 fn raw_values(raw: &RawMeasurement) -> RawValues {
     let mut values = RawValues::new();
-    for point in &raw.points {
+    for (subject, point, value) in measured(&raw.points) {
+        values.entry(subject).or_default().push(plotted(point, &[value]));
+    }
+    values
+}
+
+/// What is plotted of measured points.
+fn measured(points: &[PointResult]) -> Vec<(Subject, BenchPoint, f64)> {
+    let mut all = Vec::new();
+    for point in points {
         for stage in &point.stages {
             for (direction, figures) in [("read", &stage.read), ("write", &stage.write)] {
                 let Some(figures) = figures else { continue };
-                for measure in measures(stage.kind, figures) {
+                all.extend(measures(stage.kind, figures).into_iter().map(|measure| {
                     let subject = Subject { stage: stage.name.clone(), direction, measure };
-                    let plotted = plotted(point.point, &[measure.of(figures)]);
-                    values.entry(subject).or_default().push(plotted);
-                }
+                    (subject, point.point, measure.of(figures))
+                }));
             }
         }
     }
-    values
+    all
 }
 
 fn drawn(view: &RunView<'_>) -> Vec<Setup> {
@@ -154,24 +173,11 @@ fn group(
         let of_interest = trial.key.purpose == TrialPurpose::Search
             && trial.key.workload == workload.name
             && drawn.contains(&trial.key.setup);
-        for point in trial.points().filter(|_| of_interest).into_iter().flatten() {
-            for stage in &point.stages {
-                let directions = [("read", &stage.read), ("write", &stage.write)];
-                for (direction, figures) in directions {
-                    let Some(figures) = figures else { continue };
-                    for measure in measures(stage.kind, figures) {
-                        let subject = Subject { stage: stage.name.clone(), direction, measure };
-                        values
-                            .entry(subject)
-                            .or_default()
-                            .entry(trial.key.setup.clone())
-                            .or_default()
-                            .entry(point.point)
-                            .or_default()
-                            .push(measure.of(figures));
-                    }
-                }
-            }
+        let Some(points) = trial.points().filter(|_| of_interest) else { continue };
+        for (subject, point, value) in measured(points) {
+            let by_setup = values.entry(subject).or_default();
+            let by_point = by_setup.entry(trial.key.setup.clone()).or_default();
+            by_point.entry(point).or_default().push(value);
         }
     }
     if values.is_empty() {

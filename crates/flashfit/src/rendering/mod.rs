@@ -126,6 +126,7 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         .recommendation()
         .and_then(|found| crash_test::CrashTest::read(dir, found.recommended()));
     let mut verdict = verdict::verdict(view, fs_catalog);
+    let raw = read_raw(dir).unwrap_or_default();
     verdict.power_cuts = tested.map_or_else(String::new, |tested| tested.sentence());
     Report {
         title: title(view),
@@ -136,9 +137,9 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         rankings: rankings::rankings(view, view.header.spec.by, 5),
         matrix: Some(matrix::finding(view, view.header.spec.by)),
         highlights: highlights::highlights(view),
-        figures: figures::figures(view, &read_raw(dir).unwrap_or_default()),
+        figures: figures::figures(view, &raw),
         setups: setups(view),
-        warnings: warnings(view),
+        warnings: [warnings(view), figures::raw_failures(&raw)].concat(),
         failures: failures(view),
         reproduce: reproduce(dir),
     }

@@ -26,10 +26,7 @@ impl LocalTestBed<'_> {
         request: &TrialRequest<'_>,
         report: &mut TrialReport,
     ) -> Result<(), Failure> {
-        self.consent.check(self.runner)?;
-        self.scheduler.set(&request.setup.scheduler).map_err(|error| {
-            Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
-        })?;
+        self.begin(request)?;
         let before = self.written();
         let target = WorkloadTarget::GivenUpDevice(self.consent.path());
         let measured = self.consent.surrounded(|| self.measure_on(target, request, report));
