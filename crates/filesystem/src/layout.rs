@@ -1,8 +1,7 @@
 //! Plans where the file system goes: on the whole device, or in one partition whose start and size
 //! are multiples of the erase block.
 //!
-//! Limits: one partition. A [`PartitionLayout`] alone implies a GPT, as in trials; a plan also has
-//! a [`PartitionTable`].
+//! Limits: one partition.
 
 mod table;
 
@@ -33,6 +32,9 @@ pub enum PartitionLayout {
         /// From the start of the device, in bytes.
         start_bytes: u64,
         size_bytes: u64,
+        /// The table that it is in; runs of earlier versions always have a GPT.
+        #[serde(default, skip_serializing_if = "PartitionTable::is_gpt")]
+        table: PartitionTable,
     },
 }
 
@@ -185,7 +187,11 @@ pub fn plan_layout_in(
     };
     let size_bytes = whole_units(table, capacity_bytes, sector_bytes, start_bytes, unit)
         .ok_or(LayoutError::TooSmall { capacity_bytes, start_bytes, unit_bytes: unit.0 })?;
-    Ok(LayoutPlan { layout: PartitionLayout::Partition { start_bytes, size_bytes }, unit, reason })
+    Ok(LayoutPlan {
+        layout: PartitionLayout::Partition { start_bytes, size_bytes, table },
+        unit,
+        reason,
+    })
 }
 
 /// Whether a device can have such a sector.
@@ -261,15 +267,10 @@ fn whole_units(
 }
 
 impl PartitionLayout {
-    /// The script for sfdisk(8) that makes it with a GPT; `None` where there is no partition table.
+    /// The script for sfdisk(8) that makes it; `None` where there is no partition table.
     pub fn sfdisk_script(&self, sector_bytes: u64) -> Option<String> {
-        let Self::Partition { start_bytes, size_bytes } = self else { return None };
-        PartitionTable::Gpt.sfdisk_script(
-            *start_bytes,
-            *size_bytes,
-            sector_bytes,
-            PartitionContent::Linux,
-        )
+        let Self::Partition { start_bytes, size_bytes, table } = self else { return None };
+        table.sfdisk_script(*start_bytes, *size_bytes, sector_bytes, PartitionContent::Linux)
     }
 
     /// Runs sfdisk(8) with the script; what is on the device is lost. `None` as above.
@@ -312,8 +313,13 @@ mod tests {
         Geometry { erase_block, ..Geometry::default() }
     }
 
+    fn partition_of(bytes: u64) -> PartitionLayout {
+        let table = PartitionTable::Gpt;
+        PartitionLayout::Partition { start_bytes: bytes, size_bytes: bytes, table }
+    }
+
     fn partition(plan: &LayoutPlan) -> (u64, u64) {
-        let PartitionLayout::Partition { start_bytes, size_bytes } = plan.layout else {
+        let PartitionLayout::Partition { start_bytes, size_bytes, .. } = plan.layout else {
             panic!("{plan:?}")
         };
         (start_bytes, size_bytes)
@@ -321,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_partition_is_named_after_its_device() {
-        let layout = PartitionLayout::Partition { start_bytes: MIB, size_bytes: MIB };
+        let layout = partition_of(MIB);
         let names = [
             ("/dev/sda", "/dev/sda1"),
             ("/dev/mmcblk0", "/dev/mmcblk0p1"),
@@ -406,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_partitions_node_is_named_as_the_kernel_does() {
-        let partition = PartitionLayout::Partition { start_bytes: MIB, size_bytes: MIB };
+        let partition = partition_of(MIB);
         assert_eq!(partition.node(Path::new("/dev/sda")), Path::new("/dev/sda1"));
         assert_eq!(partition.node(Path::new("/dev/mmcblk0")), Path::new("/dev/mmcblk0p1"));
         assert_eq!(PartitionLayout::WholeDevice.node(Path::new("/dev/sda")), Path::new("/dev/sda"));

@@ -179,6 +179,19 @@ impl Recipe {
         let point = escape(&mount_point.display().to_string());
         format!("{} {point} {} {options} 0 {}", escape(device_spec), self.kind, self.fsck_pass)
     }
+
+    /// The line as it is installed: a card that is not in does not stop the start. The root file
+    /// system is needed to start, and is checked first.
+    pub fn installed_line(&self, device_spec: &str, mount_point: &Path) -> String {
+        let line = self.fstab_line(device_spec, mount_point);
+        let mut fields: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        match (mount_point == Path::new("/"), fields.as_mut_slice()) {
+            (false, [_, _, _, options, ..]) => options.push_str(",nofail"),
+            (true, [.., pass]) if pass != "0" => "1".clone_into(pass),
+            _ => {}
+        }
+        fields.join(" ")
+    }
 }
 
 fn on(tool: &Tool, node: &Path) -> Program {

@@ -133,6 +133,11 @@ fn the_commands_for_mount_check_and_fstab() {
     );
     assert_eq!(btrfs.fsck(node).command_line(), "btrfs check --readonly /dev/sda1");
     assert_eq!(btrfs.fstab_line("/dev/sda1", Path::new("/m")), "/dev/sda1 /m btrfs defaults 0 0");
+    let root = Path::new("/");
+    assert_eq!(btrfs.installed_line("UUID=1", root), "UUID=1 / btrfs defaults 0 0");
+    assert!(ext4.installed_line("UUID=1", root).ends_with(" 0 1"));
+    assert!(!ext4.installed_line("UUID=1", root).contains("nofail"));
+    assert!(ext4.installed_line("UUID=1", point).ends_with(",nofail 0 2"));
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn a_planned_partition_is_made_where_it_was_planned() {
             write_unit: None,
         };
         let plan = plan_layout(capacity.0, 512, &geometry, LayoutStart::Auto).unwrap();
-        let PartitionLayout::Partition { start_bytes, size_bytes } = plan.layout else {
+        let PartitionLayout::Partition { start_bytes, size_bytes, .. } = plan.layout else {
             panic!("{plan:?}")
         };
         run(&plan.layout.partitioning(&image, 512).unwrap());

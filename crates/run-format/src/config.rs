@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::PointProfile;
 use flashfit_catalog::nearest;
 use flashfit_device::Bytes;
-use flashfit_filesystem::Scheduler;
+use flashfit_filesystem::{FileSystemCatalog, PartitionTable, Scheduler};
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
 use flashfit_user_error::{ExitClass, Hint, UserError};
@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
 use crate::quantity::{Percent, TimeSpan, Weight, Years};
-use crate::shell_config;
+use crate::shell_config::{self, ShellConfigMistake};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 40] = [
+const KEYS: [&str; 41] = [
     "on",
     "vm_kernel",
     "vm_speed_mips",
@@ -42,6 +42,7 @@ const KEYS: [&str; 40] = [
     "confirm_rounds",
     "seed",
     "start",
+    "table",
     "allow",
     "data_size",
     "memory",
@@ -112,6 +113,8 @@ pub struct Config {
     pub seed: Option<u64>,
     /// Where the file system starts: `auto`, `whole` or a position.
     pub start: Option<String>,
+    /// The partition table: `gpt`, `mbr` or `none`.
+    pub table: Option<PartitionTable>,
     /// The least safety of a recommended setup.
     pub allow: Option<flashfit_filesystem::Durability>,
     /// How much data a workload uses.
@@ -154,6 +157,10 @@ pub struct Config {
     /// By file system: options always on, and options left out.
     #[serde(default)]
     pub options: BTreeMap<String, OptionChoice>,
+    /// The lines of the lists of options, such as `ext4_default`, of a file as the methodology
+    /// writes it.
+    #[serde(skip)]
+    pub option_lines: BTreeMap<String, usize>,
 }
 
 /// Why a configuration cannot be used.
@@ -227,6 +234,7 @@ impl From<&RunSpec> for Config {
             confirm_rounds: Some(spec.confirm_rounds),
             seed: Some(spec.seed),
             start: Some(spec.start),
+            table: spec.table,
             allow: Some(spec.allow),
             data_size: Some(spec.data_size),
             memory: Some(spec.memory),
@@ -247,6 +255,7 @@ impl From<&RunSpec> for Config {
             fresh: Some(!spec.state.varied),
             weights: spec.weights_thousandths.into_iter().map(|(k, w)| (k, Weight(w))).collect(),
             options: spec.options,
+            option_lines: BTreeMap::new(),
         }
     }
 }
@@ -257,10 +266,25 @@ fn budget(limits: &crate::Budget) -> Option<TimeSpan> {
     limits.budget_ns.map(TimeSpan).or(unlimited.then_some(TimeSpan::UNLIMITED))
 }
 
+/// What is wrong in the methodology's file at `path`.
+fn in_file(path: &Path, mistake: ShellConfigMistake) -> ConfigError {
+    let ShellConfigMistake { line, reason, nearest } = mistake;
+    ConfigError::Invalid { path: path.to_owned(), line, reason, nearest }
+}
+
 impl Config {
     /// As the text of a configuration file.
     pub fn to_text(&self) -> String {
         toml::to_string(self).expect("a configuration is plain data")
+    }
+
+    /// Whether `catalog` knows the names in the methodology's file at `path`; of other files, names
+    /// are looked up where they are used.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`] with the line.
+    pub fn check_names(&self, path: &Path, catalog: &FileSystemCatalog) -> Result<(), ConfigError> {
+        shell_config::check_names(self, catalog).map_err(|mistake| in_file(path, mistake))
     }
 
     /// Reads a configuration file, in TOML or as the methodology writes it.
@@ -273,12 +297,7 @@ impl Config {
             source: error.into_io(),
         })?;
         if shell_config::is_shell_config(&text) {
-            return shell_config::read(&text).map_err(|mistake| ConfigError::Invalid {
-                path: path.to_owned(),
-                line: mistake.line,
-                reason: mistake.reason,
-                nearest: mistake.nearest,
-            });
+            return shell_config::read(&text).map_err(|mistake| in_file(path, mistake));
         }
         toml::from_str(&text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);

@@ -5,7 +5,8 @@
 //! and no other commands, because nothing is executed. Source: the methodology, sections 7.2 and
 //! 7.4.
 
-use flashfit_catalog::nearest;
+use flashfit_catalog::{CatalogEntryError, nearest};
+use flashfit_filesystem::FileSystemCatalog;
 
 use crate::config::Config;
 
@@ -61,6 +62,9 @@ pub fn read(text: &str) -> Result<Config, ShellConfigMistake> {
             reason,
             nearest,
         })?;
+        if option_list(key).is_some() {
+            config.option_lines.insert(key.to_owned(), number + 1);
+        }
     }
     Ok(config)
 }
@@ -74,6 +78,27 @@ fn option_list(key: &str) -> Option<(&str, &str)> {
     let (filesystem, list) = key.rsplit_once('_')?;
     let is_name = !filesystem.is_empty() && filesystem.chars().all(|c| c.is_ascii_alphanumeric());
     (is_name && ["default", "exclude"].contains(&list)).then_some((filesystem, list))
+}
+
+/// Whether `catalog` knows the file systems and options of these lists.
+pub fn check_names(config: &Config, catalog: &FileSystemCatalog) -> Result<(), ShellConfigMistake> {
+    for (key, &line) in &config.option_lines {
+        let Some((name, list)) = option_list(key) else { continue };
+        let choice = config.options.get(name).cloned().unwrap_or_default();
+        let options = if list == "default" { choice.always } else { choice.exclude };
+        let unknown = match catalog.filesystem(name) {
+            Ok(found) => options.iter().find_map(|option| found.option(option).err()),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = unknown {
+            let nearest = match &error {
+                CatalogEntryError::Unknown { nearest, .. } => nearest.clone(),
+                CatalogEntryError::Unreadable { .. } => None,
+            };
+            return Err(ShellConfigMistake { line, reason: format!("{key}: {error}"), nearest });
+        }
+    }
+    Ok(())
 }
 
 /// The value that bash would assign.

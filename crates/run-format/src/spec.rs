@@ -7,7 +7,7 @@ use flashfit_bench::plan::Points;
 use flashfit_bench::{PointProfile, RunPlan, StartKind, StartingState};
 use flashfit_catalog::{CatalogChecksum, CatalogEntry, CatalogEntryError};
 use flashfit_device::Bytes;
-use flashfit_filesystem::{Durability, Scheduler};
+use flashfit_filesystem::{Durability, PartitionTable, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::known_keys::known_keys;
 use flashfit_testbed::{TestBedFacts, TestBedSpec};
@@ -54,6 +54,9 @@ pub struct RunSpec {
     pub seed: u64,
     /// Where the file system starts, as given.
     pub start: String,
+    /// The partition table, where the user named one; otherwise a GPT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<PartitionTable>,
     /// The least safety of an adopted or recommended setup.
     pub allow: Durability,
     /// How much data a workload uses.

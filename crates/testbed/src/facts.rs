@@ -75,7 +75,7 @@ impl TestBedFacts {
 
     pub fn placement(&self) -> PlannedPlacement {
         match self.layout.layout {
-            PartitionLayout::Partition { start_bytes, size_bytes } => {
+            PartitionLayout::Partition { start_bytes, size_bytes, .. } => {
                 PlannedPlacement { start_bytes, size_bytes }
             }
             PartitionLayout::WholeDevice => PlannedPlacement {

@@ -20,7 +20,7 @@ pub fn make(
 ) -> Result<WriteConsent, TrialError> {
     let sector_bytes = consent.device().queue.logical_sector_bytes;
     let sfdisk = plan.layout.partitioning(consent.path(), sector_bytes);
-    let (Some(sfdisk), PartitionLayout::Partition { start_bytes, size_bytes }) =
+    let (Some(sfdisk), PartitionLayout::Partition { start_bytes, size_bytes, .. }) =
         (sfdisk, plan.layout)
     else {
         return Ok(consent.clone());

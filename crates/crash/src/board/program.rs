@@ -17,7 +17,7 @@ use flashfit_apply::partition::{self, NewPartition};
 use flashfit_device::{
     Bytes, ConsentMethod, Device, DeviceLock, Refusal, SystemRoots, WriteConsent,
 };
-use flashfit_filesystem::PartitionLayout;
+use flashfit_filesystem::{PartitionLayout, PartitionTable};
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::{Program, Runner};
 use flashfit_user_error::{ExitClass, UserError};
@@ -143,6 +143,7 @@ fn opened(
             let layout = PartitionLayout::Partition {
                 start_bytes: wanted.start_bytes,
                 size_bytes: wanted.size_bytes,
+                table: PartitionTable::Gpt,
             };
             let sector_bytes = whole.device().queue.logical_sector_bytes;
             let Some(sfdisk) = layout.partitioning(whole.path(), sector_bytes) else {

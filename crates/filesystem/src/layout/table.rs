@@ -16,13 +16,25 @@ const GPT_ENTRIES_BYTES: u64 = 16 << 10;
 
 /// A partition table, or that there is none.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    JsonSchema,
+    Serialize,
+    Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionTable {
     /// The file system starts where the device starts.
     None,
     /// The GUID partition table.
+    #[default]
     Gpt,
     /// The table of the master boot record.
     Mbr,
@@ -45,6 +57,11 @@ impl PartitionTable {
             Self::Gpt => "gpt",
             Self::Mbr => "mbr",
         }
+    }
+
+    /// Whether it is the default; for serialization.
+    pub(super) fn is_gpt(&self) -> bool {
+        *self == Self::Gpt
     }
 
     /// What it takes at the start of the device, in bytes.

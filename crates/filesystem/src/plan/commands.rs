@@ -37,7 +37,7 @@ pub(super) fn programs(
     let content = content(recipe.kind());
     let script = table.sfdisk_script(start_bytes, size_bytes, sector_bytes, content);
     let layout = match &script {
-        Some(_) => PartitionLayout::Partition { start_bytes, size_bytes },
+        Some(_) => PartitionLayout::Partition { start_bytes, size_bytes, table },
         None => PartitionLayout::WholeDevice,
     };
     let place_node = layout.node(node);

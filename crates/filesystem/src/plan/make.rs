@@ -123,7 +123,7 @@ impl Plan {
             numbers,
             commands: commands::written(&programs),
             mount_point: choices.mount_point.clone(),
-            fstab_line: fstab_line(&recipe, &choices.mount_point),
+            fstab_line: recipe.installed_line("UUID=YOUR-UUID", &choices.mount_point),
             udev_rule: advice::udev_rule(device, &choices.setup.scheduler),
             kernel_parameter: advice::kernel_parameter(&choices.setup.scheduler),
             trim: advice::trim(device, &recipe),
@@ -212,17 +212,6 @@ fn vendor(filesystem: &FileSystem) -> Option<String> {
          best to keep the vendor's format if its data start on an erase block"
             .to_owned()
     })
-}
-
-/// By UUID, since nodes change their names, and so that a card that is not in does not stop the
-/// start.
-fn fstab_line(recipe: &Recipe, mount_point: &Path) -> String {
-    let line = recipe.fstab_line("UUID=YOUR-UUID", mount_point);
-    let mut fields: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    if let Some(options) = fields.get_mut(3) {
-        options.push_str(",nofail");
-    }
-    fields.join(" ")
 }
 
 fn lost_reason(outside: u64, inside: u64, fitted: &PlacementNumbers) -> String {

@@ -84,7 +84,7 @@ pub(super) fn find_placement(
             let start_bytes = device.partition_start_bytes.unwrap_or(0);
             (PlannedPlacement { start_bytes, size_bytes: device.capacity_bytes }, Vec::new())
         }
-        PartitionLayout::Partition { start_bytes, size_bytes } => {
+        PartitionLayout::Partition { start_bytes, size_bytes, .. } => {
             let partition = PlannedPartition {
                 number: 1,
                 start_bytes,

@@ -68,9 +68,7 @@ fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices
     let (table, start_bytes) = match header.facts.layout.layout {
         _ if is_partition => (None, None),
         PartitionLayout::WholeDevice => (Some(PartitionTable::None), None),
-        PartitionLayout::Partition { start_bytes, .. } => {
-            (Some(PartitionTable::Gpt), Some(start_bytes))
-        }
+        PartitionLayout::Partition { start_bytes, table, .. } => (Some(table), Some(start_bytes)),
     };
     PlanChoices {
         table,

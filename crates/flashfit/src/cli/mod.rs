@@ -2,6 +2,7 @@
 
 mod args;
 mod names;
+mod table;
 mod values;
 
 use std::path::PathBuf;
@@ -26,8 +27,10 @@ pub use args::{
     AnalyzeArgs, CatalogArgs, CatalogCommand, InspectArgs, ListArgs, OptionsArgs, ReportArgs,
 };
 pub use names::{confirmed_name, target_name};
+pub use table::TableArg;
 pub use values::{
-    CriterionArg, durability, fs_option, is_folder, layout_start, new_name, size, text_path,
+    CriterionArg, check_placement, durability, fs_option, is_folder, layout_start, new_name, size,
+    text_path,
 };
 
 const AFTER_HELP: &str = "\

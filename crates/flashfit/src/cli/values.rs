@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use flashfit_device::Bytes;
-use flashfit_filesystem::{Durability, LayoutStart};
+use flashfit_filesystem::{Durability, LayoutStart, PartitionTable};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -97,6 +97,23 @@ pub fn layout_start(text: &str) -> Result<LayoutStart, CommandError> {
             Some("--start takes auto, whole or a position such as 4MiB or 63s"),
         )
     })
+}
+
+/// Whether start and table do not contradict each other.
+pub fn check_placement(
+    start: Option<LayoutStart>,
+    table: Option<PartitionTable>,
+) -> Result<(), CommandError> {
+    let reason = match (start, table) {
+        (Some(LayoutStart::Whole), Some(PartitionTable::Gpt | PartitionTable::Mbr)) => {
+            "--start whole and --table contradict each other"
+        }
+        (Some(LayoutStart::At(_)), Some(PartitionTable::None)) => {
+            "without a partition table the file system starts where the device starts"
+        }
+        _ => return Ok(()),
+    };
+    Err(CommandError::new(ExitClass::Usage, reason, Some("leave out --table or --start")))
 }
 
 /// Parses `FS:OPTION` for clap.

@@ -11,7 +11,9 @@ use super::recorded::{problem, run_dir, tune};
 pub fn run(error: &RunError) -> Option<String> {
     let text = match error {
         RunError::Start(_) => "--start takes auto, whole or a position such as 4MiB or 63s".into(),
-        RunError::PartitionStart { .. } => "leave --start out, or name the whole device".into(),
+        RunError::PartitionStart { .. } => {
+            "leave --start and --table out, or name the whole device".into()
+        }
         RunError::OtherDevice { .. } => {
             "insert that device, or start a new run without --resume".into()
         }

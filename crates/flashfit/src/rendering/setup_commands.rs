@@ -115,14 +115,11 @@ fn real_node(header: &RunHeader) -> Option<&Path> {
     (facts.card.is_none() && is_node).then_some(path)
 }
 
-/// Adds the line to fstab(5): by UUID, since nodes change their names, and so that a card that is
-/// not in does not stop the start.
+/// Adds the line to fstab(5): by UUID, since nodes change their names.
 fn fstab_command(recipe: &Recipe, place: &Path) -> String {
-    let line = recipe.fstab_line("NODE", Path::new(MOUNT_POINT));
-    let mut fields: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    fields[0] = format!("UUID=$(blkid -s UUID -o value {})", quote_path(place));
-    fields[3].push_str(",nofail");
-    format!("echo \"{}\" >> /etc/fstab", fields.join(" "))
+    let line = recipe.installed_line("NODE", Path::new(MOUNT_POINT));
+    let uuid = format!("UUID=$(blkid -s UUID -o value {})", quote_path(place));
+    format!("echo \"{}\" >> /etc/fstab", line.replacen("NODE", &uuid, 1))
 }
 
 fn sysctl_command(recipe: &Recipe) -> Option<String> {

@@ -54,6 +54,9 @@ pub fn resolve(
     crate::cli::is_folder(catalog_dir.as_deref())?;
     let workloads = Workloads::load(catalog_dir.as_deref())?;
     let filesystems = FileSystemCatalog::load(catalog_dir.as_deref())?;
+    if let Some(path) = &args.config {
+        config.check_names(path, &filesystems)?;
+    }
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
     let (chosen_fs, chosen_workloads) = (config.filesystems.clone(), config.workloads.clone());
@@ -104,6 +107,7 @@ pub fn resolve(
             .unwrap_or(DEFAULT_CONFIRM_ROUNDS),
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
+        table: what.table.map(Into::into).or(config.table),
         data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {
             16
         } else {

@@ -5,7 +5,7 @@ use flashfit_filesystem::FileSystemCatalog;
 use flashfit_tune::RunSpec;
 use flashfit_user_error::ExitClass;
 
-use crate::cli::layout_start;
+use crate::cli::{check_placement, layout_start};
 use crate::command_error::CommandError;
 
 /// What a short look at a device measures: of all pairs, the one that predicts the ranking under
@@ -96,8 +96,7 @@ pub fn check(
     if spec.workloads.is_empty() {
         return Err(empty("workload"));
     }
-    layout_start(&spec.start)?;
-    Ok(())
+    check_placement(Some(layout_start(&spec.start)?), spec.table)
 }
 
 #[cfg(test)]

@@ -126,6 +126,16 @@ fn the_methodologys_configuration_is_read_and_a_mistake_names_its_line() {
     place.file("config", &format!("{text}media_pagesize=16384\n"));
     let mistake = ["config:5: unknown key `media_pagesize`", "did you mean `media_page_size`?"];
     place.flashfit(&args).said(2, &mistake);
+    for (line, mistake) in [
+        ("ext5_default=noatime", "config:5: ext5_default: unknown file system `ext5`"),
+        (
+            "btrfs_exclude=\"geometri\"",
+            "config:5: btrfs_exclude: unknown option of btrfs `geometri`",
+        ),
+    ] {
+        place.file("config", &format!("{text}{line}\nmedia_page_size=16384\n"));
+        place.flashfit(&args).said(2, &[mistake, "did you mean"]);
+    }
 }
 
 /// As where a kernel has pages of 16 KiB and a file system blocks of 4 KiB.

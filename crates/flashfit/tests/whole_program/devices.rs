@@ -104,6 +104,36 @@ fn the_partition_starts_where_the_run_requests_it() {
     wait_for_no_traces(&place, None);
 }
 
+/// Trials, the repeated run and what `apply` takes from it have the table that was asked for.
+#[test]
+fn a_run_in_an_mbr() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    place.tune("image", &["--table", "mbr", "--confirm", "image"]).said(0, &[]);
+    let table = || {
+        let dump = Program::new("sfdisk").arg("--dump").arg(&image);
+        SystemRunner::default().run_checked(&dump).unwrap().stdout
+    };
+    assert!(table().contains("label: dos"), "{}", table());
+    let config = std::fs::read_to_string(place.path("run/config.toml")).unwrap();
+    assert!(config.contains("table = \"mbr\""), "{config}");
+    place
+        .flashfit(&["tune", "--resume", "run", "--table", "gpt"])
+        .said(2, &["'--resume <DIR>' cannot be used with '--table <TABLE>'"]);
+    let extend = ["tune", "--resume", "run", "--repeats", "2", "--confirm", "image"];
+    place.flashfit(&extend).said(0, &[]);
+    assert!(table().contains("label: dos"), "{}", table());
+    let args = ["apply", "run", "image", "--confirm", "image", "--backup", "saved", "--json"];
+    let done = super::apply::flashfit(&place, &args).document("flashfit.applied");
+    assert_eq!(done["plan"]["table"], "mbr");
+    assert!(table().contains("label: dos"), "{}", table());
+    let dry = place.tune("image", &["--table", "mbr", "--start", "whole", "--dry-run"]);
+    dry.said(2, &["--start whole and --table contradict each other"]);
+}
+
 fn scheduler(name: &str) -> String {
     std::fs::read_to_string(format!("/sys/block/{name}/queue/scheduler")).unwrap()
 }

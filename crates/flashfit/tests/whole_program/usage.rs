@@ -98,6 +98,7 @@ fn unknown_and_contradicting_flags_are_refused() {
         ("--data-size", "4 apples", "is not a size"),
         ("--repeats", "0", "0 is not in"),
         ("--strategy", "genetic", "greedy"),
+        ("--table", "apm", "mbr"),
         ("--allow", "anything", "may-corrupt"),
         ("--runtime-ms", "-1", "-1"),
     ];

@@ -117,6 +117,7 @@ struct SpecPart {
     memory: Option<Value>,
     runtime_ms: Option<Value>,
     start: Option<Value>,
+    table: Option<Value>,
     state: Option<Value>,
     by: Option<Criterion>,
     allow: Option<Durability>,
@@ -345,6 +346,7 @@ fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), Repla
         ("the memory", a.spec.memory.clone(), b.spec.memory.clone()),
         ("the runtime", a.spec.runtime_ms.clone(), b.spec.runtime_ms.clone()),
         ("where the file system starts", a.spec.start.clone(), b.spec.start.clone()),
+        ("the partition table", a.spec.table.clone(), b.spec.table.clone()),
         ("the state of the file system", state(a), state(b)),
     ];
     for (what, one, other) in pairs {

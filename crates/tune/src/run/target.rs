@@ -3,7 +3,7 @@
 use flashfit_device::{Bytes, Target};
 use flashfit_filesystem::plan::{PlannedPlacement, fitted_conditions, units};
 use flashfit_filesystem::{
-    Conditions, FileSystem, LayoutPlan, PartitionLayout, Scheduler, plan_layout,
+    Conditions, FileSystem, LayoutPlan, PartitionLayout, Scheduler, plan_layout_in,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_target::{InspectedTarget, SIMULATED, TargetSource};
@@ -47,14 +47,20 @@ impl TrialTarget {
         let geometry = given.or(agreed.used);
         let target = &inspected.target;
         let start = match inspected.partition_start() {
-            Some(_) if spec.start != "auto" => {
+            Some(_) if spec.start != "auto" || spec.table.is_some() => {
                 return Err(RunError::PartitionStart { target: target.clone() });
             }
             Some(_) => flashfit_filesystem::LayoutStart::Whole,
             None => spec.start.parse().map_err(RunError::Start)?,
         };
-        let mut layout =
-            plan_layout(inspected.capacity().0, inspected.sector_bytes(), &geometry, start)?;
+        let table = spec.table.unwrap_or_default();
+        let mut layout = plan_layout_in(
+            table,
+            inspected.capacity().0,
+            inspected.sector_bytes(),
+            &geometry,
+            start,
+        )?;
         if let Some(start) = inspected.partition_start() {
             layout.reason = partition_reason(start, &geometry);
         }

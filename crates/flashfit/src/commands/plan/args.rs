@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, LayoutStart, PartitionTable};
 use flashfit_user_error::ExitClass;
 
-use crate::cli::{durability, layout_start, size, target_name, text_path};
+use crate::cli::{
+    TableArg, check_placement, durability, layout_start, size, target_name, text_path,
+};
 use crate::command_error::CommandError;
 
 const EXAMPLES: &str = "\
@@ -93,42 +95,13 @@ pub struct PlanArgs {
     pub json: bool,
 }
 
-/// The argument of `--table`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TableArg {
-    /// GUID partition table.
-    Gpt,
-    /// Table in the master boot record.
-    Mbr,
-    /// No partition table: the file system takes the whole device.
-    None,
-}
-
-impl From<TableArg> for PartitionTable {
-    fn from(table: TableArg) -> Self {
-        match table {
-            TableArg::Gpt => Self::Gpt,
-            TableArg::Mbr => Self::Mbr,
-            TableArg::None => Self::None,
-        }
-    }
-}
-
 impl PlanArgs {
     /// Table and start, if they do not contradict each other.
     pub fn placement(&self) -> Result<(Option<PartitionTable>, Option<LayoutStart>), CommandError> {
         let table = self.table.map(PartitionTable::from);
         let start = self.start.as_deref().map(layout_start).transpose()?;
-        let reason = match (start, table) {
-            (Some(LayoutStart::Whole), Some(PartitionTable::Gpt | PartitionTable::Mbr)) => {
-                "--start whole and --table contradict each other"
-            }
-            (Some(LayoutStart::At(_)), Some(PartitionTable::None)) => {
-                "without a partition table the file system starts where the device starts"
-            }
-            _ => return Ok((table, start)),
-        };
-        Err(CommandError::new(ExitClass::Usage, reason, Some("leave out --table or --start")))
+        check_placement(start, table)?;
+        Ok((table, start))
     }
 
     /// Whether fstab can have the mount point.

@@ -1,5 +1,6 @@
 //! Arguments of `flashfit tune`. Every key of a configuration file is a flag too.
 
+mod excludes;
 mod goals;
 mod space;
 
@@ -11,6 +12,7 @@ use crate::cli::{confirmed_name, target_name};
 use crate::test_beds::args::TestBedArgs;
 use crate::wear::usage_args::UsageArgs;
 
+use excludes::{REPLAY_EXCLUDES, RESUME_EXCLUDES};
 pub use goals::{BudgetArgs, GoalArgs};
 pub use space::SearchSpaceArgs;
 
@@ -32,11 +34,12 @@ Times are written as 30s, 10min or 2h; sizes as 512KiB, 4MiB or 40GB.
 A configuration file can have these keys, explained in docs/tuning.md: on,
 vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir,
 media_page_size, media_erase_block_size, filesystems, workloads, schedulers,
-strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
-p99_write_max, usage, min_years, endurance, capacity, class, budget, max_write,
-trials, within, fill, age, fresh, data_size, memory, runtime_ms, [weights] with a
-number for each workload, and [options.NAME] for each file system with always,
-exclude and include. The config file of the CELF methodology is read, too.";
+strategy, profile, by, repeats, confirm_rounds, seed, start, table, allow,
+require, p99_write_max, usage, min_years, endurance, capacity, class, budget,
+max_write, trials, within, fill, age, fresh, data_size, memory, runtime_ms,
+[weights] with a number for each workload, and [options.NAME] for each file system
+with always, exclude and include. The config file of the CELF methodology is read,
+too.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -93,50 +96,6 @@ pub struct TuneArgs {
     #[command(flatten)]
     pub spend: BudgetArgs,
 }
-
-/// Choices that are fixed when a run begins: with others, the trials so far would not count.
-const RESUME_EXCLUDES: [&str; 26] = [
-    "config",
-    "dir",
-    "schedulers",
-    "strategy",
-    "profile",
-    "by",
-    "confirm_rounds",
-    "seed",
-    "start",
-    "allow",
-    "erase_block",
-    "write_unit",
-    "geometry",
-    "no_probe",
-    "data_size",
-    "runtime_ms",
-    "weights",
-    "require",
-    "p99_write_max",
-    "min_years",
-    "without",
-    "fill",
-    "age",
-    "UsageArgs",
-    "fresh",
-    "within",
-];
-
-/// A replay measures nothing, so arguments about measuring make no sense with it.
-const REPLAY_EXCLUDES: [&str; 10] = [
-    "resume",
-    "dir",
-    "dry_run",
-    "confirm",
-    "fill",
-    "age",
-    "fresh",
-    "start",
-    "profile",
-    "TestBedArgs",
-];
 
 /// The argument of `--progress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

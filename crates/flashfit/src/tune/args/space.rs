@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
 
-use crate::cli::{CriterionArg, durability, size};
+use crate::cli::{CriterionArg, TableArg, durability, size};
 
 /// Search space and measuring.
 #[derive(Debug, Args)]
@@ -48,6 +48,9 @@ pub struct SearchSpaceArgs {
     /// table) or a position such as 4MiB or 63s (sectors) [default: auto].
     #[arg(long, value_name = "WHERE")]
     pub start: Option<String>,
+    /// Partition table [default: gpt].
+    #[arg(long, value_enum)]
+    pub table: Option<TableArg>,
     /// What a power cut may do under a recommended setup: lose nothing that was synced (safe),
     /// lose or garble recent unsynced data (loses-recent), lose synced data (breaks-promise), or
     /// damage the file system (may-corrupt) [default: safe].

@@ -27,6 +27,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         confirm_rounds: 4,
         seed: 7,
         start: "auto".into(),
+        table: None,
         allow: space.allow,
         data_size: Bytes::mib(16),
         memory: Bytes::mib(64),
