@@ -26,30 +26,42 @@ mod wear;
 use std::process::ExitCode;
 
 use clap::Parser;
+use flashfit_host::at_panic;
 use flashfit_user_error::ExitClass;
 
 use cli::{Cli, Command};
 use command_error::CommandError;
 
 fn main() -> ExitCode {
+    exit_on_panic();
     let mut own_args = std::env::args_os().take_while(|arg| arg != "--");
     let is_for_scripts = own_args.any(|arg| arg == "--json" || arg == "--json-stream");
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error, is_for_scripts),
     };
-    // A panic still unmounts and detaches on its way up; it has its own exit code.
-    match std::panic::catch_unwind(|| run(&cli)) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => {
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
             failure.show();
             if is_for_scripts {
                 failure.show_json();
             }
             ExitCode::from(failure.class().code())
         }
-        Err(_) => ExitCode::from(ExitClass::Bug.code()),
     }
+}
+
+/// A panic in any thread ends the process with the usual message and the exit code of a bug. It
+/// does not unwind, whether the program is built for that or not: a bug leaves what a kill leaves,
+/// which the kernel or the next start removes, except for what `at_panic` removes now.
+fn exit_on_panic() {
+    let show = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        show(panic);
+        at_panic::run();
+        std::process::exit(ExitClass::Bug.code().into());
+    }));
 }
 
 /// Help and the version go to standard output; a wrong command line also to scripts.

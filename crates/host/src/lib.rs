@@ -3,6 +3,7 @@
 //! Every external program runs through [`program`], which records the command, limits its run time,
 //! kills its whole process group, and can be replaced in tests.
 
+pub mod at_panic;
 pub mod capability;
 mod confinement;
 pub mod dir;

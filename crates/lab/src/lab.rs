@@ -42,7 +42,7 @@ impl Lab {
     ) -> Result<Self, LabError> {
         let client = Client { settings, owner: Owner::of_this_process(&*end) };
         let recovered = Recovered::all(&client, &*work)?;
-        Ok(Self { session: Arc::new(LabSession::new(client, work, end)), recovered })
+        Ok(Self { session: LabSession::new(client, work, end), recovered })
     }
 
     /// All places of a lab, without opening a session.

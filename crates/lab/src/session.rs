@@ -4,10 +4,11 @@
 //! released by that name even after a call with an unknown result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use flashfit_host::Runner;
+use flashfit_host::at_panic::AtPanic;
 
 use crate::client::{Client, RefusalReason, RpcReply};
 use crate::error::LabError;
@@ -29,11 +30,12 @@ pub(crate) struct LabSession {
     /// again.
     cut_off: AtomicBool,
     closed: AtomicBool,
+    _at_panic: AtPanic,
 }
 
 impl LabSession {
-    pub(crate) fn new(client: Client, work: Arc<dyn Runner>, end: Arc<dyn Runner>) -> Self {
-        Self {
+    pub(crate) fn new(client: Client, work: Arc<dyn Runner>, end: Arc<dyn Runner>) -> Arc<Self> {
+        Arc::new_cyclic(|session: &Weak<Self>| Self {
             client,
             work,
             end,
@@ -41,6 +43,21 @@ impl LabSession {
             in_doubt: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            _at_panic: AtPanic::new({
+                let session = Weak::clone(session);
+                move || session.upgrade().iter().for_each(|session| session.release_everything())
+            }),
+        })
+    }
+
+    /// Releases what the guards would release if the process did not end here, and removes the
+    /// record. After an error, the record stays for the next start.
+    fn release_everything(&self) {
+        // Another thread may be writing the record.
+        let Ok(mut record) = self.record.try_lock() else { return };
+        if let Some(made) = record.take() {
+            let released = self.client.release_all(&*self.end, &self.client.owner, RELEASE_TIMEOUT);
+            let _ = released.and_then(|_| made.remove());
         }
     }
 

@@ -15,6 +15,7 @@ mod session;
 mod turn;
 mod wire;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flashfit_device::{Bytes, Device};
@@ -93,7 +94,7 @@ pub struct BoardCampaign<'a> {
     pub folder: &'a CampaignFolder,
     pub runner: &'a SystemRunner,
     pub link: &'a dyn BoardLink,
-    pub switch: &'a dyn PowerSwitch,
+    pub switch: Arc<dyn PowerSwitch>,
     pub target: &'a BoardTarget,
     pub times: BoardTimes,
 }
@@ -131,7 +132,7 @@ impl<'a> BoardCampaign<'a> {
             return Ok(());
         }
         rounds.check_room()?;
-        let power = Power::new(self.switch);
+        let power = Power::new(&self.switch);
         let mut started = self.start(true)?;
         watch(&BoardEvent::Reached(&started.facts));
         let mut turns = Vec::new();

@@ -1,8 +1,10 @@
 //! The switch of a board's power, which the user provides: a relay, a power distribution unit.
 
-use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flashfit_host::at_panic::AtPanic;
 use flashfit_host::{Program, Runner, SystemRunner};
 
 use crate::CrashError;
@@ -11,7 +13,7 @@ use crate::CrashError;
 const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// Switches the power of one board.
-pub trait PowerSwitch: Sync {
+pub trait PowerSwitch: Send + Sync {
     /// Returns when the switch has done it, or soon after it was told.
     ///
     /// # Errors
@@ -36,39 +38,47 @@ impl PowerSwitch for CommandSwitch {
     }
 }
 
-/// Switches a board on again when a campaign ends while it is off.
-pub(super) struct Power<'a> {
-    switch: &'a dyn PowerSwitch,
-    is_off: Cell<bool>,
+/// Switches a board on again when a campaign ends while it is off, also by a panic.
+pub(super) struct Power {
+    switch: Arc<dyn PowerSwitch>,
+    is_off: Arc<AtomicBool>,
+    _at_panic: AtPanic,
 }
 
-impl<'a> Power<'a> {
-    pub(super) fn new(switch: &'a dyn PowerSwitch) -> Self {
-        Self { switch, is_off: Cell::new(false) }
+impl Power {
+    pub(super) fn new(switch: &Arc<dyn PowerSwitch>) -> Self {
+        let is_off = Arc::new(AtomicBool::new(false));
+        let (at_panic, was_off) = (Arc::clone(switch), Arc::clone(&is_off));
+        let at_panic = AtPanic::new(move || switch_on(&*at_panic, &was_off));
+        Self { switch: Arc::clone(switch), is_off, _at_panic: at_panic }
     }
 
     /// The switch, for another thread. What is told here must be noted with [`Self::is_cut`].
-    pub(super) fn switch(&self) -> &'a dyn PowerSwitch {
-        self.switch
+    pub(super) fn switch(&self) -> &dyn PowerSwitch {
+        &*self.switch
     }
 
     pub(super) fn is_cut(&self) {
-        self.is_off.set(true);
+        self.is_off.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn on(&self) -> Result<(), CrashError> {
         self.switch.switch(true)?;
-        self.is_off.set(false);
+        self.is_off.store(false, Ordering::SeqCst);
         Ok(())
     }
 }
 
-impl Drop for Power<'_> {
+impl Drop for Power {
     fn drop(&mut self) {
-        if self.is_off.get() {
-            // The error that ended the campaign is reported.
-            let _ = self.switch.switch(true);
-        }
+        switch_on(&*self.switch, &self.is_off);
+    }
+}
+
+fn switch_on(switch: &dyn PowerSwitch, is_off: &AtomicBool) {
+    if is_off.load(Ordering::SeqCst) {
+        // The error that ended the campaign is reported.
+        let _ = switch.switch(true);
     }
 }
 
@@ -83,11 +93,17 @@ mod tests {
         let tell = |word: &str| format!("echo {word} >{}", state.display());
         let switch = CommandSwitch { off: tell("off"), on: tell("on") };
         let read = || std::fs::read_to_string(&state).unwrap();
-        let power = Power::new(&switch);
+        let shared: Arc<dyn PowerSwitch> = Arc::new(switch.clone());
+        let power = Power::new(&shared);
         power.switch().switch(false).unwrap();
         power.is_cut();
         assert_eq!(read(), "off\n");
         drop(power);
+        assert_eq!(read(), "on\n");
+        let power = Power::new(&shared);
+        power.switch().switch(false).unwrap();
+        power.is_cut();
+        flashfit_host::at_panic::run();
         assert_eq!(read(), "on\n");
         let broken = CommandSwitch { off: "echo no relay >&2; exit 3".to_owned(), ..switch };
         let error = broken.switch(false).unwrap_err().to_string();

@@ -127,8 +127,8 @@ fn opened(
     partition: Option<BoardPartition>,
     makes: bool,
 ) -> Result<(OpenDevice, BoardFacts), BoardFailure> {
-    let shown: Device =
-        serde_json::from_str(device_json).map_err(|error| failure(&error.to_string()))?;
+    let shown: Device = serde_json::from_slice(device_json.as_bytes())
+        .map_err(|error| failure(&error.to_string()))?;
     let system = SystemRoots::default();
     // The first time, it is the very object that the user saw; after a restart, all nodes are new.
     let device = if makes { shown } else { found_again(&system, runner, &shown)? };

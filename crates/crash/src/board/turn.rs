@@ -194,7 +194,7 @@ impl<'a> BoardCampaign<'a> {
     /// One power cut.
     pub(super) fn cut(
         &self,
-        power: &Power<'_>,
+        power: &Power,
         board: Started<'a>,
         turn: &mut BoardTurn<'a>,
         round: u32,

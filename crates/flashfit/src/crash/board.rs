@@ -86,7 +86,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         folder: &folder,
         runner: &runner,
         link: &board,
-        switch: board.switch,
+        switch: board.switch.clone(),
         target: &BoardTarget { device, name, partition },
         times,
     };

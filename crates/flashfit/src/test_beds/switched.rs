@@ -2,6 +2,7 @@
 //! by the switch of a lab.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flashfit_crash::CrashError;
 use flashfit_crash::board::{BoardConnection, BoardError, BoardLink, CommandSwitch, PowerSwitch};
@@ -20,7 +21,7 @@ pub struct Switched<'a> {
     token: String,
     name: String,
     runner: &'a SystemRunner,
-    power: Box<dyn PowerSwitch + 'a>,
+    power: Arc<dyn PowerSwitch>,
     _lab: Option<Lab>,
 }
 
@@ -38,7 +39,7 @@ pub fn open<'a>(args: &CutsArgs, runner: &'a SystemRunner) -> Result<Switched<'a
                 return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
             };
             let address = SshAddress { host: host.clone(), options: ssh::configured() };
-            Ok(Switched { address, token, name, runner, power: Box::new(commands), _lab: None })
+            Ok(Switched { address, token, name, runner, power: Arc::new(commands), _lab: None })
         }
         TestBedSpec::Lab { tags } => {
             let tags: Tags = tags.parse()?;
@@ -48,9 +49,9 @@ pub fn open<'a>(args: &CutsArgs, runner: &'a SystemRunner) -> Result<Switched<'a
             let found = place.ssh()?;
             let options = [ssh::configured(), found.options].concat();
             let address = SshAddress { host: found.host, options };
-            let power: Box<dyn PowerSwitch> = match commands {
-                Some(commands) => Box::new(Both { commands, _place: place }),
-                None => Box::new(LabSwitch(place)),
+            let power: Arc<dyn PowerSwitch> = match commands {
+                Some(commands) => Arc::new(Both { commands, _place: place }),
+                None => Arc::new(LabSwitch(place)),
             };
             Ok(Switched { address, token, name, runner, power, _lab: Some(lab) })
         }
@@ -60,14 +61,14 @@ pub fn open<'a>(args: &CutsArgs, runner: &'a SystemRunner) -> Result<Switched<'a
 
 impl Switched<'_> {
     pub fn board(&self) -> SwitchedBoard<'_> {
-        SwitchedBoard { switched: self, switch: &*self.power }
+        SwitchedBoard { switched: self, switch: &self.power }
     }
 }
 
 /// A board that can be reached and switched.
 pub struct SwitchedBoard<'a> {
     switched: &'a Switched<'a>,
-    pub switch: &'a dyn PowerSwitch,
+    pub switch: &'a Arc<dyn PowerSwitch>,
 }
 
 impl SwitchedBoard<'_> {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::Path;
 
 use flashfit_test_support::{AttemptKind, TestNeed, attempted, skip};
 use rustix::process::Signal;
@@ -268,4 +269,22 @@ fn the_scheduler_is_restored_after_a_killed_run() {
     assert_eq!(schedulers(&device).1, default, "the changed one was taken for the default");
     drop(device);
     wait_for_no_traces(&place, None);
+}
+
+/// The system refuses threads, which the program does not expect: it panics, as a bug would.
+#[test]
+fn a_bug_ends_the_program_with_a_message_and_its_exit_code() {
+    let place = Place::new();
+    if skip(flashfit_test_support::programs(&["strace"])) {
+        return;
+    }
+    let inject = ["-f", "-qq", "-o", "trace", "-e", "inject=clone,clone3:error=EAGAIN"];
+    // A card model is fitted by several threads; nothing before needs one.
+    let probe =
+        ["probe", "sim:sd-c4-block", "--write", "--confirm", "sd-c4-block", "--twin", "twin"];
+    let all = [&inject[..], &[env!("CARGO_BIN_EXE_flashfit")], &probe].concat();
+    let ended = place.command_of(Path::new("strace"), &all).output();
+    let ended = Ended::new(ended.unwrap());
+    ended.said(70, &["panicked at", "failed to spawn thread"]);
+    assert_eq!(ended.stdout, "");
 }

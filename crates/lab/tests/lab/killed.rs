@@ -1,10 +1,10 @@
-//! Locks of a killed process are released by the next one.
+//! Locks of a killed process are released by the next one, those of one that panics by itself.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flashfit_host::SystemRunner;
+use flashfit_host::{SystemRunner, at_panic};
 use flashfit_lab::{Lab, LabError, LabSettings};
 
 use crate::rack::{Rack, wait_until};
@@ -21,9 +21,15 @@ fn holder() {
     settings.client = variable("FLASHFIT_TEST_LAB_CLIENT");
     let runner = || Arc::new(SystemRunner::default());
     let lab = Lab::open(settings, runner(), runner()).unwrap();
-    if variable("FLASHFIT_TEST_LAB_WORK") == "hold" {
+    let work = variable("FLASHFIT_TEST_LAB_WORK");
+    if work != "again" {
         let _place = locked(&lab, "nr=1");
         let _queued = lab.reserve(&tags("nr=1")).unwrap();
+        if work == "panic" {
+            // As the program's panic hook, which does not unwind.
+            at_panic::run();
+            std::process::exit(70);
+        }
         std::thread::sleep(LIMIT);
     }
     loop {
@@ -72,6 +78,14 @@ fn locks_of_a_killed_process_are_released() {
     drop(locked(&lab, "nr=1"));
     drop(lab);
     rack.client("desk", "alice", &["-p", "board2", "unlock"]);
+    rack.assert_all_released();
+}
+
+#[test]
+fn locks_are_released_at_a_panic() {
+    let Some(rack) = Rack::start() else { return };
+    let ended = start_holder(&rack, "panic").wait().unwrap();
+    assert_eq!(ended.code(), Some(70));
     rack.assert_all_released();
 }
 

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use flashfit_host::at_panic::AtPanic;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -27,13 +28,19 @@ pub enum FolderProblem {
     System(io::Error),
 }
 
+impl From<io::Error> for FolderProblem {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
 impl From<Errno> for FolderProblem {
     fn from(errno: Errno) -> Self {
         Self::System(errno.into())
     }
 }
 
-/// Removed with its files when it is dropped.
+/// Removed with its files when it is dropped, and at a panic.
 #[derive(Debug)]
 pub struct TestFolder<'a> {
     root: &'a File,
@@ -43,6 +50,7 @@ pub struct TestFolder<'a> {
     /// Files of a killed test that were removed.
     pub leftover_files: usize,
     is_removed: bool,
+    _at_panic: AtPanic,
 }
 
 impl<'a> TestFolder<'a> {
@@ -75,7 +83,18 @@ impl<'a> TestFolder<'a> {
             Err(errno) => return Err(errno.into()),
         }
         let leftover_files = remove_files(&folder, &names)?;
-        let made = Self { root, folder, _marker: marker, leftover_files, is_removed: false };
+        let at_panic = AtPanic::new({
+            let (root, folder) = (root.try_clone()?, folder.try_clone()?);
+            move || drop(clear(&root, &folder))
+        });
+        let made = Self {
+            root,
+            folder,
+            _marker: marker,
+            leftover_files,
+            is_removed: false,
+            _at_panic: at_panic,
+        };
         (&made._marker).write_all(MARKER_TEXT).map_err(FolderProblem::System)?;
         made._marker.sync_all().map_err(FolderProblem::System)?;
         Ok(made)
@@ -95,13 +114,17 @@ impl<'a> TestFolder<'a> {
 
     fn clear(&mut self) -> io::Result<()> {
         self.is_removed = true;
-        let names = names(&self.folder)?;
-        remove_files(&self.folder, &names)?;
-        rustix::fs::unlinkat(&self.folder, MARKER, AtFlags::empty())?;
-        rustix::fs::unlinkat(self.root, TEST_FOLDER, AtFlags::REMOVEDIR)?;
-        // The space is free again on the device, too.
-        Ok(rustix::fs::syncfs(self.root)?)
+        clear(self.root, &self.folder)
     }
+}
+
+fn clear(root: &File, folder: &File) -> io::Result<()> {
+    let names = names(folder)?;
+    remove_files(folder, &names)?;
+    rustix::fs::unlinkat(folder, MARKER, AtFlags::empty())?;
+    rustix::fs::unlinkat(root, TEST_FOLDER, AtFlags::REMOVEDIR)?;
+    // The space is free again on the device, too.
+    Ok(rustix::fs::syncfs(root)?)
 }
 
 impl Drop for TestFolder<'_> {
