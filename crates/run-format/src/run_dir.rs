@@ -18,6 +18,7 @@
 //! trial under way is lost. Limit: two machines' runs are not merged here.
 
 mod error;
+mod json_path;
 mod reading;
 
 use std::fs::File;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::RunDirError;
+use super::{RunDirError, json_path};
 use crate::raw::{RawDevice, RawMeasurement};
 use crate::record::{RECORD_VERSION, TrialRecord};
 use crate::spec::{SCHEMA, SCHEMA_VERSION};
@@ -111,15 +111,13 @@ fn understood<T: DeserializeOwned>(
         reason: error.to_string(),
     })?;
     drop(json);
-    let deserializer = &mut serde_json::Deserializer::from_slice(bytes);
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let key = error.path().to_string();
-        let inner = error.inner();
-        let line = lines_before + inner.line().max(1);
-        let text = inner.to_string();
+    serde_json::from_slice(bytes).map_err(|error| {
+        let key = json_path::of(bytes, &error);
+        let line = lines_before + error.line().max(1);
+        let text = error.to_string();
         // Where in the line it is says less than the key.
         let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
-        let reason = if key == "." { reason.to_owned() } else { format!("`{key}`: {reason}") };
+        let reason = if key.is_empty() { reason.to_owned() } else { format!("`{key}`: {reason}") };
         RunDirError::NotUnderstood { path: path(), line, reason }
     })
 }
