@@ -15,6 +15,7 @@ pub mod mix;
 pub mod option_life;
 pub mod replay;
 pub mod replica;
+mod trace_coding;
 pub mod trace_file;
 pub mod usage;
 mod used_life;

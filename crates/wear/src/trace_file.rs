@@ -1,9 +1,9 @@
 //! A recorded trace: the requests of one workload on one file system, with the state before them.
 //!
-//! The file is TOML. `data` is a trace in the format of [`flashfit_card::trace`], compressed with
-//! zlib and encoded in Base64: first a write for each extent that contained data when the workload
-//! began, in the order in which they were last written, then a mark, then the requests of the
-//! workload in their order.
+//! The file is TOML. `data` is a trace in the format of [`flashfit_card::trace`], compressed
+//! ([`trace_coding`], or zlib in files without `coding`) and encoded in Base64: first a write for
+//! each extent that contained data when the workload began, in the order in which they were last
+//! written, then a mark, then the requests of the workload in their order.
 
 use std::path::Path;
 
@@ -16,13 +16,13 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::trace_coding;
 use crate::usage::WORKLOADS;
 
 /// The granularity of the state before the workload.
 pub const BLOCK_BYTES: u64 = 4096;
 /// A decompressed trace must not be larger.
 const DATA_BYTES_MAX: usize = 256 << 20;
-const COMPRESSION_LEVEL: u8 = 9;
 const LINE_CHARACTERS: usize = 100;
 
 /// Where a trace comes from.
@@ -56,7 +56,18 @@ struct TraceFile {
     command: String,
     #[serde(flatten)]
     header: TraceHeader,
+    #[serde(default)]
+    coding: DataCoding,
     data: String,
+}
+
+/// How the trace is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum DataCoding {
+    #[default]
+    Zlib,
+    Arithmetic,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,13 +141,18 @@ impl RecordedTrace {
     pub fn parse(entry: &CatalogEntry) -> Result<Self, TraceFileError> {
         let invalid =
             |reason: String| TraceFileError::Invalid { origin: entry.origin.clone(), reason };
-        let file: TraceFile =
-            toml::from_str(&entry.text).map_err(|error| invalid(error.message().to_owned()))?;
+        let file: TraceFile = flashfit_catalog::from_toml(&entry.text)
+            .map_err(|error| invalid(error.message().to_owned()))?;
         let encoded: String = file.data.split_ascii_whitespace().collect();
         let packed = STANDARD.decode(encoded).map_err(|error| invalid(format!("data: {error}")))?;
-        let bytes =
-            miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(&packed, DATA_BYTES_MAX)
-                .map_err(|error| invalid(format!("data: {error}")))?;
+        let bytes = match file.coding {
+            DataCoding::Zlib => {
+                miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(&packed, DATA_BYTES_MAX)
+                    .map_err(|error| invalid(format!("data: {error}")))?
+            }
+            DataCoding::Arithmetic => trace_coding::decode(&packed, DATA_BYTES_MAX)
+                .ok_or_else(|| invalid("data: not compressed correctly".to_owned()))?,
+        };
         let all = trace::read(&bytes).map_err(|error| invalid(format!("data: {error}")))?;
         let mark = all.iter().position(|&request| request == TracedRequest::Mark);
         let mark = mark.ok_or_else(|| invalid("data: the workload is not marked".to_owned()))?;
@@ -163,8 +179,7 @@ impl RecordedTrace {
             writer.push(request).expect("writing to memory does not fail");
         }
         let bytes = writer.finish().expect("writing to memory does not fail");
-        let packed = miniz_oxide::deflate::compress_to_vec_zlib(&bytes, COMPRESSION_LEVEL);
-        let encoded = STANDARD.encode(packed);
+        let encoded = STANDARD.encode(trace_coding::encode(&bytes));
         let lines: Vec<&str> = encoded
             .as_bytes()
             .chunks(LINE_CHARACTERS)
@@ -173,6 +188,7 @@ impl RecordedTrace {
         let file = TraceFile {
             command: self.command.clone(),
             header: self.header.clone(),
+            coding: DataCoding::Arithmetic,
             data: format!("{}\n", lines.join("\n")),
         };
         toml::to_string(&file).expect("a trace file can be written as TOML")
@@ -340,6 +356,34 @@ mod tests {
         let text = entry.text.replace("capacity = 1048576", "capacity = 16384");
         let error = RecordedTrace::parse(&CatalogEntry { text, ..entry }).unwrap_err();
         assert!(error.to_string().ends_with("behind the end of the card"), "{error}");
+    }
+
+    /// `FLASHFIT_BLESS=1` writes the files again.
+    #[test]
+    fn built_in_traces_are_written_as_new_ones_are() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/traces");
+        for entry in entries("traces", "toml", None).unwrap() {
+            let text = RecordedTrace::parse(&entry).unwrap().to_text();
+            if std::env::var_os("FLASHFIT_BLESS").is_some() {
+                std::fs::write(folder.join(format!("{}.toml", entry.name)), text).unwrap();
+            } else {
+                assert!(text == entry.text, "{} differs", entry.origin);
+            }
+        }
+    }
+
+    #[test]
+    fn a_trace_without_coding_is_compressed_with_zlib() {
+        let trace = RecordedTrace::from_recording(header(), "record".into(), &recording()).unwrap();
+        let text = trace.to_text().replace("coding = \"arithmetic\"\n", "");
+        let (head, data) = text.split_once("\"\"\"\n").unwrap();
+        let data = STANDARD.decode(data.lines().next().unwrap()).unwrap();
+        let bytes = trace_coding::decode(&data, DATA_BYTES_MAX).unwrap();
+        let packed = STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(&bytes, 9));
+        let text = format!("{head}\"\"\"\n{packed}\n\"\"\"\n");
+        let origin = Origin::BuiltIn("traces/ext4-logs.toml".to_owned());
+        let entry = CatalogEntry { name: "ext4-logs".to_owned(), text, origin };
+        assert_eq!(RecordedTrace::parse(&entry).unwrap(), trace);
     }
 
     #[test]
