@@ -6,6 +6,7 @@
 //! defines its keys; [`read_toml`] finds all mistakes of it.
 
 mod mistakes;
+mod reader;
 mod used;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 pub use mistakes::{FileMistake, FileMistakes, ReadToml, line_at, read_toml};
+pub use reader::{TomlError, from_toml};
 pub use used::CatalogChecksum;
 
 /// Paths within `catalog/`, and the compressed files.

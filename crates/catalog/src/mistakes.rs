@@ -10,8 +10,9 @@ use std::ops::Range;
 use flashfit_user_error::Hint;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::{DeTable, DeValue};
 
+use crate::reader::{Reader, TomlError};
 use crate::{Origin, nearest};
 
 /// A file with more repairs than this is of another kind.
@@ -77,7 +78,10 @@ pub fn line_at(text: &str, start: usize) -> usize {
 pub fn read_toml<T: DeserializeOwned>(text: &str) -> ReadToml<T> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        return ReadToml { value: None, mistakes: errors.iter().map(|e| of(text, e)).collect() };
+        return ReadToml {
+            value: None,
+            mistakes: errors.into_iter().map(|e| of(text, &e.into())).collect(),
+        };
     }
     let mut repair = Repair { table, mistakes: Vec::new(), replaced: 0, repairs: 0 };
     loop {
@@ -87,7 +91,9 @@ pub fn read_toml<T: DeserializeOwned>(text: &str) -> ReadToml<T> {
                 return ReadToml { value, mistakes: repair.mistakes };
             }
             Err(error) => {
-                if !repair.after::<T>(text, &error) {
+                // So that the repairs are compiled once for all types.
+                let fails = |table: &Spanned<DeTable<'_>>| read::<T>(table).err();
+                if !repair.after(&fails, text, &error) {
                     return ReadToml { value: None, mistakes: repair.mistakes };
                 }
             }
@@ -95,11 +101,11 @@ pub fn read_toml<T: DeserializeOwned>(text: &str) -> ReadToml<T> {
     }
 }
 
-fn read<T: DeserializeOwned>(table: &Spanned<DeTable<'_>>) -> Result<T, toml::de::Error> {
-    T::deserialize(Deserializer::from(table.clone()))
+fn read<T: DeserializeOwned>(table: &Spanned<DeTable<'_>>) -> Result<T, TomlError> {
+    T::deserialize(Reader::of(table))
 }
 
-fn of(text: &str, error: &toml::de::Error) -> FileMistake {
+fn of(text: &str, error: &TomlError) -> FileMistake {
     let line = line_at(text, error.span().map_or(0, |span| span.start));
     let reason = error.message().trim().replace('\n', ", ");
     let hint = nearest_of(&reason).map(|name| format!("; did you mean `{name}`?"));
@@ -113,6 +119,9 @@ fn nearest_of(reason: &str) -> Option<String> {
     nearest(quoted.next()?, quoted)
 }
 
+/// The first error of a table.
+type Fails<'a> = &'a dyn Fn(&Spanned<DeTable<'_>>) -> Option<TomlError>;
+
 struct Repair<'t> {
     table: Spanned<DeTable<'t>>,
     mistakes: Vec<FileMistake>,
@@ -123,7 +132,7 @@ struct Repair<'t> {
 
 impl Repair<'_> {
     /// Notes the mistake and repairs its place; false if that cannot be done.
-    fn after<T: DeserializeOwned>(&mut self, text: &str, error: &toml::de::Error) -> bool {
+    fn after(&mut self, fails: Fails<'_>, text: &str, error: &TomlError) -> bool {
         let span = error.span().unwrap_or(0..0);
         // What is wrong within a stand-in is not a mistake of the file.
         if span.start < BEYOND {
@@ -154,7 +163,7 @@ impl Repair<'_> {
             if !done {
                 return false;
             }
-            let is_wrong = read::<T>(&tried).err().is_some_and(|next| {
+            let is_wrong = fails(&tried).is_some_and(|next| {
                 let within = next.message().starts_with("missing field");
                 next.span().unwrap_or_default() == own && !within
                     || next.message() == message && next.span() == error.span()

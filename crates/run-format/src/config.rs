@@ -299,7 +299,7 @@ impl Config {
         if shell_config::is_shell_config(&text) {
             return shell_config::read(&text).map_err(|mistake| in_file(path, mistake));
         }
-        toml::from_str(&text).map_err(|error| {
+        flashfit_catalog::from_toml(&text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
             let reason = error.message().to_owned();

@@ -111,7 +111,7 @@ impl AtaAttributes {
     /// # Errors
     /// The reason, if the file is not valid.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: Self = flashfit_catalog::from_toml(text).map_err(|error| error.to_string())?;
         match file.attribute.iter().find(|one| !one.is_consistent()) {
             Some(attribute) => Err(format!(
                 "`{}`: the unit does not fit to what it measures",

@@ -73,7 +73,7 @@ impl MeasuredLives {
         let entry = found.expect("the built-in catalog has it");
         let invalid = |reason| MeasuredLivesError::Invalid { origin: entry.origin.clone(), reason };
         let lives: Self =
-            toml::from_str(&entry.text).map_err(|error| invalid(error.to_string()))?;
+            flashfit_catalog::from_toml(&entry.text).map_err(|error| invalid(error.to_string()))?;
         match lives
             .entry
             .iter()

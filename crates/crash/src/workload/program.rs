@@ -34,7 +34,7 @@ impl ProgramWorkload {
         let failed = |source| WorkloadError::Read { path: path.to_owned(), source };
         let text =
             input_file::read_text(path, MOST_BYTES).map_err(|error| failed(error.into_io()))?;
-        toml::from_str(&text).map_err(|error| WorkloadError::Invalid {
+        flashfit_catalog::from_toml(&text).map_err(|error| WorkloadError::Invalid {
             path: path.to_owned(),
             reason: error.message().to_owned(),
         })

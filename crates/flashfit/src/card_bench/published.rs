@@ -68,7 +68,7 @@ pub fn compared(
     let unusable = |reason: &str| {
         CommandError::new(ExitClass::Usage, format!("{}: {reason}", entry.origin), None)
     };
-    let file: File = toml::from_str(&entry.text).map_err(|error| {
+    let file: File = flashfit_catalog::from_toml(&entry.text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start);
         let line = 1 + entry.text.bytes().take(before).filter(|&byte| byte == b'\n').count();
         unusable(&format!("line {line}: {}", error.message()))
