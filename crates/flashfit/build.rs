@@ -1,4 +1,5 @@
-//! Embeds the compressed files of `docs/schemas`, for the builds that do not generate them.
+//! Embeds the files of `docs/schemas`, for the builds that do not generate them: compressed as one,
+//! because they have much in common.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -19,16 +20,17 @@ fn main() {
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
     files.sort();
     let mut list = String::from("&[\n");
+    let mut all = Vec::new();
     for file in files {
         println!("cargo::rerun-if-changed={}", file.display());
         let name = file.file_stem().expect("listed").to_string_lossy();
-        let text = std::fs::read(&file).expect("a listed file is readable");
-        let packed = compress_to_vec_zlib(&text, COMPRESSION_LEVEL);
-        let packed_name = format!("{name}.zlib");
-        std::fs::write(out.join(&packed_name), packed).expect("OUT_DIR is writable");
-        let include = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{packed_name}\"))");
-        writeln!(list, "    ({name:?}, {include}),").expect("writing to a string does not fail");
+        let start = all.len();
+        all.extend(std::fs::read(&file).expect("a listed file is readable"));
+        let range = start..all.len();
+        writeln!(list, "    ({name:?}, {range:?}),").expect("writing to a string does not fail");
     }
+    let packed = compress_to_vec_zlib(&all, COMPRESSION_LEVEL);
+    std::fs::write(out.join("schemas.zlib"), packed).expect("OUT_DIR is writable");
     list.push(']');
     std::fs::write(out.join("schemas.rs"), list).expect("OUT_DIR is writable");
 }
