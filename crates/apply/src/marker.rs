@@ -122,7 +122,7 @@ fn parse(block: &[u8]) -> Option<ApplyMarker> {
     let mut lines = text.lines().skip(1);
     let (line, sum) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
     let whole = fnv1a(line.as_bytes()) == sum;
-    let marker = whole.then(|| serde_json::from_str(line).ok()).flatten();
+    let marker = whole.then(|| serde_json::from_slice(line.as_bytes()).ok()).flatten();
     Some(marker.unwrap_or_default())
 }
 

@@ -99,7 +99,7 @@ fn successful_document<'a>(
         let exit = outcome.code.map_or_else(|| "a signal".to_owned(), |c| format!("exit code {c}"));
         return Err(classify(if text.is_empty() { exit } else { text }));
     }
-    let document: Document = serde_json::from_str(json)
+    let document: Document = serde_json::from_slice(json.as_bytes())
         .map_err(|error| BenchError::BadResult { reason: error.to_string() })?;
     match document.jobs.iter().find(|job| job.error != 0) {
         Some(job) => Err(classify(format!("{}: err={}", job.jobname, job.error))),

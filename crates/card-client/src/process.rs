@@ -208,7 +208,7 @@ impl Talk {
 
     fn receive(&mut self, wait: Duration) -> Result<CardReply, ProcessError> {
         match self.answers.recv_timeout(wait) {
-            Ok(text) => serde_json::from_str(&text)
+            Ok(text) => serde_json::from_slice(text.as_bytes())
                 .map_err(|error| self.lost(&format!("says `{text}`: {error}"))),
             Err(RecvTimeoutError::Timeout) => {
                 Err(self.lost(&format!("did not answer for {} s", wait.as_secs())))
@@ -219,7 +219,8 @@ impl Talk {
 
     /// Why a process that has ended did not end as it should, where it said so.
     fn last_failure(&mut self) -> Option<CardFailure> {
-        let answers = self.answers.iter().filter_map(|text| serde_json::from_str(&text).ok());
+        let answers =
+            self.answers.iter().filter_map(|text| serde_json::from_slice(text.as_bytes()).ok());
         answers
             .filter_map(|answer| match answer {
                 CardReply::Failed(failure) => Some(failure),

@@ -181,7 +181,7 @@ fn exchange(mut stream: UnixStream, request: RequestKind) -> std::io::Result<Car
     stream.write_all(line(&CardQuery::new(request)).as_bytes())?;
     let mut text = String::new();
     BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut text)?;
-    Ok(serde_json::from_str(&text)?)
+    Ok(serde_json::from_slice(text.as_bytes())?)
 }
 
 fn no_answer(place: &Path, source: std::io::Error) -> AskError {

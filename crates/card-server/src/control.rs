@@ -47,7 +47,7 @@ impl ControlServer {
     }
 
     fn answer(&self, text: &str) -> CardReply {
-        match serde_json::from_str::<CardQuery>(text) {
+        match serde_json::from_slice::<CardQuery>(text.as_bytes()) {
             Ok(question) if question.version == VERSION => self.grant(&question.request),
             Ok(question) => {
                 let asked = question.version;

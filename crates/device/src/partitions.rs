@@ -57,7 +57,7 @@ pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
     let document = runner
         .run_checked(&program)
         .ok()
-        .and_then(|outcome| serde_json::from_str::<SfdiskOutput>(&outcome.stdout).ok());
+        .and_then(|outcome| serde_json::from_slice::<SfdiskOutput>(outcome.stdout.as_bytes()).ok());
     let Some(SfdiskOutput { partitiontable: table }) = document else { return Vec::new() };
     let sector = table.sectorsize;
     table

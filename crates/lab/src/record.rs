@@ -105,7 +105,7 @@ fn left_at(path: &Path) -> io::Result<Option<(LockRecord, HeldResources)>> {
         std::fs::remove_file(path)?;
         return Ok(None);
     }
-    let held = serde_json::from_str::<HeldResources>(&text).ok();
+    let held = serde_json::from_slice::<HeldResources>(text.as_bytes()).ok();
     // Records of other versions or programs are not touched.
     let held = held.filter(|held| held.schema_version == SCHEMA_VERSION && held.owner.is_ours());
     Ok(held.map(|held| (LockRecord { path: path.to_owned(), _file: file }, held)))

@@ -187,7 +187,7 @@ impl ProbeDocument {
     pub fn read(path: &Path) -> Result<Self, ProbeFileError> {
         let text = read_text(path, DOCUMENT_BYTES)?;
         let path = path.to_owned();
-        let found: Self = match serde_json::from_str(&text) {
+        let found: Self = match serde_json::from_slice(text.as_bytes()) {
             Ok(found) => found,
             Err(error) => return Err(ProbeFileError::Invalid { path, error }),
         };

@@ -42,7 +42,7 @@ impl ExpectedDevice {
     /// # Errors
     /// If it is something else.
     pub fn parse(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        serde_json::from_slice(text.as_bytes()).map_err(|error| error.to_string())
     }
 
     /// The device here, as if it had been shown as the other one was.

@@ -49,7 +49,9 @@ impl Monitor {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
             Ok(0) => Err(refused("it has ended".to_owned())),
-            Ok(_) => serde_json::from_str(&line).map_err(|error| refused(error.to_string())),
+            Ok(_) => {
+                serde_json::from_slice(line.as_bytes()).map_err(|error| refused(error.to_string()))
+            }
             Err(error) => Err(refused(error.to_string())),
         }
     }

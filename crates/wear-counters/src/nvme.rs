@@ -51,7 +51,7 @@ fn ask(sources: &WearSources<'_>, arguments: &[&str]) -> Result<Value, NoAnswer>
         let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         return Err(NoAnswer::nothing(format!("nvme says: {}", line.trim())));
     }
-    serde_json::from_str(&outcome.stdout)
+    serde_json::from_slice(outcome.stdout.as_bytes())
         .map_err(|error| NoAnswer::failed(format!("nvme prints no JSON: {error}")))
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn read(sources: &WearSources<'_>, disk: &str) -> Answer {
 
 /// Decodes the document that smartctl printed before it ended with `exit_code`.
 pub(crate) fn decode(text: &str, exit_code: i32, attributes: &AtaAttributes) -> Answer {
-    let document: Value = serde_json::from_str(text)
+    let document: Value = serde_json::from_slice(text.as_bytes())
         .map_err(|error| NoAnswer::failed(format!("smartctl prints no JSON: {error}")))?;
     let messages = messages(&document);
     if exit_code == ASLEEP {

@@ -198,7 +198,7 @@ impl CampaignFolder {
             .map_err(|source| self.failed(source))?;
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let parse = |(line, text): (usize, &str)| {
-            serde_json::from_str(text).map_err(|error| CrashError::Invalid {
+            serde_json::from_slice(text.as_bytes()).map_err(|error| CrashError::Invalid {
                 path: self.path.join(RECORDS),
                 reason: format!("line {}: {error}", line + 1),
             })

@@ -103,7 +103,7 @@ fn table(runner: &dyn Runner, path: &Path) -> Table {
     let is_complaint =
         |line: &&str| WARNING_WORDS.iter().any(|word| line.to_ascii_lowercase().contains(word));
     let complaints = outcome.stderr.lines().filter(is_complaint).map(str::to_owned).collect();
-    let found = serde_json::from_str::<Document>(&outcome.stdout).unwrap_or_default();
+    let found = serde_json::from_slice::<Document>(outcome.stdout.as_bytes()).unwrap_or_default();
     let Label { label, partitions } = found.partitiontable;
     // The one partition of a protective MBR; sfdisk shows the GPT's own where it can read them.
     let is_lost = label == "dos" && partitions.iter().any(|row| row.kind == "ee");

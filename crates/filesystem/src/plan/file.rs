@@ -57,7 +57,7 @@ pub fn write(plan: &Plan, tool_version: &str) -> String {
 /// # Errors
 /// See [`PlanFileError`]. What is read is not to be trusted: see [`Plan::rebuild`].
 pub fn read(text: &str) -> Result<Plan, PlanFileError> {
-    let head: Document<serde_json::Value> = serde_json::from_str(text)?;
+    let head: Document<serde_json::Value> = serde_json::from_slice(text.as_bytes())?;
     if head.schema != full_schema() || head.schema_version != SCHEMA_VERSION {
         return Err(PlanFileError::Other { schema: head.schema, version: head.schema_version });
     }

@@ -40,7 +40,7 @@ impl CrashTest {
     /// The result for this setup, if there is one.
     pub fn read(dir: &Path, setup: &Setup) -> Option<Self> {
         let text = input_file::read_text(&dir.join(FILE), MOST_BYTES).ok()?;
-        let tested: Self = serde_json::from_str(&text).ok()?;
+        let tested: Self = serde_json::from_slice(text.as_bytes()).ok()?;
         (tested.setup == label(setup)).then_some(tested)
     }
 

@@ -77,7 +77,7 @@ fn states_of(
         command = command.arg("--catalog").arg(catalog_dir);
     }
     let outcome = SystemRunner::new(super::signals()?).run(&command)?;
-    let document: Value = serde_json::from_str(&outcome.stdout)
+    let document: Value = serde_json::from_slice(outcome.stdout.as_bytes())
         .map_err(|_| failed(outcome.stderr.lines().last().unwrap_or_default().to_owned()))?;
     let found = &document["data"]["setups"][0];
     if let (Some(states), Some(broken), Some(upper_bound)) =

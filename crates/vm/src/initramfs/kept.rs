@@ -38,7 +38,7 @@ struct Record {
 pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
     let base = base(folder, request);
     let text = std::fs::read_to_string(base.with_extension(RECORD)).ok()?;
-    let record: Record = serde_json::from_str(&text).ok()?;
+    let record: Record = serde_json::from_slice(text.as_bytes()).ok()?;
     let file = base.with_extension(ARCHIVE);
     let bytes = file.metadata().ok()?.len();
     if record.request != request || !record.inputs.iter().all(TreeInput::is_unchanged) {
