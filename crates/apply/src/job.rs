@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_filesystem::plan::SECOND_UUID_PLACE;
 use flashfit_host::Program;
 
 use crate::partition::NewPartition;
@@ -9,11 +10,28 @@ use crate::partition::NewPartition;
 /// The placeholder in a plan's line for fstab(5) where the file system's UUID goes.
 pub const UUID_PLACE: &str = "UUID=YOUR-UUID";
 
+/// The second partition: swap space, or a file system for data.
+#[derive(Debug, Clone)]
+pub struct SecondJob {
+    /// It is made with the first, by the same program.
+    pub partition: NewPartition,
+    /// What makes it, in this order.
+    pub format_commands: Vec<Program>,
+    /// What blkid(8) calls it.
+    pub kind: String,
+    /// The line for fstab(5), with [`SECOND_UUID_PLACE`] at its start.
+    pub fstab_line: String,
+}
+
 /// One file system on one block device.
 #[derive(Debug, Clone)]
 pub struct ApplyJob {
     /// The partition to make; `None` where the file system takes the whole device.
     pub partition: Option<NewPartition>,
+    /// The partition behind it, if there is to be one.
+    pub second: Option<SecondJob>,
+    /// The label that the file system is to have.
+    pub label: Option<String>,
     /// Makes the file system on [`ApplyJob::node`], in this order.
     pub format_commands: Vec<Program>,
     /// Where the file system lies.
@@ -32,6 +50,18 @@ pub struct ApplyJob {
 }
 
 impl ApplyJob {
+    /// The lines for fstab(5), with the UUIDs of the file system and of the second partition.
+    pub(crate) fn fstab_lines(&self, uuid: &str, second_uuid: Option<&str>) -> String {
+        let first = self.fstab_line.replace(UUID_PLACE, &format!("UUID={uuid}"));
+        match (&self.second, second_uuid) {
+            (Some(second), Some(uuid)) => {
+                let line = second.fstab_line.replace(SECOND_UUID_PLACE, &format!("UUID={uuid}"));
+                format!("{first}\n{line}")
+            }
+            _ => first,
+        }
+    }
+
     /// Itself as lines that do not depend on how the device is called today.
     pub(crate) fn lines(&self, disk: &Path) -> Vec<String> {
         let node = self.node.display().to_string();
@@ -41,7 +71,8 @@ impl ApplyJob {
             let NewPartition { start, size, .. } = partition;
             format!("{} at {} of {}", partition.sfdisk.command_line(), start.0, size.0)
         });
-        let making = self.format_commands.iter().map(Program::command_line);
+        let second = self.second.iter().flat_map(|second| &second.format_commands);
+        let making = self.format_commands.iter().chain(second).map(Program::command_line);
         let mount = format!("mount -t {} -o {}", self.kind, self.mount_options.join(","));
         sfdisk.into_iter().chain(making).chain([mount]).map(general).collect()
     }

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_device::Bytes;
-use flashfit_filesystem::plan::{Plan, PlanError};
+use flashfit_filesystem::plan::{Plan, PlanError, PlannedPartition};
 use flashfit_filesystem::{FileSystemCatalog, Recipe};
+use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
-use crate::job::ApplyJob;
+use crate::job::{ApplyJob, SecondJob};
 use crate::partition::NewPartition;
 
 /// Discarding a whole slow device in pieces takes long.
@@ -43,6 +44,10 @@ impl UserError for InfeasiblePlan {
     }
 }
 
+fn timed(programs: impl IntoIterator<Item = Program>) -> Vec<Program> {
+    programs.into_iter().map(|program| program.timeout(MAKING_TIMEOUT)).collect()
+}
+
 impl ApplyJob {
     /// The work of `plan` on the block device `disk`.
     ///
@@ -59,22 +64,34 @@ impl ApplyJob {
         }
         let programs = plan.programs(catalog, disk)?;
         let recipe: Recipe = plan.recipe(catalog)?;
-        let partition = match (programs.partitioning, plan.partitions.as_slice()) {
-            (None, []) => None,
-            (Some(sfdisk), [partition]) => Some(NewPartition {
-                sfdisk,
-                node: programs.place_node.clone(),
-                start: Bytes(partition.start_bytes),
-                size: Bytes(partition.size_bytes),
-            }),
-            _ => return Err(InfeasiblePlan::Kind("it has more than one partition".to_owned())),
+        let second = plan.second_programs(catalog, disk)?;
+        let new = |sfdisk: &Program, node: &Path, partition: &PlannedPartition| NewPartition {
+            sfdisk: sfdisk.clone(),
+            node: node.to_owned(),
+            start: Bytes(partition.start_bytes),
+            size: Bytes(partition.size_bytes),
+        };
+        let node = &programs.place_node;
+        let (partition, second) = match (&programs.partitioning, plan.partitions.as_slice(), second)
+        {
+            (None, [], None) => (None, None),
+            (Some(sfdisk), [first], None) => (Some(new(sfdisk, node, first)), None),
+            (Some(sfdisk), [first, behind], Some(second)) => {
+                let job = SecondJob {
+                    partition: new(sfdisk, &second.node, behind),
+                    format_commands: timed(second.format),
+                    kind: second.kind,
+                    fstab_line: second.fstab_line,
+                };
+                (Some(new(sfdisk, node, first)), Some(job))
+            }
+            _ => return Err(InfeasiblePlan::Kind("its partitions do not match".to_owned())),
         };
         Ok(Self {
             partition,
-            format_commands: std::iter::once(programs.mkfs)
-                .chain(programs.tune)
-                .map(|program| program.timeout(MAKING_TIMEOUT))
-                .collect(),
+            second,
+            label: plan.choices.label.clone(),
+            format_commands: timed(std::iter::once(programs.mkfs).chain(programs.tune)),
             node: programs.place_node,
             kind: recipe.kind().to_owned(),
             mount_options: recipe.mount_options().to_vec(),

@@ -13,7 +13,7 @@ use crate::backup::Backup;
 use crate::clock;
 use crate::error::ApplyError;
 use crate::install::{InstallTarget, Installed};
-use crate::job::ApplyJob;
+use crate::job::{ApplyJob, SecondJob};
 use crate::journal::{ApplyJournal, ApplyStage, BackupPointer, UnfinishedRecords};
 use crate::marker::{self, ApplyMarker};
 use crate::partition;
@@ -183,6 +183,11 @@ impl ApplySteps<'_> {
         place(self.tools, self.request)
     }
 
+    /// Leave to write to the second partition.
+    fn second_place(&self, second: &SecondJob) -> Result<WriteConsent, ApplyError> {
+        partition::find(self.tools.runner, self.consent(), &second.partition)
+    }
+
     fn mark(&mut self) -> Result<(), ApplyError> {
         let record =
             BackupPointer { device: self.journal.device.clone(), backup: self.folder.clone() };
@@ -224,6 +229,14 @@ impl ApplySteps<'_> {
         for program in &self.work().format_commands {
             self.run(program, place)?;
         }
+        if let Some(second) = &self.work().second {
+            let place = self.second_place(second)?;
+            for program in &second.format_commands {
+                self.run(program, &place)?;
+            }
+            let made = place.open_for_reading()?;
+            made.sync_all().map_err(ApplyError::file(place.path()))?;
+        }
         let made = place.open_for_reading()?;
         made.sync_all().map_err(ApplyError::file(place.path()))?;
         if let ToolReport::Facts(facts) = ask(self.tools.runner, place.path())? {
@@ -258,7 +271,7 @@ impl ApplySteps<'_> {
             return Ok(None);
         };
         self.step(ApplyStage::Installing)?;
-        install.write(self.tools.runner, self.work(), uuid).map(Some)
+        install.write(self.tools.runner, self.work(), verified, uuid).map(Some)
     }
 
     fn finish(&mut self) -> Result<(), ApplyError> {

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ApplyError;
-use crate::job::ApplyJob;
+use crate::job::{ApplyJob, SecondJob};
 
 /// Options of the kernel's own layer, which it always shows.
 const ALWAYS_SHOWN: [&str; 9] =
@@ -29,6 +29,9 @@ pub struct Verified {
     pub not_reported: Vec<String>,
     /// The file system's UUID or volume number.
     pub uuid: Option<String>,
+    /// The UUID of what the second partition has, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second_uuid: Option<String>,
 }
 
 /// Compares the file system on `place` with the plan: first by its tools, then mounted where
@@ -44,8 +47,34 @@ pub fn verify(
     let mut found = Verified::default();
     let mut wrong = Vec::new();
     by_tools(runner, work, &mut found, &mut wrong)?;
+    if let Some(second) = &work.second {
+        second_by_tools(runner, second, &mut found, &mut wrong)?;
+    }
     by_mount(runner, place, work, &mut found, &mut wrong)?;
     if wrong.is_empty() { Ok(found) } else { Err(ApplyError::NotAsPlanned { what: wrong }) }
+}
+
+fn second_by_tools(
+    runner: &dyn Runner,
+    second: &SecondJob,
+    found: &mut Verified,
+    wrong: &mut Vec<String>,
+) -> Result<(), ApplyError> {
+    let what = format!("{} in the second partition", second.kind);
+    match ask(runner, &second.partition.node)? {
+        ToolReport::Facts(facts) if facts.kind == second.kind => {
+            found.second_uuid = facts.uuid;
+            found.as_planned.push(what);
+        }
+        ToolReport::Facts(facts) => wrong.push(format!("{what}: it is {}", facts.kind)),
+        ToolReport::NoFileSystem => wrong.push(format!("{what}: nothing is found there")),
+        ToolReport::MissingTool(name) => {
+            found
+                .not_reported
+                .push(format!("{what}: not checked, because {name} is not installed"));
+        }
+    }
+    Ok(())
 }
 
 fn by_tools(
@@ -70,6 +99,16 @@ fn by_tools(
     found.uuid.clone_from(&facts.uuid);
     if facts.kind != work.kind {
         wrong.push(format!("the file system is {}, not {}", facts.kind, work.kind));
+    }
+    match (&work.label, &facts.label) {
+        (None, _) => {}
+        (Some(label), Some(shown)) if label == shown => {
+            found.as_planned.push(format!("label {label}"));
+        }
+        (Some(label), shown) => {
+            let shown = shown.as_deref().unwrap_or("missing");
+            wrong.push(format!("the label is {shown}, not {label}"));
+        }
     }
     for (name, planned) in &work.numbers {
         match told(&facts, name) {

@@ -20,6 +20,7 @@ use crate::filesystem::{
     ExistingChange, FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Suggestion, Tool,
     TrialOptions,
 };
+use crate::label::LabelRule;
 use crate::promises::{Promise, Promises};
 use crate::template::Template;
 use crate::version::Versions;
@@ -52,6 +53,7 @@ struct FileSystemToml {
     #[serde(default)]
     crash: TrialToml,
     layered: Option<LayeredToml>,
+    label: Option<LabelRule>,
     #[serde(default)]
     option: Vec<OptionToml>,
 }
@@ -276,6 +278,7 @@ fn build_fixed(
             tool: Tool { program: raw.fsck.program.into_inner(), args: plain(raw.fsck.args) },
             pass: raw.fsck.pass,
         },
+        label: raw.label,
         promises: raw.promises,
         options,
         origin: entry.origin.clone(),

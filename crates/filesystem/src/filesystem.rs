@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
+use crate::label::LabelRule;
 use crate::promises::{Promise, Promises};
 use crate::template::{QuantityError, Template, Variable};
 use crate::version::{Versions, why_absent};
@@ -266,6 +267,8 @@ pub struct FileSystem {
     pub promises: Promises,
     /// How it is made writable, where it is not by itself.
     pub layered: Option<Layered>,
+    /// The labels that it takes; `None` if it has none.
+    pub label: Option<LabelRule>,
     /// Its options in catalog order.
     pub options: Vec<FsOption>,
     /// The file it comes from.

@@ -1,7 +1,5 @@
-//! Plans where the file system goes: on the whole device, or in one partition whose start and size
-//! are multiples of the erase block.
-//!
-//! Limits: one partition.
+//! Plans where the file system goes: on the whole device, or in a partition whose start and size
+//! are multiples of the erase block, with or without a second one behind it.
 
 mod table;
 
@@ -15,7 +13,7 @@ use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 use serde::{Deserialize, Serialize};
 
-pub use table::{PartitionContent, PartitionTable, run_sfdisk};
+pub use table::{PartitionContent, PartitionTable, TablePartition, run_sfdisk};
 
 /// What partitioning programs use where nothing is known of the device.
 const DEFAULT_ALIGNMENT: Bytes = Bytes::mib(1);
@@ -270,7 +268,13 @@ impl PartitionLayout {
     /// The script for sfdisk(8) that makes it; `None` where there is no partition table.
     pub fn sfdisk_script(&self, sector_bytes: u64) -> Option<String> {
         let Self::Partition { start_bytes, size_bytes, table } = self else { return None };
-        table.sfdisk_script(*start_bytes, *size_bytes, sector_bytes, PartitionContent::Linux)
+        let partition = TablePartition {
+            start_bytes: *start_bytes,
+            size_bytes: *size_bytes,
+            content: PartitionContent::Linux,
+            name: None,
+        };
+        table.sfdisk_script(&[partition], sector_bytes)
     }
 
     /// Runs sfdisk(8) with the script; what is on the device is lost. `None` as above.
@@ -285,12 +289,36 @@ impl PartitionLayout {
             Self::Partition { .. } if node == Path::new(EXAMPLE_NODE) => {
                 PathBuf::from(EXAMPLE_PARTITION)
             }
-            Self::Partition { .. } => {
-                let text = node.display().to_string();
-                let divider = if text.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
-                PathBuf::from(format!("{text}{divider}1"))
-            }
+            Self::Partition { .. } => numbered_partition(node, 1),
         }
+    }
+}
+
+/// The node of a partition of the device at `node`.
+pub fn numbered_partition(node: &Path, number: u32) -> PathBuf {
+    let text = node.display().to_string();
+    let divider = if text.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
+    PathBuf::from(format!("{text}{divider}{number}"))
+}
+
+/// Divides the place of one partition so that the last `second_bytes` of it, as whole units on
+/// their grid, are a second one: the sizes and the start of the second.
+///
+/// # Errors
+/// [`LayoutError::TooSmall`] where less than a unit is left of the first.
+pub fn divide(
+    start_bytes: u64,
+    size_bytes: u64,
+    unit: Bytes,
+    second_bytes: u64,
+) -> Result<[(u64, u64); 2], LayoutError> {
+    let end = start_bytes + size_bytes;
+    let too_small = LayoutError::TooSmall { capacity_bytes: end, start_bytes, unit_bytes: unit.0 };
+    let second_size = second_bytes.checked_next_multiple_of(unit.0).ok_or(too_small.clone())?;
+    let second_start = end.checked_sub(second_size).ok_or(too_small.clone())? / unit.0 * unit.0;
+    match second_start.checked_sub(start_bytes) {
+        Some(first) if first >= unit.0 => Ok([(start_bytes, first), (second_start, second_size)]),
+        _ => Err(too_small),
     }
 }
 
@@ -339,6 +367,18 @@ mod tests {
             assert_eq!(layout.node(Path::new(disk)), Path::new(partition));
             assert_eq!(PartitionLayout::WholeDevice.node(Path::new(disk)), Path::new(disk));
         }
+    }
+
+    #[test]
+    fn a_second_partition_is_on_the_grid() {
+        let divided = divide(63 * 512, 100 * MIB, Bytes(4 * MIB), 10 * MIB).unwrap();
+        let [(start, size), (second, second_size)] = divided;
+        assert_eq!((second % (4 * MIB), second_size), (0, 12 * MIB));
+        assert_eq!((start, start + size), (63 * 512, second));
+        assert!(second + second_size <= 63 * 512 + 100 * MIB);
+        let small = divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), 5 * MIB);
+        assert!(matches!(small, Err(LayoutError::TooSmall { .. })));
+        assert!(divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), u64::MAX).is_err());
     }
 
     #[test]

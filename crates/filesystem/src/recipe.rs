@@ -102,6 +102,13 @@ impl Recipe {
         })
     }
 
+    /// The same with a label, by the flag of the file system's mkfs.
+    #[must_use]
+    pub fn labeled(mut self, flag: &str, label: &str) -> Self {
+        self.mkfs.args.extend([flag.to_owned(), label.to_owned()]);
+        self
+    }
+
     /// What mount(8) calls the file system.
     pub fn kind(&self) -> &str {
         &self.kind

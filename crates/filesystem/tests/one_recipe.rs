@@ -40,6 +40,8 @@ fn request(options: &[String]) -> PlanRequest {
         start_bytes: None,
         options: Some(options.to_vec()),
         scheduler: Scheduler::new("none"),
+        label: None,
+        second: None,
         stripe_width: StripeWidth::Blocks,
         recipe: None,
         mount_point: PathBuf::from("/mnt/flash"),

@@ -31,6 +31,8 @@ fn request(table: Option<PartitionTable>) -> PlanRequest {
         start_bytes: None,
         options: None,
         scheduler: Scheduler::new("none"),
+        label: None,
+        second: None,
         stripe_width: StripeWidth::Blocks,
         recipe: None,
         mount_point: PathBuf::from("/mnt/flash"),

@@ -50,6 +50,8 @@ fn plan(
         start_bytes: None,
         options: None,
         scheduler: Scheduler::new(target.scheduler().unwrap_or("none")),
+        label: None,
+        second: None,
         stripe_width: StripeWidth::Blocks,
         recipe: None,
         mount_point: PathBuf::from("/mnt/flash"),

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::error::ApplyError;
-use crate::job::{ApplyJob, UUID_PLACE};
+use crate::job::ApplyJob;
+use crate::verify::Verified;
 
 pub(crate) const FSTAB: &str = "etc/fstab";
 pub(crate) const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
@@ -49,10 +50,12 @@ impl InstallTarget {
         let path = self.path(FSTAB)?;
         let text = read(&path)?;
         let marked = |reason| ApplyError::SystemFile { path: path.clone(), reason };
-        let point = mount_point(&work.fstab_line);
+        let second = work.second.iter().map(|second| second.fstab_line.as_str());
+        let lines = std::iter::once(work.fstab_line.as_str()).chain(second);
+        let points: Vec<&str> = lines.filter_map(mount_point).collect();
         let others = block::others(&text).map_err(marked)?;
-        if others.iter().any(|line| mount_point(line).is_some() && mount_point(line) == point) {
-            let point = point.unwrap_or_default();
+        let taken = others.iter().filter_map(|line| mount_point(line));
+        if let Some(point) = taken.into_iter().find(|point| points.contains(point)) {
             return Err(marked(format!("it already has a line for {point}")));
         }
         let rules = self.path(RULES)?;
@@ -68,15 +71,14 @@ impl InstallTarget {
         &self,
         runner: &dyn Runner,
         work: &ApplyJob,
+        verified: &Verified,
         uuid: &str,
     ) -> Result<Installed, ApplyError> {
         let mut done = Installed::default();
-        let line = work.fstab_line.replace(UUID_PLACE, &format!("UUID={uuid}"));
-        let point = mount_point(&line).map(str::to_owned);
-        let same_point = |body: &str| {
-            body.lines()
-                .any(|line| mount_point(line).is_some() && mount_point(line) == point.as_deref())
-        };
+        let line = work.fstab_lines(uuid, verified.second_uuid.as_deref());
+        let points: Vec<&str> = line.lines().filter_map(mount_point).collect();
+        let same_point =
+            |body: &str| body.lines().filter_map(mount_point).any(|point| points.contains(&point));
         self.put(FSTAB, uuid, &line, same_point, &mut done)?;
         if !self.with_rule {
             done.notes

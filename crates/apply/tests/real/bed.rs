@@ -81,6 +81,8 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> ApplyJob {
         .arg(&node);
     let stride = if kind == Kind::Wrong { 4 } else { 2 };
     ApplyJob {
+        second: None,
+        label: None,
         partition,
         format_commands: vec![mkfs],
         node,

@@ -146,6 +146,8 @@ pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<FileSystemFacts>,
         "f2fs" => superblock(node, "f2fs superblock", f2fs::parse)?,
         "nilfs2" => superblock(node, "nilfs2 superblock", nilfs2::parse)?,
         "vfat" => superblock(node, "FAT boot sector", fat::parse)?,
+        // Swap space has pages and no numbers that a plan would set.
+        "swap" => Read { block_bytes: 4096, ..Read::default() },
         "exfat" => superblock(node, "exFAT boot sector", exfat::parse)?,
         _ => return Ok(None),
     };

@@ -1,9 +1,9 @@
 //! Partition tables: how much of the device each keeps to itself, how far it reaches, and the
-//! script for sfdisk(8) that makes it with one partition.
+//! script for sfdisk(8) that makes it with its partitions.
 //!
 //! Sources: UEFI specification, section 5.2 (the legacy MBR: one sector at the start, positions of
 //! 32 bits in sectors) and section 5.3 (GPT: a protective MBR and a header at the start, a header
-//! at the end, and after each header at least 16 KiB of entries). Limits: one partition.
+//! at the end, and after each header at least 16 KiB of entries).
 
 use std::fmt;
 use std::path::Path;
@@ -48,6 +48,17 @@ pub enum PartitionContent {
     Linux,
     Fat32,
     Exfat,
+    Swap,
+}
+
+/// A partition of a script for sfdisk(8).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TablePartition {
+    pub start_bytes: u64,
+    pub size_bytes: u64,
+    pub content: PartitionContent,
+    /// Its name in a GPT; an MBR has none.
+    pub name: Option<String>,
 }
 
 impl PartitionTable {
@@ -96,20 +107,17 @@ impl PartitionTable {
             (Self::None | Self::Gpt, PartitionContent::Fat32 | PartitionContent::Exfat) => {
                 "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7"
             }
+            (Self::None | Self::Gpt, PartitionContent::Swap) => "S",
+            (Self::Mbr, PartitionContent::Swap) => "82",
             (Self::Mbr, PartitionContent::Linux) => "83",
             (Self::Mbr, PartitionContent::Fat32) => "c",
             (Self::Mbr, PartitionContent::Exfat) => "7",
         }
     }
 
-    /// The script for sfdisk(8) that makes it with one partition; `None` where there is no table.
-    pub fn sfdisk_script(
-        self,
-        start_bytes: u64,
-        size_bytes: u64,
-        sector_bytes: u64,
-        content: PartitionContent,
-    ) -> Option<String> {
+    /// The script for sfdisk(8) that makes it with these partitions; `None` where there is no
+    /// table.
+    pub fn sfdisk_script(self, partitions: &[TablePartition], sector_bytes: u64) -> Option<String> {
         let head = match self {
             Self::None => return None,
             // sfdisk keeps the first MiB free unless the first sector is given.
@@ -119,12 +127,17 @@ impl PartitionTable {
             }
             Self::Mbr => "label: dos\nunit: sectors\n".to_owned(),
         };
-        Some(format!(
-            "{head}start={}, size={}, type={}\n",
-            start_bytes / sector_bytes,
-            size_bytes / sector_bytes,
-            self.kind_of(content)
-        ))
+        let line = |partition: &TablePartition| {
+            let name = partition.name.as_ref().filter(|_| self == Self::Gpt);
+            format!(
+                "start={}, size={}, type={}{}\n",
+                partition.start_bytes / sector_bytes,
+                partition.size_bytes / sector_bytes,
+                self.kind_of(partition.content),
+                name.map(|name| format!(", name=\"{name}\"")).unwrap_or_default()
+            )
+        };
+        Some(head + &partitions.iter().map(line).collect::<String>())
     }
 }
 

@@ -16,7 +16,8 @@ use super::document::{PlanChoices, PlanInputs, PlannedDevice, StripeWidth};
 use super::error::PlanError;
 use super::layers::is_host;
 use super::packing;
-use super::placement::{Placement, find_placement};
+use super::placement::{Placement, PlacementChoice, find_placement};
+use super::second::SecondChoice;
 use super::units;
 
 /// The option of a file system that takes the numbers of a plan.
@@ -34,6 +35,10 @@ pub struct PlanRequest {
     /// The options; `base` alone for none.
     pub options: Option<Vec<String>>,
     pub scheduler: Scheduler,
+    /// The label of the file system.
+    pub label: Option<String>,
+    /// A second partition.
+    pub second: Option<SecondChoice>,
     /// What the stripe width counts.
     pub stripe_width: StripeWidth,
     /// The recipe that some of it was taken from.
@@ -60,9 +65,12 @@ pub fn choose(
         filesystem,
         &device,
         &geometry.used,
-        request.table,
-        request.start_bytes,
-        request.stripe_width,
+        PlacementChoice {
+            table: request.table,
+            start_bytes: request.start_bytes,
+            stripe_width: request.stripe_width,
+            second: request.second.as_ref(),
+        },
     )?;
     let conditions = placement.conditions(filesystem, &device, &geometry.used);
     let options = match &request.options {
@@ -78,6 +86,8 @@ pub fn choose(
         start_bytes: request.start_bytes,
         setup,
         image: None,
+        label: request.label.clone(),
+        second: request.second.clone(),
         stripe_width: request.stripe_width,
         recipe: request.recipe.clone(),
         mount_point: request.mount_point.clone(),
@@ -160,7 +170,7 @@ fn must_fit(filesystem: &FileSystem, placement: &Placement) -> Result<(), PlanEr
     }
 }
 
-fn usual(filesystem: &FileSystem, conditions: &Conditions) -> Vec<String> {
+pub(super) fn usual(filesystem: &FileSystem, conditions: &Conditions) -> Vec<String> {
     let usable = |name: &&str| {
         filesystem.option(name).is_ok_and(|option| {
             option.durability == Durability::Safe

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use flashfit_host::{Program, path_text};
 
 use crate::layout::{
-    EXAMPLE_NODE, EXAMPLE_PARTITION, PartitionContent, PartitionLayout, PartitionTable, run_sfdisk,
+    EXAMPLE_NODE, EXAMPLE_PARTITION, PartitionContent, PartitionLayout, PartitionTable,
+    TablePartition, run_sfdisk,
 };
 use crate::recipe::Recipe;
 
-use super::document::{Plan, PlannedCommand, PlannedPlacement};
+use super::document::{Plan, PlanChoices, PlannedCommand, PlannedPartition};
 
 /// What is run, in this order. Only the programs before `mount` write to the device.
 #[derive(Debug, Clone)]
@@ -27,18 +28,20 @@ pub struct Programs {
 /// The programs for a device at `node` (the partition, where that is the target).
 pub(super) fn programs(
     table: PartitionTable,
-    place: PlannedPlacement,
+    partitions: &[TablePartition],
     sector_bytes: u64,
     recipe: &Recipe,
     node: &Path,
     mount_point: &Path,
 ) -> Programs {
-    let PlannedPlacement { start_bytes, size_bytes } = place;
-    let content = content(recipe.kind());
-    let script = table.sfdisk_script(start_bytes, size_bytes, sector_bytes, content);
-    let layout = match &script {
-        Some(_) => PartitionLayout::Partition { start_bytes, size_bytes, table },
-        None => PartitionLayout::WholeDevice,
+    let script = table.sfdisk_script(partitions, sector_bytes);
+    let layout = match (&script, partitions.first()) {
+        (Some(_), Some(first)) => PartitionLayout::Partition {
+            start_bytes: first.start_bytes,
+            size_bytes: first.size_bytes,
+            table,
+        },
+        _ => PartitionLayout::WholeDevice,
     };
     let place_node = layout.node(node);
     Programs {
@@ -48,6 +51,27 @@ pub(super) fn programs(
         mount: recipe.mount(&place_node, mount_point),
         place_node,
     }
+}
+
+/// The longest name of a partition in a GPT, in units of UTF-16.
+const MOST_NAME: usize = 36;
+
+/// The partitions as a table has them; in a GPT, the first one is named as its file system.
+pub(super) fn table_partitions(
+    partitions: &[PlannedPartition],
+    kind: &str,
+    choices: &PlanChoices,
+) -> Vec<TablePartition> {
+    let name = choices.label.clone().filter(|label| label.encode_utf16().count() <= MOST_NAME);
+    let one = |(partition, content, name): (&PlannedPartition, _, _)| TablePartition {
+        start_bytes: partition.start_bytes,
+        size_bytes: partition.size_bytes,
+        content,
+        name,
+    };
+    let behind = choices.second.as_ref().map(|second| (second.partition_content(), None));
+    let contents = std::iter::once((content(kind), name)).chain(behind);
+    partitions.iter().zip(contents).map(|(p, (content, name))| one((p, content, name))).collect()
 }
 
 /// What a partition for this file system is marked to hold.

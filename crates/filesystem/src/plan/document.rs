@@ -17,6 +17,7 @@ use crate::layout::PartitionTable;
 use crate::setup::Setup;
 
 use super::layers::PlannedLayers;
+use super::second::{PlannedSecond, SecondChoice};
 
 /// The name of the document behind `flashfit.`.
 pub const SCHEMA: &str = "plan";
@@ -80,6 +81,12 @@ pub struct PlanChoices {
     /// The setup of an image that lies on it under a writable layer, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Setup>,
+    /// The label of the file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The second partition, where there is to be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<SecondChoice>,
     /// What the stripe width counts.
     pub stripe_width: StripeWidth,
     /// The recipe that the choices were taken from, where it is one.
@@ -229,6 +236,9 @@ pub struct Plan {
     /// The image on it and the layer over that, where one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<PlannedLayers>,
+    /// What is made in the second partition, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<PlannedSecond>,
 }
 
 impl Plan {
@@ -240,6 +250,12 @@ impl Plan {
 
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers.iter().find(|number| number.name == name).map(|number| number.value)
+    }
+
+    /// Its commands, and those of the second partition.
+    pub fn all_commands(&self) -> impl Iterator<Item = &PlannedCommand> {
+        let second = self.second.iter().flat_map(|second| &second.commands);
+        self.commands.iter().chain(second)
     }
 
     /// What the plan was made from.

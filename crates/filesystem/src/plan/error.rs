@@ -34,6 +34,12 @@ pub enum PlanError {
     /// A partition is asked to have a table or another start.
     #[error("{path} is a partition, which cannot be moved")]
     Partition { path: String },
+    /// The second partition cannot be made.
+    #[error("the second partition cannot be made: {reason}")]
+    Second { reason: String },
+    /// The file system does not take the label.
+    #[error("{filesystem} does not take the label `{label}`: {reason}")]
+    Label { filesystem: String, label: String, reason: String },
     /// The file system that is to hold an image cannot.
     #[error("{host} cannot be the host of an image of {filesystem} and its writable layer")]
     Host {
@@ -73,6 +79,8 @@ impl UserError for PlanError {
             Self::TooSmall { .. }
             | Self::Unfit { .. }
             | Self::Partition { .. }
+            | Self::Second { .. }
+            | Self::Label { .. }
             | Self::Host { .. }
             | Self::MountPoint { .. } => ExitClass::Usage,
         }
@@ -86,6 +94,8 @@ impl UserError for PlanError {
             Self::TooSmall { .. }
             | Self::Unfit { .. }
             | Self::Partition { .. }
+            | Self::Second { .. }
+            | Self::Label { .. }
             | Self::Host { .. }
             | Self::MountPoint { .. }
             | Self::NotAllowed { .. } => None,

@@ -22,6 +22,7 @@ use super::commands;
 use super::document::{Plan, PlanInputs, PlannedCommand};
 use super::error::PlanError;
 use super::packing;
+use super::second::with_second;
 
 /// The folder that is packed, for the user to replace; where there is none of that name, packing
 /// fails and harms nothing.
@@ -69,7 +70,7 @@ impl Plan {
     /// See [`PlanError`].
     pub fn of(catalog: &FileSystemCatalog, inputs: &PlanInputs) -> Result<Self, PlanError> {
         let host = catalog.filesystem(&inputs.choices.setup.filesystem)?;
-        let plan = Self::make(host, inputs)?;
+        let plan = with_second(Self::make(host, inputs)?, catalog)?;
         match &inputs.choices.image {
             None => Ok(plan),
             Some(setup) => {

@@ -12,11 +12,11 @@ use crate::setup::Setup;
 
 use super::advice;
 use super::choose::GEOMETRY;
-use super::commands::{self, Programs};
+use super::commands::{self, Programs, table_partitions};
 use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry};
 use super::error::PlanError;
 use super::numbers::{self, PlacementNumbers};
-use super::placement::{Placement, find_placement};
+use super::placement::{Placement, PlacementChoice, find_placement};
 use super::units;
 
 /// What follows from the choices.
@@ -34,9 +34,12 @@ fn prepare(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Prepared, Pla
         filesystem,
         device,
         &geometry.used,
-        choices.table,
-        choices.start_bytes,
-        choices.stripe_width,
+        PlacementChoice {
+            table: choices.table,
+            start_bytes: choices.start_bytes,
+            stripe_width: choices.stripe_width,
+            second: choices.second.as_ref(),
+        },
     )?;
     if let (Err(reason), true) = (&placement.fitted, is_fitted(inputs)) {
         return Err(PlanError::Unfit {
@@ -47,7 +50,25 @@ fn prepare(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Prepared, Pla
     let conditions = placement.conditions(filesystem, device, &geometry.used);
     allowed(filesystem, &choices.setup, choices.allow)?;
     let recipe = Recipe::new(filesystem, &choices.setup, &conditions)?;
+    let recipe = match &choices.label {
+        None => recipe,
+        Some(label) => recipe.labeled(label_flag(filesystem, label)?, label),
+    };
     Ok(Prepared { geometry, placement, recipe, warnings })
+}
+
+/// The flag of mkfs for a label that the file system takes.
+fn label_flag<'a>(filesystem: &'a FileSystem, label: &str) -> Result<&'a str, PlanError> {
+    let rule = filesystem.label.as_ref().ok_or("it has no labels".to_owned());
+    let fits = rule.and_then(|rule| match rule.why_not(label) {
+        None => Ok(rule.flag.as_str()),
+        Some(reason) => Err(reason),
+    });
+    fits.map_err(|reason| PlanError::Label {
+        filesystem: filesystem.name.clone(),
+        label: label.to_owned(),
+        reason,
+    })
 }
 
 /// Whether mkfs is given the numbers.
@@ -89,7 +110,7 @@ impl Plan {
             if device.disk.is_empty() { Path::new(EXAMPLE_NODE) } else { device.path.as_path() };
         let programs = commands::programs(
             placement.table,
-            placement.place,
+            &table_partitions(&placement.partitions, &filesystem.kind, choices),
             device.sector_bytes,
             &recipe,
             node,
@@ -110,10 +131,8 @@ impl Plan {
             warnings.extend(not_fitted(filesystem, &conditions, &fitted));
         }
         warnings.extend(vendor(filesystem));
-        let outside = match placement.partitions.first() {
-            Some(partition) => device.capacity_bytes - partition.size_bytes,
-            None => 0,
-        };
+        let used: u64 = placement.partitions.iter().map(|partition| partition.size_bytes).sum();
+        let outside = if used == 0 { 0 } else { device.capacity_bytes - used };
         Ok(Self {
             table: placement.table,
             table_reason: placement.table_reason,
@@ -132,6 +151,7 @@ impl Plan {
             warnings,
             durability: choices.setup.durability(filesystem)?,
             layers: None,
+            second: None,
             device: device.clone(),
             geometry,
             choices: choices.clone(),
@@ -162,7 +182,7 @@ impl Plan {
         let prepared = prepare(filesystem, &inputs)?;
         Ok(commands::programs(
             prepared.placement.table,
-            prepared.placement.place,
+            &table_partitions(&prepared.placement.partitions, &filesystem.kind, &self.choices),
             self.device.sector_bytes,
             &prepared.recipe,
             node,
@@ -251,6 +271,7 @@ pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
     differ("lost_bytes", one.lost_bytes == other.lost_bytes);
     differ("durability", one.durability == other.durability);
     differ("layers", one.layers == other.layers);
+    differ("second", one.second == other.second);
     found
 }
 
@@ -261,6 +282,9 @@ fn without_text(plan: &Plan) -> Plan {
     plan.numbers.iter_mut().for_each(|number| number.reason.clear());
     plan.commands.iter_mut().for_each(|command| command.purpose.clear());
     plan.trim.reason.clear();
+    if let Some(second) = &mut plan.second {
+        second.commands.iter_mut().for_each(|command| command.purpose.clear());
+    }
     if let Some(layers) = &mut plan.layers {
         layers.image_reason.clear();
         layers.renewal_note.clear();

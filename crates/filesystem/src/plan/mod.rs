@@ -19,6 +19,7 @@ pub mod numbers;
 mod packing;
 mod placement;
 mod published;
+mod second;
 mod several;
 mod standing;
 pub mod units;
@@ -36,6 +37,9 @@ pub use error::PlanError;
 pub use layers::{PlannedLayers, PlannedSetting};
 pub use make::differences;
 pub use published::{PublishedRecipe, PublishedRecipes};
+pub use second::{
+    EXAMPLE_SECOND, PlannedSecond, SECOND_UUID_PLACE, SWAP, SecondChoice, SecondPrograms,
+};
 pub use several::{
     PlanNote, PlanningDevice, SeveralPlans, SeveralPlansError, SeveralPlansRequest,
     UnplannedReason, plan_several,

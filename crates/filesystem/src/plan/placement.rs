@@ -7,7 +7,7 @@ use flashfit_geometry::Geometry;
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
 use crate::layout::{
-    LayoutStart, PartitionLayout, PartitionTable, aligned, check_sector, plan_layout_in,
+    LayoutStart, PartitionLayout, PartitionTable, aligned, check_sector, divide, plan_layout_in,
 };
 
 use super::commands::content;
@@ -15,6 +15,7 @@ use super::conditions::{site, with_numbers};
 use super::document::{PlannedDevice, PlannedPartition, PlannedPlacement, StripeWidth};
 use super::error::PlanError;
 use super::numbers::{self, PlacementNumbers};
+use super::second::SecondChoice;
 
 /// A place for a file system.
 #[derive(Debug, Clone)]
@@ -49,14 +50,22 @@ fn device_conditions(device: &PlannedDevice, used: &Geometry) -> Conditions {
     }
 }
 
+/// What was chosen about the place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacementChoice<'a> {
+    pub(super) table: Option<PartitionTable>,
+    pub(super) start_bytes: Option<u64>,
+    pub(super) stripe_width: StripeWidth,
+    pub(super) second: Option<&'a SecondChoice>,
+}
+
 pub(super) fn find_placement(
     filesystem: &FileSystem,
     device: &PlannedDevice,
     used: &Geometry,
-    table: Option<PartitionTable>,
-    start_bytes: Option<u64>,
-    stripe_width: StripeWidth,
+    wanted: PlacementChoice<'_>,
 ) -> Result<Placement, PlanError> {
+    let PlacementChoice { table, start_bytes, stripe_width, second } = wanted;
     check_sector(device.sector_bytes)?;
     if filesystem.layered.is_some() {
         return Err(PlanError::Unfit {
@@ -80,11 +89,23 @@ pub(super) fn find_placement(
     let is_common = start_bytes.is_none() && matches!(start, LayoutStart::At(_));
     let layout = plan_layout_in(table, device.capacity_bytes, device.sector_bytes, used, start)?;
     let (place, partitions) = match layout.layout {
+        PartitionLayout::WholeDevice if second.is_some() => {
+            let reason = "there is no partition table".to_owned();
+            return Err(PlanError::Second { reason });
+        }
         PartitionLayout::WholeDevice => {
             let start_bytes = device.partition_start_bytes.unwrap_or(0);
             (PlannedPlacement { start_bytes, size_bytes: device.capacity_bytes }, Vec::new())
         }
         PartitionLayout::Partition { start_bytes, size_bytes, .. } => {
+            let (size_bytes, behind) = match second {
+                None => (size_bytes, None),
+                Some(second) => {
+                    let divided = divide(start_bytes, size_bytes, layout.unit, second.size_bytes)?;
+                    let [(_, size_bytes), place] = divided;
+                    (size_bytes, Some(second_partition(table, second, place, layout.unit)))
+                }
+            };
             let partition = PlannedPartition {
                 number: 1,
                 start_bytes,
@@ -92,7 +113,8 @@ pub(super) fn find_placement(
                 kind: table.kind_of(content(&filesystem.kind)).to_owned(),
                 reason: if is_common { reason_of_common_start(used) } else { layout.reason },
             };
-            (PlannedPlacement { start_bytes, size_bytes }, vec![partition])
+            let partitions = std::iter::once(partition).chain(behind).collect();
+            (PlannedPlacement { start_bytes, size_bytes }, partitions)
         }
     };
     let warnings = off_grid(device, used, place).into_iter().collect();
@@ -107,6 +129,25 @@ pub(super) fn find_placement(
     let site = site(filesystem, &offers, place, device.sector_bytes, stripe_width);
     let fitted = numbers::fit(&filesystem.kind, &site);
     Ok(Placement { table, table_reason, partitions, place, fitted, warnings })
+}
+
+fn second_partition(
+    table: PartitionTable,
+    second: &SecondChoice,
+    (start_bytes, size_bytes): (u64, u64),
+    unit: Bytes,
+) -> PlannedPartition {
+    PlannedPartition {
+        number: 2,
+        start_bytes,
+        size_bytes,
+        kind: table.kind_of(second.partition_content()).to_owned(),
+        reason: format!(
+            "{}: start and size are multiples of {unit}, so that no erase block is shared with the \
+             first partition",
+            second.content
+        ),
+    }
 }
 
 fn choose_table(

@@ -58,7 +58,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         return show::dry_run(args.agreed.json, &source.plan, &price, &lost, &doing);
     }
     consent::refuse_early(&device)?;
-    let programs = source.plan.commands.iter().map(|command| command.program.as_str());
+    let programs = source.plan.all_commands().map(|command| command.program.as_str());
     environment(programs.chain(["blkid", "partx", "wipefs"]))?;
     note_with_commands(&lost);
     if let Ok(Some(found)) = unfinished(&device) {

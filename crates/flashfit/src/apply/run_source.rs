@@ -75,6 +75,8 @@ fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices
         start_bytes,
         setup,
         image: None,
+        label: None,
+        second: None,
         stripe_width: StripeWidth::Blocks,
         recipe: None,
         mount_point: "/mnt/flash".into(),

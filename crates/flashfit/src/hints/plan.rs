@@ -38,6 +38,10 @@ pub fn plan(error: &PlanError) -> Option<String> {
         PlanError::Partition { .. } => {
             "leave --table and --start out, or name the whole device".to_owned()
         }
+        PlanError::Second { .. } => "leave --second out, or change it: swap:512MiB, \
+                                      ext4:2GiB:/srv"
+            .to_owned(),
+        PlanError::Label { .. } => "use another --label".to_owned(),
         PlanError::Host { hosts, .. } => format!("use --host with one of {}", hosts.join(", ")),
         PlanError::MountPoint { .. } => "name another mount point with --mount-point".to_owned(),
         PlanError::NotAllowed { durability, .. } => {

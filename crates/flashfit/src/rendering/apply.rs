@@ -6,7 +6,9 @@ use flashfit_apply::install::Installed;
 use flashfit_apply::verify::Verified;
 use flashfit_apply::{Applied, InstallTarget};
 use flashfit_device::{Bytes, Device, DeviceKind};
-use flashfit_filesystem::plan::{EXAMPLE_NODE, EXAMPLE_PARTITION, Plan, PlannedCommand};
+use flashfit_filesystem::plan::{
+    EXAMPLE_NODE, EXAMPLE_PARTITION, EXAMPLE_SECOND, Plan, PlannedCommand,
+};
 use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner, path_text};
 use flashfit_report::text::{fold_command, plain};
@@ -19,7 +21,7 @@ use crate::command_error::CommandError;
 use crate::consent::what_is_lost;
 use crate::output;
 use crate::rendering::price::Price;
-use crate::rendering::run_preview::LOOP_PARTITION;
+use crate::rendering::run_preview::{LOOP_PARTITION, LOOP_SECOND};
 
 /// What is on the device: its partitions, the file systems on them and their labels.
 pub fn lost(runner: &dyn Runner, device: &Device) -> String {
@@ -85,7 +87,7 @@ pub fn doing(
             backup.display()
         ),
     ];
-    let writing = plan.commands.iter().filter(|command| command.writes);
+    let writing = plan.all_commands().filter(|command| command.writes);
     lines.extend(writing.flat_map(|command| shown(command, device)));
     if device.kind == DeviceKind::Image && !plan.partitions.is_empty() {
         lines.push(format!(
@@ -96,6 +98,7 @@ pub fn doing(
     if let Some(install) = install {
         lines.push(format!("Into {}: etc/fstab", install.root.display()));
         lines.push(format!("  {}", plan.fstab_line));
+        lines.extend(plan.second.iter().map(|second| format!("  {}", second.fstab_line)));
         if install.with_rule {
             lines.push("and etc/udev/rules.d/60-flashfit.rules".to_owned());
             lines.push(format!("  {}", plan.udev_rule));
@@ -124,7 +127,8 @@ fn place(plan: &Plan) -> String {
 fn shown(command: &PlannedCommand, device: &Device) -> Vec<String> {
     let node = path_text::to_text(&device.path);
     let real = |word: String| {
-        word.replace(EXAMPLE_PARTITION, LOOP_PARTITION).replace(EXAMPLE_NODE, &quote(&node))
+        let word = word.replace(EXAMPLE_PARTITION, LOOP_PARTITION);
+        word.replace(EXAMPLE_SECOND, LOOP_SECOND).replace(EXAMPLE_NODE, &quote(&node))
     };
     let words: Vec<String> = command.words().into_iter().map(real).collect();
     fold_command(&words, "  ", output::width())

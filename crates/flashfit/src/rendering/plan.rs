@@ -172,6 +172,9 @@ impl Page {
             );
             self.fact(&format!("partition {}", partition.number), &place);
         }
+        if let Some(label) = &plan.choices.label {
+            self.fact("label", label);
+        }
         for number in &plan.numbers {
             self.fact(&number.name, &format!("{}: {}", number.value, number.reason));
         }
@@ -192,7 +195,7 @@ impl Page {
             self.fact("warning", warning);
         }
         self.head("  Commands:");
-        for command in &plan.commands {
+        for command in plan.all_commands() {
             self.command(command);
         }
         if let Some(layers) = &plan.layers {
@@ -222,10 +225,11 @@ impl Page {
     /// What goes into the system's configuration.
     fn aside(&mut self, plan: &Plan) {
         let more = plan.layers.as_ref().map_or(&[][..], |layers| &layers.fstab_lines);
-        let lines = if more.is_empty() { "a line" } else { "lines" };
+        let second = plan.second.as_ref().map(|second| &second.fstab_line);
+        let lines = if more.is_empty() && second.is_none() { "a line" } else { "lines" };
         self.paragraph("  # ", &format!("{lines} for /etc/fstab"));
         self.line(&plan.fstab_line);
-        for line in more {
+        for line in more.iter().chain(second) {
             self.line(line);
         }
         self.paragraph("  # ", "a rule for /etc/udev/rules.d/60-flashfit.rules");

@@ -25,6 +25,7 @@ use crate::test_beds;
 /// A placeholder for the loop device that an image or a card will get, and for its partition.
 const LOOP: &str = "/dev/loopN";
 pub const LOOP_PARTITION: &str = "/dev/loopNp1";
+pub const LOOP_SECOND: &str = "/dev/loopNp2";
 
 /// The geometry of the device, or that it is unknown.
 pub fn geometry_text(subject: &TrialTarget) -> String {

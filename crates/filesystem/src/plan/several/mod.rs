@@ -123,6 +123,8 @@ fn choices(
         start_bytes,
         options: options.or(recipe.map(|recipe| recipe.options.clone())),
         scheduler,
+        label: request.label.map(str::to_owned),
+        second: request.second.cloned(),
         stripe_width: recipe.map_or(StripeWidth::Blocks, |recipe| recipe.stripe_width),
         recipe: recipe.map(|recipe| recipe.name.clone()),
         mount_point: request.mount_point.clone(),

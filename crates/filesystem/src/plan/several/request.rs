@@ -9,7 +9,7 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::durability::Durability;
 use crate::layout::{LayoutStart, PartitionTable};
-use crate::plan::{Plan, PlanError, PlannedDevice, PublishedRecipe};
+use crate::plan::{Plan, PlanError, PlannedDevice, PublishedRecipe, SecondChoice};
 
 /// The user's choices for several plans; what is `None` is left to the recipe or the planner.
 #[derive(Debug, Clone)]
@@ -25,6 +25,10 @@ pub struct SeveralPlansRequest<'a> {
     pub table: Option<PartitionTable>,
     /// Where the file system starts.
     pub start: Option<LayoutStart>,
+    /// The label of each file system.
+    pub label: Option<&'a str>,
+    /// A second partition.
+    pub second: Option<&'a SecondChoice>,
     /// Takes precedence over `probed`.
     pub erase_block: Option<Bytes>,
     /// Takes precedence over `probed`.

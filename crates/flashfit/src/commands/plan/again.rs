@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
+use flashfit_filesystem::plan::SecondChoice;
 use flashfit_host::program::{quote, quote_path};
 
 use super::args::{MOUNT_POINT, PlanArgs};
@@ -26,6 +27,8 @@ pub fn arguments(args: &PlanArgs) -> Vec<String> {
     let table = args.table.and_then(|table| table.to_possible_value());
     add("--table", table.map(|table| table.get_name().to_owned()));
     add("--start", word(&args.start));
+    add("--label", word(&args.label));
+    add("--second", args.second.as_ref().map(second));
     add("--erase-block", args.erase_block.map(size));
     add("--write-unit", args.write_unit.map(size));
     add("--geometry", args.geometry.as_deref().map(quote_path));
@@ -37,6 +40,12 @@ pub fn arguments(args: &PlanArgs) -> Vec<String> {
         words.push("--no-probe".to_owned());
     }
     words
+}
+
+fn second(second: &SecondChoice) -> String {
+    let point = second.mount_point.iter().map(|point| format!(":{}", point.display()));
+    let size = size_argument(second.size_bytes);
+    quote(&format!("{}:{size}{}", second.content, point.collect::<String>()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashfit_device::Bytes;
+use flashfit_filesystem::plan::SecondChoice;
 use flashfit_filesystem::{Durability, LayoutStart, PartitionTable};
 use flashfit_user_error::ExitClass;
 
@@ -19,6 +20,7 @@ Examples:
   flashfit plan /dev/mmcblk0 --geometry geometry.json
   flashfit plan sim:sd-c4-block --fs f2fs --output plan.json
   flashfit plan /dev/sdb --fs squashfs --host f2fs
+  flashfit plan /dev/sdb --fs ext4 --label rootfs --second swap:512MiB
   flashfit plan card.img --recipe dreamplug --allow may-corrupt
 
 Recipes are layouts that others published for their own cards: dreamplug,
@@ -59,6 +61,13 @@ pub struct PlanArgs {
     /// (sectors).
     #[arg(long, value_name = "WHERE")]
     pub start: Option<String>,
+    /// Label of the file system; in a GPT, also the name of its partition.
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
+    /// A second partition behind the first: swap:SIZE, or FS:SIZE or FS:SIZE:DIR for data, such as
+    /// ext4:2GiB:/srv.
+    #[arg(long, value_name = "WHAT:SIZE")]
+    pub second: Option<SecondChoice>,
     /// Erase block size, if you know it better than the device reports it.
     #[arg(
         long = "erase-block",

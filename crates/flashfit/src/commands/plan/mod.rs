@@ -48,6 +48,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         scheduler: args.scheduler.as_deref(),
         table,
         start,
+        label: args.label.as_deref(),
+        second: args.second.as_ref(),
         erase_block: args.erase_block,
         write_unit: args.write_unit,
         probed: probed(args, &target, &device, &mut notes)?,

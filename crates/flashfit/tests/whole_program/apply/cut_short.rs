@@ -16,15 +16,20 @@ use crate::machine::{PlainLoop, signal, wait_for_no_traces};
 
 /// A `mkfs.ext4` that reports its start, waits, and then runs the real one.
 fn slow_mkfs(place: &Place) -> String {
+    slow_program(place, "mkfs.ext4")
+}
+
+/// The same of any program.
+pub fn slow_program(place: &Place, name: &str) -> String {
     std::fs::create_dir(place.path("slow")).unwrap();
-    let real = find("mkfs.ext4").unwrap();
+    let real = find(name).unwrap();
     let script = format!(
         "#!/bin/sh\ntouch {0}/begun\nwhile [ -e {0}/slow/wait ]; do sleep 0.01; done\n\
          exec {1} \"$@\"\n",
         place.folder().display(),
         real.display()
     );
-    let program = place.file("slow/mkfs.ext4", &script);
+    let program = place.file(&format!("slow/{name}"), &script);
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     place.file("slow/wait", "");
     format!("{}:{}", place.arg("slow"), std::env::var("PATH").unwrap())

@@ -14,12 +14,13 @@ fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
     let place = Place::in_memory();
     let image = place.image("image", mib);
     let before = ends(&image);
-    plan(&place, "image", &[&["--fs", filesystem], more].concat());
+    plan(&place, "image", &[&["--fs", filesystem, "--label", "CARD-1"], more].concat());
     let done = apply(&place, &["--json"]).document("flashfit.applied");
     assert_eq!(done["plan"]["setup"]["filesystem"], filesystem);
     let told = done["verified"]["as_planned"].as_array().unwrap();
     let compared = told.iter().chain(done["verified"]["not_told"].as_array().unwrap());
     assert!(compared.count() > 0, "nothing was compared: {done}");
+    assert!(told.iter().any(|fact| fact == "label CARD-1"), "{done}");
     assert!(done["verified"]["uuid"].is_string(), "{done}");
     assert!(ends(&image) != before, "nothing was made");
     let again = apply(&place, &[]);

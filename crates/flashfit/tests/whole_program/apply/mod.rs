@@ -5,6 +5,7 @@ mod cut_short;
 mod installed;
 mod keep_data;
 mod made;
+mod partitions;
 mod refused;
 
 use std::io::{Read, Seek, SeekFrom};

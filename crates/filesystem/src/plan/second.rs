@@ -1,0 +1,191 @@
+//! A second partition: swap space, or a file system for data, behind the first one and on its own
+//! erase blocks.
+//!
+//! Limits: its file system has the usual options (`geometry` and `noatime` where they can be used)
+//! and no label.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use flashfit_device::Bytes;
+use flashfit_host::Program;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::FileSystemCatalog;
+use crate::conditions::Conditions;
+use crate::layout::{EXAMPLE_NODE, PartitionContent, numbered_partition};
+use crate::recipe::Recipe;
+use crate::setup::Setup;
+
+use super::choose::usual;
+use super::commands::one;
+use super::conditions::fitted_conditions;
+use super::document::{Plan, PlannedCommand, PlannedPlacement};
+use super::error::PlanError;
+use super::make::allowed;
+
+/// The content that is swap space.
+pub const SWAP: &str = "swap";
+/// The placeholder for its UUID in [`PlannedSecond::fstab_line`].
+pub const SECOND_UUID_PLACE: &str = "UUID=YOUR-SECOND-UUID";
+/// Its node in the commands for a device that is not there.
+pub const EXAMPLE_SECOND: &str = "/dev/YOUR-SECOND-PARTITION";
+/// Where a file system for data is mounted.
+const DATA_POINT: &str = "/mnt/flash-data";
+
+/// What the user requests.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct SecondChoice {
+    /// `swap`, or a file system of the catalog.
+    pub content: String,
+    /// At least as large; it gets whole erase blocks.
+    pub size_bytes: u64,
+    /// Where its file system is mounted; `None` for swap.
+    pub mount_point: Option<PathBuf>,
+}
+
+impl FromStr for SecondChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("`{text}` is not swap:SIZE, FS:SIZE or FS:SIZE:DIR, such as swap:512MiB");
+        let mut parts = text.splitn(3, ':');
+        let content = parts.next().filter(|name| !name.is_empty()).ok_or_else(wrong)?;
+        let size: Bytes = parts.next().ok_or_else(wrong)?.parse().map_err(|_| wrong())?;
+        let point = parts.next().map(PathBuf::from);
+        if size.0 == 0 {
+            return Err(format!("`{text}`: the second partition has no size"));
+        }
+        let mount_point = match (content, point) {
+            (SWAP, Some(_)) => return Err(format!("`{text}`: swap space is not mounted")),
+            (_, Some(point)) if !point.is_absolute() => {
+                return Err(format!("`{text}`: the mount point does not begin with /"));
+            }
+            (SWAP, None) => None,
+            (_, point) => Some(point.unwrap_or_else(|| DATA_POINT.into())),
+        };
+        Ok(Self { content: content.to_owned(), size_bytes: size.0, mount_point })
+    }
+}
+
+impl SecondChoice {
+    pub(super) fn partition_content(&self) -> PartitionContent {
+        match self.content.as_str() {
+            SWAP => PartitionContent::Swap,
+            "fat32" => PartitionContent::Fat32,
+            "exfat" => PartitionContent::Exfat,
+            _ => PartitionContent::Linux,
+        }
+    }
+}
+
+/// What is made in the second partition.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct PlannedSecond {
+    /// The file system, as mount(8) and blkid(8) call it; `swap` for swap space.
+    pub kind: String,
+    /// Its options; none for swap space.
+    pub options: Vec<String>,
+    /// What makes it, in order.
+    pub commands: Vec<PlannedCommand>,
+    /// The line for fstab(5); `UUID=YOUR-SECOND-UUID` is the placeholder for its UUID.
+    pub fstab_line: String,
+}
+
+/// The same as programs, for one node.
+#[derive(Debug, Clone)]
+pub struct SecondPrograms {
+    pub node: PathBuf,
+    pub kind: String,
+    pub format: Vec<Program>,
+    pub fstab_line: String,
+}
+
+impl Plan {
+    /// What makes the second partition of the device at `node`; `None` without one.
+    ///
+    /// # Errors
+    /// When its file system is unknown, or cannot be made there.
+    pub fn second_programs(
+        &self,
+        catalog: &FileSystemCatalog,
+        node: &Path,
+    ) -> Result<Option<SecondPrograms>, PlanError> {
+        Ok(made(self, catalog, node)?.map(|(programs, _)| programs))
+    }
+}
+
+/// The plan with its second partition, where one was chosen.
+pub(super) fn with_second(mut plan: Plan, catalog: &FileSystemCatalog) -> Result<Plan, PlanError> {
+    let node = plan.example_node();
+    let Some((programs, options)) = made(&plan, catalog, &node)? else { return Ok(plan) };
+    let purpose = match programs.kind.as_str() {
+        SWAP => "make the swap space in the second partition".to_owned(),
+        kind => format!("make the file system for data ({kind}) in the second partition"),
+    };
+    let commands = programs.format.iter().map(|program| one(&purpose, program, true)).collect();
+    let SecondPrograms { kind, fstab_line, .. } = programs;
+    plan.second = Some(PlannedSecond { kind, options, commands, fstab_line });
+    Ok(plan)
+}
+
+fn made(
+    plan: &Plan,
+    catalog: &FileSystemCatalog,
+    node: &Path,
+) -> Result<Option<(SecondPrograms, Vec<String>)>, PlanError> {
+    let (Some(choice), [_, partition]) = (&plan.choices.second, plan.partitions.as_slice()) else {
+        return Ok(None);
+    };
+    let node = match node == Path::new(EXAMPLE_NODE) {
+        true => PathBuf::from(EXAMPLE_SECOND),
+        false => numbered_partition(node, partition.number),
+    };
+    let Some(point) = &choice.mount_point else {
+        let programs = SecondPrograms {
+            format: vec![Program::new("mkswap").arg(&node)],
+            kind: SWAP.to_owned(),
+            fstab_line: format!("{SECOND_UUID_PLACE} none swap sw,nofail 0 0"),
+            node,
+        };
+        return Ok(Some((programs, Vec::new())));
+    };
+    let filesystem = catalog.filesystem(&choice.content)?;
+    let unfit = |reason: &str| PlanError::Second { reason: reason.to_owned() };
+    if filesystem.layered.is_some() || filesystem.mkfs.from_folder {
+        return Err(unfit("it would be packed from a directory"));
+    }
+    if partition.size_bytes < filesystem.min_device_size.0 {
+        return Err(PlanError::TooSmall {
+            filesystem: filesystem.name.clone(),
+            least_bytes: filesystem.min_device_size.0,
+            size_bytes: partition.size_bytes,
+        });
+    }
+    if *point == plan.mount_point {
+        return Err(unfit("it has the mount point of the first partition"));
+    }
+    let device = Conditions {
+        geometry: plan.geometry.used.clone(),
+        discard: plan.device.discard,
+        volatile_cache: plan.device.volatile_cache,
+        ..Conditions::default()
+    };
+    let place =
+        PlannedPlacement { start_bytes: partition.start_bytes, size_bytes: partition.size_bytes };
+    let conditions = fitted_conditions(filesystem, &device, place, plan.device.sector_bytes);
+    let options = usual(filesystem, &conditions);
+    let scheduler = plan.setup.scheduler.clone();
+    let setup = Setup::new(filesystem, &options, scheduler, &conditions)?;
+    allowed(filesystem, &setup, plan.choices.allow)?;
+    let recipe = Recipe::new(filesystem, &setup, &conditions)?;
+    let programs = SecondPrograms {
+        kind: recipe.kind().to_owned(),
+        format: std::iter::once(recipe.mkfs(&node)).chain(recipe.tune(&node)).collect(),
+        fstab_line: recipe.installed_line(SECOND_UUID_PLACE, point),
+        node,
+    };
+    Ok(Some((programs, setup.options)))
+}

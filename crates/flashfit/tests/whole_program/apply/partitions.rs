@@ -1,0 +1,112 @@
+//! Labels and a second partition: planned, made, shown, continued after an interruption, restored.
+
+use flashfit_host::{Program, Runner, SystemRunner};
+use rustix::process::Signal;
+
+use super::cut_short::slow_program;
+use super::{apply, command, ends, flashfit, plan, read};
+use crate::fixture::{Ended, Place, skip_without_block_devices, wait_until};
+use crate::machine::{signal, wait_for_no_traces};
+
+fn table(place: &Place) -> String {
+    let dump = Program::new("sfdisk").arg("--dump").arg(place.path("image"));
+    SystemRunner::default().run_checked(&dump).unwrap().stdout
+}
+
+#[test]
+fn a_label_and_swap_space_are_made_installed_and_restored() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    let before = ends(&image);
+    std::fs::create_dir_all(place.path("root/etc")).unwrap();
+    plan(&place, "image", &["--fs", "ext4", "--label", "rootfs", "--second", "swap:8000KiB"]);
+    let done = apply(&place, &["--install", "--root", "root", "--json"]);
+    let done = done.document("flashfit.applied");
+    let partitions = &done["plan"]["partitions"];
+    let [first, second] = [0, 1].map(|index| &partitions[index]);
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert_eq!(number(&second["start_bytes"]) % (1 << 20), 0);
+    assert_eq!(number(&second["size_bytes"]), 8 << 20);
+    let end = number(&first["start_bytes"]) + number(&first["size_bytes"]);
+    assert_eq!(end, number(&second["start_bytes"]));
+    let verified = done["verified"]["as_planned"].to_string();
+    assert!(verified.contains("label rootfs"), "{verified}");
+    assert!(verified.contains("swap in the second partition"), "{verified}");
+    assert!(table(&place).contains("name=\"rootfs\""), "{}", table(&place));
+    let uuid = done["verified"]["second_uuid"].as_str().unwrap();
+    let fstab = read(place.path("root/etc/fstab"));
+    assert!(fstab.contains(&format!("\nUUID={uuid} none swap sw,nofail 0 0\n")), "{fstab}");
+    let checked = flashfit(&place, &["check", "image"]);
+    assert!(checked.stdout.contains("8 MiB, swap"), "{}", checked.stdout);
+    flashfit(&place, &["restore", "saved", "image", "--confirm", "image"]).said(0, &[]);
+    assert!(ends(&image) == before, "the ends are not as they were");
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_second_file_system_in_an_mbr() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    let more = ["--fs", "ext2", "--table", "mbr", "--second", "ext4:20MiB:/srv/data"];
+    plan(&place, "image", &more);
+    let done = apply(&place, &["--json"]).document("flashfit.applied");
+    assert_eq!(done["plan"]["second"]["kind"], "ext4");
+    let line = done["plan"]["second"]["fstab_line"].as_str().unwrap();
+    assert_eq!(line, "UUID=YOUR-SECOND-UUID /srv/data ext4 noatime,nofail 0 2");
+    let table = table(&place);
+    assert!(table.contains("label: dos") && table.matches("type=83").count() == 2, "{table}");
+}
+
+#[test]
+fn an_interrupt_before_the_second_partition_is_made_can_be_continued() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    plan(&place, "image", &["--fs", "ext4", "--second", "swap:8MiB"]);
+    let path = slow_program(&place, "mkswap");
+    let args = ["apply", "plan.json", "image", "--confirm", "image", "--backup", "saved"];
+    let child = command(&place, &args).env("FLASHFIT_PATH", path).spawn().unwrap();
+    wait_until("mkswap has begun", || place.path("begun").exists());
+    signal(child.id(), Signal::INT);
+    Ended::of(child).said(6, &["the device is unfinished, while making the file system"]);
+    let checked = flashfit(&place, &["check", "image"]);
+    assert!(checked.stdout.contains("unfinished"), "{}", checked.stdout);
+    let words = ["apply", "plan.json", "image", "--confirm", "image"];
+    flashfit(&place, &words).said(0, &["continuing an interrupted apply", "mkswap"]);
+    let checked = flashfit(&place, &["check", "image"]);
+    assert!(checked.stdout.contains("8 MiB, swap"), "{}", checked.stdout);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn impossible_labels_and_second_partitions_are_refused() {
+    let place = Place::new();
+    place.image("image", 64);
+    let wrong = [
+        (["--label", "longer-than-16-bytes"], 2, "the most are 16"),
+        (["--label", ""], 2, "it is empty"),
+        (["--second", "swap"], 2, "swap:SIZE"),
+        (["--second", "swap:0"], 2, "has no size"),
+        (["--second", "swap:8MiB:/srv"], 2, "swap space is not mounted"),
+        (["--second", "swap:1GiB"], 2, "has no space"),
+        (["--second", "ext5:8MiB"], 2, "unknown file system `ext5`"),
+        (["--second", "ext4:8MiB:/mnt/flash"], 2, "the mount point of the first"),
+        (["--second", "squashfs:8MiB"], 2, "packed from a directory"),
+    ];
+    for (flag, code, text) in wrong {
+        let args = [&["plan", "image", "--fs", "ext4"], &flag[..]].concat();
+        flashfit(&place, &args).said(code, &[text]);
+    }
+    let whole = ["plan", "image", "--fs", "ext4", "--start", "whole", "--second", "swap:8MiB"];
+    flashfit(&place, &whole).said(2, &["there is no partition table", "leave --second out"]);
+    let fat = ["plan", "image", "--fs", "fat32", "--allow", "may-corrupt", "--label", "boot"];
+    flashfit(&place, &fat).said(2, &["upper-case letters only: BOOT", "another --label"]);
+}
