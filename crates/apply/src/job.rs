@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_filesystem::plan::SECOND_UUID_PLACE;
+use flashfit_filesystem::plan::{ImagePacking, SECOND_UUID_PLACE};
 use flashfit_host::Program;
 
 use crate::partition::NewPartition;
@@ -23,6 +23,15 @@ pub struct SecondJob {
     pub fstab_line: String,
 }
 
+/// A folder of the user that is packed into an image on the file system.
+#[derive(Debug, Clone)]
+pub struct ImageJob {
+    pub folder: PathBuf,
+    pub packing: ImagePacking,
+    /// The lines for fstab(5) that mount image and layer.
+    pub fstab_lines: Vec<String>,
+}
+
 /// One file system on one block device.
 #[derive(Debug, Clone)]
 pub struct ApplyJob {
@@ -30,6 +39,8 @@ pub struct ApplyJob {
     pub partition: Option<NewPartition>,
     /// The partition behind it, if there is to be one.
     pub second: Option<SecondJob>,
+    /// What is packed into it.
+    pub image: Option<ImageJob>,
     /// The label that the file system is to have.
     pub label: Option<String>,
     /// Makes the file system on [`ApplyJob::node`], in this order.
@@ -53,13 +64,12 @@ impl ApplyJob {
     /// The lines for fstab(5), with the UUIDs of the file system and of the second partition.
     pub(crate) fn fstab_lines(&self, uuid: &str, second_uuid: Option<&str>) -> String {
         let first = self.fstab_line.replace(UUID_PLACE, &format!("UUID={uuid}"));
-        match (&self.second, second_uuid) {
-            (Some(second), Some(uuid)) => {
-                let line = second.fstab_line.replace(SECOND_UUID_PLACE, &format!("UUID={uuid}"));
-                format!("{first}\n{line}")
-            }
-            _ => first,
-        }
+        let image = self.image.iter().flat_map(|image| image.fstab_lines.clone());
+        let second = self.second.iter().zip(second_uuid).map(|(second, uuid)| {
+            second.fstab_line.replace(SECOND_UUID_PLACE, &format!("UUID={uuid}"))
+        });
+        let lines: Vec<String> = std::iter::once(first).chain(image).chain(second).collect();
+        lines.join("\n")
     }
 
     /// Itself as lines that do not depend on how the device is called today.
@@ -74,6 +84,10 @@ impl ApplyJob {
         let second = self.second.iter().flat_map(|second| &second.format_commands);
         let making = self.format_commands.iter().chain(second).map(Program::command_line);
         let mount = format!("mount -t {} -o {}", self.kind, self.mount_options.join(","));
-        sfdisk.into_iter().chain(making).chain([mount]).map(general).collect()
+        let packed = self.image.iter().map(|image| {
+            let programs = image.packing.programs(&image.folder, Path::new("HOST"));
+            programs.iter().map(Program::command_line).collect::<Vec<_>>().join("; ")
+        });
+        sfdisk.into_iter().chain(making).chain([mount]).chain(packed).map(general).collect()
     }
 }

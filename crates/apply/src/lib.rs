@@ -16,6 +16,7 @@ pub mod job;
 pub mod journal;
 pub mod keep_data;
 pub mod marker;
+mod packing;
 pub mod partition;
 mod planned;
 mod region;

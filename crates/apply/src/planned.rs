@@ -11,11 +11,11 @@ use flashfit_filesystem::{FileSystemCatalog, Recipe};
 use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
-use crate::job::{ApplyJob, SecondJob};
+use crate::job::{ApplyJob, ImageJob, SecondJob};
 use crate::partition::NewPartition;
 
 /// Discarding a whole slow device in pieces takes long.
-const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
+pub(crate) const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,8 @@ fn timed(programs: impl IntoIterator<Item = Program>) -> Vec<Program> {
 }
 
 impl ApplyJob {
-    /// The work of `plan` on the block device `disk`.
+    /// The work of `plan` on the block device `disk`; `folder` is packed into its image, where it
+    /// has one.
     ///
     /// # Errors
     /// See [`InfeasiblePlan`].
@@ -57,11 +58,25 @@ impl ApplyJob {
         plan: &Plan,
         catalog: &FileSystemCatalog,
         disk: &Path,
+        folder: Option<&Path>,
     ) -> Result<Self, InfeasiblePlan> {
-        if let Some(image) = &plan.choices.image {
-            let reason = format!("{} is packed from one of your directories", image.filesystem);
-            return Err(InfeasiblePlan::Kind(reason));
-        }
+        let image = match (plan.packing(catalog)?, folder) {
+            (None, None) => None,
+            (Some(packing), Some(folder)) => Some(ImageJob {
+                packing,
+                folder: folder.to_owned(),
+                fstab_lines: plan.layers.iter().flat_map(|l| l.fstab_lines.clone()).collect(),
+            }),
+            (Some(_), None) => {
+                let reason =
+                    format!("{} is packed from one of your directories", plan.filesystem());
+                return Err(InfeasiblePlan::Kind(reason));
+            }
+            (None, Some(folder)) => {
+                let reason = format!("it has no image to pack {} into", folder.display());
+                return Err(InfeasiblePlan::Kind(reason));
+            }
+        };
         let programs = plan.programs(catalog, disk)?;
         let recipe: Recipe = plan.recipe(catalog)?;
         let second = plan.second_programs(catalog, disk)?;
@@ -90,6 +105,7 @@ impl ApplyJob {
         Ok(Self {
             partition,
             second,
+            image,
             label: plan.choices.label.clone(),
             format_commands: timed(std::iter::once(programs.mkfs).chain(programs.tune)),
             node: programs.place_node,

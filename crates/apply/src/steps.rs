@@ -16,6 +16,7 @@ use crate::install::{InstallTarget, Installed};
 use crate::job::{ApplyJob, SecondJob};
 use crate::journal::{ApplyJournal, ApplyStage, BackupPointer, UnfinishedRecords};
 use crate::marker::{self, ApplyMarker};
+use crate::packing;
 use crate::partition;
 use crate::sysfs_queue::SysfsQueue;
 use crate::verify::{ToolReport, Verified, ask, verify};
@@ -236,6 +237,9 @@ impl ApplySteps<'_> {
             }
             let made = place.open_for_reading()?;
             made.sync_all().map_err(ApplyError::file(place.path()))?;
+        }
+        if let Some(image) = &self.work().image {
+            packing::pack(self.tools.runner, self.tools.on_event, place, self.work(), image)?;
         }
         let made = place.open_for_reading()?;
         made.sync_all().map_err(ApplyError::file(place.path()))?;

@@ -50,9 +50,8 @@ impl InstallTarget {
         let path = self.path(FSTAB)?;
         let text = read(&path)?;
         let marked = |reason| ApplyError::SystemFile { path: path.clone(), reason };
-        let second = work.second.iter().map(|second| second.fstab_line.as_str());
-        let lines = std::iter::once(work.fstab_line.as_str()).chain(second);
-        let points: Vec<&str> = lines.filter_map(mount_point).collect();
+        let lines = work.fstab_lines("", Some(""));
+        let points: Vec<&str> = lines.lines().filter_map(mount_point).collect();
         let others = block::others(&text).map_err(marked)?;
         let taken = others.iter().filter_map(|line| mount_point(line));
         if let Some(point) = taken.into_iter().find(|point| points.contains(point)) {

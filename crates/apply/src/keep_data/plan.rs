@@ -104,7 +104,7 @@ fn unmounted(context: &PlanContext<'_>) -> Vec<Improvement> {
     for volume in context.examined.volumes.iter().filter(|volume| volume.mounts.is_empty()) {
         let Some(facts) = volume.facts.as_ref() else { continue };
         let Some(improved) = ImprovedVolume::of(volume) else { continue };
-        if ["squashfs", "exfat"].contains(&facts.kind.as_str()) {
+        if ["squashfs", "exfat", "swap"].contains(&facts.kind.as_str()) {
             continue;
         }
         let noatime = vec!["noatime".to_owned()];

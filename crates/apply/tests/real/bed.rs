@@ -82,6 +82,7 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> ApplyJob {
     let stride = if kind == Kind::Wrong { 4 } else { 2 };
     ApplyJob {
         second: None,
+        image: None,
         label: None,
         partition,
         format_commands: vec![mkfs],

@@ -24,12 +24,18 @@ pub fn contradicts(one: &str, other: &str) -> bool {
 
 /// The words of `before`, separated by commas, with `added` in place of those that contradict them.
 pub fn merged(before: &str, added: &[String]) -> String {
+    // A word that is there already keeps its place, so that nothing changes.
+    let in_effect = |new: &str| {
+        before.split(',').any(|word| word == new)
+            && !before.split(',').any(|word| contradicts(new, word))
+    };
+    let added: Vec<&String> = added.iter().filter(|new| !in_effect(new)).collect();
     let stays = |word: &&str| {
         !word.is_empty() && !added.iter().any(|new| new == word || contradicts(new, word))
     };
     let words = before.split(',').filter(stays).map(str::to_owned);
     let mut words: Vec<String> = words.collect();
-    words.extend(added.iter().cloned());
+    words.extend(added.into_iter().cloned());
     words.join(",")
 }
 
@@ -71,6 +77,8 @@ mod tests {
             "errors=remount-ro,commit=60"
         });
         assert_eq!(merged("noatime", &words("noatime")), "noatime");
+        assert_eq!(merged("noatime,nofail", &words("noatime")), "noatime,nofail");
+        assert_eq!(merged("noatime,relatime", &words("noatime")), "noatime");
         assert_eq!(merged("nodiratime,nofail", &words("noatime")), "nodiratime,nofail,noatime");
     }
 

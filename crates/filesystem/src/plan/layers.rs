@@ -3,10 +3,11 @@
 //!
 //! The image is a file and not a partition: its size is known when it is packed,
 //! and a new one takes the place of the earlier one by renaming. Limits: which folder is packed is
-//! the user's to say, so these commands are typed and not carried out.
+//! the user's to say.
 
 use std::path::{Path, PathBuf};
 
+use flashfit_host::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ use super::second::with_second;
 /// The folder that is packed, for the user to replace; where there is none of that name, packing
 /// fails and harms nothing.
 const FOLDER: &str = "FOLDER";
+/// The warning of a plan whose folder is not named yet.
+pub const NAME_THE_FOLDER: &str = "Only you know which directory is packed, and when: name it \
+                                   when you apply the plan, or run these commands yourself.";
 /// Below the host file system's mount point.
 const WHOLE: &str = "merged";
 
@@ -63,7 +67,49 @@ pub struct PlannedLayers {
     pub power_cut: String,
 }
 
+/// Packs a folder into the image of a plan, once the host file system is mounted somewhere.
+#[derive(Debug, Clone)]
+pub struct ImagePacking {
+    filesystem: FileSystem,
+    recipe: Recipe,
+}
+
+impl ImagePacking {
+    /// The programs that pack `folder` into the image on the host file system at `host` and make
+    /// the folders of the layers, in order.
+    pub fn programs(&self, folder: &Path, host: &Path) -> Vec<Program> {
+        let steps = self.layers(host).steps(&self.recipe, folder, &host.join(WHOLE));
+        let is_made = |program: &Program| program.name() != "mount";
+        steps.into_iter().map(|(_, program)| program).filter(is_made).collect()
+    }
+
+    /// The image on the host file system at `host`.
+    pub fn image(&self, host: &Path) -> PathBuf {
+        self.layers(host).image().to_owned()
+    }
+
+    /// What mount(8) calls the image's file system.
+    pub fn kind(&self) -> &str {
+        self.recipe.kind()
+    }
+
+    fn layers(&self, host: &Path) -> Layers {
+        Layers::new(&self.filesystem, host).expect("it is known to have hosts")
+    }
+}
+
 impl Plan {
+    /// What packs its image; `None` where it has none.
+    ///
+    /// # Errors
+    /// When the catalog no longer has its file system, or that does not take the options.
+    pub fn packing(&self, catalog: &FileSystemCatalog) -> Result<Option<ImagePacking>, PlanError> {
+        let Some(setup) = &self.choices.image else { return Ok(None) };
+        let filesystem = catalog.filesystem(&setup.filesystem)?.clone();
+        let recipe = Recipe::new(&filesystem, setup, &image_conditions(self))?;
+        Ok(Some(ImagePacking { filesystem, recipe }))
+    }
+
     /// Makes the plan that follows from these inputs, with the image where one is chosen.
     ///
     /// # Errors
@@ -93,13 +139,7 @@ fn with_image(
         return Err(PlanError::MountPoint { path: mount_point.display().to_string() });
     }
     super::make::allowed(filesystem, setup, plan.choices.allow)?;
-    let conditions = Conditions {
-        geometry: plan.geometry.used.clone(),
-        discard: plan.device.discard,
-        volatile_cache: plan.device.volatile_cache,
-        ..Conditions::default()
-    };
-    let recipe = Recipe::new(filesystem, setup, &conditions)?;
+    let recipe = Recipe::new(filesystem, setup, &image_conditions(&plan))?;
     let layers = Layers::new(filesystem, &mount_point).expect("it is known to have hosts");
     let whole = mount_point.join(WHOLE);
     let write_unit = plan.geometry.used.write_unit.as_ref().map(|known| known.bytes.0);
@@ -118,12 +158,18 @@ fn with_image(
         point: whole,
     });
     plan.warnings.extend(packing::warnings(filesystem, setup));
-    plan.warnings.push(
-        "Run the commands of this plan yourself: only you know which directory is packed, and when."
-            .to_owned(),
-    );
+    plan.warnings.push(NAME_THE_FOLDER.to_owned());
     plan.durability = worst(plan.durability, setup.durability(filesystem)?);
     Ok(plan)
+}
+
+fn image_conditions(plan: &Plan) -> Conditions {
+    Conditions {
+        geometry: plan.geometry.used.clone(),
+        discard: plan.device.discard,
+        volatile_cache: plan.device.volatile_cache,
+        ..Conditions::default()
+    }
 }
 
 /// Whether the image of `filesystem` and its layer can lie on this host.

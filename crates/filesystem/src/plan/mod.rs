@@ -34,7 +34,7 @@ pub use document::{
     PlannedGeometry, PlannedPartition, PlannedPlacement, StripeWidth, Trim, TrimAdvice,
 };
 pub use error::PlanError;
-pub use layers::{PlannedLayers, PlannedSetting};
+pub use layers::{ImagePacking, NAME_THE_FOLDER, PlannedLayers, PlannedSetting};
 pub use make::differences;
 pub use published::{PublishedRecipe, PublishedRecipes};
 pub use second::{

@@ -14,6 +14,7 @@ Examples:
   flashfit apply plan.json /dev/mmcblk0 --dry-run
   flashfit apply plan.json /dev/mmcblk0 --backup old-card --install
   flashfit apply my-card /dev/mmcblk0 --confirm mmcblk0
+  flashfit apply squashfs-plan.json /dev/sdb --from /srv/system --install
   flashfit apply --keep-data /dev/mmcblk0 --dry-run
   flashfit apply --keep-data /dev/mmcblk0 --with ext4:nojournal
 
@@ -57,6 +58,9 @@ pub struct ApplyArgs {
     pub keep_data: Option<String>,
     #[command(flatten)]
     pub keep: KeepDataArgs,
+    /// Directory that is packed into the image of a plan or run for squashfs.
+    #[arg(long, value_name = "DIR", value_parser = text_path, conflicts_with = "keep_data")]
+    pub from: Option<PathBuf>,
     /// Directory for the backup of the partition table and of the first and last 4 MiB [default: a
     /// new directory here].
     #[arg(long, value_name = "DIR")]

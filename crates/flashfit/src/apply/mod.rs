@@ -2,6 +2,7 @@
 
 pub mod args;
 mod context;
+mod feasible;
 mod keep_data;
 pub mod restore;
 pub mod restore_keep_data;
@@ -9,13 +10,11 @@ mod run_source;
 pub(crate) mod source;
 mod unfinished;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, backup};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::SystemRunner;
-use flashfit_host::processor::page_bytes;
-use flashfit_host::program::quote_path;
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
 
@@ -25,6 +24,7 @@ use crate::output::{note, note_with_commands};
 use crate::rendering::apply as show;
 use args::ApplyArgs;
 use context::{ApplyContext, environment};
+use feasible::{existing_folder, refuse_pages, to_pack};
 use source::PlanSource;
 use unfinished::{left, restore_command, resume_command, unfinished};
 
@@ -43,15 +43,23 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
     let source = PlanSource::read(from, &device, point.as_deref(), catalog)?;
     refuse_pages(&source)?;
+    let packed = to_pack(args.from.as_deref(), &source.plan)?;
     // Also a plan that cannot be carried out is found now.
-    ApplyJob::of(&source.plan, &source.fs_catalog, &source.plan.example_node())?;
+    let job = |node: &Path| ApplyJob::of(&source.plan, &source.fs_catalog, node, packed.as_deref());
+    job(&source.plan.example_node())?;
     let install = install(args, &device);
     let backup = args
         .backup
         .clone()
         .unwrap_or_else(|| backup::default_folder(&device, flashfit_apply::clock::unix_seconds()));
     let lost = show::lost(&runner, &device);
-    let doing = show::doing(&device, &source.plan, &backup, install.as_ref(), point.as_deref());
+    let doing = show::doing(
+        &device,
+        &source.plan,
+        &backup,
+        install.as_ref(),
+        [point.as_deref(), packed.as_deref()],
+    );
     if args.agreed.dry_run {
         let lost = with_objection(lost, &device);
         let price = show::price(&device, &source.plan);
@@ -68,7 +76,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     note(&show::price_text(&show::price(&device, &source.plan)));
     let means = ApplyContext::take(&device, &args.agreed)?;
     let consent = means.held.consent();
-    let work = ApplyJob::of(&source.plan, &source.fs_catalog, consent.path())?;
+    let work = job(consent.path())?;
     let (resume_command, restore_command) = (
         |folder: &Path| resume_command(args, from, &device, folder),
         |folder: &Path| restore_command(&device, folder),
@@ -91,19 +99,6 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     present(args, &source, &applied, &device, point.as_deref())
 }
 
-/// Refuses what this kernel would not mount, before anything is erased for it.
-fn refuse_pages(source: &PlanSource) -> Result<(), CommandError> {
-    let filesystem = source.fs_catalog.filesystem(source.plan.filesystem())?;
-    match filesystem.why_not_with_pages(page_bytes()) {
-        None => Ok(()),
-        Some(reason) => Err(CommandError::new(
-            ExitClass::Environment,
-            format!("{}: {reason}", filesystem.name),
-            Some("name another file system: flashfit plan TARGET --fs ext4 --output FILE"),
-        )),
-    }
-}
-
 /// What a dry run shows: first that the guard would refuse.
 fn with_objection(lost: String, device: &Device) -> String {
     match consent::would_be_refused(device) {
@@ -122,14 +117,6 @@ fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
             Some("name a device node or an image file, such as one of: truncate -s 1G card.img"),
         )),
     }
-}
-
-fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
-    path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
-        let message = format!("there is no directory {} to mount it on", path.display());
-        let hint = format!("mkdir -p {}", quote_path(path));
-        CommandError::new(ExitClass::Usage, message, Some(&hint))
-    })
 }
 
 fn install(args: &ApplyArgs, device: &Device) -> Option<InstallTarget> {

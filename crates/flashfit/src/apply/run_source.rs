@@ -5,7 +5,7 @@ use std::path::Path;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{Device, DeviceKind};
 use flashfit_filesystem::plan::{PlanChoices, PlanInputs, PlannedDevice, StripeWidth};
-use flashfit_filesystem::{FileSystemCatalog, PartitionLayout, PartitionTable};
+use flashfit_filesystem::{Conditions, FileSystemCatalog, PartitionLayout, PartitionTable, Setup};
 use flashfit_geometry::Geometry;
 use flashfit_host::program::quote_path;
 use flashfit_tune::run::Catalogs;
@@ -46,9 +46,21 @@ pub fn of_run(
         device: measured(&run.header, device),
         given: run.header.facts.geometry.clone(),
         declared: Geometry::default(),
-        choices: choices(&run.header, setup),
+        choices: layered(&catalogs.filesystems, choices(&run.header, setup))?,
     };
     Ok((catalogs.filesystems, inputs))
+}
+
+/// The choices with the host that trials gave an image, where the recommended setup is one.
+fn layered(catalog: &FileSystemCatalog, choices: PlanChoices) -> Result<PlanChoices, CommandError> {
+    let filesystem = catalog.filesystem(&choices.setup.filesystem)?;
+    let Some(host) = filesystem.layered.as_ref().and_then(|layered| layered.hosts.first()) else {
+        return Ok(choices);
+    };
+    let host = catalog.filesystem(host)?;
+    let scheduler = choices.setup.scheduler.clone();
+    let setup = Setup::new::<&str>(host, [], scheduler, &Conditions::default())?;
+    Ok(PlanChoices { image: Some(choices.setup), setup, ..choices })
 }
 
 /// The device of the run. An image was measured as the loop device over it.

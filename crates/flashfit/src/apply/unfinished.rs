@@ -29,6 +29,9 @@ pub fn resume_command(args: &ApplyArgs, source: &Path, device: &Device, folder: 
             words.extend(["--root".to_owned(), shown(&args.root)]);
         }
     }
+    if let Some(from) = &args.from {
+        words.extend(["--from".to_owned(), shown(from)]);
+    }
     if let Some(point) = &args.mount_point {
         words.extend(["--mount-point".to_owned(), shown(point)]);
     }

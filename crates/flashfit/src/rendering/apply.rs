@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use flashfit_apply::install::Installed;
+use flashfit_apply::job::UUID_PLACE;
 use flashfit_apply::verify::Verified;
 use flashfit_apply::{Applied, InstallTarget};
 use flashfit_device::{Bytes, Device, DeviceKind};
 use flashfit_filesystem::plan::{
-    EXAMPLE_NODE, EXAMPLE_PARTITION, EXAMPLE_SECOND, Plan, PlannedCommand,
+    EXAMPLE_NODE, EXAMPLE_PARTITION, EXAMPLE_SECOND, NAME_THE_FOLDER, Plan, PlannedCommand,
 };
 use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner, path_text};
@@ -77,7 +78,7 @@ pub fn doing(
     plan: &Plan,
     backup: &Path,
     install: Option<&InstallTarget>,
-    point: Option<&Path>,
+    [point, packed]: [Option<&Path>; 2],
 ) -> String {
     let mut lines = vec![
         format!("What will be done: {}, {}.", plan.setup, place(plan)),
@@ -89,6 +90,17 @@ pub fn doing(
     ];
     let writing = plan.all_commands().filter(|command| command.writes);
     lines.extend(writing.flat_map(|command| shown(command, device)));
+    if let (Some(layers), Some(packed)) = (&plan.layers, packed) {
+        let packed = path_text::to_text(packed);
+        let name = layers.image.file_name().unwrap_or_default().to_string_lossy();
+        lines.push(format!("Then {packed} is packed into the image {name} on it:"));
+        let named = |word: String| if word == "FOLDER" { quote(&packed) } else { word };
+        let making = layers.commands.iter().filter(|command| command.writes);
+        lines.extend(making.flat_map(|command| {
+            let words: Vec<String> = command.words().into_iter().map(named).collect();
+            fold_command(&words, "  ", output::width())
+        }));
+    }
     if device.kind == DeviceKind::Image && !plan.partitions.is_empty() {
         lines.push(format!(
             "{LOOP_PARTITION} is the partition of {}, which is attached to a free loop device.",
@@ -98,7 +110,9 @@ pub fn doing(
     if let Some(install) = install {
         lines.push(format!("Into {}: etc/fstab", install.root.display()));
         lines.push(format!("  {}", plan.fstab_line));
-        lines.extend(plan.second.iter().map(|second| format!("  {}", second.fstab_line)));
+        let image = plan.layers.iter().flat_map(|layers| layers.fstab_lines.clone());
+        let second = plan.second.iter().map(|second| second.fstab_line.clone());
+        lines.extend(image.chain(second).map(|line| format!("  {line}")));
         if install.with_rule {
             lines.push("and etc/udev/rules.d/60-flashfit.rules".to_owned());
             lines.push(format!("  {}", plan.udev_rule));
@@ -107,7 +121,8 @@ pub fn doing(
     if let Some(point) = point {
         lines.push(format!("It stays mounted on {}.", point.display()));
     }
-    lines.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
+    let warnings = plan.warnings.iter().filter(|text| packed.is_none() || *text != NAME_THE_FOLDER);
+    lines.extend(warnings.map(|warning| format!("warning: {warning}")));
     lines.join("\n")
 }
 
@@ -222,6 +237,7 @@ pub fn done(
     if let Some(point) = point {
         lines.push(format!("It is mounted on {}.", point.display()));
     }
+    lines.extend(layers_left(plan, applied, point));
     lines.push(format!(
         "The old partition table and the old first and last 4 MiB are in {}.",
         applied.backup.display()
@@ -229,6 +245,27 @@ pub fn done(
     lines.push("To restore them (file contents that were overwritten are lost):".to_owned());
     lines.push(format!("  {undo}"));
     output::print_with_commands(&plain_lines(&lines).join("\n"))
+}
+
+/// How image and writable layer are mounted.
+fn layers_left(plan: &Plan, applied: &Applied, point: Option<&Path>) -> Vec<String> {
+    let Some(layers) = &plan.layers else { return Vec::new() };
+    let mut lines = vec!["The directory is packed. To mount the whole now, as root:".to_owned()];
+    if point.is_none() {
+        let uuid = applied.verified.uuid.as_deref().unwrap_or("UUID");
+        let host = quote(&path_text::to_text(&plan.mount_point));
+        lines.push(format!("  mount UUID={uuid} {host}"));
+    }
+    let mounts = layers.commands.iter().filter(|command| command.program == "mount");
+    lines.extend(mounts.map(|command| format!("  {}", command.line())));
+    if applied.installed.is_none() {
+        let uuid = applied.verified.uuid.as_deref().map(|uuid| format!("UUID={uuid}"));
+        let host = plan.fstab_line.replace(UUID_PLACE, &uuid.unwrap_or_default());
+        lines.push("Lines for /etc/fstab (--install writes them):".to_owned());
+        let all = std::iter::once(&host).chain(&layers.fstab_lines);
+        lines.extend(all.map(|line| format!("  {line}")));
+    }
+    lines
 }
 
 fn plain_lines(lines: &[String]) -> Vec<String> {

@@ -219,7 +219,7 @@ fn a_plan_with_an_image_is_not_applied_and_changes_nothing() {
     let plan = ["plan", "image", "--fs", "squashfs", "--erase-block", "1MiB", "-o", "plan.json"];
     place.flashfit(&plan).said(0, &[]);
     let apply = ["apply", "plan.json", "image", "--confirm", "image"];
-    place.flashfit(&apply).said(2, &["packed from one of your directories", "flashfit plan shows"]);
+    place.flashfit(&apply).said(2, &["packed from one of your directories", "--from DIRECTORY"]);
     let edited = std::fs::read_to_string(place.path("plan.json")).unwrap();
     place.file("plan.json", &edited.replace("system.squashfs.new", "system.squashfs"));
     place.flashfit(&apply).said(3, &["layers would be different"]);

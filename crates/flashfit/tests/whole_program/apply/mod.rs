@@ -2,6 +2,7 @@
 //! interruptions.
 
 mod cut_short;
+mod image;
 mod installed;
 mod keep_data;
 mod made;

@@ -41,6 +41,10 @@ fn a_label_and_swap_space_are_made_installed_and_restored() {
     assert!(fstab.contains(&format!("\nUUID={uuid} none swap sw,nofail 0 0\n")), "{fstab}");
     let checked = flashfit(&place, &["check", "image"]);
     assert!(checked.stdout.contains("8 MiB, swap"), "{}", checked.stdout);
+    // Swap space is not changed like a file system.
+    let keep = ["apply", "--keep-data", "image", "--root", "root", "--dry-run", "--json"];
+    let would = flashfit(&place, &keep).document("flashfit.would-improve").to_string();
+    assert!(!would.contains("swap"), "{would}");
     flashfit(&place, &["restore", "saved", "image", "--confirm", "image"]).said(0, &[]);
     assert!(ends(&image) == before, "the ends are not as they were");
     wait_for_no_traces(&place, None);

@@ -1,0 +1,59 @@
+//! What is looked at before a plan is applied: directories that are named, and what this kernel
+//! mounts.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_filesystem::Plan;
+use flashfit_host::processor::page_bytes;
+use flashfit_host::program::quote_path;
+use flashfit_user_error::ExitClass;
+
+use super::source::PlanSource;
+use crate::command_error::CommandError;
+
+/// The directory that is packed into the image of the plan; `None` where it has no image.
+pub fn to_pack(from: Option<&Path>, plan: &Plan) -> Result<Option<PathBuf>, CommandError> {
+    let usage =
+        |message: String, hint: &str| Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+    let name = plan.filesystem();
+    match (&plan.layers, from) {
+        (None, None) => Ok(None),
+        (Some(_), None) => usage(
+            format!("{name} is packed from one of your directories, and none is named"),
+            "name it with --from DIRECTORY, or run the commands that flashfit plan shows",
+        ),
+        (None, Some(_)) => usage(
+            format!("--from: {name} is not packed from a directory"),
+            "leave --from out, or make a plan with --fs squashfs",
+        ),
+        (Some(_), Some(from)) => match from.canonicalize() {
+            Ok(path) if path.is_dir() => Ok(Some(path)),
+            _ => usage(
+                format!("there is no directory {} to pack", from.display()),
+                "name the directory that the device is to contain",
+            ),
+        },
+    }
+}
+
+/// The directory to mount it on.
+pub fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
+    path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
+        let message = format!("there is no directory {} to mount it on", path.display());
+        let hint = format!("mkdir -p {}", quote_path(path));
+        CommandError::new(ExitClass::Usage, message, Some(&hint))
+    })
+}
+
+/// Refuses what this kernel would not mount, before anything is erased for it.
+pub fn refuse_pages(source: &PlanSource) -> Result<(), CommandError> {
+    let filesystem = source.fs_catalog.filesystem(source.plan.filesystem())?;
+    match filesystem.why_not_with_pages(page_bytes()) {
+        None => Ok(()),
+        Some(reason) => Err(CommandError::new(
+            ExitClass::Environment,
+            format!("{}: {reason}", filesystem.name),
+            Some("name another file system: flashfit plan TARGET --fs ext4 --output FILE"),
+        )),
+    }
+}
