@@ -200,6 +200,12 @@ mod tests {
         assert_eq!(folder.leftover_files, 1);
         assert!(folder.remove());
         assert!(!place.path().join(TEST_FOLDER).exists());
+        // In this test, as it is done for all tests of this process.
+        let folder = TestFolder::make(&root).unwrap();
+        folder.create(0).unwrap();
+        std::mem::forget(folder);
+        flashfit_host::at_panic::run();
+        assert!(!place.path().join(TEST_FOLDER).exists());
     }
 
     #[test]
