@@ -79,7 +79,7 @@ impl Code {
     /// Up to here, the next bit is 1.
     fn split(&self, probability: u32) -> u32 {
         let range = u64::from(self.high - self.low);
-        let part = range * u64::from(probability) >> PROBABILITY_BITS;
+        let part = (range * u64::from(probability)) >> PROBABILITY_BITS;
         self.low + u32::try_from(part).expect("part of 32 bits")
     }
 
@@ -150,12 +150,12 @@ impl Model {
         self.mixer = (self.history.field & 15) << 7 | (self.bits as usize & 127);
         let weights = &self.weights[self.mixer];
         let mut sum = 0_i64;
-        for context in 0..CONTEXTS {
+        for (context, weight) in weights.iter().enumerate() {
             let hash = mixed(self.hashes[context], context as u32, self.bits);
             let place = context << TABLE_BITS | (hash >> (32 - TABLE_BITS)) as usize;
             self.used[context] = place;
             self.inputs[context] = self.stretch[usize::from(self.counters[place].probability >> 4)];
-            sum += i64::from(self.inputs[context]) * i64::from(weights[context]);
+            sum += i64::from(self.inputs[context]) * i64::from(*weight);
         }
         let sum = (sum >> 16).clamp(-2047, 2047) as i32;
         self.predicted = squash(sum).clamp(1, 4094);
@@ -165,9 +165,9 @@ impl Model {
     fn learn(&mut self, bit: bool) {
         let error = ((i32::from(bit) << PROBABILITY_BITS) - self.predicted) * LEARNING_RATE;
         let weights = &mut self.weights[self.mixer];
-        for context in 0..CONTEXTS {
+        for (context, weight) in weights.iter_mut().enumerate() {
             let change = (self.inputs[context] * error + 0x2000) >> 14;
-            weights[context] = (weights[context] + change).clamp(-(1 << 20), 1 << 20);
+            *weight = (*weight + change).clamp(-(1 << 20), 1 << 20);
             let counter = &mut self.counters[self.used[context]];
             let goal = if bit { i32::from(u16::MAX) } else { 0 };
             let now = i32::from(counter.probability);
