@@ -31,6 +31,7 @@ mod probe;
 mod ranking;
 mod raw_device;
 mod replay;
+mod report_size;
 mod schemas;
 mod search;
 mod starting_states;
