@@ -1,8 +1,8 @@
 //! Writes the figures of `docs/crash.md` to standard output (`make crash-benchmark`).
 //!
 //! `FLASHFIT_CRASH_STATES` scales it: honest states of ext4; 1,000,000 by default.
-//! `FLASHFIT_CRASH_ONLY=cards` writes the section about faulty cards alone, and with the name of a
-//! class only its rows.
+//! `FLASHFIT_CRASH_ONLY` writes one section alone: `honest`, `rates`, `faults` or `cards`; or of the
+//! cards the rows of the class that it names.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
@@ -16,7 +16,7 @@ use flashfit_filesystem::Promise;
 use support::{Bench, Measured, WORKERS, kernel, number, plan};
 
 /// Seeds that the oracles were not made with.
-const SEED: u64 = 770_000;
+const SEED: u64 = 880_000;
 /// As many as a fault may take to be noticed.
 const CAUGHT_WITHIN: u64 = 300;
 /// How often a fault of a card is to happen, and how many power cuts it may take.
@@ -38,7 +38,13 @@ fn main() {
         }
     };
     if let Ok(only) = std::env::var("FLASHFIT_CRASH_ONLY") {
-        return card_faults(&bench, Some(only.as_str()).filter(|only| *only != "cards"));
+        return match only.as_str() {
+            "honest" => honest(&bench, states),
+            "rates" => rates(&bench, rate_states(states)),
+            "faults" => faults(&bench),
+            "cards" => card_faults(&bench, None),
+            class => card_faults(&bench, Some(class)),
+        };
     }
     println!("# Crash states: figures\n");
     println!(
@@ -49,9 +55,14 @@ fn main() {
         kernel()
     );
     honest(&bench, states);
-    rates(&bench, (states / 4).min(20_000));
+    rates(&bench, rate_states(states));
     faults(&bench);
     card_faults(&bench, None);
+}
+
+/// For a rate: of as many as one setup is given, some.
+fn rate_states(states: u64) -> u64 {
+    (states / 4).min(20_000)
 }
 
 /// What faulty cards do, and who notices; of one class, if one is named.

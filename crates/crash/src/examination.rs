@@ -2,7 +2,7 @@
 //! judges.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use flashfit_host::Runner;
@@ -14,6 +14,7 @@ use crate::device::CrashDevice;
 use crate::equivalence::{Equivalence, ObservationCache};
 use crate::log::{CrashLog, LogEntry};
 use crate::model::Violation;
+use crate::mounting::Mounting;
 use crate::observe::StateObserver;
 use crate::setup::CrashSetup;
 use crate::state::{BuiltState, CrashState, FaultyCard, RecoveryCut, StateBuilder};
@@ -31,7 +32,7 @@ pub struct StateExamination<'a> {
     builder: StateBuilder,
     /// Decides what is there, instead of the builder.
     card: Option<FaultyCard>,
-    workload: CrashWorkload,
+    workload: &'a CrashWorkload,
     looks_at_all: bool,
 }
 
@@ -46,31 +47,31 @@ pub struct Examined {
 }
 
 impl<'a> StateExamination<'a> {
-    /// `point` is an empty folder to mount on.
     pub fn new(
         runner: &'a dyn Runner,
         setup: &'a CrashSetup,
-        workload: &CrashWorkload,
+        workload: &'a CrashWorkload,
         device: &'a CrashDevice,
         log: &'a CrashLog,
-        point: PathBuf,
+        mounting: Mounting<'a>,
     ) -> Self {
         device.disk().pool = log.pool.clone();
-        let check = match workload {
-            CrashWorkload::Files | CrashWorkload::Metadata => None,
-            CrashWorkload::Sqlite(_) => Some(SqliteMode::check(&point).0),
-            CrashWorkload::Program(program) => Some(program.check(&point)),
-        };
         let needs_fsck = setup.promises.needs_fsck;
         Self {
-            observer: StateObserver { runner, recipe: &setup.recipe, needs_fsck, point, check },
+            observer: StateObserver {
+                runner,
+                recipe: &setup.recipe,
+                needs_fsck,
+                mounting,
+                workload,
+            },
             device,
             log,
             judge: Judge::new(workload, log, needs_fsck),
             caches: HashMap::new(),
             builder: StateBuilder::new(log),
             card: None,
-            workload: workload.clone(),
+            workload,
             looks_at_all: false,
         }
     }
@@ -160,8 +161,8 @@ impl<'a> StateExamination<'a> {
     }
 
     fn input(&self, state: &CrashState) -> String {
-        match &self.workload {
-            CrashWorkload::Sqlite(_) => SqliteMode::check(&self.observer.point).1,
+        match self.workload {
+            CrashWorkload::Sqlite(_) => SqliteMode::check(Path::new("/")).1,
             _ => self.judge.acknowledged(state.position),
         }
     }

@@ -22,6 +22,7 @@ mod error;
 pub mod examination;
 pub mod log;
 pub mod model;
+pub mod mounting;
 pub mod observe;
 pub mod record;
 pub mod replay;

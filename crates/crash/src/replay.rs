@@ -5,15 +5,16 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use flashfit_card::Card;
-use flashfit_host::Runner;
+use flashfit_host::SystemRunner;
 
 use crate::CrashError;
 use crate::blocks::{BLOCK_BYTES, BlockId};
 use crate::campaign::{CampaignFolder, CampaignPlan, MountPoints, round_seed};
-use crate::device::{CrashDevice, OverlayDisk};
+use crate::device::CrashDevice;
 use crate::examination::StateExamination;
 use crate::log::CrashLog;
 use crate::model::Violation;
+use crate::mounting::{MachineKernel, StateDevice, StateDevicePlan};
 use crate::setup::CrashSetup;
 use crate::state::{BuiltState, CrashState, Enumeration, enumerate};
 use crate::timeline::{TimelineEvent, timeline};
@@ -59,6 +60,21 @@ pub struct FoundState {
 }
 
 impl FoundState {
+    /// A device to show it on.
+    pub(crate) fn device<'a>(
+        &self,
+        setup: &CrashSetup,
+        plan: &'a CampaignPlan,
+        kernel: Option<&'a MachineKernel<'a>>,
+    ) -> StateDevicePlan<'a> {
+        StateDevicePlan {
+            bytes: self.log.device_bytes(),
+            discards: setup.discards,
+            workload: &plan.workload,
+            kernel,
+        }
+    }
+
     /// Finds a state of a campaign.
     ///
     /// # Errors
@@ -130,15 +146,16 @@ pub fn replay(
     found: &FoundState,
     setup: &CrashSetup,
     plan: &CampaignPlan,
-    runner: &dyn Runner,
+    runner: &SystemRunner,
     points: &MountPoints,
+    kernel: Option<&MachineKernel<'_>>,
     image: Option<&Path>,
 ) -> Result<ReplayedState, CrashError> {
-    let disk = OverlayDisk::unwritten(found.log.device_bytes());
-    let device = CrashDevice::attach(disk, &points.folder("device")?, setup.discards)?;
-    let point = points.folder("mounted")?;
+    let what = found.device(setup, plan, kernel);
+    let shown = StateDevice::attach(what, points, "0", runner)?;
+    let device = shown.device();
     let mut examination =
-        StateExamination::new(runner, setup, &plan.workload, &device, &found.log, point);
+        StateExamination::new(runner, setup, &plan.workload, device, &found.log, shown.mounting());
     if let Some(card) = &plan.card {
         examination.use_card(card)?;
     }
@@ -149,7 +166,7 @@ pub fn replay(
         built = examination.build_recovery(&built, &seen.recovery_log, cut);
     }
     if let Some(image) = image {
-        write_image(image, &built, &device)?;
+        write_image(image, &built, device)?;
     }
     let seen = examination.look(&found.state, &built, false)?;
     Ok(ReplayedState {

@@ -8,11 +8,11 @@ use flashfit_host::SystemRunner;
 
 use crate::CrashError;
 use crate::campaign::{CampaignPlan, MountPoints};
-use crate::device::{CrashDevice, OverlayDisk};
 use crate::examination::StateExamination;
 use crate::log::CrashLog;
 use crate::model::{Oracle, Violation};
-use crate::record::{WorkloadRecording, record_operations};
+use crate::mounting::{MachineKernel, StateDevice, Work};
+use crate::record::{WorkloadRecording, record};
 use crate::replay::FoundState;
 use crate::setup::CrashSetup;
 use crate::state::{CrashState, Enumeration, enumerate};
@@ -45,8 +45,7 @@ struct Shrinking<'a> {
     setup: &'a CrashSetup,
     plan: &'a CampaignPlan,
     runner: &'a SystemRunner,
-    points: &'a MountPoints,
-    device: CrashDevice,
+    shown: StateDevice<'a>,
     oracle: Oracle,
     seed: u64,
     attempts: u32,
@@ -63,6 +62,7 @@ pub fn shrink(
     plan: &CampaignPlan,
     runner: &SystemRunner,
     points: &MountPoints,
+    kernel: Option<&MachineKernel<'_>>,
     watch: &dyn Fn(usize),
 ) -> Result<ShrunkState, CrashError> {
     if found.state.cut_seed.is_some() {
@@ -73,11 +73,9 @@ pub fn shrink(
     let promised =
         |violation: &&Violation| setup.promises.keeps.contains(&violation.oracle.promise());
     let wanted = recorded.iter().find(promised).or(recorded.first()).ok_or_else(not_shown)?;
-    let disk = OverlayDisk::unwritten(found.log.device_bytes());
-    let device = CrashDevice::attach(disk, &points.folder("device")?, setup.discards)?;
+    let shown = StateDevice::attach(found.device(setup, plan, kernel), points, "0", runner)?;
     let (oracle, seed) = (wanted.oracle, found.log.seed);
-    let mut shrinking =
-        Shrinking { setup, plan, runner, points, device, oracle, seed, attempts: 0 };
+    let mut shrinking = Shrinking { setup, plan, runner, shown, oracle, seed, attempts: 0 };
     // What had not begun has no part in it.
     let begun = found.log.operations.iter().filter(|done| done.begin < found.state.position);
     let mut operations: Vec<(u32, Operation)> =
@@ -141,18 +139,29 @@ impl Shrinking<'_> {
         Ok(None)
     }
 
+    fn examination<'b>(&'b self, log: &'b CrashLog) -> StateExamination<'b> {
+        StateExamination::new(
+            self.runner,
+            self.setup,
+            &self.plan.workload,
+            self.shown.device(),
+            log,
+            self.shown.mounting(),
+        )
+    }
+
     /// Records operations and looks for the violation.
     fn show(&mut self, operations: &[(u32, Operation)]) -> Result<Option<Shown>, CrashError> {
         self.attempts += 1;
-        let point = self.points.folder("mounted")?;
+        let workload = &self.plan.workload;
         let how = WorkloadRecording {
             runner: self.runner,
             recipe: &self.setup.recipe,
             setup: &self.setup.label,
-            seed: self.seed,
-            point: &point,
+            mounting: &self.shown.mounting(),
+            work: Work { workload, seed: self.seed, operations: Some(operations) },
         };
-        let log = match record_operations(&self.device, &how, operations) {
+        let log = match record(self.shown.device(), &how) {
             Ok(log) => log,
             Err(CrashError::NothingAcknowledged) => return Ok(None),
             Err(error) => return Err(error),
@@ -169,14 +178,7 @@ impl Shrinking<'_> {
         states.sort_by_key(|state| {
             (state.dropped.len() + usize::from(state.torn.is_some()), u32::MAX - state.position)
         });
-        let mut examination = StateExamination::new(
-            self.runner,
-            self.setup,
-            &self.plan.workload,
-            &self.device,
-            &log,
-            point,
-        );
+        let mut examination = self.examination(&log);
         let mut shown = None;
         for state in states {
             let built = examination.build(&state);
@@ -193,15 +195,7 @@ impl Shrinking<'_> {
     /// Restores lost requests one by one where the violation stays.
     fn fewer_lost(&self, shown: &mut Shown) -> Result<(), CrashError> {
         let Shown { log, state, violations } = shown;
-        let point = self.points.folder("mounted")?;
-        let mut examination = StateExamination::new(
-            self.runner,
-            self.setup,
-            &self.plan.workload,
-            &self.device,
-            log,
-            point,
-        );
+        let mut examination = self.examination(log);
         let mut at = 0;
         while at < state.dropped.len() {
             let mut fewer = state.clone();

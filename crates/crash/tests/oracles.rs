@@ -63,8 +63,14 @@ fn run(plan: &CampaignPlan) -> SetupResult {
     let folder = CampaignFolder::open(dir.path(), plan).unwrap();
     let runner = SystemRunner::default();
     let setups = [setup];
-    let campaign =
-        Campaign { plan, setups: &setups, folder: &folder, points: &points, runner: &runner };
+    let campaign = Campaign {
+        plan,
+        setups: &setups,
+        folder: &folder,
+        points: &points,
+        machine: None,
+        runner: &runner,
+    };
     let limits = CampaignLimits { time: None, workers: 2, keeps_logs: false, looks_at_all: false };
     let results = campaign.run(&limits, &|_| {}).unwrap();
     let result = results.into_iter().next().unwrap();
@@ -167,6 +173,7 @@ fn a_file_that_btrfs_loses_is_found_and_shrunk() {
             setups: &setups,
             folder: &folder,
             points: &points,
+            machine: None,
             runner: &runner,
         };
         let limits =
@@ -177,9 +184,9 @@ fn a_file_that_btrfs_loses_is_found_and_shrunk() {
         };
         let lost = results[0].examples.iter().find(is_lost).expect("the file is lost");
         let found = FoundState::find(&folder, &plan, &lost.id).unwrap();
-        let seen = replay(&found, &setups[0], &plan, &runner, &points, None).unwrap();
+        let seen = replay(&found, &setups[0], &plan, &runner, &points, None, None).unwrap();
         assert_eq!(seen.violations, lost.violations);
-        let shrunk = shrink(&found, &setups[0], &plan, &runner, &points, &|_| {}).unwrap();
+        let shrunk = shrink(&found, &setups[0], &plan, &runner, &points, None, &|_| {}).unwrap();
         assert!(shrunk.operations.len() <= 6, "{:#?}", shrunk.operations);
         assert!(shrunk.state.dropped.is_empty(), "{:?}", shrunk.state);
     });
@@ -204,6 +211,7 @@ fn an_interrupted_campaign_continues() {
                 setups: &setups,
                 folder: &folder,
                 points: &points,
+                machine: None,
                 runner: &runner,
             };
             let limits =

@@ -78,6 +78,7 @@ impl Bench {
             setups: &setups,
             folder: &folder,
             points: &self.points,
+            machine: None,
             runner: &self.runner,
         };
         let limits =

@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::CrashError;
+use crate::mounting::MachineKernel;
 use crate::setup::CrashSetup;
 use crate::state::FlushFault;
 use crate::workload::CrashWorkload;
@@ -154,6 +155,8 @@ pub struct Campaign<'a> {
     pub setups: &'a [CrashSetup],
     pub folder: &'a CampaignFolder,
     pub points: &'a MountPoints,
+    /// A virtual machine's kernel mounts the states; without it, this one.
+    pub machine: Option<&'a MachineKernel<'a>>,
     pub runner: &'a SystemRunner,
 }
 
@@ -202,10 +205,11 @@ impl Campaign<'_> {
             let workers: Vec<_> = (0..limits.workers.max(1)).map(start).collect();
             workers.into_iter().map(|worker| worker.join().expect("reported above")).collect()
         });
-        results.into_iter().collect::<Result<(), _>>()?;
+        // It may have ended a virtual machine, which is not the error.
         if self.runner.interrupt().is_raised() {
             return Err(CrashError::Interrupted);
         }
+        results.into_iter().collect::<Result<(), _>>()?;
         self.folder.results(self.plan)
     }
 

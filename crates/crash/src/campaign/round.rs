@@ -10,10 +10,10 @@ use super::folder::{BrokenState, StateBatch};
 use super::summary::StateCounts;
 use super::{Campaign, CampaignLimits, RoundJob};
 use crate::CrashError;
-use crate::device::{CrashDevice, OverlayDisk};
 use crate::equivalence::Equivalence;
 use crate::examination::StateExamination;
 use crate::log::LogEntry;
+use crate::mounting::{StateDevice, StateDevicePlan, Work};
 use crate::record::{WorkloadRecording, record};
 use crate::setup::CrashSetup;
 use crate::state::{BuiltState, CrashState, Enumeration, RecoveryCut, enumerate};
@@ -33,7 +33,7 @@ pub(super) struct Worker<'a> {
     campaign: &'a Campaign<'a>,
     number: usize,
     limits: &'a CampaignLimits,
-    devices: BTreeMap<(u64, bool), CrashDevice>,
+    devices: BTreeMap<(u64, bool), StateDevice<'a>>,
 }
 
 impl<'a> Worker<'a> {
@@ -54,9 +54,9 @@ impl<'a> Worker<'a> {
     ) -> Result<u32, CrashError> {
         let campaign = self.campaign;
         let (plan, setup) = (campaign.plan, &campaign.setups[job.setup]);
-        let point = campaign.points.folder(&format!("mounted-{}", self.number))?;
         self.attach(setup)?;
-        let device = &self.devices[&key(setup)];
+        let shown = &self.devices[&key(setup)];
+        let (device, mounting) = (shown.device(), shown.mounting());
         let seed = round_seed(plan.seed, job.round);
         if job.from == 0 {
             campaign.folder.check_room(ROOM)?;
@@ -68,10 +68,10 @@ impl<'a> Worker<'a> {
                 runner: campaign.runner,
                 recipe: &setup.recipe,
                 setup: &setup.label,
-                seed,
-                point: &point,
+                mounting: &mounting,
+                work: Work { workload: &plan.workload, seed, operations: None },
             };
-            let log = record(device, &how, &plan.workload)?;
+            let log = record(device, &how)?;
             campaign.folder.save_log(&setup.label, job.round, &log)?;
             log
         };
@@ -84,7 +84,7 @@ impl<'a> Worker<'a> {
         };
         let states = enumerate(&log, &how);
         let mut examination =
-            StateExamination::new(campaign.runner, setup, &plan.workload, device, &log, point);
+            StateExamination::new(campaign.runner, setup, &plan.workload, device, &log, mounting);
         examination.looks_at_all(self.limits.looks_at_all);
         if let Some(card) = &plan.card {
             examination.use_card(card)?;
@@ -121,10 +121,15 @@ impl<'a> Worker<'a> {
     fn attach(&mut self, setup: &CrashSetup) -> Result<(), CrashError> {
         let key = key(setup);
         if !self.devices.contains_key(&key) {
-            let name = format!("device-{}-{}-{}", self.number, key.0, key.1);
-            let point = self.campaign.points.folder(&name)?;
-            let disk = OverlayDisk::unwritten(setup.device_bytes);
-            self.devices.insert(key, CrashDevice::attach(disk, &point, setup.discards)?);
+            let Campaign { plan, points, machine, runner, .. } = *self.campaign;
+            let what = StateDevicePlan {
+                bytes: setup.device_bytes,
+                discards: setup.discards,
+                workload: &plan.workload,
+                kernel: machine,
+            };
+            let device = StateDevice::attach(what, points, &self.number.to_string(), runner)?;
+            self.devices.insert(key, device);
         }
         Ok(())
     }

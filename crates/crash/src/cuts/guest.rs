@@ -14,7 +14,7 @@ use flashfit_host::{Program, Runner};
 use super::wire::{GuestMount, GuestReply, GuestRequest, receive, send};
 use crate::CrashError;
 use crate::observe::{MountLook, mount_with, unmount_at};
-use crate::workload::{CrashWorkload, Execution, LogPosition, SqliteMode, each_line};
+use crate::workload::{CrashWorkload, Execution, LogPosition, Operation, each_line};
 
 /// The disk of a virtual machine.
 const DISK: &str = "/dev/flashfit/0";
@@ -82,6 +82,10 @@ pub fn serve(input: impl Read, output: impl Write, runner: &dyn Runner) -> std::
     Ok(())
 }
 
+fn broken(source: std::io::Error) -> CrashError {
+    CrashError::File { path: "channel".into(), source }
+}
+
 impl Workplace<'_> {
     /// The answer to a request; none to a word to go on that comes too late.
     pub fn answer(
@@ -90,15 +94,21 @@ impl Workplace<'_> {
         request: GuestRequest,
     ) -> Option<GuestReply> {
         let answered = match request {
-            GuestRequest::Prepare { kinds } => {
+            GuestRequest::Prepare { kinds, reads_ahead } => {
                 for kind in kinds {
                     // Whether it helped is seen when it is mounted.
                     let _ = self.runner.run(&Program::new("modprobe").arg(kind));
                 }
-                Ok(GuestReply::Prepared)
+                match reads_ahead {
+                    true => Ok(GuestReply::Prepared),
+                    false => self.read_nothing_ahead().map(|()| GuestReply::Prepared),
+                }
             }
             GuestRequest::Work { mount, workload, seed } => {
                 self.work(channel, &mount, &workload, seed)
+            }
+            GuestRequest::Operate { mount, operations } => {
+                self.operate(channel, &mount, operations)
             }
             GuestRequest::Go => return None,
             GuestRequest::Unmount => {
@@ -118,6 +128,50 @@ impl Workplace<'_> {
         Ok(node)
     }
 
+    fn read_nothing_ahead(&self) -> Result<(), CrashError> {
+        let failed = |source| CrashError::Device { device: self.node.into(), source };
+        let node = self.node.canonicalize().map_err(failed)?;
+        let name = node.file_name().unwrap_or_default();
+        let queue = Path::new("/sys/class/block").join(name).join("queue");
+        std::fs::write(queue.join("read_ahead_kb"), "0").map_err(failed)
+    }
+
+    /// Mounts and says so; or why it cannot.
+    fn mount(
+        &self,
+        channel: &mut dyn WorkChannel,
+        mount: &GuestMount,
+    ) -> Result<Option<GuestReply>, CrashError> {
+        let node = self.fresh_disk()?;
+        if let Err(error) = mount_with(&node, &mount.kind, self.point, &mount.options) {
+            return Ok(Some(GuestReply::NotMounted(error.to_string())));
+        }
+        channel.tell(GuestReply::Mounted).map_err(broken)?;
+        Ok(None)
+    }
+
+    fn operate(
+        &self,
+        channel: &mut dyn WorkChannel,
+        mount: &GuestMount,
+        operations: Vec<(u32, Operation)>,
+    ) -> Result<GuestReply, CrashError> {
+        if let Some(failure) = self.mount(channel, mount)? {
+            return Ok(failure);
+        }
+        let mut execution = Execution::new(self.point);
+        for (number, operation) in operations {
+            if !channel.may_go_on().map_err(broken)? {
+                break;
+            }
+            execution.run(number, &operation, &NoPosition);
+            let done = execution.last().expect("it has just run");
+            let reply = GuestReply::Done { number, inode: done.inode, error: done.error };
+            channel.tell(reply).map_err(broken)?;
+        }
+        Ok(GuestReply::WorkEnded(String::new()))
+    }
+
     fn work(
         &self,
         channel: &mut dyn WorkChannel,
@@ -126,24 +180,9 @@ impl Workplace<'_> {
         seed: u64,
     ) -> Result<GuestReply, CrashError> {
         let root = self.point;
-        let broken = |source| CrashError::File { path: "channel".into(), source };
-        if let Err(error) = mount_with(&self.fresh_disk()?, &mount.kind, root, &mount.options) {
-            return Ok(GuestReply::NotMounted(error.to_string()));
-        }
-        channel.tell(GuestReply::Mounted).map_err(broken)?;
         let (program, text) = match workload {
             CrashWorkload::Files | CrashWorkload::Metadata => {
-                let mut execution = Execution::new(root);
-                for (number, operation) in workload.operations(seed) {
-                    if !channel.may_go_on().map_err(broken)? {
-                        break;
-                    }
-                    execution.run(number, &operation, &NoPosition);
-                    let done = execution.last().expect("it has just run");
-                    let reply = GuestReply::Done { number, inode: done.inode, error: done.error };
-                    channel.tell(reply).map_err(broken)?;
-                }
-                return Ok(GuestReply::WorkEnded(String::new()));
+                return self.operate(channel, mount, workload.operations(seed));
             }
             CrashWorkload::Sqlite(mode) => mode.program(root, seed),
             CrashWorkload::Program(program) => {
@@ -151,6 +190,9 @@ impl Workplace<'_> {
                 (program, String::new())
             }
         };
+        if let Some(failure) = self.mount(channel, mount)? {
+            return Ok(failure);
+        }
         each_line(&program, &text, |_, line| channel.tell(GuestReply::Line(line)).is_ok())
             .map(GuestReply::WorkEnded)
     }
@@ -162,11 +204,7 @@ impl Workplace<'_> {
         input: &str,
     ) -> Result<GuestReply, CrashError> {
         let root = self.point;
-        let check = match workload {
-            CrashWorkload::Files | CrashWorkload::Metadata => None,
-            CrashWorkload::Sqlite(_) => Some(SqliteMode::check(root).0),
-            CrashWorkload::Program(program) => Some(program.check(root)),
-        };
+        let check = workload.check(root);
         let mut log = KernelLog::from_now();
         let node = self.fresh_disk()?;
         let look = MountLook {

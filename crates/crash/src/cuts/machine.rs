@@ -59,7 +59,7 @@ pub fn kernel(
     setups: &[CrashSetup],
     runner: &SystemRunner,
 ) -> Result<Kernel, CrashError> {
-    let wanted: Vec<String> = setups.iter().map(|setup| module(setup).to_owned()).collect();
+    let wanted = modules(setups);
     let kernel = match choice.kernel {
         Some(image) => Kernel::given(image, None)?,
         None => Kernel::find(&wanted, runner)?,
@@ -97,40 +97,16 @@ impl SavedMachine {
         folder: PrivateFolder,
         runner: &SystemRunner,
     ) -> Result<Self, CrashError> {
-        let kinds: Vec<String> = setups.iter().map(|setup| module(setup).to_owned()).collect();
         let discard = model.discard.as_ref();
         let disk = Disk {
             sector_bytes: model.sector_bytes,
             discard_bytes: discard.and_then(|it| u32::try_from(it.granularity.0).ok()),
             ..Disk::nbd(Self::socket(&folder), DiskInterface::Virtio)
         };
-        let options = VmOptions {
-            kernel,
-            agent: choice.program.clone(),
-            agent_args: choice.arguments.clone(),
-            programs: PROGRAMS.map(str::to_owned).to_vec(),
-            modules: kinds.iter().cloned().chain(MODULES.map(str::to_owned)).collect(),
-            files: Vec::new(),
-            disks: vec![disk],
-            ports: Vec::new(),
-            memory_mib: MEMORY_MIB,
-            speed: ClockSpeed::RealTime,
-            seed: choice.seed,
-            ready_wait: READY_WAIT,
-        };
-        let vm = Vm::start(&options, runner.interrupt())?;
-        let facts = vm.facts().clone();
-        let is_sqlite = matches!(workload, CrashWorkload::Sqlite(_));
-        if is_sqlite && facts.lacking_programs.iter().any(|name| name == "sqlite3") {
-            let name = "sqlite3".to_owned();
-            return Err(flashfit_host::ProgramError::Missing { name }.into());
-        }
-        let mut guest = Guest::new(vm)?;
-        guest.send(&GuestRequest::Prepare { kinds })?;
-        match guest.reply(SILENCE_LIMIT)? {
-            GuestReply::Prepared => {}
-            other => return Err(unexpected(&other)),
-        }
+        let options = machine_options(choice, kernel, setups, disk);
+        let needs_sqlite = matches!(workload, CrashWorkload::Sqlite(_));
+        let mut guest = boot(&options, setups, needs_sqlite, true, runner)?;
+        let facts = guest.facts().clone();
         guest.vm.save(&folder.join(STATE))?;
         guest.kill();
         Ok(Self { options, facts, folder })
@@ -155,6 +131,57 @@ impl SavedMachine {
     }
 }
 
+fn modules(setups: &[CrashSetup]) -> Vec<String> {
+    setups.iter().map(|setup| module(setup).to_owned()).collect()
+}
+
+/// A machine with this program and one disk.
+pub(crate) fn machine_options(
+    choice: &MachineChoice<'_>,
+    kernel: Kernel,
+    setups: &[CrashSetup],
+    disk: Disk,
+) -> VmOptions {
+    VmOptions {
+        kernel,
+        agent: choice.program.clone(),
+        agent_args: choice.arguments.clone(),
+        programs: PROGRAMS.map(str::to_owned).to_vec(),
+        modules: modules(setups).into_iter().chain(MODULES.map(str::to_owned)).collect(),
+        files: Vec::new(),
+        disks: vec![disk],
+        ports: Vec::new(),
+        memory_mib: MEMORY_MIB,
+        speed: ClockSpeed::RealTime,
+        seed: choice.seed,
+        ready_wait: READY_WAIT,
+    }
+}
+
+/// Boots a machine that can mount these setups and waits for work.
+///
+/// # Errors
+/// When it does not boot, or lacks `sqlite3` where it is needed.
+pub(crate) fn boot(
+    options: &VmOptions,
+    setups: &[CrashSetup],
+    needs_sqlite: bool,
+    reads_ahead: bool,
+    runner: &SystemRunner,
+) -> Result<Guest, CrashError> {
+    let vm = Vm::start(options, runner.interrupt())?;
+    if needs_sqlite && vm.facts().lacking_programs.iter().any(|name| name == "sqlite3") {
+        let name = "sqlite3".to_owned();
+        return Err(flashfit_host::ProgramError::Missing { name }.into());
+    }
+    let mut guest = Guest::new(vm)?;
+    guest.send(&GuestRequest::Prepare { kinds: modules(setups), reads_ahead })?;
+    match guest.reply(SILENCE_LIMIT)? {
+        GuestReply::Prepared => Ok(guest),
+        other => Err(unexpected(&other)),
+    }
+}
+
 /// An answer that does not belong to the question.
 pub fn unexpected(reply: &GuestReply) -> CrashError {
     match reply {
@@ -174,6 +201,10 @@ impl Guest {
     fn new(vm: Vm) -> Result<Self, CrashError> {
         let reader = FrameReader::new(vm.channel().map_err(broken)?);
         Ok(Self { vm, reader })
+    }
+
+    pub fn facts(&self) -> &VmFacts {
+        self.vm.facts()
     }
 
     /// # Errors

@@ -14,7 +14,7 @@ mod card_remains;
 pub(crate) mod examine;
 pub mod guest;
 pub(crate) mod ledger;
-mod machine;
+pub(crate) mod machine;
 pub(crate) mod rounds;
 pub(crate) mod turn;
 pub(crate) mod wire;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::observe::MountedView;
-use crate::workload::CrashWorkload;
+use crate::workload::{CrashWorkload, Operation};
 
 /// A longer message is damaged.
 const MOST_BYTES: usize = 64 << 20;
@@ -32,12 +32,19 @@ pub enum GuestRequest {
     /// Load the modules of these file systems.
     Prepare {
         kinds: Vec<String>,
+        /// Whether the kernel may read ahead, which depends on time.
+        reads_ahead: bool,
     },
     /// Mount and work until the power goes; every operation waits for [`GuestRequest::Go`].
     Work {
         mount: GuestMount,
         workload: CrashWorkload,
         seed: u64,
+    },
+    /// Mount and do these operations, each with its number, as [`GuestRequest::Work`] does.
+    Operate {
+        mount: GuestMount,
+        operations: Vec<(u32, Operation)>,
     },
     Go,
     /// After work that ended: unmount.

@@ -6,7 +6,6 @@ mod mount;
 mod mounted;
 mod tree;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use flashfit_filesystem::Recipe;
@@ -16,6 +15,8 @@ use flashfit_host::{Program, ProgramError, Runner};
 use crate::CrashError;
 use crate::device::{CrashDevice, DiskContents, ReadBlock};
 use crate::log::LogEntry;
+use crate::mounting::{Look, Looking, Mounting};
+use crate::workload::CrashWorkload;
 
 pub use mount::{mount_with, unmount_at};
 pub use mounted::{MountLook, MountedView, ProgramView};
@@ -30,9 +31,8 @@ pub struct StateObserver<'a> {
     pub recipe: &'a Recipe,
     /// Whether the file system is to be repaired before it is mounted.
     pub needs_fsck: bool,
-    pub point: PathBuf,
-    /// Looks at what is mounted instead of reading the workload's own files.
-    pub check: Option<Program>,
+    pub mounting: Mounting<'a>,
+    pub workload: &'a CrashWorkload,
 }
 
 /// What was seen of one state.
@@ -84,16 +84,13 @@ impl StateObserver<'_> {
         if record_recovery {
             device.disk().record();
         }
-        let mut recovery = Duration::ZERO;
         let mut recovery_log = Vec::new();
-        let recovered = if self.needs_fsck {
-            MountedView {
-                not_mounted: Some("it is repaired first".to_owned()),
-                ..Default::default()
-            }
+        let Look { view: recovered, recovery } = if self.needs_fsck {
+            let not_mounted = Some("it is repaired first".to_owned());
+            let view = MountedView { not_mounted, ..Default::default() };
+            Look { view, recovery: Duration::ZERO }
         } else {
-            self.mounted(device, &mut log, input, |time| {
-                recovery = time;
+            self.mounted(device, &mut log, input, || {
                 recovery_log = device.disk().take_recorded();
             })?
         };
@@ -127,17 +124,16 @@ impl StateObserver<'_> {
         device: &CrashDevice,
         log: &mut KernelLog,
         input: &str,
-        on_mount: impl FnOnce(Duration),
-    ) -> Result<MountedView, CrashError> {
-        let look = MountLook {
+        on_mount: impl FnOnce(),
+    ) -> Result<Look, CrashError> {
+        let what = Looking {
             runner: self.runner,
-            node: device.node(),
-            kind: self.recipe.kind(),
-            options: self.recipe.mount_options(),
-            point: &self.point,
-            check: self.check.as_ref(),
+            device,
+            recipe: self.recipe,
+            workload: self.workload,
+            input,
         };
-        look.view(log, input, on_mount)
+        self.mounting.look(&what, log, on_mount)
     }
 
     fn damage(&self, device: &CrashDevice) -> Result<Option<String>, CrashError> {
@@ -158,7 +154,7 @@ impl StateObserver<'_> {
         let not_repaired =
             repair_failure(outcome)?.map(|text| mounted::without_name(&text, device.node()));
         device.drop_pages()?;
-        let mut view = self.mounted(device, log, input, |_| {})?;
+        let mut view = self.mounted(device, log, input, || {})?.view;
         if view.not_mounted.is_none() {
             if let Some(damage) = self.damage(device)? {
                 view.unreadable = Some(format!("damaged even after the repair: {damage}"));

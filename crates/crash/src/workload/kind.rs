@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,15 @@ impl CrashWorkload {
             Self::Metadata => "metadata".to_owned(),
             Self::Sqlite(mode) => format!("sqlite:{mode}"),
             Self::Program(_) => "program".to_owned(),
+        }
+    }
+
+    /// What looks at the mounted folder; none where the workload's own files are read.
+    pub fn check(&self, root: &Path) -> Option<Program> {
+        match self {
+            Self::Files | Self::Metadata => None,
+            Self::Sqlite(_) => Some(SqliteMode::check(root).0),
+            Self::Program(program) => Some(program.check(root)),
         }
     }
 

@@ -14,12 +14,14 @@ Examples:
   flashfit crash states --fs ext4 --with ext4:nobarrier --states 2000
   flashfit crash states sim:usd-a1-pagemap --fs ext4 --workload metadata \\
       --for 10min
+  flashfit crash states --on vm --fs f2fs --states 5000
 
 Nothing is written to a device: file systems are made on a device in memory.
-Needs root, because the kernel mounts every state.
+Needs root, because the kernel mounts every state. Another kernel, with --on vm,
+needs QEMU and busybox.
 
 Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage;
-4 without root, or the kernel lacks the file system; 6 interrupted. The same
+4 without root, or the kernel lacks the file system (try --on vm); 6 interrupted. The same
 command with the same --dir continues.";
 
 #[derive(Debug, Args)]
@@ -67,6 +69,9 @@ pub struct RecordedStateArgs {
     /// File of the recorded workload, if it was your own: its commands run again.
     #[arg(long, value_name = "FILE")]
     pub workload: Option<String>,
+    /// Kernel of the virtual machine, if one checked the states [default: as for `crash states`].
+    #[arg(long, value_name = "FILE")]
+    pub vm_kernel: Option<PathBuf>,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
@@ -87,6 +92,13 @@ pub struct StatesArgs {
     pub card: Option<String>,
     #[command(flatten)]
     pub what: TestedArgs,
+    /// Whose kernel works and mounts the states: here, or vm, which can have file systems that
+    /// this kernel lacks. The programs of the file system are those of this system.
+    #[arg(long, value_name = "TEST-BED", value_enum, default_value_t = StatesPlace::Here)]
+    pub on: StatesPlace,
+    /// Kernel for the virtual machine [default: this system's, or the one of the distribution].
+    #[arg(long, value_name = "FILE")]
+    pub vm_kernel: Option<PathBuf>,
     /// States to check for each setup [default: 1000 without --for].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub states: Option<u64>,
@@ -133,6 +145,13 @@ pub struct TestedArgs {
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+}
+
+/// Whose kernel mounts states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatesPlace {
+    Here,
+    Vm,
 }
 
 /// Flushes that the device ignores.

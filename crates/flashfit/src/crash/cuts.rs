@@ -32,13 +32,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
     }
     let runner = tools::runner()?;
-    let seed = args.what.seed;
-    let program = std::env::current_exe().map_err(|error| {
-        let message = format!("cannot find this program's own file: {error}");
-        CommandError::new(ExitClass::Environment, message, None)
-    })?;
-    let arguments = ["crash", "guest"].map(str::to_owned).to_vec();
-    let choice = MachineChoice { kernel: args.vm_kernel.as_deref(), program, arguments, seed };
+    let choice = tools::machine(args.vm_kernel.as_deref(), args.what.seed)?;
     let (dir, plan, setups) = match &args.resume {
         Some(dir) => resumed(dir, catalog, &choice, &runner)?,
         None => begun(args, catalog, &choice, &runner)?,
@@ -120,12 +114,7 @@ fn resumed(
         .iter()
         .map(|label| CrashSetup::parse(label, &known, &conditions))
         .collect::<Result<_, _>>()?;
-    let found = kernel(choice, &setups, runner)?.release;
-    if found != *release {
-        let message = format!("the campaign began with Linux {release}, and this is {found}");
-        let hint = "name that kernel with --vm-kernel FILE, or begin another campaign";
-        return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
-    }
+    tools::check_release(&kernel(choice, &setups, runner)?.release, release)?;
     Ok((dir.to_owned(), plan, setups))
 }
 

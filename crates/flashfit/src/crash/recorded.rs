@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, MountPoints};
+use flashfit_crash::cuts::MachineChoice;
+use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::replay::FoundState;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_filesystem::FileSystemCatalog;
@@ -12,17 +14,18 @@ use super::args::RecordedStateArgs;
 use super::tools;
 use crate::command_error::CommandError;
 
-pub struct RecordedState {
+pub struct RecordedState<'a> {
     pub points: MountPoints,
     pub runner: SystemRunner,
     pub plan: CampaignPlan,
     pub found: FoundState,
     pub setup: CrashSetup,
+    choice: MachineChoice<'a>,
 }
 
-impl RecordedState {
+impl<'a> RecordedState<'a> {
     /// Finds the state and checks that it can be made again on this machine.
-    pub fn open(args: &RecordedStateArgs, catalog: Option<&Path>) -> Result<Self, CommandError> {
+    pub fn open(args: &'a RecordedStateArgs, catalog: Option<&Path>) -> Result<Self, CommandError> {
         tools::check_rights()?;
         let points = MountPoints::take(&[&args.dir, Path::new(".")])?;
         let runner = tools::runner()?;
@@ -32,7 +35,19 @@ impl RecordedState {
         let (conditions, _) = tools::device(None, catalog)?;
         let known = FileSystemCatalog::load(catalog)?;
         let setup = CrashSetup::parse(&found.setup, &known, &conditions)?;
-        setup.check_kernel(&runner)?;
-        Ok(Self { points, runner, plan, found, setup })
+        if plan.kernel.is_none() {
+            setup.check_kernel(&runner)?;
+        }
+        let choice = tools::machine(args.vm_kernel.as_deref(), plan.seed)?;
+        Ok(Self { points, runner, plan, found, setup, choice })
+    }
+
+    /// The kernel of the campaign, if it was that of a virtual machine.
+    pub fn machine(&self) -> Result<Option<MachineKernel<'_>>, CommandError> {
+        let Some(release) = &self.plan.kernel else { return Ok(None) };
+        let setups = std::slice::from_ref(&self.setup);
+        let machine = MachineKernel::find(&self.choice, setups, &self.runner)?;
+        tools::check_release(machine.release(), release)?;
+        Ok(Some(machine))
     }
 }

@@ -28,9 +28,10 @@ pub struct ReplayedDocument<'a> {
 
 pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let recorded = RecordedState::open(&args.state, catalog)?;
-    let RecordedState { points, runner, plan, found, setup } = &recorded;
+    let machine = recorded.machine()?;
+    let RecordedState { points, runner, plan, found, setup, .. } = &recorded;
     let image = args.keep_image.then(|| image_path(&args.state.dir, &args.state.id));
-    let seen = replay(found, setup, plan, runner, points, image.as_deref())?;
+    let seen = replay(found, setup, plan, runner, points, machine.as_ref(), image.as_deref())?;
     let as_recorded = found.recorded.as_ref().map(|recorded| *recorded == seen.violations);
     if args.state.json {
         let document = ReplayedDocument {

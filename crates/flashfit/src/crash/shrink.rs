@@ -27,9 +27,10 @@ pub struct ShrunkDocument<'a> {
 
 pub fn run(args: &ShrinkArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let recorded = RecordedState::open(&args.state, catalog)?;
-    let RecordedState { points, runner, plan, found, setup } = &recorded;
+    let machine = recorded.machine()?;
+    let RecordedState { points, runner, plan, found, setup, .. } = &recorded;
     let watch = |left: usize| note(&format!("{left} operations"));
-    let shrunk = shrink(found, setup, plan, runner, points, &watch)?;
+    let shrunk = shrink(found, setup, plan, runner, points, machine.as_ref(), &watch)?;
     if args.state.json {
         let document = ShrunkDocument {
             id: &found.id,

@@ -6,10 +6,11 @@ use std::time::Duration;
 use flashfit_crash::campaign::{
     Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CardPlan, MountPoints, StateBatch,
 };
+use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::state::FlushFault;
 use flashfit_crash::workload::CrashWorkload;
 
-use super::args::{IgnoreFlushArg, StatesArgs};
+use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
 use super::states_text::Counted;
 use super::{folder, states_document, states_text, tools};
 use crate::command_error::CommandError;
@@ -31,6 +32,22 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     };
     let setups = tools::setups(&args.what, catalog, &conditions)?;
     tools::check_rights()?;
+    let dir = folder::choose(args.dir.as_deref());
+    // Before any thread: the namespace is one thread's.
+    let points = MountPoints::take(&[&dir, Path::new(".")])?;
+    let runner = tools::runner()?;
+    let choice = tools::machine(args.vm_kernel.as_deref(), args.what.seed)?;
+    let machine = match args.on {
+        StatesPlace::Vm => Some(MachineKernel::find(&choice, &setups, &runner)?),
+        StatesPlace::Here => None,
+    };
+    if let Some(machine) = &machine {
+        note(&format!("virtual machine: Linux {}", machine.release()));
+    } else {
+        for setup in &setups {
+            setup.check_kernel(&runner)?;
+        }
+    }
     let plan = CampaignPlan {
         setups: setups.iter().map(|setup| setup.label.clone()).collect(),
         workload,
@@ -39,16 +56,9 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         unit_sectors: u32::try_from(write_unit.0 / 512).expect("a write unit is small").max(1),
         flushes: args.ignore_flush.map(Into::into).unwrap_or_default(),
         card,
-        kernel: None,
+        kernel: machine.as_ref().map(|machine| machine.release().to_owned()),
         board: None,
     };
-    let dir = folder::choose(args.dir.as_deref());
-    // Before any thread: the namespace is one thread's.
-    let points = MountPoints::take(&[&dir, Path::new(".")])?;
-    let runner = tools::runner()?;
-    for setup in &setups {
-        setup.check_kernel(&runner)?;
-    }
     let folder = CampaignFolder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
     let campaign = Campaign {
@@ -56,6 +66,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         setups: &setups,
         folder: &folder,
         points: &points,
+        machine: machine.as_ref(),
         runner: &runner,
     };
     let limits = CampaignLimits {

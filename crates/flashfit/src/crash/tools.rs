@@ -6,6 +6,7 @@ use std::path::Path;
 use flashfit_card::CardModel;
 use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{CampaignPlan, SetupResult};
+use flashfit_crash::cuts::MachineChoice;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
 use flashfit_device::Bytes;
@@ -54,6 +55,26 @@ pub fn runner() -> Result<SystemRunner, CommandError> {
         CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
     Ok(SystemRunner::new(interrupt))
+}
+
+/// A virtual machine with this program in it.
+pub fn machine(vm_kernel: Option<&Path>, seed: u64) -> Result<MachineChoice<'_>, CommandError> {
+    let program = std::env::current_exe().map_err(|error| {
+        let message = format!("cannot find this program's own file: {error}");
+        CommandError::new(ExitClass::Environment, message, None)
+    })?;
+    let arguments = ["crash", "guest"].map(str::to_owned).to_vec();
+    Ok(MachineChoice { kernel: vm_kernel, program, arguments, seed })
+}
+
+/// Refuses another kernel than the one that a campaign began with.
+pub fn check_release(found: &str, release: &str) -> Result<(), CommandError> {
+    if found == release {
+        return Ok(());
+    }
+    let message = format!("the campaign began with Linux {release}, and this is {found}");
+    let hint = "name that kernel with --vm-kernel FILE, or begin another campaign";
+    Err(CommandError::new(ExitClass::Usage, message, Some(hint)))
 }
 
 /// The conditions for options, and the write unit.

@@ -14,6 +14,7 @@ mod commands;
 mod compare;
 mod crash;
 mod crash_cuts;
+mod crash_machine;
 mod devices;
 mod environment;
 mod extend;

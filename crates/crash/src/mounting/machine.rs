@@ -1,0 +1,244 @@
+//! A virtual machine that mounts the states of one device, for file systems or kernels that this
+//! computer does not run.
+//!
+//! Its disk is the block device that shows the states, without the page cache of this kernel. It is
+//! booted when it is first needed, and again after a state that it did not survive.
+//!
+//! Limit: what the kernel keeps in memory between two mounts, such as timers, comes from the states
+//! before.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flashfit_host::SystemRunner;
+use flashfit_vm::{Disk, DiskInterface, Kernel, VmFacts};
+
+use super::{Look, Work, WorkError, until};
+use crate::CrashError;
+use crate::cuts::machine::{
+    Guest, MachineChoice, SILENCE_LIMIT, boot, kernel, machine_options, unexpected,
+};
+use crate::cuts::wire::{Arrival, GuestMount, GuestReply, GuestRequest};
+use crate::device::CrashDevice;
+use crate::observe::MountedView;
+use crate::setup::CrashSetup;
+use crate::workload::{CrashWorkload, LogPosition, LoggedOperation, Operation};
+
+/// The kernel of a virtual machine, for a campaign.
+#[derive(Debug)]
+pub struct MachineKernel<'a> {
+    choice: &'a MachineChoice<'a>,
+    kernel: Kernel,
+    setups: &'a [CrashSetup],
+}
+
+impl<'a> MachineKernel<'a> {
+    /// A kernel that can mount all setups.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(
+        choice: &'a MachineChoice<'a>,
+        setups: &'a [CrashSetup],
+        runner: &SystemRunner,
+    ) -> Result<Self, CrashError> {
+        Ok(Self { choice, kernel: kernel(choice, setups, runner)?, setups })
+    }
+
+    pub fn release(&self) -> &str {
+        &self.kernel.release
+    }
+}
+
+/// A machine for one device.
+#[derive(Debug)]
+pub struct StateMachine<'a> {
+    kernel: &'a MachineKernel<'a>,
+    node: PathBuf,
+    sqlite: bool,
+    runner: &'a SystemRunner,
+    guest: Mutex<Option<Guest>>,
+}
+
+impl<'a> StateMachine<'a> {
+    /// A machine that is not booted yet. It must end before the device is detached.
+    pub fn new(
+        kernel: &'a MachineKernel<'a>,
+        device: &CrashDevice,
+        workload: &CrashWorkload,
+        runner: &'a SystemRunner,
+    ) -> Self {
+        let sqlite = matches!(workload, CrashWorkload::Sqlite(_));
+        let node = device.node().to_owned();
+        Self { kernel, node, sqlite, runner, guest: Mutex::default() }
+    }
+
+    /// What is running, once it was needed.
+    pub fn facts(&self) -> Option<VmFacts> {
+        self.guest().as_ref().map(|guest| guest.facts().clone())
+    }
+
+    fn guest(&self) -> MutexGuard<'_, Option<Guest>> {
+        self.guest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `ask` talk to the running machine; one that fails is ended.
+    fn with<T>(
+        &self,
+        ask: impl FnOnce(&mut Guest) -> Result<T, CrashError>,
+    ) -> Result<T, CrashError> {
+        let mut running = self.guest();
+        let mut guest = match running.take() {
+            Some(guest) => guest,
+            None => self.booted()?,
+        };
+        let answer = ask(&mut guest)?;
+        *running = Some(guest);
+        Ok(answer)
+    }
+
+    fn booted(&self) -> Result<Guest, CrashError> {
+        let MachineKernel { choice, kernel, setups } = self.kernel;
+        let disk = Disk::file(&self.node, false, DiskInterface::Virtio);
+        let options = machine_options(choice, kernel.clone(), setups, disk);
+        boot(&options, setups, self.sqlite, false, self.runner)
+    }
+
+    pub(super) fn work(
+        &self,
+        mount: GuestMount,
+        work: &Work<'_>,
+        log: &dyn LogPosition,
+    ) -> Result<Result<Vec<LoggedOperation>, CrashError>, WorkError> {
+        let operations = work.planned();
+        let request = if operations.is_empty() {
+            GuestRequest::Work { mount, workload: work.workload.clone(), seed: work.seed }
+        } else {
+            GuestRequest::Operate { mount, operations: operations.clone() }
+        };
+        let mounted = self.with(|guest| {
+            guest.send(&request)?;
+            guest.reply(SILENCE_LIMIT)
+        })?;
+        match mounted {
+            GuestReply::Mounted => {}
+            GuestReply::NotMounted(reason) => return Err(WorkError::NotMounted(reason)),
+            other => return Err(unexpected(&other).into()),
+        }
+        if operations.is_empty() {
+            return Ok(Ok(self.with(|guest| lines(guest, log))?));
+        }
+        Ok(Ok(self.with(|guest| paced(guest, operations, log))?))
+    }
+
+    pub(super) fn unmount(&self) -> Result<(), CrashError> {
+        self.with(|guest| {
+            guest.send(&GuestRequest::Unmount)?;
+            match guest.reply(SILENCE_LIMIT)? {
+                GuestReply::Unmounted => Ok(()),
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    /// A machine that ends at a state shows it again to a new one: what ends twice is the state.
+    pub(super) fn look(
+        &self,
+        mount: GuestMount,
+        workload: &CrashWorkload,
+        input: &str,
+    ) -> Result<Look, CrashError> {
+        let workload = workload.clone();
+        let request = GuestRequest::Check { mount, workload, input: input.to_owned() };
+        let once = || {
+            self.with(|guest| {
+                guest.send(&request)?;
+                match guest.reply(SILENCE_LIMIT)? {
+                    GuestReply::Checked { view, mount_ns } => {
+                        Ok(Look { view: *view, recovery: Duration::from_nanos(mount_ns) })
+                    }
+                    other => Err(unexpected(&other)),
+                }
+            })
+        };
+        match once() {
+            Err(error) if self.is_end(&error) => {}
+            result => return result,
+        }
+        match once() {
+            Err(error) if self.is_end(&error) => {
+                let view =
+                    MountedView { not_mounted: Some(error.to_string()), ..Default::default() };
+                Ok(Look { view, recovery: Duration::ZERO })
+            }
+            result => result,
+        }
+    }
+
+    /// Whether the kernel stopped, and not the user.
+    fn is_end(&self, error: &CrashError) -> bool {
+        !self.runner.interrupt().is_raised() && matches!(error, CrashError::GuestEnded { .. })
+    }
+}
+
+/// Operations one after another; positions are those of the device before the word to go on and
+/// after the answer.
+fn paced(
+    guest: &mut Guest,
+    operations: Vec<(u32, Operation)>,
+    log: &dyn LogPosition,
+) -> Result<Vec<LoggedOperation>, CrashError> {
+    let mut done = Vec::new();
+    for (number, operation) in operations {
+        let begin = log.position();
+        guest.send(&GuestRequest::Go)?;
+        match guest.reply(SILENCE_LIMIT)? {
+            GuestReply::Done { number: other, inode, error } if other == number => {
+                let end = log.position();
+                done.push(LoggedOperation { operation, number, begin, end, inode, error });
+            }
+            other => return Err(unexpected(&other)),
+        }
+    }
+    ended(guest)?;
+    Ok(done)
+}
+
+/// The lines of a program.
+fn lines(guest: &mut Guest, log: &dyn LogPosition) -> Result<Vec<LoggedOperation>, CrashError> {
+    let mut done: Vec<LoggedOperation> = Vec::new();
+    loop {
+        let heard = guest.until(until(SILENCE_LIMIT))?;
+        let end = log.position();
+        let line = match heard {
+            Arrival::Message(GuestReply::Line(line)) => line,
+            Arrival::Message(GuestReply::WorkEnded(error)) => {
+                if done.is_empty() && !error.is_empty() {
+                    return Err(CrashError::WorkloadFailed { reason: error });
+                }
+                return Ok(done);
+            }
+            Arrival::Message(other) => return Err(unexpected(&other)),
+            Arrival::Nothing => {
+                return Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() });
+            }
+            Arrival::End => return Err(CrashError::GuestEnded { console: guest.last_line() }),
+        };
+        done.push(LoggedOperation {
+            operation: Operation::Acknowledge { line },
+            number: u32::try_from(done.len()).expect("a round of work is short"),
+            begin: done.last().map_or(0, |last| last.end),
+            end,
+            inode: None,
+            error: None,
+        });
+    }
+}
+
+fn ended(guest: &mut Guest) -> Result<(), CrashError> {
+    match guest.reply(SILENCE_LIMIT)? {
+        GuestReply::WorkEnded(_) => Ok(()),
+        other => Err(unexpected(&other)),
+    }
+}

@@ -1,0 +1,87 @@
+//! `flashfit crash states --on vm`: the kernel of a virtual machine mounts the states.
+
+use serde_json::Value;
+
+use crate::fixture::{Place, skip, skip_without_cards, wait_until};
+use crate::machine::children;
+use crate::test_beds::vm::lacking;
+use flashfit_test_support::programs;
+
+fn cannot_mount() -> bool {
+    let tools = programs(&["mkfs.ext4", "e2fsck", "mkfs.f2fs", "fsck.f2fs"]);
+    skip_without_cards() || skip(lacking(&["ext4", "f2fs"])) || flashfit_test_support::skip(tools)
+}
+
+#[test]
+fn another_kernel_mounts_the_states_of_f2fs_and_one_is_replayed() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let dir = place.arg("crash");
+    let args = ["crash", "states", "--on", "vm", "--fs", "f2fs", "--states", "60", "--dir", &dir];
+    let ended = place.flashfit(&[&args[..], &["--workers", "1", "--json"]].concat());
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let document = &document["data"];
+    let setup = &document["setups"][0];
+    let number = |key: &str| setup[key].as_u64().unwrap();
+    // The first fsync after a mount may be lost (docs/power-loss.md).
+    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    let consistent = &setup["by_promise"]["consistent"]["broken"];
+    assert_eq!((consistent.as_u64().unwrap_or(0), number("mismatched")), (0, 0), "{document}");
+    assert!(number("states") >= 60 && number("mounted") > 5, "{document}");
+    assert!(document["plan"]["kernel"].is_string(), "{document}");
+    // It replaces files without a promise, so there are examples.
+    let example = &setup["examples"][0];
+    let id = example["id"].as_str().unwrap();
+    let replayed = place.flashfit(&["crash", "replay", &dir, id, "--json"]);
+    let replayed = replayed.document("flashfit.crash-replay");
+    assert_eq!(replayed["violations"], example["violations"]);
+    // The same command without the machine is another campaign.
+    let here =
+        place.flashfit(&["crash", "states", "--fs", "ext4", "--states", "60", "--dir", &dir]);
+    assert_eq!(here.code, Some(3), "{here:?}");
+}
+
+#[test]
+#[ignore = "full: boots several virtual machines"]
+fn a_setup_without_barriers_is_noticed_and_an_interrupt_leaves_no_machine() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let dir = place.arg("crash");
+    let setups = ["--fs", "ext4", "--with", "ext4:nobarrier"];
+    let args = [&["crash", "states", "--on", "vm"], &setups[..], &["--dir", &dir]].concat();
+    let with_states = [&args[..], &["--states", "400", "--json"]].concat();
+    let mut run = place.command(&with_states).spawn().unwrap();
+    let records = std::path::Path::new(&dir).join("records.jsonl");
+    let count = || std::fs::read_to_string(&records).map_or(0, |text| text.lines().count());
+    wait_until("there is a record", || count() > 0);
+    let machines = children(run.id());
+    assert!(!machines.is_empty());
+    let id = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    wait_until("it has ended", || run.try_wait().unwrap().is_some());
+    assert_eq!(run.wait().unwrap().code(), Some(6));
+    let is_running = |id: &u32| std::path::Path::new("/proc").join(id.to_string()).exists();
+    wait_until("its machines have ended", || !machines.iter().any(is_running));
+    let ended = place.flashfit(&with_states);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let broken = |setup: usize| &document["data"]["setups"][setup]["broken_promises"];
+    assert_eq!(broken(0), 0, "{document}");
+    assert!(broken(1).as_u64().unwrap() > 0, "{document}");
+}
+
+#[test]
+fn a_kernel_that_does_not_exist_is_named() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let args = ["crash", "states", "--on", "vm", "--vm-kernel", "/nonesuch", "--states", "5"];
+    let ended = place.flashfit(&args);
+    assert!(ended.code != Some(0) && ended.stderr.contains("/nonesuch"), "{ended:?}");
+    assert!(!place.path("crash-run").exists());
+}
