@@ -1,8 +1,8 @@
 //! Writes the figures of `docs/crash.md` to standard output (`make crash-benchmark`).
 //!
 //! `FLASHFIT_CRASH_STATES` scales it: honest states of ext4; 1,000,000 by default.
-//! `FLASHFIT_CRASH_ONLY` writes one section alone: `honest`, `rates`, `faults` or `cards`; or of the
-//! cards the rows of the class that it names.
+//! `FLASHFIT_CRASH_ONLY` writes one section alone: `honest`, `rates`, `faults` or `cards`; or of
+//! the cards the rows of the class that it names.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 

@@ -7,6 +7,7 @@ pub mod cuts_args;
 mod cuts_report;
 mod folder;
 mod recorded;
+mod recorded_args;
 pub mod replay;
 pub mod shrink;
 mod states;

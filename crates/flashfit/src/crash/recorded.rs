@@ -10,7 +10,7 @@ use flashfit_crash::setup::CrashSetup;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 
-use super::args::RecordedStateArgs;
+use super::recorded_args::RecordedStateArgs;
 use super::tools;
 use crate::command_error::CommandError;
 

@@ -9,8 +9,8 @@ use flashfit_crash::timeline::TimelineEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::ShrinkArgs;
 use super::recorded::RecordedState;
+use super::recorded_args::ShrinkArgs;
 use super::timeline_text;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
