@@ -17,6 +17,7 @@ Examples:
   flashfit apply squashfs-plan.json /dev/sdb --from /srv/system --install
   flashfit apply --keep-data /dev/mmcblk0 --dry-run
   flashfit apply --keep-data /dev/mmcblk0 --with ext4:nojournal
+  flashfit apply --keep-data /dev/mmcblk0 --run my-card --dry-run
 
 After an interruption, repeat the same command to continue. flashfit keeps a
 record of unfinished devices in /var/lib/flashfit, or in the directory named by
@@ -88,20 +89,23 @@ pub struct KeepDataArgs {
         value_delimiter = ',',
         value_name = "FS:OPTION",
         value_parser = fs_option,
-        requires = "keep_data"
+        requires = "keep_data", conflicts_with = "source"
     )]
     pub with: Vec<(String, String)>,
+    /// Run of `flashfit tune`; makes those changes of its recommended setup that need no mkfs.
+    #[arg(long, value_name = "DIR", requires = "keep_data", conflicts_with = "source")]
+    pub run: Option<PathBuf>,
     /// I/O scheduler of the device.
-    #[arg(long, value_name = "NAME", requires = "keep_data")]
+    #[arg(long, value_name = "NAME", requires = "keep_data", conflicts_with = "source")]
     pub scheduler: Option<String>,
     /// Read-ahead of the device.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data")]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data", conflicts_with = "source")]
     pub read_ahead: Option<Bytes>,
     /// Erase block size; ext2, ext3 and ext4 then allocate in whole erase blocks.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data")]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data", conflicts_with = "source")]
     pub erase_block: Option<Bytes>,
     /// Write unit size: the pages that are programmed together.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data")]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "keep_data", conflicts_with = "source")]
     pub write_unit: Option<Bytes>,
 }
 

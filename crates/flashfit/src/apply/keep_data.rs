@@ -19,6 +19,7 @@ use flashfit_target::InspectedTarget;
 
 use super::args::ApplyArgs;
 use super::context::{ApplyMeans, environment};
+use super::keep_run::with_run;
 use super::look;
 use super::unfinished::{keep_data_command, left_improvement, restore_command};
 use crate::command_error::CommandError;
@@ -26,8 +27,7 @@ use crate::consent;
 use crate::output::note_with_commands;
 use crate::rendering::keep_data as show;
 
-pub fn run(args: &ApplyArgs, name: &str, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let catalog = FileSystemCatalog::load(catalog)?;
+pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), CommandError> {
     let (runner, system) = (SystemRunner::default(), SystemRoots::default());
     let device = look(name, &runner)?;
     let is_exclusive = match consent::refuse_early(&device) {
@@ -39,7 +39,7 @@ pub fn run(args: &ApplyArgs, name: &str, catalog: Option<&Path>) -> Result<(), C
     if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.is_restoring) {
         return Err(restoring(earlier));
     }
-    let mut plan = plan(args, name, &device, is_exclusive, &catalog)?;
+    let mut plan = plan(args, name, &device, is_exclusive, own)?;
     if let Some(earlier) = &earlier {
         plan.steps.clone_from(&earlier.left);
     }
@@ -85,8 +85,9 @@ fn plan(
     name: &str,
     device: &Device,
     is_exclusive: bool,
-    catalog: &FileSystemCatalog,
+    own_catalog: Option<&Path>,
 ) -> Result<ImprovementPlan, CommandError> {
+    let catalog = &FileSystemCatalog::load(own_catalog)?;
     let runner = SystemRunner::default();
     let target = InspectedTarget::of_device(device.clone());
     let given = Geometry {
@@ -103,6 +104,10 @@ fn plan(
         options: args.keep.with.clone(),
         scheduler: args.keep.scheduler.clone(),
         read_ahead: args.keep.read_ahead,
+    };
+    let request = match &args.keep.run {
+        None => request,
+        Some(dir) => with_run(dir, own_catalog, &examined, request)?,
     };
     let requested = requested(&examined, catalog, &request)?;
     let root = InstallTarget { root: args.root.clone(), with_rule: true }.root;

@@ -4,6 +4,7 @@ pub mod args;
 mod context;
 mod feasible;
 mod keep_data;
+mod keep_run;
 pub mod restore;
 pub mod restore_keep_data;
 mod run_source;

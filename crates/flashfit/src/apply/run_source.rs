@@ -22,6 +22,28 @@ pub fn of_run(
     device: &Device,
     catalog: Option<&Path>,
 ) -> Result<(FileSystemCatalog, PlanInputs), CommandError> {
+    let (header, filesystems, setup) = found(dir, catalog)?;
+    let inputs = PlanInputs {
+        device: measured(&header, device),
+        given: header.facts.geometry.clone(),
+        declared: Geometry::default(),
+        choices: layered(&filesystems, choices(&header, setup))?,
+    };
+    Ok((filesystems, inputs))
+}
+
+/// The recommended setup of a run, and the catalog that it was made of.
+pub fn recommended(
+    dir: &Path,
+    catalog: Option<&Path>,
+) -> Result<(FileSystemCatalog, Setup), CommandError> {
+    found(dir, catalog).map(|(_, filesystems, setup)| (filesystems, setup))
+}
+
+fn found(
+    dir: &Path,
+    catalog: Option<&Path>,
+) -> Result<(RunHeader, FileSystemCatalog, Setup), CommandError> {
     let run = StoredRun::read(dir)?;
     if run.header.facts.card.is_some() {
         return Err(CommandError::new(
@@ -42,13 +64,7 @@ pub fn of_run(
         .in_dir(&quote_path(dir)));
     };
     let setup = found.recommended().clone();
-    let inputs = PlanInputs {
-        device: measured(&run.header, device),
-        given: run.header.facts.geometry.clone(),
-        declared: Geometry::default(),
-        choices: layered(&catalogs.filesystems, choices(&run.header, setup))?,
-    };
-    Ok((catalogs.filesystems, inputs))
+    Ok((run.header.clone(), catalogs.filesystems, setup))
 }
 
 /// The choices with the host that trials gave an image, where the recommended setup is one.

@@ -5,6 +5,7 @@ mod cut_short;
 mod image;
 mod installed;
 mod keep_data;
+mod keep_run;
 mod made;
 mod partitions;
 mod refused;
