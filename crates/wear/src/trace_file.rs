@@ -1,7 +1,7 @@
 //! A recorded trace: the requests of one workload on one file system, with the state before them.
 //!
 //! The file is TOML. `data` is a trace in the format of [`flashfit_card::trace`], compressed
-//! ([`trace_coding`], or zlib in files without `coding`) and encoded in Base64: first a write for
+//! (`trace_coding`, or zlib in files without `coding`) and encoded in Base64: first a write for
 //! each extent that contained data when the workload began, in the order in which they were last
 //! written, then a mark, then the requests of the workload in their order.
 
