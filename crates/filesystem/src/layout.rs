@@ -302,24 +302,19 @@ pub fn numbered_partition(node: &Path, number: u32) -> PathBuf {
 }
 
 /// Divides the place of one partition so that the last `second_bytes` of it, as whole units on
-/// their grid, are a second one: the sizes and the start of the second.
-///
-/// # Errors
-/// [`LayoutError::TooSmall`] where less than a unit is left of the first.
+/// their grid, are a second one: the starts and sizes of both. `None` where less than a unit would
+/// be left of the first.
 pub fn divide(
     start_bytes: u64,
     size_bytes: u64,
     unit: Bytes,
     second_bytes: u64,
-) -> Result<[(u64, u64); 2], LayoutError> {
+) -> Option<[(u64, u64); 2]> {
     let end = start_bytes + size_bytes;
-    let too_small = LayoutError::TooSmall { capacity_bytes: end, start_bytes, unit_bytes: unit.0 };
-    let second_size = second_bytes.checked_next_multiple_of(unit.0).ok_or(too_small.clone())?;
-    let second_start = end.checked_sub(second_size).ok_or(too_small.clone())? / unit.0 * unit.0;
-    match second_start.checked_sub(start_bytes) {
-        Some(first) if first >= unit.0 => Ok([(start_bytes, first), (second_start, second_size)]),
-        _ => Err(too_small),
-    }
+    let second_size = second_bytes.checked_next_multiple_of(unit.0)?;
+    let second_start = end.checked_sub(second_size)? / unit.0 * unit.0;
+    let first = second_start.checked_sub(start_bytes).filter(|first| *first >= unit.0)?;
+    Some([(start_bytes, first), (second_start, second_size)])
 }
 
 /// A placeholder in commands for a simulated card or an image. No such node exists, so a copied
@@ -376,9 +371,8 @@ mod tests {
         assert_eq!((second % (4 * MIB), second_size), (0, 12 * MIB));
         assert_eq!((start, start + size), (63 * 512, second));
         assert!(second + second_size <= 63 * 512 + 100 * MIB);
-        let small = divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), 5 * MIB);
-        assert!(matches!(small, Err(LayoutError::TooSmall { .. })));
-        assert!(divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), u64::MAX).is_err());
+        assert_eq!(divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), 5 * MIB), None);
+        assert_eq!(divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), u64::MAX), None);
     }
 
     #[test]

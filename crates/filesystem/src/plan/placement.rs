@@ -101,8 +101,15 @@ pub(super) fn find_placement(
             let (size_bytes, behind) = match second {
                 None => (size_bytes, None),
                 Some(second) => {
-                    let divided = divide(start_bytes, size_bytes, layout.unit, second.size_bytes)?;
-                    let [(_, size_bytes), place] = divided;
+                    let divided = divide(start_bytes, size_bytes, layout.unit, second.size_bytes);
+                    let too_large = || PlanError::Second {
+                        reason: format!(
+                            "{} do not fit behind an erase block of the first, in {}",
+                            Bytes(second.size_bytes),
+                            Bytes(size_bytes)
+                        ),
+                    };
+                    let [(_, size_bytes), place] = divided.ok_or_else(too_large)?;
                     (size_bytes, Some(second_partition(table, second, place, layout.unit)))
                 }
             };

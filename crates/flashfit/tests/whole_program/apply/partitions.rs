@@ -100,7 +100,7 @@ fn impossible_labels_and_second_partitions_are_refused() {
         (["--second", "swap"], 2, "swap:SIZE"),
         (["--second", "swap:0"], 2, "has no size"),
         (["--second", "swap:8MiB:/srv"], 2, "swap space is not mounted"),
-        (["--second", "swap:1GiB"], 2, "has no space"),
+        (["--second", "swap:1GiB"], 2, "1 GiB do not fit behind"),
         (["--second", "ext5:8MiB"], 2, "unknown file system `ext5`"),
         (["--second", "ext4:8MiB:/mnt/flash"], 2, "the mount point of the first"),
         (["--second", "squashfs:8MiB"], 2, "packed from a directory"),
