@@ -57,6 +57,11 @@ fn a_setup_without_barriers_is_noticed_and_an_interrupt_leaves_no_machine() {
     let mut run = place.command(&with_states).spawn().unwrap();
     let records = std::path::Path::new(&dir).join("records.jsonl");
     let count = || std::fs::read_to_string(&records).map_or(0, |text| text.lines().count());
+    // On a busy computer each of them takes its time.
+    wait_until("a machine boots", || !children(run.id()).is_empty());
+    let logs = std::path::Path::new(&dir).join("logs");
+    let are_logs = || std::fs::read_dir(&logs).is_ok_and(|mut logs| logs.next().is_some());
+    wait_until("the work is recorded", are_logs);
     wait_until("there is a record", || count() > 0);
     let machines = children(run.id());
     assert!(!machines.is_empty());
