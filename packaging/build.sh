@@ -19,8 +19,10 @@ MOST_BYTES=8388608
 # needs no tables for that. Instructions that occur often become functions.
 crates=${FLASHFIT_CRATES:-${CARGO_HOME:-$HOME/.cargo}}
 flags="--remap-path-prefix=$PWD=/usr/src/flashfit --remap-path-prefix=$crates=/usr/src/crates \
--C target-feature=+crt-static -C force-unwind-tables=no \
--C llvm-args=-enable-machine-outliner=always -C llvm-args=-machine-outliner-reruns=3"
+-C target-feature=+crt-static -C force-unwind-tables=no"
+# A binary for armhf that was made with it runs in an endless loop under qemu-arm.
+[ "$arch" = armhf ] || flags="$flags -C llvm-args=-enable-machine-outliner=always \
+-C llvm-args=-machine-outliner-reruns=3"
 
 # Addresses to relocate, in a tenth of the space. 32-bit ARM has no such format.
 [ "$arch" = armhf ] || flags="$flags -C link-arg=-Wl,-z,pack-relative-relocs"
