@@ -9,12 +9,12 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashfit_host::SystemRunner;
-use flashfit_vm::{Disk, DiskInterface, Kernel, VmFacts};
+use flashfit_vm::{Disk, DiskInterface, Kernel};
 
-use super::{Look, Work, WorkError, until};
+use super::{Look, Work, WorkError};
 use crate::CrashError;
 use crate::cuts::machine::{
     Guest, MachineChoice, SILENCE_LIMIT, boot, kernel, machine_options, unexpected,
@@ -72,11 +72,6 @@ impl<'a> StateMachine<'a> {
         let sqlite = matches!(workload, CrashWorkload::Sqlite(_));
         let node = device.node().to_owned();
         Self { kernel, node, sqlite, runner, guest: Mutex::default() }
-    }
-
-    /// What is running, once it was needed.
-    pub fn facts(&self) -> Option<VmFacts> {
-        self.guest().as_ref().map(|guest| guest.facts().clone())
     }
 
     fn guest(&self) -> MutexGuard<'_, Option<Guest>> {
@@ -209,7 +204,7 @@ fn paced(
 fn lines(guest: &mut Guest, log: &dyn LogPosition) -> Result<Vec<LoggedOperation>, CrashError> {
     let mut done: Vec<LoggedOperation> = Vec::new();
     loop {
-        let heard = guest.until(until(SILENCE_LIMIT))?;
+        let heard = guest.until(Instant::now() + SILENCE_LIMIT)?;
         let end = log.position();
         let line = match heard {
             Arrival::Message(GuestReply::Line(line)) => line,

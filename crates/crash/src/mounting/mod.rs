@@ -7,7 +7,7 @@ mod device;
 mod machine;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashfit_filesystem::Recipe;
 use flashfit_host::Runner;
@@ -164,9 +164,4 @@ impl From<CrashError> for WorkError {
 
 fn mount_of(recipe: &Recipe) -> GuestMount {
     GuestMount { kind: recipe.kind().to_owned(), options: recipe.mount_options().to_vec() }
-}
-
-/// How long something may take, from now.
-fn until(limit: Duration) -> Instant {
-    Instant::now() + limit
 }
