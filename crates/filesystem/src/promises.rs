@@ -28,7 +28,8 @@ pub enum Promise {
     /// So does a rename over a file if the new file was not synced, and its content is complete.
     ReplaceWithoutFsync,
     /// In that case, at the least, the file has its old or its new length; its content may be
-    /// zeros.
+    /// zeros. Meant are new files on which fallocate was not called: ext4, which promises this,
+    /// writes early only what has no blocks yet.
     ReplaceNotEmpty,
     /// All names are those of one moment.
     OrderedNames,

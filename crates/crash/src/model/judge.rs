@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::ContentFault;
 use super::history::{Binding, History, Key};
-use super::namespace::{NodeKind, ROOT, SyncScope};
+use super::namespace::{DataChange, NodeKind, ROOT, SyncScope};
 use crate::observe::{ObservedNode, ObservedTree};
 
 /// What found a violation.
@@ -242,15 +242,24 @@ impl History {
         let fault = self.content_fault(node, seen, Some(binding.at), acknowledged, begun);
         let (oracles, what): (&[Oracle], _) = match fault {
             None => return Vec::new(),
-            Some(ContentFault::Length(what)) => {
+            Some(ContentFault::Length(what)) if !self.is_allocated(node, binding.at) => {
                 (&[Oracle::ReplaceUnsynced, Oracle::ReplaceEmpty], what)
             }
-            Some(ContentFault::Lost(what) | ContentFault::Foreign(what)) => {
-                (&[Oracle::ReplaceUnsynced], what)
-            }
+            Some(
+                ContentFault::Length(what) | ContentFault::Lost(what) | ContentFault::Foreign(what),
+            ) => (&[Oracle::ReplaceUnsynced], what),
         };
         let detail = format!("{path}, neither the old nor the new file: {what}");
         oracles.iter().map(|oracle| Violation::new(*oracle, detail.clone())).collect()
+    }
+
+    /// Whether fallocate was called on a file until the operation `at`. No file system promises its
+    /// length after a replacement then ([`flashfit_filesystem::Promise::ReplaceNotEmpty`]).
+    fn is_allocated(&self, node: u32, at: usize) -> bool {
+        let is_extend = |(when, change): &(usize, DataChange)| {
+            *when <= at && matches!(change, DataChange::Extend(_))
+        };
+        self.nodes[node as usize].data.iter().any(is_extend)
     }
 
     /// The names must be those after one of the operations since the last sync of everything.
@@ -390,6 +399,26 @@ mod tests {
         assert_eq!(oracles(&history, 80, zeros), [Oracle::ReplaceUnsynced]);
         assert_eq!(oracles(&history, 80, file(13, data(1, 1, 3))), []);
         assert_eq!(oracles(&history, 40, file(13, data(1, 1, 2))), [Oracle::SyncedData]);
+    }
+
+    /// ext4 writes no replacement back that was allocated (`scripts/reproduce-ext4-fallocate.py`).
+    #[test]
+    fn the_length_of_a_replacement_is_promised_unless_it_was_allocated() {
+        let allocate = Operation::Allocate { path: "t".to_owned(), sector: 0, sectors: 2 };
+        let with = |third: Operation| {
+            History::new(&[
+                done(create("f"), 0, Some(13)),
+                done(create("t"), 1, Some(14)),
+                done(write("t", 3), 2, None),
+                done(third, 3, None),
+                done(rename("t", "f"), 4, None),
+            ])
+        };
+        let short = file(14, vec![SectorContent::Zero; 2]);
+        let plain = with(Operation::StartWriteback { path: "t".to_owned() });
+        let both = [Oracle::ReplaceUnsynced, Oracle::ReplaceEmpty];
+        assert_eq!(oracles(&plain, 50, short.clone()), both);
+        assert_eq!(oracles(&with(allocate), 50, short), [Oracle::ReplaceUnsynced]);
     }
 
     #[test]
