@@ -18,6 +18,8 @@ pub struct CrashSetup {
     pub recipe: Recipe,
     /// Those of the file system with default options, by which it is judged.
     pub promises: Promises,
+    /// What the catalog says a power cut can do to the file system with default options; may be empty.
+    pub risk: String,
     /// Those of them that its options withdraw.
     pub withdrawn: std::collections::BTreeSet<Promise>,
     pub device_bytes: u64,
@@ -68,6 +70,7 @@ impl CrashSetup {
             label,
             recipe,
             promises: filesystem.promises.clone(),
+            risk: filesystem.risk.clone(),
             withdrawn: filesystem.withdrawn_by(&setup.options),
             device_bytes: device_bytes(filesystem.min_device_size),
             discards,

@@ -84,6 +84,9 @@ impl std::fmt::Display for Promise {
 #[serde(deny_unknown_fields)]
 pub struct Promises {
     pub keeps: BTreeSet<Promise>,
+    /// Those of `keeps` that it breaks in the cases that the `risk` of the file system describes.
+    #[serde(default)]
+    pub exceptions: BTreeSet<Promise>,
     /// Whether it must be checked and repaired before it is mounted after a power cut.
     #[serde(default)]
     pub needs_fsck: bool,

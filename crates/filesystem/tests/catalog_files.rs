@@ -90,6 +90,7 @@ fn a_mistake_is_told_with_its_file_and_line() {
             "the unknown `aa`; did you mean `a`?",
         ),
         ("title = \"B\"", "title = \"B\"\nexcludes = [\"b\"]", 25, "excludes itself"),
+        ("[tune]\n", "[promises]\nkeeps = []\nexceptions = [\"synced\"]\n[tune]\n", 1, "`keeps`"),
         ("title = \"B\"", "title = \"B\"\nneeds = [\"luck\"]", 25, "unknown variant `luck`"),
         ("title = \"A\"\n", "title = \"A\"\nmkfs = { \"-n\" = [\"1\"] }\n", 26, "both set `-n`"),
         ("mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }", "", 23, "sets nothing"),

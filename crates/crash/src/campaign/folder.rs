@@ -11,71 +11,23 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use flashfit_card::CutReport;
 use flashfit_device::Bytes;
 use flashfit_host::dir::DirHandle;
 use flashfit_host::durable;
 use flashfit_host::free_space::free_bytes;
 use flashfit_host::input_file::DOCUMENT_BYTES;
 use rustix::fs::OFlags;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::CampaignPlan;
-use super::summary::{SetupResult, StateCounts};
+use super::batch::StateBatch;
+use super::summary::SetupResult;
 use crate::CrashError;
 use crate::log::CrashLog;
-use crate::model::Violation;
-use crate::state::CrashState;
 use crate::workload::LoggedOperation;
 
 const PLAN: &str = "campaign.json";
 const RECORDS: &str = "records.jsonl";
 const LOGS: &str = "logs";
-
-/// States of one round that were checked one after another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StateBatch {
-    pub setup: String,
-    pub round: u32,
-    /// The states `from..to` of the round's enumeration.
-    pub from: u32,
-    pub to: u32,
-    /// How many states were set aside for the round.
-    pub most: u32,
-    /// Whether the round has no more states.
-    pub ends_round: bool,
-    pub counts: StateCounts,
-    /// States with a violation; of a promise that is not given too.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub broken: Vec<BrokenState>,
-    /// A live power cut, of which a batch has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<CutRecord>,
-}
-
-/// When the power was cut, and what the device did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CutRecord {
-    /// Operations that were acknowledged before.
-    pub acknowledged: u32,
-    /// From the start of the work.
-    pub after_ns: u64,
-    /// Milliseconds since 1970.
-    pub time_ms: u64,
-    /// Of a simulated card.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<CutReport>,
-}
-
-/// A state with a violation.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct BrokenState {
-    /// For `crash replay`.
-    pub id: String,
-    pub state: CrashState,
-    pub violations: Vec<Violation>,
-}
 
 #[derive(Debug)]
 pub struct CampaignFolder {

@@ -6,6 +6,7 @@
 //! killed campaign continues where its records end. The logs of rounds without a broken promise are
 //! removed.
 
+mod batch;
 mod folder;
 mod points;
 mod round;
@@ -28,7 +29,8 @@ use crate::setup::CrashSetup;
 use crate::state::FlushFault;
 use crate::workload::CrashWorkload;
 
-pub use folder::{BrokenState, CampaignFolder, CutRecord, StateBatch};
+pub use batch::{BrokenState, CutRecord, StateBatch};
+pub use folder::CampaignFolder;
 pub use points::MountPoints;
 pub use round::round_seed;
 pub use summary::{FaultCounts, SetupResult, StateCounts};

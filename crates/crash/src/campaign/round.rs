@@ -6,7 +6,7 @@ use std::time::Instant;
 use flashfit_device::Bytes;
 use flashfit_filesystem::Promise;
 
-use super::folder::{BrokenState, StateBatch};
+use super::batch::{BrokenState, StateBatch};
 use super::summary::StateCounts;
 use super::{Campaign, CampaignLimits, RoundJob};
 use crate::CrashError;
@@ -26,8 +26,6 @@ const RECHECK_ONE_IN: u64 = 50;
 const RECOVERY_CUT_ONE_IN: u64 = 25;
 /// For a log and its records; the logs of the built-in workloads take less than half of it.
 const ROOM: Bytes = Bytes::mib(16);
-/// More examples of one batch are not recorded.
-const MOST_BROKEN: usize = 20;
 
 pub(super) struct Worker<'a> {
     campaign: &'a Campaign<'a>,
@@ -208,9 +206,9 @@ fn check_one(
     if state.ignores_flush(examination.log()) {
         counts.ignored_flushes.count(&examined.violations, keeps);
     }
-    if !examined.violations.is_empty() && batch.broken.len() < MOST_BROKEN {
+    if !examined.violations.is_empty() {
         let (id, state) = (id.to_owned(), state.clone());
-        batch.broken.push(BrokenState { id, state, violations: examined.violations });
+        batch.record(BrokenState { id, state, violations: examined.violations }, keeps);
     }
     Ok(examined.recovery_log)
 }

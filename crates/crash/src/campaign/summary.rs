@@ -7,7 +7,7 @@ use flashfit_filesystem::Promise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{BrokenState, StateBatch};
+use super::batch::{BrokenState, StateBatch};
 use crate::bound::upper_bound;
 use crate::model::{Oracle, Violation};
 

@@ -26,6 +26,11 @@ pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Vec<At> {
     require(block.is_power_of_two() && block <= 1 << 20, at(&raw.block_bytes, reason));
     let has_risk = raw.durability == Durability::Safe || !raw.risk.trim().is_empty();
     require(has_risk, at(&raw.name, "the file system is not safe, but has no `risk`"));
+    let exceptions = &raw.promises.exceptions;
+    let reason = "`exceptions` of [promises] are among `keeps`, and `risk` describes them";
+    let is_described = exceptions.is_empty() || !raw.risk.trim().is_empty();
+    let are_kept = exceptions.is_subset(&raw.promises.keeps);
+    require(is_described && are_kept, at(&raw.name, reason));
     if let Some(layered) = &raw.layered {
         let reason = "[layered] needs `from_folder` in [mkfs]";
         require(raw.mkfs.from_folder, at(&raw.name, reason));

@@ -90,7 +90,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         target: &BoardTarget { device, name, partition },
         times,
     };
-    let progress = CutProgress::new();
+    let progress = CutProgress::new(&setups);
     let watch = |event: &BoardEvent<'_>| match event {
         BoardEvent::Reached(facts) => note(&format!("board: Linux {}", facts.kernel)),
         BoardEvent::Cut(batch) => progress.show(batch),

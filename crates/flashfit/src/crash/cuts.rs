@@ -48,7 +48,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         runner: &runner,
         choice,
     };
-    let progress = CutProgress::new();
+    let progress = CutProgress::new(&setups);
     let watch = |event: &CutEvent<'_>| match event {
         CutEvent::Booted(facts) => {
             let (release, how) = (&facts.kernel_release, facts.accelerator.name());

@@ -16,22 +16,20 @@ use crate::output::{self, note};
 const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Counts power cuts.
-pub struct CutProgress {
+pub struct CutProgress<'a> {
+    setups: &'a [CrashSetup],
     count: Cell<u64>,
     noted: Cell<Instant>,
 }
 
-impl CutProgress {
-    pub fn new() -> Self {
-        Self { count: Cell::new(0), noted: Cell::new(Instant::now()) }
+impl<'a> CutProgress<'a> {
+    pub fn new(setups: &'a [CrashSetup]) -> Self {
+        Self { setups, count: Cell::new(0), noted: Cell::new(Instant::now()) }
     }
 
     pub fn show(&self, batch: &StateBatch) {
         self.count.set(self.count.get() + 1);
-        for broken in batch.broken.iter().filter(|_| batch.counts.broken > 0) {
-            let first = broken.violations.first().map_or("", |it| it.detail.as_str());
-            note(&format!("{}: {first}", broken.id));
-        }
+        tools::note_broken(batch, self.setups, usize::MAX);
         if self.noted.get().elapsed() >= INTERVAL {
             self.noted.set(Instant::now());
             note(&format!("{} power cuts", self.count.get()));

@@ -75,6 +75,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         keeps_logs: args.keep_logs,
         looks_at_all: args.no_equivalence,
     };
+    let watch = |batch: &StateBatch| tools::note_broken(batch, &setups, 1);
     let results = campaign.run(&limits, &watch)?;
     if args.json {
         output::json(states_document::StatesDocument(states_document::document(
@@ -94,13 +95,6 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn watch(batch: &StateBatch) {
-    for broken in batch.broken.iter().take(1) {
-        let first = broken.violations.first().map_or("", |violation| violation.detail.as_str());
-        note(&format!("{}: {first}", broken.id));
-    }
 }
 
 impl From<IgnoreFlushArg> for FlushFault {

@@ -61,6 +61,8 @@ struct PromiseDocument {
     promised: bool,
     /// By an option of this setup, as the catalog says.
     withdrawn: bool,
+    /// The catalog describes cases in which the file system breaks it.
+    has_exceptions: bool,
     broken: u64,
 }
 
@@ -80,6 +82,7 @@ fn one<'a>(setup: &CrashSetup, result: &'a SetupResult) -> SetupDocument<'a> {
         let document = PromiseDocument {
             promised: setup.promises.keeps.contains(&promise),
             withdrawn: setup.withdrawn.contains(&promise),
+            has_exceptions: setup.promises.exceptions.contains(&promise),
             broken: counts.by_promise.get(&promise).copied().unwrap_or(0),
         };
         (promise, document)

@@ -3,12 +3,15 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use flashfit_crash::campaign::{SetupResult, StateCounts};
+use flashfit_crash::campaign::{BrokenState, SetupResult, StateCounts};
+use flashfit_crash::model::Violation;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_filesystem::Promise;
 use flashfit_report::text::wrap;
 use flashfit_report::{Align, Column, Shorten, TextTable};
 
+/// Examples that are shown of a setup.
+const MOST_EXAMPLES: usize = 3;
 /// Violations that are shown of an example.
 const MOST_LINES: usize = 3;
 /// Headings of the promises, in their order.
@@ -59,7 +62,7 @@ pub fn text(
             writeln!(text, "{line}").expect("a string takes any text");
         }
     }
-    text.push_str(&examples(results, dir, width));
+    text.push_str(&examples(setups, results, dir, width));
     text
 }
 
@@ -70,6 +73,7 @@ fn cell(setup: &CrashSetup, result: &SetupResult, promise: Promise) -> String {
     match (is_given, broken) {
         (true, 0) => "0".to_owned(),
         (true, _) if setup.withdrawn.contains(&promise) => format!("{broken} w"),
+        (true, _) if setup.promises.exceptions.contains(&promise) => format!("{broken} e"),
         (true, _) => broken.to_string(),
         (false, 0) => "(0)".to_owned(),
         (false, _) => format!("({broken})"),
@@ -106,6 +110,13 @@ fn notes(setups: &[CrashSetup], results: &[SetupResult], counted: Counted) -> Ve
     if withdraws {
         notes.push("n w: an option withdraws the promise, as the catalog says.".to_owned());
     }
+    for (setup, result) in setups.iter().zip(results) {
+        let is_broken = |promise| result.counts.by_promise.get(promise).is_some_and(|n| *n > 0);
+        if setup.promises.exceptions.iter().any(is_broken) {
+            let name = setup.recipe.kind();
+            notes.push(format!("n e: of {name}, the catalog names exceptions: {}", setup.risk));
+        }
+    }
     notes
 }
 
@@ -128,13 +139,20 @@ fn faults(counts: &StateCounts) -> impl Iterator<Item = String> {
     })
 }
 
-fn examples(results: &[SetupResult], dir: &Path, width: usize) -> String {
+/// States that show what was found: first those that broke a promise of the file system.
+fn examples(setups: &[CrashSetup], results: &[SetupResult], dir: &Path, width: usize) -> String {
     let mut text = String::new();
-    for result in results {
-        for broken in result.examples.iter().take(3) {
-            let more = broken.violations.len().saturating_sub(MOST_LINES);
+    for (setup, result) in setups.iter().zip(results) {
+        let is_minor =
+            |violation: &Violation| !setup.promises.keeps.contains(&violation.oracle.promise());
+        let mut examples: Vec<&BrokenState> = result.examples.iter().collect();
+        examples.sort_by_key(|broken| broken.violations.iter().all(is_minor));
+        for broken in examples.into_iter().take(MOST_EXAMPLES) {
+            let mut violations: Vec<&Violation> = broken.violations.iter().collect();
+            violations.sort_by_key(|violation| is_minor(violation));
+            let more = violations.len().saturating_sub(MOST_LINES);
             let more = (more > 0).then(|| format!("{} and {more} more", broken.id));
-            let lines = broken.violations.iter().take(MOST_LINES).map(|violation| {
+            let lines = violations.into_iter().take(MOST_LINES).map(|violation| {
                 format!("{} {}: {}", broken.id, violation.oracle.name(), violation.detail)
             });
             for line in lines.chain(more).flat_map(|line| wrap(&line, width)) {
