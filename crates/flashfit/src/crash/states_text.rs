@@ -165,3 +165,44 @@ fn examples(setups: &[CrashSetup], results: &[SetupResult], dir: &Path, width: u
     }
     format!("\nExamples:\n{text}\nrecords and logs: {}\n", dir.display())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use flashfit_crash::model::Oracle;
+    use flashfit_crash::state::CrashState;
+    use flashfit_filesystem::{Conditions, FileSystemCatalog};
+
+    use super::*;
+
+    #[test]
+    fn an_exception_of_the_catalog_is_marked_and_its_example_comes_first() {
+        let catalog = FileSystemCatalog::load(None).unwrap();
+        let setup = CrashSetup::parse("btrfs", &catalog, &Conditions::default()).unwrap();
+        let found = |number: u32, oracle| BrokenState {
+            id: format!("btrfs/0/{number}"),
+            state: CrashState::complete(number),
+            violations: vec![Violation::new(oracle, "f")],
+        };
+        let result = SetupResult {
+            label: "btrfs".to_owned(),
+            counts: StateCounts {
+                states: 9,
+                broken: 1,
+                by_promise: BTreeMap::from([
+                    (Promise::AtomicRename, 1),
+                    (Promise::OrderedNames, 8),
+                ]),
+                ..StateCounts::default()
+            },
+            rounds: 1,
+            examples: vec![found(1, Oracle::NameOrder), found(2, Oracle::Replace)],
+        };
+        let shown = text(&[setup], &[result], Path::new("crash"), Counted::States, 80);
+        let row = shown.lines().find(|line| line.starts_with("btrfs ")).unwrap();
+        assert!(row.contains(" 1 e ") && row.contains("(8)"), "{row}");
+        assert!(shown.contains("names exceptions: A file that is replaced"), "{shown}");
+        assert!(shown.contains("Examples:\nbtrfs/0/2 replace: f\n"), "{shown}");
+    }
+}
