@@ -18,7 +18,8 @@ pub struct CrashSetup {
     pub recipe: Recipe,
     /// Those of the file system with default options, by which it is judged.
     pub promises: Promises,
-    /// What the catalog says a power cut can do to the file system with default options; may be empty.
+    /// What the catalog says a power cut can do to the file system with default options; may be
+    /// empty.
     pub risk: String,
     /// Those of them that its options withdraw.
     pub withdrawn: std::collections::BTreeSet<Promise>,

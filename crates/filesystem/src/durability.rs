@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// Synced data is kept, and the file system is consistent; exceptions of a file system are named
-    /// as its risk.
+    /// Synced data is kept, and the file system is consistent; exceptions of a file system are
+    /// named as its risk.
     #[default]
     Safe,
     /// Synced data is kept and the file system is consistent, but recent unsynced files that the

@@ -8,10 +8,10 @@ use flashfit_crash::campaign::{CampaignPlan, SetupResult, StateBatch};
 use flashfit_crash::setup::CrashSetup;
 
 use super::cuts_args::CutsArgs;
-use super::states_text::Counted;
-use super::{states_document, states_text, tools};
+use super::{states_document, tools};
 use crate::command_error::CommandError;
 use crate::output::{self, note};
+use crate::rendering::crash_states::{self, Counted};
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
@@ -29,7 +29,7 @@ impl<'a> CutProgress<'a> {
 
     pub fn show(&self, batch: &StateBatch) {
         self.count.set(self.count.get() + 1);
-        tools::note_broken(batch, self.setups, usize::MAX);
+        crash_states::broken(batch, self.setups).for_each(|line| note(&line));
         if self.noted.get().elapsed() >= INTERVAL {
             self.noted.set(Instant::now());
             note(&format!("{} power cuts", self.count.get()));
@@ -49,7 +49,7 @@ pub fn report(
         let document = states_document::document(plan, setups, results, dir);
         output::json(states_document::CutsDocument(document))?;
     } else {
-        let text = states_text::text(setups, results, dir, Counted::Cuts, output::width());
+        let text = crash_states::text(setups, results, dir, Counted::Cuts, output::width());
         output::print(&text)?;
     }
     tools::verdict(results)

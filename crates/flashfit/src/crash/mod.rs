@@ -12,7 +12,6 @@ pub mod replay;
 pub mod shrink;
 mod states;
 pub mod states_document;
-mod states_text;
 mod timeline_text;
 mod tools;
 

@@ -11,10 +11,10 @@ use flashfit_crash::state::FlushFault;
 use flashfit_crash::workload::CrashWorkload;
 
 use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
-use super::states_text::Counted;
-use super::{folder, states_document, states_text, tools};
+use super::{folder, states_document, tools};
 use crate::command_error::CommandError;
 use crate::output::{self, note};
+use crate::rendering::crash_states::{self, Counted};
 
 const DEFAULT_STATES: u64 = 1000;
 
@@ -75,14 +75,16 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         keeps_logs: args.keep_logs,
         looks_at_all: args.no_equivalence,
     };
-    let watch = |batch: &StateBatch| tools::note_broken(batch, &setups, 1);
+    let watch = |batch: &StateBatch| {
+        crash_states::broken(batch, &setups).take(1).for_each(|line| note(&line));
+    };
     let results = campaign.run(&limits, &watch)?;
     if args.json {
         output::json(states_document::StatesDocument(states_document::document(
             &plan, &setups, &results, &dir,
         )))?;
     } else {
-        output::print(&states_text::text(
+        output::print(&crash_states::text(
             &setups,
             &results,
             &dir,

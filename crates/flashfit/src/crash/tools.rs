@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flashfit_card::CardModel;
 use flashfit_crash::CrashError;
-use flashfit_crash::campaign::{CampaignPlan, SetupResult, StateBatch};
+use flashfit_crash::campaign::{CampaignPlan, SetupResult};
 use flashfit_crash::cuts::MachineChoice;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
@@ -19,7 +19,6 @@ use flashfit_user_error::ExitClass;
 
 use super::args::TestedArgs;
 use crate::command_error::CommandError;
-use crate::output::note;
 
 /// Has a volatile cache, and may reorder what is in it.
 pub const DEFAULT_CARD: &str = "usd-a2-cq";
@@ -124,16 +123,6 @@ pub fn setups(
         }
     }
     Ok(setups)
-}
-
-/// Notes the first states of a batch that broke a promise of their file system.
-pub fn note_broken(batch: &StateBatch, setups: &[CrashSetup], most: usize) {
-    let Some(setup) = setups.iter().find(|setup| setup.label == batch.setup) else { return };
-    let keeps = &setup.promises.keeps;
-    let broken = batch.broken.iter().filter_map(|it| Some((&it.id, it.breaking(keeps)?)));
-    for (id, violation) in broken.take(most) {
-        note(&format!("{id}: {}", violation.detail));
-    }
 }
 
 /// A bad verdict where a promise was broken.

@@ -8,6 +8,7 @@ pub mod check;
 pub mod check_next;
 pub mod comparison;
 mod constraint;
+pub mod crash_states;
 pub mod crash_test;
 mod devices;
 pub mod doctor;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use flashfit_crash::campaign::{BrokenState, SetupResult, StateCounts};
+use flashfit_crash::campaign::{BrokenState, SetupResult, StateBatch, StateCounts};
 use flashfit_crash::model::Violation;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_filesystem::Promise;
@@ -164,6 +164,16 @@ fn examples(setups: &[CrashSetup], results: &[SetupResult], dir: &Path, width: u
         return format!("\nrecords: {}\n", dir.display());
     }
     format!("\nExamples:\n{text}\nrecords and logs: {}\n", dir.display())
+}
+
+/// The first states of a batch that broke a promise of their file system, a line each.
+pub fn broken<'a>(batch: &'a StateBatch, setups: &'a [CrashSetup]) -> impl Iterator<Item = String> {
+    let setup = setups.iter().find(|setup| setup.label == batch.setup);
+    let states = setup.into_iter().flat_map(|setup| {
+        let keeps = &setup.promises.keeps;
+        batch.broken.iter().filter_map(|it| Some((&it.id, it.breaking(keeps)?)))
+    });
+    states.map(|(id, violation)| format!("{id}: {}", violation.detail))
 }
 
 #[cfg(test)]
