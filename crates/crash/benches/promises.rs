@@ -92,8 +92,8 @@ fn row(bench: &Bench, filesystem: &FileSystem, option: Option<&str>, states: u64
         (true, ..) => "breaks more than the catalog says",
         (false, true, _) if broken.is_empty() => "as promised",
         (false, true, _) => "as promised, but for its exceptions",
-        (false, false, false) => "as the catalog says",
-        (false, false, true) => "not shown",
+        (false, false, true) => "as the catalog says",
+        (false, false, false) => "not shown",
     };
     let list = |promises: Vec<String>| {
         if promises.is_empty() { "-".to_owned() } else { promises.join(", ") }

@@ -62,8 +62,10 @@ pub enum CrashError {
     #[error("{id} does not show the violation when its workload is recorded again")]
     NotShown { id: String },
     /// It depends on time.
-    #[error("{id} is a live power cut, which cannot be repeated exactly")]
-    LiveCut { id: String, image: PathBuf },
+    #[error(
+        "{id} is a live power cut: its work cannot be repeated, and an image is kept only of a broken one"
+    )]
+    LiveCut { id: String },
     /// What a card does depends on all requests before.
     #[error("{id} is a power cut of a simulated card: its workload cannot be shortened")]
     OfCard { id: String },
@@ -170,9 +172,6 @@ impl UserError for CrashError {
                 Some("try the two commands for its power by hand".into())
             }
             Self::Unprivileged(_) => Some("run it as root".into()),
-            Self::LiveCut { image, .. } if image.exists() => {
-                Some(format!("what the card contained then is in {}", image.display()).into())
-            }
             Self::NoRoom { path, .. } => Some(after_room(path)),
             Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {
                 Some(after_room(path.parent().unwrap_or(path)))

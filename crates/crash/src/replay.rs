@@ -10,6 +10,7 @@ use flashfit_host::SystemRunner;
 use crate::CrashError;
 use crate::blocks::{BLOCK_BYTES, BlockId};
 use crate::campaign::{CampaignFolder, CampaignPlan, MountPoints, round_seed};
+use crate::cuts::kept;
 use crate::device::CrashDevice;
 use crate::examination::StateExamination;
 use crate::log::CrashLog;
@@ -57,6 +58,8 @@ pub struct FoundState {
     pub state: CrashState,
     /// What the campaign found; `None` if it has no record of this state.
     pub recorded: Option<Vec<Violation>>,
+    /// Whether it is a live power cut, of which the image was kept.
+    pub is_live: bool,
 }
 
 impl FoundState {
@@ -94,15 +97,20 @@ impl FoundState {
                 batch.setup == id.setup && batch.round == id.round && holds
             })
             .ok_or_else(unknown)?;
-        if batch.cut.is_some() {
-            let image = folder.image_path(&id.setup, id.round);
-            return Err(CrashError::LiveCut { id: text.to_owned(), image });
+        let broken = batch.broken.iter().find(|broken| broken.id == text);
+        let recorded = broken.map(|broken| broken.violations.clone());
+        if let Some(cut) = &batch.cut {
+            if !folder.image_path(&id.setup, id.round).exists() {
+                return Err(CrashError::LiveCut { id: text.to_owned() });
+            }
+            let log = kept::log(folder, &id.setup, id.round, cut)?;
+            let (id, setup, state) = (text.to_owned(), id.setup, CrashState::complete(log.end()));
+            return Ok(Self { id, setup, log, state, recorded, is_live: true });
         }
         if !folder.has_log(&id.setup, id.round) {
             return Err(CrashError::LogRemoved { id: text.to_owned() });
         }
         let log = folder.load_log(&id.setup, id.round)?;
-        let broken = batch.broken.iter().find(|broken| broken.id == text);
         let state = match broken {
             Some(broken) => broken.state.clone(),
             None if id.in_recovery => return Err(unknown()),
@@ -125,8 +133,7 @@ impl FoundState {
         if let Some(reason) = state.fault(&log) {
             return Err(CrashError::Invalid { path: folder.path().to_owned(), reason });
         }
-        let recorded = broken.map(|broken| broken.violations.clone());
-        Ok(Self { id: text.to_owned(), setup: id.setup, log, state, recorded })
+        Ok(Self { id: text.to_owned(), setup: id.setup, log, state, recorded, is_live: false })
     }
 }
 
@@ -156,7 +163,7 @@ pub fn replay(
     let device = shown.device();
     let mut examination =
         StateExamination::new(runner, setup, &plan.workload, device, &found.log, shown.mounting());
-    if let Some(card) = &plan.card {
+    if let Some(card) = plan.card.as_ref().filter(|_| !found.is_live) {
         examination.use_card(card)?;
     }
     let first = CrashState { recovery: None, ..found.state.clone() };

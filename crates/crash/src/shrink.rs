@@ -65,6 +65,9 @@ pub fn shrink(
     kernel: Option<&MachineKernel<'_>>,
     watch: &dyn Fn(usize),
 ) -> Result<ShrunkState, CrashError> {
+    if found.is_live {
+        return Err(CrashError::LiveCut { id: found.id.clone() });
+    }
     if found.state.cut_seed.is_some() {
         return Err(CrashError::OfCard { id: found.id.clone() });
     }

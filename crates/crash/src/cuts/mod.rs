@@ -13,6 +13,7 @@ mod card;
 mod card_remains;
 pub(crate) mod examine;
 pub mod guest;
+pub(crate) mod kept;
 pub(crate) mod ledger;
 pub(crate) mod machine;
 pub(crate) mod rounds;

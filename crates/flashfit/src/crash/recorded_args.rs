@@ -18,7 +18,7 @@ pub struct ReplayArgs {
 
 #[derive(Debug, Args)]
 pub struct RecordedStateArgs {
-    /// Directory of `crash states`.
+    /// Directory of `crash states`, or for `replay` of `crash cuts`.
     pub dir: PathBuf,
     /// A state, as the directory's records and the examples call it.
     pub id: String,

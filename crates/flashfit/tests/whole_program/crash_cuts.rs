@@ -73,6 +73,14 @@ fn a_setup_without_barriers_and_a_card_that_undoes_writes_are_noticed() {
     let kept = format!("ext4-nobarrier-{}.img", id.split('/').nth(1).unwrap());
     let image = std::path::Path::new(&dir).join("logs").join(kept);
     assert!(image.exists() && image.with_extension("json").exists());
+    let replayed = place.flashfit(&["crash", "replay", &dir, id, "--json"]);
+    let replayed = replayed.document("flashfit.crash-replay");
+    assert_eq!(replayed["violations"], setups_found[1]["examples"][0]["violations"]);
+    assert_eq!(replayed["as_recorded"], Value::Bool(true));
+    let timeline = replayed["timeline"].as_array().unwrap();
+    assert_eq!(timeline.last().unwrap()["kind"], "power-cut");
+    let shrunk = place.flashfit(&["crash", "shrink", &dir, id]);
+    assert!(shrunk.code == Some(2) && shrunk.stderr.contains("a live power cut"), "{shrunk:?}");
 
     let dir = place.arg("undone");
     let args = ["crash", "cuts", "--card-fault", "rollback=700", "--cuts", "4", "--json"];
