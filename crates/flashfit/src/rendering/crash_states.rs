@@ -1,5 +1,6 @@
 //! What `flashfit crash states` prints: a table of setups by promise.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -110,11 +111,12 @@ fn notes(setups: &[CrashSetup], results: &[SetupResult], counted: Counted) -> Ve
     if withdraws {
         notes.push("n w: an option withdraws the promise, as the catalog says.".to_owned());
     }
+    let mut named = BTreeSet::new();
     for (setup, result) in setups.iter().zip(results) {
         let is_broken = |promise| result.counts.by_promise.get(promise).is_some_and(|n| *n > 0);
-        if setup.promises.exceptions.iter().any(is_broken) {
-            let name = setup.recipe.kind();
-            notes.push(format!("n e: of {name}, the catalog names exceptions: {}", setup.risk));
+        let kind = setup.recipe.kind();
+        if setup.promises.exceptions.iter().any(is_broken) && named.insert(kind) {
+            notes.push(format!("n e: of {kind}, the catalog names exceptions: {}", setup.risk));
         }
     }
     notes

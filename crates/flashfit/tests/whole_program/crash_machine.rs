@@ -25,7 +25,7 @@ fn another_kernel_mounts_the_states_of_f2fs_and_one_is_replayed() {
     let document = &document["data"];
     let setup = &document["setups"][0];
     let number = |key: &str| setup[key].as_u64().unwrap();
-    // The first fsync after a mount may be lost (docs/power-loss.md).
+    // The first fsync after a checkpoint may be lost (docs/power-loss.md).
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
     let consistent = &setup["by_promise"]["consistent"]["broken"];
     assert_eq!((consistent.as_u64().unwrap_or(0), number("mismatched")), (0, 0), "{document}");
