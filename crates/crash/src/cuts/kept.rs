@@ -1,5 +1,6 @@
 //! A live power cut of which the image was kept, as a log: the device contains the image, and a
-//! single flush stands for all that happened, so that the state after it is looked at like any other.
+//! single flush stands for all that happened, so that the state after it is looked at like any
+//! other.
 //!
 //! Limit: what a simulated card cannot read after the power cut reads as zeros here.
 
