@@ -24,13 +24,18 @@ const RUN: [&str; 11] = [
 fn place(stage: &str) -> Place {
     let place = Place::in_memory();
     place.image("image", 64);
+    own_workload(&place, stage);
+    place
+}
+
+/// Writes the workload into the catalog `own`.
+pub fn own_workload(place: &Place, stage: &str) {
     std::fs::create_dir_all(place.path("own/workloads")).unwrap();
     let text = format!(
         "title = \"mine\"\nexplanation = \"my command\"\nsource = \"me\"\nparameter = \"none\"\n\
          [[stage]]\nname = \"work\"\nkind = \"time\"\nyields = [\"write\"]\n{stage}\n"
     );
     place.file("own/workloads/mine.toml", &text);
-    place
 }
 
 fn run(place: &Place) -> Ended {
@@ -83,14 +88,14 @@ fn a_command_that_fails_is_named_with_its_output_and_writes_nowhere_else() {
 }
 
 /// Two children that ignore signals, one of them in another session.
-fn hangs(marker: &str, limit_s: u32) -> String {
+pub fn hangs(marker: &str, limit_s: u32) -> String {
     format!(
         "command = \"trap '' TERM INT; setsid sleep {marker} & sleep {marker}\"\n\
          limit-s = {limit_s}"
     )
 }
 
-fn is_running(marker: &str) -> bool {
+pub fn is_running(marker: &str) -> bool {
     processes().into_iter().any(|process| words(process).iter().any(|word| word == marker))
 }
 

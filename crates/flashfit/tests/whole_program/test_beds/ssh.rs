@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use super::rack::board::Board;
 use super::sshd::{BOARD, Sshd, client_config};
 use super::vm_board::{MEDIUM, MEDIUM_NAME, VmBoard};
+use crate::commands::{hangs, is_running, own_workload};
 use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
 use crate::machine::{children, signal, traces, wait_for_no_traces, words};
 
@@ -70,6 +71,55 @@ fn trials_run_on_a_board() {
         assert!(!place.recorded().is_empty());
         let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
         assert!(header.contains("\"stand\": \"ssh:board\""), "{header}");
+        wait_for_a_clean_board(&place, &folder);
+    });
+}
+
+/// Starts a run of the user's own workload on the board.
+fn start_own(place: &Place, sshd: &Sshd, stage: &str) -> Child {
+    own_workload(place, stage);
+    let image = place.image("card.img", 64).display().to_string();
+    let words = ["tune", &image, "--on", BOARD, "--confirm", "card.img", "--catalog", "own"];
+    let more = ["--config", "short.toml", "--dir", "run", "--workload", "mine"];
+    sshd.command(place, &[&words[..], &more].concat()).spawn().unwrap()
+}
+
+#[test]
+fn an_own_command_runs_on_a_board() {
+    with_board(|place, sshd| {
+        let victim = place.arg("victim");
+        let stage = format!(
+            "prepare = \"seq 1000 > numbers\"\n\
+             command = \"sleep 0.2; sort -rn numbers > sorted; ! echo x > '{victim}'\"\n\
+             cleanup = \"test $(head -n 1 sorted) = 1000\"\ncache = \"cold\"\nsync = true"
+        );
+        let run = start_own(&place, &sshd, &stage);
+        wait_until("the agent runs", || agent().is_some());
+        let (_, folder) = agent().unwrap();
+        Ended::of(run).said(0, &["mine runs, from own/workloads/mine.toml:"]);
+        let records = place.recorded();
+        assert!(!records.is_empty());
+        for line in records {
+            let record: serde_json::Value = serde_json::from_str(&line).unwrap();
+            let stage = &record["outcome"]["completed"]["points"][0]["stages"][0];
+            let ns = stage["write"]["runtime_ns"].as_u64().unwrap();
+            assert!(ns >= 200_000_000, "{line}");
+        }
+        assert!(!place.path("victim").exists(), "it wrote outside of its file system");
+        wait_for_a_clean_board(&place, &folder);
+    });
+}
+
+#[test]
+fn an_interrupt_ends_an_own_command_on_a_board_with_its_children() {
+    with_board(|place, sshd| {
+        let marker = format!("{}.875", 84_000 + std::process::id() % 1000);
+        let run = start_own(&place, &sshd, &hangs(&marker, 600));
+        wait_until("the command runs", || is_running(&marker));
+        let (_, folder) = agent().unwrap();
+        signal(run.id(), Signal::INT);
+        Ended::of(run).said(6, &["interrupted", "tune --resume run"]);
+        wait_until("the command has ended", || !is_running(&marker));
         wait_for_a_clean_board(&place, &folder);
     });
 }
