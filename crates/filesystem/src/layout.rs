@@ -1,6 +1,7 @@
-//! Plans where the file system goes: on the whole device, or in a partition whose start and size
-//! are multiples of the erase block, with or without a second one behind it.
+//! Plans where the file system goes: on the whole device, or in a partition that starts on a
+//! multiple of the erase block, with or without a second one behind it.
 
+mod end;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 use serde::{Deserialize, Serialize};
 
+use end::size_to_end;
+pub use end::{PartitionEnd, divide};
 pub use table::{PartitionContent, PartitionTable, TablePartition, run_sfdisk};
 
 /// What partitioning programs use where nothing is known of the device.
@@ -64,7 +67,7 @@ impl FromStr for LayoutStart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutPlan {
     pub layout: PartitionLayout,
-    /// The unit of its start and size.
+    /// The unit of its start, and of its size where the end is on the grid.
     pub unit: Bytes,
     /// Why, as a sentence.
     pub reason: String,
@@ -136,7 +139,8 @@ pub fn aligned(start_bytes: u64, erase_block_bytes: u64) -> bool {
     erase_block_bytes != 0 && start_bytes % erase_block_bytes == 0
 }
 
-/// Plans the layout with a GPT for a device of `capacity_bytes` with sectors of `sector_bytes`.
+/// Plans the layout with a GPT for a device of `capacity_bytes` with sectors of `sector_bytes`, to
+/// the end of the device.
 ///
 /// # Errors
 /// See [`LayoutError`].
@@ -146,11 +150,12 @@ pub fn plan_layout(
     geometry: &Geometry,
     start: LayoutStart,
 ) -> Result<LayoutPlan, LayoutError> {
-    plan_layout_in(PartitionTable::Gpt, capacity_bytes, sector_bytes, geometry, start)
+    let place = (start, PartitionEnd::Device);
+    plan_layout_in(PartitionTable::Gpt, capacity_bytes, sector_bytes, geometry, place)
 }
 
-/// The same with any table; without one, and where the file system is to have the whole device,
-/// there is no partition.
+/// The same with any table and end; without a table, and where the file system is to have the
+/// whole device, there is no partition.
 ///
 /// # Errors
 /// See [`LayoutError`].
@@ -159,7 +164,7 @@ pub fn plan_layout_in(
     capacity_bytes: u64,
     sector_bytes: u64,
     geometry: &Geometry,
-    start: LayoutStart,
+    (start, end): (LayoutStart, PartitionEnd),
 ) -> Result<LayoutPlan, LayoutError> {
     check_sector(sector_bytes)?;
     let unit = unit(geometry, sector_bytes)?;
@@ -176,14 +181,14 @@ pub fn plan_layout_in(
             });
         }
         LayoutStart::Auto => {
-            (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit))
+            (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit, end))
         }
         LayoutStart::At(at) => {
             check_start(at, sector_bytes, front)?;
             (at.0, why_at(geometry, at))
         }
     };
-    let size_bytes = whole_units(table, capacity_bytes, sector_bytes, start_bytes, unit)
+    let size_bytes = size_to_end(table, capacity_bytes, sector_bytes, start_bytes, (unit, end))
         .ok_or(LayoutError::TooSmall { capacity_bytes, start_bytes, unit_bytes: unit.0 })?;
     Ok(LayoutPlan {
         layout: PartitionLayout::Partition { start_bytes, size_bytes, table },
@@ -223,16 +228,18 @@ fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutErr
     Err(LayoutError::Start { start_bytes: at.0, reason })
 }
 
-fn why_auto(geometry: &Geometry, unit: Bytes) -> String {
+fn why_auto(geometry: &Geometry, unit: Bytes, end: PartitionEnd) -> String {
+    let whole = end.what_is_whole();
     match &geometry.erase_block {
         Some(known) => format!(
-            "start and size are multiples of the erase block of {unit} ({}); the first one has the \
-             partition table",
-            known.source
+            "{whole} of the erase block of {unit} ({}); the first one has the partition table{}",
+            known.source,
+            end.what_follows()
         ),
-        None => format!(
-            "the erase block is unknown, so start and size are multiples of the usual {unit}"
-        ),
+        None => {
+            let end = end.what_follows();
+            format!("the erase block is unknown, so {whole} of the usual {unit}{end}")
+        }
     }
 }
 
@@ -248,20 +255,6 @@ fn why_at(geometry: &Geometry, at: Bytes) -> String {
             known.bytes
         ),
     }
-}
-
-fn whole_units(
-    table: PartitionTable,
-    capacity: u64,
-    sector: u64,
-    start: u64,
-    unit: Bytes,
-) -> Option<u64> {
-    // The header at the end lies in the last whole sector.
-    let end = (capacity / sector * sector).checked_sub(table.back_bytes(sector))?;
-    let usable = end.min(table.reach_bytes(sector)).checked_sub(start)?;
-    let units = usable / unit.0;
-    (units > 0).then_some(units * unit.0)
 }
 
 impl PartitionLayout {
@@ -299,22 +292,6 @@ pub fn numbered_partition(node: &Path, number: u32) -> PathBuf {
     let text = node.display().to_string();
     let divider = if text.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
     PathBuf::from(format!("{text}{divider}{number}"))
-}
-
-/// Divides the place of one partition so that the last `second_bytes` of it, as whole units on
-/// their grid, are a second one: the starts and sizes of both. `None` where less than a unit would
-/// be left of the first.
-pub fn divide(
-    start_bytes: u64,
-    size_bytes: u64,
-    unit: Bytes,
-    second_bytes: u64,
-) -> Option<[(u64, u64); 2]> {
-    let end = start_bytes + size_bytes;
-    let second_size = second_bytes.checked_next_multiple_of(unit.0)?;
-    let second_start = end.checked_sub(second_size)? / unit.0 * unit.0;
-    let first = second_start.checked_sub(start_bytes).filter(|first| *first >= unit.0)?;
-    Some([(start_bytes, first), (second_start, second_size)])
 }
 
 /// A placeholder in commands for a simulated card or an image. No such node exists, so a copied
@@ -365,18 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_partition_is_on_the_grid() {
-        let divided = divide(63 * 512, 100 * MIB, Bytes(4 * MIB), 10 * MIB).unwrap();
-        let [(start, size), (second, second_size)] = divided;
-        assert_eq!((second % (4 * MIB), second_size), (0, 12 * MIB));
-        assert_eq!((start, start + size), (63 * 512, second));
-        assert!(second + second_size <= 63 * 512 + 100 * MIB);
-        assert_eq!(divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), 5 * MIB), None);
-        assert_eq!(divide(4 * MIB, 8 * MIB, Bytes(4 * MIB), u64::MAX), None);
-    }
-
-    #[test]
-    fn every_plan_lies_on_the_grid_and_before_the_end() {
+    fn every_plan_starts_on_the_grid_and_ends_before_the_end() {
         let units =
             [4096, 16 << 10, 64 << 10, MIB, 3 * MIB / 2, 4 * MIB, 12 * MIB, 24 * MIB, 64 * MIB];
         let capacities = (0..64)
@@ -385,18 +351,22 @@ mod tests {
         let mut planned = 0;
         for capacity in capacities {
             for (sector, unit) in [512, 4096].into_iter().flat_map(|s| units.map(|u| (s, u))) {
-                let Ok(plan) = plan_layout(capacity, sector, &erase_block(unit), LayoutStart::Auto)
-                else {
-                    assert!(capacity < 2 * unit.max(64 << 10) + 64 * 1024, "{capacity} {unit}");
-                    continue;
-                };
-                planned += 1;
-                let (start, size) = partition(&plan);
-                let back = sector + (16 << 10);
-                assert!(size > 0 && aligned(start, unit) && aligned(size, unit));
-                assert!(start >= 2 * sector + (16 << 10), "{capacity} {sector} {unit}");
-                assert!(start.checked_add(size).unwrap() <= capacity / sector * sector - back);
-                assert!(capacity - start - size < unit + back + sector, "{capacity} {unit}");
+                for end in [PartitionEnd::Device, PartitionEnd::Grid] {
+                    let (table, geometry) = (PartitionTable::Gpt, erase_block(unit));
+                    let place = (LayoutStart::Auto, end);
+                    let Ok(plan) = plan_layout_in(table, capacity, sector, &geometry, place) else {
+                        assert!(capacity < 2 * unit.max(64 << 10) + 64 * 1024, "{capacity} {unit}");
+                        continue;
+                    };
+                    planned += 1;
+                    let (start, size) = partition(&plan);
+                    let back = sector + (16 << 10);
+                    let grain = if end == PartitionEnd::Grid { unit } else { unit.min(MIB) };
+                    assert!(size > 0 && aligned(start, unit) && aligned(size, grain));
+                    assert!(start >= 2 * sector + (16 << 10), "{capacity} {sector} {unit}");
+                    assert!(start.checked_add(size).unwrap() <= capacity / sector * sector - back);
+                    assert!(capacity - start - size < grain + back + sector, "{capacity} {unit}");
+                }
             }
         }
         assert!(planned > 1000, "{planned}");
@@ -407,7 +377,7 @@ mod tests {
         let geometry = erase_block(8 * MIB);
         let plan = plan_layout(8_068_792_320, 512, &geometry, LayoutStart::Auto).unwrap();
         let script = plan.layout.sfdisk_script(512).unwrap();
-        assert!(script.contains("start=16384, size=15728640,"), "{script}");
+        assert!(script.contains("start=16384, size=15740928,"), "{script}");
         assert!(script.starts_with("label: gpt\n"));
         assert!(plan.reason.contains("8 MiB"));
     }

@@ -38,6 +38,7 @@ fn request(options: &[String]) -> PlanRequest {
     PlanRequest {
         table: Some(PartitionTable::Gpt),
         start_bytes: None,
+        end: None,
         options: Some(options.to_vec()),
         scheduler: Scheduler::new("none"),
         label: None,
@@ -140,5 +141,5 @@ fn what_is_tried_is_what_is_planned() {
             }
         }
     }
-    assert!(made > 1000 && refused > 100, "{made} {refused}");
+    assert!(made > 1000 && refused >= 100, "{made} {refused}");
 }

@@ -9,7 +9,9 @@ use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::plan::{
     GEOMETRY, Plan, PlanError, PlanRequest, PlannedDevice, StripeWidth, choose,
 };
-use flashfit_filesystem::{Durability, FileSystem, FileSystemCatalog, PartitionTable, Scheduler};
+use flashfit_filesystem::{
+    Durability, FileSystem, FileSystemCatalog, PartitionEnd, PartitionTable, Scheduler,
+};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use proptest::prelude::*;
 
@@ -33,6 +35,7 @@ fn request(table: Option<PartitionTable>) -> PlanRequest {
     PlanRequest {
         table,
         start_bytes: None,
+        end: None,
         options: None,
         scheduler: Scheduler::new("none"),
         label: None,
@@ -69,12 +72,16 @@ fn assert_sound(plan: &Plan, unit: u64) {
     assert!(end <= plan.device.capacity_bytes, "{label}: within the device");
     if plan.table != PartitionTable::None {
         assert_eq!(place.start_bytes % unit, 0, "{label}: start on the grid");
-        assert_eq!(place.size_bytes % unit, 0, "{label}: whole units");
+        let is_f2fs = plan.setup.filesystem == "f2fs";
+        let grain = if is_f2fs { unit } else { unit.min(1 << 20) };
+        assert_eq!(place.size_bytes % grain, 0, "{label}: whole units");
         assert!(place.size_bytes > 0, "{label}");
         assert!(place.start_bytes >= plan.table.front_bytes(sector), "{label}: behind the table");
         let back = plan.table.back_bytes(sector);
         let last = plan.device.capacity_bytes / sector * sector - back;
         assert!(end <= last, "{label}: before the table's copy");
+        let reach = plan.table.reach_bytes(sector);
+        assert!(last.min(reach) - end < grain, "{label}: to the end of the device");
         assert_eq!(plan.partitions.len(), 1);
     }
     if plan.table == PartitionTable::Mbr {
@@ -224,6 +231,37 @@ fn usual_cards_get_a_plan_for_every_file_system() {
             );
         }
     }
+}
+
+#[test]
+fn a_partition_ends_with_the_device_unless_asked_and_f2fs_on_the_grid() {
+    let device = device(103 * MIB, 512);
+    let known = geometry(Some(4 * MIB), None);
+    let size = |name: &str, end| {
+        let request = PlanRequest { end, ..request(Some(PartitionTable::Gpt)) };
+        let filesystem = named(name);
+        let made = plan(&filesystem, device.clone(), known.clone(), Geometry::default(), &request);
+        made.unwrap().place.size_bytes / MIB
+    };
+    assert_eq!(size("ext4", None), 98);
+    assert_eq!(size("ext4", Some(PartitionEnd::Device)), 98);
+    assert_eq!(size("ext4", Some(PartitionEnd::Grid)), 96);
+    assert_eq!(size("f2fs", None), 96);
+    assert_eq!(size("f2fs", Some(PartitionEnd::Device)), 98);
+}
+
+#[test]
+fn a_plan_of_an_earlier_version_keeps_its_end() {
+    let request =
+        PlanRequest { end: Some(PartitionEnd::Grid), ..request(Some(PartitionTable::Gpt)) };
+    let known = geometry(Some(4 * MIB), None);
+    let device = device(103 * MIB, 512);
+    let made = plan(&named("ext4"), device, known, Geometry::default(), &request).unwrap();
+    let mut document = serde_json::to_value(&made).unwrap();
+    document["choices"].as_object_mut().unwrap().remove("end").unwrap();
+    let read: Plan = serde_json::from_value(document).unwrap();
+    let catalog = FileSystemCatalog::load(None).unwrap();
+    assert_eq!(read.rebuild(&catalog).unwrap(), made);
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn request(table: Option<PartitionTable>) -> PlanRequest {
     PlanRequest {
         table,
         start_bytes: None,
+        end: None,
         options: None,
         scheduler: Scheduler::new("none"),
         label: None,

@@ -48,6 +48,7 @@ fn plan(
     let request = PlanRequest {
         table: None,
         start_bytes: None,
+        end: None,
         options: None,
         scheduler: Scheduler::new(target.scheduler().unwrap_or("none")),
         label: None,

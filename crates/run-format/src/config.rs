@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::PointProfile;
 use flashfit_catalog::nearest;
 use flashfit_device::Bytes;
-use flashfit_filesystem::{FileSystemCatalog, PartitionTable, Scheduler};
+use flashfit_filesystem::{FileSystemCatalog, PartitionEnd, PartitionTable, Scheduler};
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
 use flashfit_user_error::{ExitClass, Hint, UserError};
@@ -21,7 +21,7 @@ use crate::shell_config::{self, ShellConfigMistake};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 41] = [
+const KEYS: [&str; 42] = [
     "on",
     "vm_kernel",
     "vm_speed_mips",
@@ -43,6 +43,7 @@ const KEYS: [&str; 41] = [
     "seed",
     "start",
     "table",
+    "align_end",
     "allow",
     "data_size",
     "memory",
@@ -115,6 +116,8 @@ pub struct Config {
     pub start: Option<String>,
     /// The partition table: `gpt`, `mbr` or `none`.
     pub table: Option<PartitionTable>,
+    /// Whether the partition ends on a multiple of the erase block.
+    pub align_end: Option<bool>,
     /// The least safety of a recommended setup.
     pub allow: Option<flashfit_filesystem::Durability>,
     /// How much data a workload uses.
@@ -235,6 +238,7 @@ impl From<&RunSpec> for Config {
             seed: Some(spec.seed),
             start: Some(spec.start),
             table: spec.table,
+            align_end: spec.end.map(|end| end == PartitionEnd::Grid),
             allow: Some(spec.allow),
             data_size: Some(spec.data_size),
             memory: Some(spec.memory),

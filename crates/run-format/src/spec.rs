@@ -7,7 +7,7 @@ use flashfit_bench::plan::Points;
 use flashfit_bench::{PointProfile, RunPlan, StartKind, StartingState};
 use flashfit_catalog::{CatalogChecksum, CatalogEntry, CatalogEntryError};
 use flashfit_device::Bytes;
-use flashfit_filesystem::{Durability, PartitionTable, Scheduler};
+use flashfit_filesystem::{Durability, PartitionEnd, PartitionTable, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::known_keys::known_keys;
 use flashfit_testbed::{TestBedFacts, TestBedSpec};
@@ -57,6 +57,9 @@ pub struct RunSpec {
     /// The partition table, where the user named one; otherwise a GPT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<PartitionTable>,
+    /// Where its partition ends; runs of earlier versions have whole erase blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<PartitionEnd>,
     /// The least safety of an adopted or recommended setup.
     pub allow: Durability,
     /// How much data a workload uses.

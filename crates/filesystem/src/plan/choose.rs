@@ -8,7 +8,7 @@ use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::Durability;
 use crate::filesystem::FileSystem;
-use crate::layout::PartitionTable;
+use crate::layout::{PartitionEnd, PartitionTable};
 use crate::scheduler::Scheduler;
 use crate::setup::Setup;
 
@@ -32,6 +32,7 @@ pub struct PlanRequest {
     pub table: Option<PartitionTable>,
     /// Where the partition starts, in bytes.
     pub start_bytes: Option<u64>,
+    pub end: Option<PartitionEnd>,
     /// The options; `base` alone for none.
     pub options: Option<Vec<String>>,
     pub scheduler: Scheduler,
@@ -68,6 +69,7 @@ pub fn choose(
         PlacementChoice {
             table: request.table,
             start_bytes: request.start_bytes,
+            end: request.end,
             stripe_width: request.stripe_width,
             second: request.second.as_ref(),
         },
@@ -84,6 +86,7 @@ pub fn choose(
     let choices = PlanChoices {
         table: request.table,
         start_bytes: request.start_bytes,
+        end: request.end,
         setup,
         image: None,
         label: request.label.clone(),

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::durability::{Durability, DurabilityVerdict};
-use crate::layout::PartitionTable;
+use crate::layout::{PartitionEnd, PartitionTable};
 use crate::setup::Setup;
 
 use super::layers::PlannedLayers;
@@ -76,6 +76,10 @@ pub struct PlanChoices {
     pub table: Option<PartitionTable>,
     /// Where the partition starts, in bytes; `None` leaves it to the planner.
     pub start_bytes: Option<u64>,
+    /// Where the partitions end; null leaves it to the planner. Plans of earlier versions do not
+    /// have it: their partitions are whole erase blocks.
+    #[serde(default = "formerly")]
+    pub end: Option<PartitionEnd>,
     /// The setup: file system, options, scheduler.
     pub setup: Setup,
     /// The setup of an image that lies on it under a writable layer, where there is one.
@@ -95,6 +99,10 @@ pub struct PlanChoices {
     pub mount_point: PathBuf,
     /// The least safety at a power cut that the user allows.
     pub allow: Durability,
+}
+
+fn formerly() -> Option<PartitionEnd> {
+    Some(PartitionEnd::formerly())
 }
 
 /// Everything that a plan is made from.

@@ -37,6 +37,7 @@ fn prepare(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Prepared, Pla
         PlacementChoice {
             table: choices.table,
             start_bytes: choices.start_bytes,
+            end: choices.end,
             stripe_width: choices.stripe_width,
             second: choices.second.as_ref(),
         },
@@ -235,7 +236,7 @@ fn vendor(filesystem: &FileSystem) -> Option<String> {
 }
 
 fn lost_reason(outside: u64, inside: u64, fitted: &PlacementNumbers) -> String {
-    let table = "the table, what precedes the first erase block and what is left behind the last";
+    let table = "the table, what precedes the partition and what is left behind it";
     match (outside > 0, inside > 0) {
         (false, false) => "nothing".to_owned(),
         (true, false) => table.to_owned(),

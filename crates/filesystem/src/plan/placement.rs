@@ -7,7 +7,8 @@ use flashfit_geometry::Geometry;
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
 use crate::layout::{
-    LayoutStart, PartitionLayout, PartitionTable, aligned, check_sector, divide, plan_layout_in,
+    LayoutStart, PartitionEnd, PartitionLayout, PartitionTable, aligned, check_sector, divide,
+    plan_layout_in,
 };
 
 use super::commands::content;
@@ -55,6 +56,7 @@ fn device_conditions(device: &PlannedDevice, used: &Geometry) -> Conditions {
 pub(super) struct PlacementChoice<'a> {
     pub(super) table: Option<PartitionTable>,
     pub(super) start_bytes: Option<u64>,
+    pub(super) end: Option<PartitionEnd>,
     pub(super) stripe_width: StripeWidth,
     pub(super) second: Option<&'a SecondChoice>,
 }
@@ -65,7 +67,7 @@ pub(super) fn find_placement(
     used: &Geometry,
     wanted: PlacementChoice<'_>,
 ) -> Result<Placement, PlanError> {
-    let PlacementChoice { table, start_bytes, stripe_width, second } = wanted;
+    let PlacementChoice { table, start_bytes, end, stripe_width, second } = wanted;
     check_sector(device.sector_bytes)?;
     if filesystem.layered.is_some() {
         return Err(PlanError::Unfit {
@@ -76,7 +78,8 @@ pub(super) fn find_placement(
     let (table, table_reason) = match device.partition_start_bytes {
         Some(_)
             if table.is_some_and(|table| table != PartitionTable::None)
-                || start_bytes.is_some() =>
+                || start_bytes.is_some()
+                || end == Some(PartitionEnd::Grid) =>
         {
             return Err(PlanError::Partition { path: device.path.display().to_string() });
         }
@@ -87,7 +90,9 @@ pub(super) fn find_placement(
     };
     let start = start(filesystem, device, used, table, start_bytes);
     let is_common = start_bytes.is_none() && matches!(start, LayoutStart::At(_));
-    let layout = plan_layout_in(table, device.capacity_bytes, device.sector_bytes, used, start)?;
+    let end = end.unwrap_or_else(|| numbers::usual_end([filesystem.kind.as_str()]));
+    let (capacity, sector) = (device.capacity_bytes, device.sector_bytes);
+    let layout = plan_layout_in(table, capacity, sector, used, (start, end))?;
     let (place, partitions) = match layout.layout {
         PartitionLayout::WholeDevice if second.is_some() => {
             let reason = "there is no partition table".to_owned();
@@ -101,7 +106,8 @@ pub(super) fn find_placement(
             let (size_bytes, behind) = match second {
                 None => (size_bytes, None),
                 Some(second) => {
-                    let divided = divide(start_bytes, size_bytes, layout.unit, second.size_bytes);
+                    let divided =
+                        divide(start_bytes, size_bytes, (layout.unit, end), second.size_bytes);
                     let too_large = || PlanError::Second {
                         reason: format!(
                             "{} do not fit behind an erase block of the first, in {}",
@@ -110,7 +116,7 @@ pub(super) fn find_placement(
                         ),
                     };
                     let [(_, size_bytes), place] = divided.ok_or_else(too_large)?;
-                    (size_bytes, Some(second_partition(table, second, place, layout.unit)))
+                    (size_bytes, Some(second_partition(table, second, place, (layout.unit, end))))
                 }
             };
             let partition = PlannedPartition {
@@ -118,7 +124,7 @@ pub(super) fn find_placement(
                 start_bytes,
                 size_bytes,
                 kind: table.kind_of(content(&filesystem.kind)).to_owned(),
-                reason: if is_common { reason_of_common_start(used) } else { layout.reason },
+                reason: if is_common { reason_of_common_start(used, end) } else { layout.reason },
             };
             let partitions = std::iter::once(partition).chain(behind).collect();
             (PlannedPlacement { start_bytes, size_bytes }, partitions)
@@ -142,16 +148,16 @@ fn second_partition(
     table: PartitionTable,
     second: &SecondChoice,
     (start_bytes, size_bytes): (u64, u64),
-    unit: Bytes,
+    (unit, end): (Bytes, PartitionEnd),
 ) -> PlannedPartition {
+    let whole = end.what_is_whole();
     PlannedPartition {
         number: 2,
         start_bytes,
         size_bytes,
         kind: table.kind_of(second.partition_content()).to_owned(),
         reason: format!(
-            "{}: start and size are multiples of {unit}, so that no erase block is shared with the \
-             first partition",
+            "{}: {whole} of {unit}, so that no erase block is shared with the first partition",
             second.content
         ),
     }
@@ -212,11 +218,15 @@ fn start(
     }
 }
 
-fn reason_of_common_start(used: &Geometry) -> String {
+fn reason_of_common_start(used: &Geometry, end: PartitionEnd) -> String {
     let unit = used.erase_block.as_ref().map_or(Bytes(0), |known| known.bytes);
+    let size = match end {
+        PartitionEnd::Device => "",
+        PartitionEnd::Grid => "; its size is whole erase blocks",
+    };
     format!(
         "it starts on the first common multiple of the erase block of {unit} and the segment of \
-         2 MiB that F2FS counts in; its size is whole erase blocks"
+         2 MiB that F2FS counts in{size}"
     )
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use flashfit_device::Bytes;
 use flashfit_filesystem::{
-    Conditions, FileSystem, FileSystemCatalog, LayoutStart, PartitionLayout, Recipe, Scheduler,
-    Setup, facts, plan_layout,
+    Conditions, FileSystem, FileSystemCatalog, LayoutStart, PartitionEnd, PartitionLayout,
+    PartitionTable, Recipe, Scheduler, Setup, facts, plan_layout_in,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
@@ -96,8 +96,11 @@ impl Card {
         let image = folder.path().join("image");
         std::fs::File::create(&image).unwrap().set_len(size.0).unwrap();
         std::fs::create_dir(folder.path().join("point")).unwrap();
+        let place = (LayoutStart::Auto, PartitionEnd::Grid);
         let layout =
-            plan_layout(size.0, 512, &conditions().geometry, LayoutStart::Auto).unwrap().layout;
+            plan_layout_in(PartitionTable::Gpt, size.0, 512, &conditions().geometry, place)
+                .unwrap()
+                .layout;
         if !installed(&["sfdisk", "partx", "blkid"]) {
             return None;
         }

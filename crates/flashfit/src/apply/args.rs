@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args};
 
 use flashfit_device::Bytes;
 
+use super::additions::AdditionArgs;
 use crate::cli::{confirmed_name, fs_option, size, target_name, text_path};
 
 const EXAMPLES: &str = "\
@@ -14,6 +15,7 @@ Examples:
   flashfit apply plan.json /dev/mmcblk0 --dry-run
   flashfit apply plan.json /dev/mmcblk0 --backup old-card --install
   flashfit apply my-card /dev/mmcblk0 --confirm mmcblk0
+  flashfit apply my-card /dev/mmcblk0 --label rootfs --second swap:512MiB
   flashfit apply squashfs-plan.json /dev/sdb --from /srv/system --install
   flashfit apply --keep-data /dev/mmcblk0 --dry-run
   flashfit apply --keep-data /dev/mmcblk0 --with ext4:nojournal
@@ -62,6 +64,8 @@ pub struct ApplyArgs {
     /// Directory that is packed into the image of a plan or run for squashfs.
     #[arg(long, value_name = "DIR", value_parser = text_path, conflicts_with = "keep_data")]
     pub from: Option<PathBuf>,
+    #[command(flatten)]
+    pub additions: AdditionArgs,
     /// Directory for the backup of the partition table and of the first and last 4 MiB [default: a
     /// new directory here].
     #[arg(long, value_name = "DIR")]

@@ -1,5 +1,6 @@
 //! `flashfit apply PLAN|RUN TARGET` makes a plan true, `flashfit restore DIR TARGET` takes it back.
 
+mod additions;
 pub mod args;
 mod context;
 mod feasible;
@@ -42,7 +43,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let runner = SystemRunner::default();
     let device = look(target, &runner)?;
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
-    let source = PlanSource::read(from, &device, point.as_deref(), catalog)?;
+    let source = PlanSource::read(from, &device, (point.as_deref(), &args.additions), catalog)?;
     refuse_pages(&source)?;
     let packed = to_pack(args.from.as_deref(), &source.plan)?;
     // Also a plan that cannot be carried out is found now.

@@ -5,7 +5,9 @@ use std::path::Path;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{Device, DeviceKind};
 use flashfit_filesystem::plan::{PlanChoices, PlanInputs, PlannedDevice, StripeWidth};
-use flashfit_filesystem::{Conditions, FileSystemCatalog, PartitionLayout, PartitionTable, Setup};
+use flashfit_filesystem::{
+    Conditions, FileSystemCatalog, PartitionEnd, PartitionLayout, PartitionTable, Setup,
+};
 use flashfit_geometry::Geometry;
 use flashfit_host::program::quote_path;
 use flashfit_tune::run::Catalogs;
@@ -101,6 +103,7 @@ fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices
     PlanChoices {
         table,
         start_bytes,
+        end: start_bytes.map(|_| header.spec.end.unwrap_or_else(PartitionEnd::formerly)),
         setup,
         image: None,
         label: None,

@@ -10,6 +10,7 @@ use flashfit_filesystem::plan::{Plan, PlanInputs, PlannedDevice, differences, fi
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_user_error::ExitClass;
 
+use super::additions::{AdditionArgs, refuse_additions};
 use super::run_source::of_run;
 use crate::command_error::CommandError;
 
@@ -26,17 +27,20 @@ pub struct PlanSource {
 
 impl PlanSource {
     /// Reads the plan or the run at `path` for `device`, to be mounted at `mount_point` where that
-    /// is given.
+    /// is given. Only a run takes additions.
     pub fn read(
         path: &Path,
         device: &Device,
-        mount_point: Option<&Path>,
+        (mount_point, additions): (Option<&Path>, &AdditionArgs),
         catalog: Option<&Path>,
     ) -> Result<Self, CommandError> {
         let (fs_catalog, inputs, earlier) = if path.is_dir() {
-            let (fs_catalog, inputs) = of_run(path, device, catalog)?;
+            let (fs_catalog, mut inputs) = of_run(path, device, catalog)?;
+            inputs.choices.label.clone_from(&additions.label);
+            inputs.choices.second.clone_from(&additions.second);
             (fs_catalog, inputs, None)
         } else {
+            refuse_additions(path, additions)?;
             let fs_catalog = FileSystemCatalog::load(catalog)?;
             let plan = of_file(path, &fs_catalog)?;
             (fs_catalog, plan.inputs(), Some(plan))

@@ -5,11 +5,12 @@ use std::path::Path;
 use flashfit_apply::UnfinishedChange;
 use flashfit_device::{Device, SystemRoots};
 use flashfit_filesystem::check::UnfinishedApply;
-use flashfit_host::program::quote_path;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_report::text::plain;
 
 use super::args::ApplyArgs;
 use crate::command_error::CommandError;
+use crate::commands::plan::again::second as second_argument;
 use crate::output::{note_with_commands, warn};
 use crate::state;
 
@@ -31,6 +32,12 @@ pub fn resume_command(args: &ApplyArgs, source: &Path, device: &Device, folder: 
     }
     if let Some(from) = &args.from {
         words.extend(["--from".to_owned(), shown(from)]);
+    }
+    if let Some(label) = &args.additions.label {
+        words.extend(["--label".to_owned(), quote(label)]);
+    }
+    if let Some(second) = &args.additions.second {
+        words.extend(["--second".to_owned(), second_argument(second)]);
     }
     if let Some(point) = &args.mount_point {
         words.extend(["--mount-point".to_owned(), shown(point)]);

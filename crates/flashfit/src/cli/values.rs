@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use flashfit_device::Bytes;
-use flashfit_filesystem::{Durability, LayoutStart, PartitionTable};
+use flashfit_filesystem::{Durability, LayoutStart, PartitionEnd, PartitionTable};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -114,6 +114,25 @@ pub fn check_placement(
         _ => return Ok(()),
     };
     Err(CommandError::new(ExitClass::Usage, reason, Some("leave out --table or --start")))
+}
+
+/// Whether there is a partition whose end can be chosen.
+pub fn check_end(
+    start: Option<LayoutStart>,
+    table: Option<PartitionTable>,
+    align_end: bool,
+) -> Result<(), CommandError> {
+    let is_whole = start == Some(LayoutStart::Whole) || table == Some(PartitionTable::None);
+    if !(align_end && is_whole) {
+        return Ok(());
+    }
+    let reason = "--align-end: without a partition table there is no partition that ends";
+    Err(CommandError::new(ExitClass::Usage, reason, Some("leave out --align-end")))
+}
+
+/// The end that `--align-end` chooses.
+pub fn partition_end(align_end: bool) -> Option<PartitionEnd> {
+    align_end.then_some(PartitionEnd::Grid)
 }
 
 /// Parses `FS:OPTION` for clap.

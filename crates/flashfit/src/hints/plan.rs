@@ -36,7 +36,7 @@ pub fn plan(error: &PlanError) -> Option<String> {
             "name another file system with --fs, or another --erase-block".to_owned()
         }
         PlanError::Partition { .. } => {
-            "leave --table and --start out, or name the whole device".to_owned()
+            "leave --table, --start and --align-end out, or name the whole device".to_owned()
         }
         PlanError::Second { .. } => "leave --second out, or change it: swap:512MiB, \
                                       ext4:2GiB:/srv"

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use flashfit_bench::{PointProfile, Workloads, start_kind};
 use flashfit_device::Bytes;
+use flashfit_filesystem::plan::numbers::usual_end;
 use flashfit_filesystem::{Durability, FileSystemCatalog};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_tune::{Config, Criterion, RunSpec, SearchPhase, StrategyKind};
 use flashfit_user_error::ExitClass;
 
+use crate::cli::partition_end;
 use crate::command_error::CommandError;
 use crate::tune::args::TuneArgs;
 use crate::tune::schedulers::understood;
@@ -82,6 +84,10 @@ pub fn resolve(
         geometry::of_run(args, &config, (&target, &on), catalog_dir.as_deref(), interrupt)?;
     let asked = LifeChoice::of(&args.life, args.asked.min_years, &config);
     let life = asked.for_run(&target, &on, &chosen_fs, catalog_dir.as_deref())?;
+    let found = chosen_fs.iter().filter_map(|name| filesystems.filesystem(name).ok());
+    let kinds = found.map(|filesystem| filesystem.kind.as_str());
+    let end = partition_end(what.align_end || config.align_end == Some(true));
+    let end = end.unwrap_or_else(|| usual_end(kinds));
     let spec = RunSpec {
         on,
         life,
@@ -108,6 +114,7 @@ pub fn resolve(
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
         table: what.table.map(Into::into).or(config.table),
+        end: Some(end),
         data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {
             16
         } else {

@@ -1,11 +1,11 @@
 //! Names that are tried by default, and whether a specification can be run.
 
 use flashfit_bench::{Workload, Workloads};
-use flashfit_filesystem::FileSystemCatalog;
+use flashfit_filesystem::{FileSystemCatalog, PartitionEnd};
 use flashfit_tune::RunSpec;
 use flashfit_user_error::ExitClass;
 
-use crate::cli::{check_placement, layout_start};
+use crate::cli::{check_end, check_placement, layout_start};
 use crate::command_error::CommandError;
 
 /// What a short look at a device measures: of all pairs, the one that predicts the ranking under
@@ -96,7 +96,8 @@ pub fn check(
     if spec.workloads.is_empty() {
         return Err(empty("workload"));
     }
-    check_placement(Some(layout_start(&spec.start)?), spec.table)
+    check_placement(Some(layout_start(&spec.start)?), spec.table)?;
+    check_end(Some(layout_start(&spec.start)?), spec.table, spec.end == Some(PartitionEnd::Grid))
 }
 
 #[cfg(test)]

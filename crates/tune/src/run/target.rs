@@ -3,7 +3,7 @@
 use flashfit_device::{Bytes, Target};
 use flashfit_filesystem::plan::{PlannedPlacement, fitted_conditions, units};
 use flashfit_filesystem::{
-    Conditions, FileSystem, LayoutPlan, PartitionLayout, Scheduler, plan_layout_in,
+    Conditions, FileSystem, LayoutPlan, PartitionEnd, PartitionLayout, Scheduler, plan_layout_in,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_target::{InspectedTarget, SIMULATED, TargetSource};
@@ -59,7 +59,7 @@ impl TrialTarget {
             inspected.capacity().0,
             inspected.sector_bytes(),
             &geometry,
-            start,
+            (start, spec.end.unwrap_or_else(PartitionEnd::formerly)),
         )?;
         if let Some(start) = inspected.partition_start() {
             layout.reason = partition_reason(start, &geometry);

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 use flashfit_device::Bytes;
 
+use crate::layout::PartitionEnd;
+
 use super::document::{NumberUnit, PlanNumber, PlannedPlacement, StripeWidth};
 
 /// Where a file system goes, and what is known about the device there.
@@ -107,6 +109,17 @@ pub fn start_unit_bytes(kind: &str, erase_block_bytes: u64) -> Option<u64> {
     match kind {
         "f2fs" => super::arithmetic::lcm(erase_block_bytes, f2fs::SEGMENT_BYTES),
         _ => Some(erase_block_bytes),
+    }
+}
+
+/// Where a partition for these kinds of file system ends unless the user chooses: mkfs.f2fs 1.15
+/// keeps more in reserve where segments are left over that make no section, and its own check
+/// (fsck.f2fs) then reports damage.
+pub fn usual_end<'a>(kinds: impl IntoIterator<Item = &'a str>) -> PartitionEnd {
+    if kinds.into_iter().any(|kind| kind == "f2fs") {
+        PartitionEnd::Grid
+    } else {
+        PartitionEnd::Device
     }
 }
 

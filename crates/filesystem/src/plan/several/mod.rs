@@ -121,6 +121,7 @@ fn choices(
     Ok(PlanRequest {
         table,
         start_bytes,
+        end: request.end,
         options: options.or(recipe.map(|recipe| recipe.options.clone())),
         scheduler,
         label: request.label.map(str::to_owned),

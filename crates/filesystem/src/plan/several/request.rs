@@ -8,7 +8,7 @@ use flashfit_geometry::{Geometry, Sourced};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::durability::Durability;
-use crate::layout::{LayoutStart, PartitionTable};
+use crate::layout::{LayoutStart, PartitionEnd, PartitionTable};
 use crate::plan::{Plan, PlanError, PlannedDevice, PublishedRecipe, SecondChoice};
 
 /// The user's choices for several plans; what is `None` is left to the recipe or the planner.
@@ -25,6 +25,8 @@ pub struct SeveralPlansRequest<'a> {
     pub table: Option<PartitionTable>,
     /// Where the file system starts.
     pub start: Option<LayoutStart>,
+    /// Where its partition ends.
+    pub end: Option<PartitionEnd>,
     /// The label of each file system.
     pub label: Option<&'a str>,
     /// A second partition.

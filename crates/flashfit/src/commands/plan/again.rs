@@ -36,13 +36,17 @@ pub fn arguments(args: &PlanArgs) -> Vec<String> {
     add("--mount-point", mount_point.map(|path| quote_path(path)));
     add("--recipe", word(&args.recipe));
     add("--allow", Some(args.allow.to_string()).filter(|_| args.allow != Durability::Safe));
+    if args.align_end {
+        words.push("--align-end".to_owned());
+    }
     if args.no_probe {
         words.push("--no-probe".to_owned());
     }
     words
 }
 
-fn second(second: &SecondChoice) -> String {
+/// The argument of `--second`.
+pub fn second(second: &SecondChoice) -> String {
     let point = second.mount_point.iter().map(|point| format!(":{}", point.display()));
     let size = size_argument(second.size_bytes);
     quote(&format!("{}:{size}{}", second.content, point.collect::<String>()))
@@ -70,8 +74,8 @@ mod tests {
         assert_eq!(again(&[]), "");
         assert_eq!(again(&["--fs", "ext4", "--all", "--json", "-o", "plan.json"]), "");
         assert_eq!(
-            again(&["--erase-block", "4MiB", "--table", "mbr", "--no-probe"]),
-            "--table mbr --erase-block 4MiB --no-probe"
+            again(&["--erase-block", "4MiB", "--table", "mbr", "--no-probe", "--align-end"]),
+            "--table mbr --erase-block 4MiB --align-end --no-probe"
         );
         assert_eq!(
             again(&["--options", "geometry,noatime", "--allow", "may-corrupt"]),

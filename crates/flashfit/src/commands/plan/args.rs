@@ -9,7 +9,7 @@ use flashfit_filesystem::{Durability, LayoutStart, PartitionTable};
 use flashfit_user_error::ExitClass;
 
 use crate::cli::{
-    TableArg, check_placement, durability, layout_start, size, target_name, text_path,
+    TableArg, check_end, check_placement, durability, layout_start, size, target_name, text_path,
 };
 use crate::command_error::CommandError;
 
@@ -57,6 +57,10 @@ pub struct PlanArgs {
     /// Partition table.
     #[arg(long, value_enum)]
     pub table: Option<TableArg>,
+    /// End partitions on multiples of the erase block instead of the end of the device; F2FS has
+    /// this anyway.
+    #[arg(long)]
+    pub align_end: bool,
     /// Start of the partition: auto, whole (no partition table) or a position such as 4MiB or 63s
     /// (sectors).
     #[arg(long, value_name = "WHERE")]
@@ -110,6 +114,7 @@ impl PlanArgs {
         let table = self.table.map(PartitionTable::from);
         let start = self.start.as_deref().map(layout_start).transpose()?;
         check_placement(start, table)?;
+        check_end(start, table, self.align_end)?;
         Ok((table, start))
     }
 

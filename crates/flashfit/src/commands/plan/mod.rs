@@ -1,7 +1,7 @@
 //! `flashfit plan TARGET`: layouts and commands that fit a device, with the reason for every
 //! number. Nothing is written but the plan's own file.
 
-mod again;
+pub mod again;
 pub mod args;
 
 use std::path::Path;
@@ -19,6 +19,7 @@ use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::MeasuredLives;
 
+use crate::cli::partition_end;
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::output;
@@ -48,6 +49,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         scheduler: args.scheduler.as_deref(),
         table,
         start,
+        end: partition_end(args.align_end),
         label: args.label.as_deref(),
         second: args.second.as_ref(),
         erase_block: args.erase_block,

@@ -1,7 +1,7 @@
 //! Arguments of `flashfit tune` that cannot be used with `--resume` or `--replay`.
 
 /// Choices that are fixed when a run begins: with others, the trials so far would not count.
-pub const RESUME_EXCLUDES: [&str; 27] = [
+pub const RESUME_EXCLUDES: [&str; 28] = [
     "config",
     "dir",
     "schedulers",
@@ -12,6 +12,7 @@ pub const RESUME_EXCLUDES: [&str; 27] = [
     "seed",
     "start",
     "table",
+    "align_end",
     "allow",
     "erase_block",
     "write_unit",
@@ -32,7 +33,7 @@ pub const RESUME_EXCLUDES: [&str; 27] = [
 ];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
-pub const REPLAY_EXCLUDES: [&str; 11] = [
+pub const REPLAY_EXCLUDES: [&str; 12] = [
     "resume",
     "dir",
     "dry_run",
@@ -42,6 +43,7 @@ pub const REPLAY_EXCLUDES: [&str; 11] = [
     "fresh",
     "start",
     "table",
+    "align_end",
     "profile",
     "TestBedArgs",
 ];

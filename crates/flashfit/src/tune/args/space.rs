@@ -51,6 +51,10 @@ pub struct SearchSpaceArgs {
     /// Partition table [default: gpt].
     #[arg(long, value_enum)]
     pub table: Option<TableArg>,
+    /// End the partition that is made on a multiple of the erase block instead of the end of the
+    /// device. If F2FS is tried, it does anyway.
+    #[arg(long)]
+    pub align_end: bool,
     /// What a power cut may do under a recommended setup: lose nothing that was synced (safe),
     /// lose or garble recent unsynced data (loses-recent), lose synced data (breaks-promise), or
     /// damage the file system (may-corrupt) [default: safe].

@@ -68,6 +68,51 @@ fn a_second_file_system_in_an_mbr() {
 }
 
 #[test]
+fn a_runs_recommendation_gets_a_label_and_a_second_partition() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    let before = ends(&image);
+    // Ends off the grid of 8 MiB, on which the second partition starts.
+    place.tune("image", &["--confirm", "image", "--erase-block", "8MiB"]).said(0, &[]);
+    let before_apply = ends(&image);
+    assert!(before_apply != before, "trials partition the device");
+    let more = ["--label", "rootfs", "--second", "swap:9MiB"];
+    let wrong = ["apply", "run", "image", "--label", "longer-than-16-bytes", "--dry-run"];
+    flashfit(&place, &wrong).said(2, &["the most are 16"]);
+    let shown = [&["apply", "run", "image", "--dry-run"], &more[..]].concat();
+    let shown = flashfit(&place, &shown);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stdout.contains("mkswap") && shown.stdout.contains("rootfs"), "{shown:?}");
+    assert!(ends(&image) == before_apply, "shown only");
+    let words = ["apply", "run", "image", "--confirm", "image", "--backup", "saved", "--json"];
+    let path = slow_program(&place, "mkswap");
+    let args = [&words[..7], &more].concat();
+    let child = command(&place, &args).env("FLASHFIT_PATH", path).spawn().unwrap();
+    wait_until("mkswap has begun", || place.path("begun").exists());
+    signal(child.id(), Signal::INT);
+    Ended::of(child).said(6, &["--label rootfs --second swap:9MiB"]);
+    let done = flashfit(&place, &[&words[..], &more].concat()).document("flashfit.applied");
+    let partitions = &done["plan"]["partitions"];
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert_eq!(number(&partitions[1]["start_bytes"]) % (8 << 20), 0, "{partitions:#}");
+    assert!(number(&partitions[1]["size_bytes"]) >= 9 << 20, "{partitions:#}");
+    let end = number(&partitions[1]["start_bytes"]) + number(&partitions[1]["size_bytes"]);
+    assert_eq!(end, 63 << 20, "with the device, but for the copy of the table");
+    let verified = done["verified"]["as_planned"].to_string();
+    assert!(verified.contains("label rootfs"), "{verified}");
+    assert!(verified.contains("swap in the second partition"), "{verified}");
+    flashfit(&place, &["restore", "saved", "image", "--confirm", "image"]).said(0, &[]);
+    assert!(ends(&image) == before_apply, "the ends are not as they were");
+    plan(&place, "image", &["--fs", "ext4"]);
+    let of_plan = ["apply", "plan.json", "image", "--label", "x", "--dry-run"];
+    flashfit(&place, &of_plan).said(2, &["--label belongs to a run"]);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
 fn an_interrupt_before_the_second_partition_is_made_can_be_continued() {
     if skip_without_block_devices() {
         return;

@@ -28,6 +28,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         seed: 7,
         start: "auto".into(),
         table: None,
+        end: None,
         allow: space.allow,
         data_size: Bytes::mib(16),
         memory: Bytes::mib(64),
