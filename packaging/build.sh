@@ -37,11 +37,12 @@ if command -v "$gnu_type-gcc" >/dev/null 2>&1; then
     export "$linker=$gnu_type-gcc"
 fi
 
-CARGO_TARGET_DIR=$target_dir/static RUSTFLAGS=$flags CARGO_INCREMENTAL=0 \
+# Each architecture has its own directory, because cargo lets nobody else build in one.
+CARGO_TARGET_DIR=$target_dir/static-$arch RUSTFLAGS=$flags CARGO_INCREMENTAL=0 \
     "${CARGO:-cargo}" build --locked --target "$rust_target" --profile static -p flashfit
 mkdir -p "$target_dir/$arch"
 file=$target_dir/$arch/flashfit
-cp "$target_dir/static/$rust_target/static/flashfit" "$file"
+cp "$target_dir/static-$arch/$rust_target/static/flashfit" "$file"
 "$gnu_type-strip" --remove-section=.comment --remove-section=.note "$file"
 bytes=$(stat -c %s "$file")
 if [ "$bytes" -gt $MOST_BYTES ]; then

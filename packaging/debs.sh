@@ -14,9 +14,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 mkdir -p "$dist"
 # Here, where `make static-all` and `make dist` build it too; the native one makes the man pages.
 if [ -z "${FLASHFIT_BUILT:-}" ]; then
-    for arch in amd64 "$@"; do
-        sh packaging/build.sh "$arch"
-    done
+    sh packaging/build-all.sh "$@" amd64
     export FLASHFIT_BUILT="$FLASHFIT_TARGET_DIR"
 fi
 

@@ -10,8 +10,8 @@ export FLASHFIT_TARGET_DIR="$PWD/target/build"
 export FLASHFIT_CRATES="${FLASHFIT_CRATES:-/vendor}"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 mkdir -p target/dist
+[ -n "${FLASHFIT_BUILT:-}" ] || sh packaging/build-all.sh "$@"
 for arch in "$@"; do
-    [ -n "${FLASHFIT_BUILT:-}" ] || sh packaging/build.sh "$arch"
     cp "${FLASHFIT_BUILT:-$FLASHFIT_TARGET_DIR}/$arch/flashfit" "target/dist/flashfit-$version-linux-$arch"
 done
 cd target/dist

@@ -82,8 +82,14 @@ replace-with = "vendored"
 directory = "/vendor"
 CONFIG
 
-rm -rf "$work/source"
-git clone --quiet --no-hardlinks . "$work/source"
+# Files that a later commit leaves alone keep their times, so that cargo does not build all again.
+if [ -d "$work/source/.git" ]; then
+    git -C "$work/source" fetch --quiet "$PWD" HEAD
+    git -C "$work/source" checkout --quiet --force --detach FETCH_HEAD
+    git -C "$work/source" clean --quiet -ffdx
+else
+    git clone --quiet --no-hardlinks . "$work/source"
+fi
 
 # A mount and PID namespace: whatever happens, nothing stays mounted and no process is left.
 export system work vendor
