@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-same test-arm64 test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-debian13  run the tests with Rust 1.85 in a Debian 13 system (root)"
 	@echo "make test-arm64  use the package in an emulated arm64 system, also with 16 KiB pages (root)"
 	@echo "make test-armhf  use the armhf binary under user emulation, compare with amd64 (root)"
+	@echo "make test-arm64-user  the same with the arm64 binary (root)"
 	@echo "make test-install  follow docs/install.md in clean Debian 13 and 12 systems (root)"
 	@echo "make bench  measure the simulated card: requests per second and added latency"
 	@echo "make cards  write docs/cards.md: simulated cards compared with real ones"
@@ -120,7 +121,11 @@ test-arm64:
 	bash scripts/arm64.sh $(DIST)
 
 test-armhf:
-	sh scripts/debian13.sh --for packages sh scripts/armhf-inside.sh
+	sh scripts/debian13.sh --for packages sh scripts/user-emulation.sh armhf
+
+# In minutes, without a kernel; test-arm64 shows more.
+test-arm64-user:
+	sh scripts/debian13.sh --for packages sh scripts/user-emulation.sh arm64
 
 test-install:
 	bash scripts/install-paths.sh $(DIST) $(INSTALL)

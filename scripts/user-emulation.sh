@@ -1,11 +1,18 @@
 #!/bin/sh
-# Runs the static armhf binary under user emulation, and compares what it prints with the amd64 binary:
+# Runs a static binary for ARM under user emulation, and compares what it prints with the amd64 binary:
 # what needs no support by the kernel, simulated results included. Runs in the Debian 13 system of
-# debian13.sh, which has the emulator.
+# debian13.sh, which has the emulators.
 #
-# usage: armhf-inside.sh    after statics.sh for armhf and amd64
+# usage: user-emulation.sh armhf|arm64    after statics.sh for it and amd64
 
 set -u
+case ${1:?usage: user-emulation.sh armhf|arm64} in
+armhf) emulator=qemu-arm ;;
+arm64) emulator=qemu-aarch64 ;;
+*) echo "error: no emulator for \`$1\`" >&2; exit 2 ;;
+esac
+# A command that does not end is a failure; the longest takes minutes.
+most_seconds=${FLASHFIT_MOST_SECONDS:-1800}
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 work=$(mktemp -d)
@@ -15,7 +22,7 @@ native=$work/native/flashfit
 foreign=$work/foreign/flashfit
 mkdir "$work/native" "$work/foreign"
 cp "target/dist/flashfit-$version-linux-amd64" "$native"
-cp "target/dist/flashfit-$version-linux-armhf" "$foreign"
+cp "target/dist/flashfit-$version-linux-$1" "$foreign"
 examples=$PWD/examples
 catalog=$PWD/catalog
 cd "$work" || exit 1
@@ -29,7 +36,7 @@ run() {
     cd "$work/$side/use" || exit 1
     case $side in
     native) "$native" "$@" ;;
-    foreign) qemu-arm "$foreign" "$@" ;;
+    foreign) timeout "$most_seconds" "$emulator" "$foreign" "$@" ;;
     esac
 }
 
