@@ -1,9 +1,10 @@
-//! Measures the bare device once a run, under those workloads that need no file system: how much of
-//! the device a file system leaves shows only next to it.
+//! Measures the bare device before the trials of a run, under those workloads that need no file
+//! system: how much of the device a file system leaves shows only next to it.
 //!
 //! Limits: not in runs on several boards, and only in runs in which it costs little
-//! ([`LEAST_SHARE`], [`LEAST_TRIALS`]). The device is as the guard handed it over, and what is read
-//! was written right before; a file system in use has older data in between.
+//! ([`LEAST_SHARE`], [`LEAST_TRIALS`]); where the budget does not have that for [`REPEATS`], once.
+//! The device is as the guard handed it over, and what is read was written right before; a file
+//! system in use has older data in between.
 
 use flashfit_bench::{MeasurementLength, Workload, estimate_ns, most_written_bytes};
 use flashfit_filesystem::Setup;
@@ -14,6 +15,8 @@ use crate::budget::Budget;
 use crate::record::{TrialKey, TrialPurpose};
 use crate::session::{Observer, TuneError, TuneSession, request};
 
+/// So that there is a lowest and a highest.
+const REPEATS: usize = 3;
 /// A workload may take this part of a budget at most.
 const LEAST_SHARE: u64 = 20;
 /// A run of fewer trials is a quick look.
@@ -29,15 +32,20 @@ impl TuneSession<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), TuneError> {
         let mut known = self.dir.raw()?;
-        let wanted: Vec<&Workload> = self.workloads.iter().filter(|one| self.wants(one)).collect();
-        for workload in wanted {
-            if known.iter().any(|raw| raw.workload == workload.name) {
-                continue;
+        let wanted: Vec<(&Workload, usize)> =
+            self.workloads.iter().map(|workload| (workload, self.wanted(workload))).collect();
+        // All once, then all again: what changes with time does not look like one workload's.
+        for repeat in 1..=REPEATS {
+            for (workload, _) in wanted.iter().filter(|(_, times)| repeat <= *times) {
+                let is_it = |raw: &&RawMeasurement| raw.workload == workload.name;
+                if known.iter().filter(is_it).count() >= repeat {
+                    continue;
+                }
+                observer.on_raw_start(&workload.name);
+                let Some(measured) = self.raw(workload, test_bed)? else { break };
+                known.push(measured);
+                self.dir.keep_raw(&known)?;
             }
-            observer.on_raw_start(&workload.name);
-            let Some(measured) = self.raw(workload, test_bed)? else { break };
-            known.push(measured);
-            self.dir.keep_raw(&known)?;
         }
         for cost in known.iter().map(RawMeasurement::cost) {
             let limits = &mut self.rules.limits;
@@ -50,18 +58,19 @@ impl TuneSession<'_> {
         Ok(())
     }
 
-    fn wants(&self, workload: &Workload) -> bool {
+    /// How often a workload is measured.
+    fn wanted(&self, workload: &Workload) -> usize {
         let plan = self.spec.run_plan();
         let (Ok(time_ns), Ok(written)) =
             (estimate_ns(workload, &plan), most_written_bytes(workload, &plan))
         else {
-            return false;
+            return 0;
         };
+        if !workload.raw || !self.spec.workloads.contains(&workload.name) {
+            return 0;
+        }
         // Reading needs data, which is written before.
-        let written = written + plan.data_size_bytes;
-        workload.raw
-            && self.spec.workloads.contains(&workload.name)
-            && affords(&self.spec.limits, time_ns, written)
+        repeats(&self.spec.limits, time_ns, written + plan.data_size_bytes)
     }
 
     fn raw(
@@ -102,6 +111,15 @@ impl TuneSession<'_> {
     }
 }
 
+fn repeats(limits: &Budget, time_ns: u64, written_bytes: u64) -> usize {
+    let times = REPEATS as u64;
+    if affords(limits, time_ns.saturating_mul(times), written_bytes.saturating_mul(times)) {
+        REPEATS
+    } else {
+        usize::from(affords(limits, time_ns, written_bytes))
+    }
+}
+
 fn affords(limits: &Budget, time_ns: u64, written_bytes: u64) -> bool {
     let is_small = |limit: Option<u64>, part: u64| {
         limit.is_none_or(|most| part.saturating_mul(LEAST_SHARE) <= most)
@@ -124,10 +142,11 @@ mod tests {
             trials,
             ..Budget::default()
         };
-        assert!(affords(&limits(None, None, None), MINUTE_NS, 1 << 30));
-        assert!(affords(&limits(Some(30 * MINUTE_NS), None, None), MINUTE_NS, 0));
-        assert!(!affords(&limits(Some(10 * MINUTE_NS), None, None), MINUTE_NS, 0));
-        assert!(!affords(&limits(None, Some(1 << 30), None), 0, 1 << 29));
-        assert!(!affords(&limits(None, None, Some(8)), 0, 0));
+        assert_eq!(repeats(&limits(None, None, None), MINUTE_NS, 1 << 30), REPEATS);
+        assert_eq!(repeats(&limits(Some(60 * MINUTE_NS), None, None), MINUTE_NS, 0), REPEATS);
+        assert_eq!(repeats(&limits(Some(30 * MINUTE_NS), None, None), MINUTE_NS, 0), 1);
+        assert_eq!(repeats(&limits(Some(10 * MINUTE_NS), None, None), MINUTE_NS, 0), 0);
+        assert_eq!(repeats(&limits(None, Some(1 << 30), None), 0, 1 << 29), 0);
+        assert_eq!(repeats(&limits(None, None, Some(8)), 0, 0), 0);
     }
 }

@@ -19,6 +19,7 @@ use crate::rendering::rankings_document;
 use crate::rendering::{self, RunView};
 use crate::wear::run_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
+use flashfit_tune::run_dir::read_raw;
 
 pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut run = StoredRun::read(&args.dir)?;
@@ -57,6 +58,9 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         text.push_str(part);
         text.push('\n');
     }
+    let raw = read_raw(&args.dir).unwrap_or_default();
+    let bare = rendering::bare_device::finding(&view, &raw);
+    text.push_str(&terminal::render_finding(&bare, output::width()));
     let years = rendering::life::finding(&view.conclusion);
     text.push_str(&terminal::render_finding(&years, output::width()));
     output::print(&text)

@@ -112,24 +112,26 @@ type RawValues = BTreeMap<Subject, Vec<ChartPoint>>;
 /// The plots of each workload; `raw` is what is known of the bare device.
 pub fn figures(view: &RunView<'_>, raw: &[RawMeasurement]) -> Vec<FigureGroup> {
     let drawn = drawn(view);
-    let of_workload = |workload: &Workload| {
-        let raw = raw.iter().find(|raw| raw.workload == workload.name);
-        raw.map(raw_values).unwrap_or_default()
-    };
+    let of_workload =
+        |workload: &Workload| raw_values(raw.iter().filter(|raw| raw.workload == workload.name));
     let groups = view.workloads.iter();
     groups.filter_map(|workload| group(view, workload, &drawn, &of_workload(workload))).collect()
 }
 
-fn raw_values(raw: &RawMeasurement) -> RawValues {
-    let mut values = RawValues::new();
-    for (subject, point, value) in measured(&raw.points) {
-        values.entry(subject).or_default().push(plotted(point, &[value]));
+/// All measurements of one workload.
+fn raw_values<'a>(raw: impl Iterator<Item = &'a RawMeasurement>) -> RawValues {
+    let mut values: BTreeMap<Subject, BTreeMap<BenchPoint, Vec<f64>>> = BTreeMap::new();
+    for (subject, point, value) in raw.flat_map(|raw| measured(&raw.points)) {
+        values.entry(subject).or_default().entry(point).or_default().push(value);
     }
-    values
+    let drawn = |points: BTreeMap<BenchPoint, Vec<f64>>| {
+        points.into_iter().map(|(point, values)| plotted(point, &values)).collect()
+    };
+    values.into_iter().map(|(subject, points)| (subject, drawn(points))).collect()
 }
 
 /// What is plotted of measured points.
-fn measured(points: &[PointResult]) -> Vec<(Subject, BenchPoint, f64)> {
+pub(super) fn measured(points: &[PointResult]) -> Vec<(Subject, BenchPoint, f64)> {
     let mut all = Vec::new();
     for point in points {
         for stage in &point.stages {

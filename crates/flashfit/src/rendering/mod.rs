@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod apply;
+pub mod bare_device;
 pub mod card_bench;
 pub mod catalog;
 pub mod check;
@@ -134,7 +135,11 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         simulated: view.is_simulated(),
         verdict,
         facts: facts(view, dir),
-        findings: findings::findings(view),
+        findings: [findings::findings(view), vec![bare_device::finding(view, &raw)]]
+            .concat()
+            .into_iter()
+            .filter(|finding| !finding.rows.is_empty())
+            .collect(),
         rankings: rankings::rankings(view, view.header.spec.by, 5),
         matrix: Some(matrix::finding(view, view.header.spec.by)),
         highlights: highlights::highlights(view),
