@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Shows without flashfit that ext4 does not write a replacement back at the rename (auto_da_alloc) if
-fallocate was called on it: after a power cut, the replaced file has neither the old nor the new length.
+"""Shows without flashfit that ext4 does not write a replacement back at the rename
+(auto_da_alloc) if fallocate was called on it: after a power cut, the replaced file has neither the
+old nor the new length.
 
-Works on a file system on a loop device. After the last fsync, it copies the file below the loop device,
-which is what a power cut at that moment leaves of a device that loses nothing, and mounts the copy.
-Expected of f: 2048 bytes (old) or 6144 bytes (new). The program fallocate(1) syncs the file, so it
-does not show this. Run as root.
+Works on a file system on a loop device. After the last fsync, it copies the file below the loop
+device, which is what a power cut at that moment leaves of a device that loses nothing, and mounts
+the copy. Expected of f: 2048 bytes (old) or 6144 bytes (new). The program fallocate(1) syncs the
+file, so it does not show this. Run as root.
 
 usage: reproduce-ext4-fallocate.py [fallocate|without]
 """
