@@ -1,4 +1,4 @@
-//! What the bare device did under the raw workloads of a run: `raw.json`, written once a run.
+//! What the bare device did under the raw workloads of a run: `raw.json`, replaced as a whole.
 //!
 //! It shows how much of the device a file system leaves. Nothing is ranked by it.
 
