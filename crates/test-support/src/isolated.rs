@@ -1,8 +1,8 @@
-//! Runs tests in their test_program namespaces, so that tests which start agents, servers or
+//! Runs tests in their own namespaces, so that tests which start agents, servers or
 //! virtual machines can run concurrently and leave no process behind.
 //!
-//! [`isolated`] reruns the test in a new process of the same test program, with its test_program
-//! PID, mount and network namespaces and its test_program temporary folder (`$TMPDIR`, in memory).
+//! [`isolated`] reruns the test in a new process of the same test program, with its own PID,
+//! mount and network namespaces and its own temporary folder (`$TMPDIR`, in memory).
 //! When the test program ends, the kernel kills all other processes of the namespace, removes the
 //! mounts and frees the temporary folder. Limits: devices, control groups, `/tmp` and `/run` are
 //! shared with the host. Only the loopback network is available, so downloads must be present
@@ -20,9 +20,12 @@ use crate::skip::{skip, with_test_name};
 const ISOLATED_TEST: &str = "FLASHFIT_TEST_ISOLATED";
 /// A test that runs longer hangs; the longest campaigns take two hours.
 const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
-/// PID 1 of the namespace. The shell waits for the test program and reaps orphans.
+/// PID 1 of the namespace. The shell waits for the test program and reaps orphans. Shells that a test
+/// starts through ssh find no start-up file: what that runs on some computers takes a lock, and a
+/// killed shell would leave the lock to all tests after it.
 const INIT_SCRIPT: &str = "exec 2>&1\n\
     mount -t tmpfs -o mode=1777 tmpfs \"$TMPDIR\" || exit\n\
+    [ ! -e \"$HOME/.bashrc\" ] || mount --bind /dev/null \"$HOME/.bashrc\" || exit\n\
     (PATH=$PATH:/usr/sbin:/sbin; ip link set lo up || busybox ip link set lo up) || exit\n\
     \"$@\"; exit $?\n";
 
