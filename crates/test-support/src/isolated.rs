@@ -20,9 +20,9 @@ use crate::skip::{skip, with_test_name};
 const ISOLATED_TEST: &str = "FLASHFIT_TEST_ISOLATED";
 /// A test that runs longer hangs; the longest campaigns take two hours.
 const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
-/// PID 1 of the namespace. The shell waits for the test program and reaps orphans. Shells that a test
-/// starts through ssh find no start-up file: what that runs on some computers takes a lock, and a
-/// killed shell would leave the lock to all tests after it.
+/// PID 1 of the namespace. The shell waits for the test program and reaps orphans. Shells that a
+/// test starts through ssh find no start-up file: what that runs on some computers takes a lock,
+/// and a killed shell would leave the lock to all tests after it.
 const INIT_SCRIPT: &str = "exec 2>&1\n\
     mount -t tmpfs -o mode=1777 tmpfs \"$TMPDIR\" || exit\n\
     [ ! -e \"$HOME/.bashrc\" ] || mount --bind /dev/null \"$HOME/.bashrc\" || exit\n\
