@@ -90,7 +90,7 @@ fn row(bench: &Bench, filesystem: &FileSystem, option: Option<&str>, states: u64
     let is_shown = broken.keys().any(|promise| withdrawn.contains(promise));
     let verdict = match (unexpected, withdrawn.is_empty(), is_shown) {
         (true, ..) => "breaks more than the catalog says",
-        (false, true, _) if !broken.is_empty() => "as promised, but for its exceptions",
+        (false, true, _) if !broken.is_empty() => "breaks only promises that have exceptions",
         (false, true, _) if rating == Durability::Safe => "as promised",
         (false, true, _) => "as promised; its risk is none of the promises",
         (false, false, true) => "as the catalog says",

@@ -61,11 +61,9 @@ pub enum CrashError {
     LogRemoved { id: String },
     #[error("{id} does not show the violation when its workload is recorded again")]
     NotShown { id: String },
-    /// It depends on time.
-    #[error(
-        "{id} is a live power cut: its work cannot be repeated, and an image is kept only of a broken one"
-    )]
-    LiveCut { id: String },
+    /// Images are kept of power cuts that broke a promise, the first of each setup.
+    #[error("no image of {id} was kept, and a live power cut cannot be repeated")]
+    NoImage { id: String },
     /// What a card does depends on all requests before.
     #[error("{id} is a power cut of a simulated card: its workload cannot be shortened")]
     OfCard { id: String },
@@ -145,7 +143,7 @@ impl UserError for CrashError {
             | Self::LogRemoved { .. }
             | Self::NotShown { .. }
             | Self::OfCard { .. }
-            | Self::LiveCut { .. }
+            | Self::NoImage { .. }
             | Self::NoState { .. } => ExitClass::Usage,
             Self::OtherCampaign { .. } | Self::InUse { .. } => ExitClass::Refused,
             Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,

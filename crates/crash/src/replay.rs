@@ -101,10 +101,10 @@ impl FoundState {
         let recorded = broken.map(|broken| broken.violations.clone());
         if let Some(cut) = &batch.cut {
             if !folder.image_path(&id.setup, id.round).exists() {
-                return Err(CrashError::LiveCut { id: text.to_owned() });
+                return Err(CrashError::NoImage { id: text.to_owned() });
             }
-            let log = kept::log(folder, &id.setup, id.round, cut)?;
-            let (id, setup, state) = (text.to_owned(), id.setup, CrashState::complete(log.end()));
+            let (log, state) = kept::load(folder, &id.setup, id.round, cut)?;
+            let (id, setup) = (text.to_owned(), id.setup);
             return Ok(Self { id, setup, log, state, recorded, is_live: true });
         }
         if !folder.has_log(&id.setup, id.round) {

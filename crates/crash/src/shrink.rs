@@ -65,10 +65,7 @@ pub fn shrink(
     kernel: Option<&MachineKernel<'_>>,
     watch: &dyn Fn(usize),
 ) -> Result<ShrunkState, CrashError> {
-    if found.is_live {
-        return Err(CrashError::LiveCut { id: found.id.clone() });
-    }
-    if found.state.cut_seed.is_some() {
+    if found.is_live || found.state.cut_seed.is_some() {
         return Err(CrashError::OfCard { id: found.id.clone() });
     }
     let not_shown = || CrashError::NotShown { id: found.id.clone() };

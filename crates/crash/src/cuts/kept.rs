@@ -1,10 +1,10 @@
-//! A live power cut of which the image was kept, as a log: the device contains the image, and a
-//! single flush stands for all that happened, so that the state after it is looked at like any
-//! other.
+//! A live power cut of which the image was kept, as a log: the device contains the image, and two
+//! flushes stand for the requests, so that the state between them is looked at like any other.
 //!
 //! Limit: what a simulated card cannot read after the power cut reads as zeros here.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use flashfit_host::input_file::{self, DOCUMENT_BYTES};
@@ -12,19 +12,20 @@ use flashfit_host::input_file::{self, DOCUMENT_BYTES};
 use crate::CrashError;
 use crate::blocks::{BLOCK_BYTES, BlockId, BlockPool};
 use crate::campaign::{CampaignFolder, CutRecord};
-use crate::log::{CrashLog, LogEntry};
+use crate::log::{CrashLog, LogEntry, MOST_BLOCKS};
+use crate::state::CrashState;
 use crate::workload::LoggedOperation;
 
-/// The log of a live power cut of this setup and round.
+/// The log of a live power cut of this setup and round, and its state.
 ///
 /// # Errors
-/// When the image or the list of operations cannot be read.
-pub(crate) fn log(
+/// When the image or the list of operations cannot be read, or they cannot be of a power cut.
+pub(crate) fn load(
     folder: &CampaignFolder,
     setup: &str,
     round: u32,
     record: &CutRecord,
-) -> Result<CrashLog, CrashError> {
+) -> Result<(CrashLog, CrashState), CrashError> {
     let image = folder.image_path(setup, round);
     let ledger = image.with_extension("json");
     let invalid = |reason: String| CrashError::Invalid { path: ledger.clone(), reason };
@@ -32,20 +33,29 @@ pub(crate) fn log(
         .map_err(|error| CrashError::File { path: ledger.clone(), source: error.into_io() })?;
     let mut operations: Vec<LoggedOperation> =
         serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
-    // The flush comes after what was acknowledged, and before what may have been under way.
+    // What was acknowledged had returned before the first flush; what may have been under way
+    // returns after the second.
     for (number, done) in (0..).zip(&mut operations) {
-        (done.begin, done.end) = (0, if number < record.acknowledged { 1 } else { 2 });
+        (done.begin, done.end) = (0, if number < record.acknowledged { 0 } else { 2 });
     }
     let failed = |source| CrashError::File { path: image.clone(), source };
     let file = input_file::open(&image).map_err(|error| failed(error.into_io()))?;
     let (base, pool) = contents(&file).map_err(failed)?;
-    let (setup, entries) = (setup.to_owned(), vec![LogEntry::Flush]);
-    Ok(CrashLog { setup, seed: 0, base, pool, entries, operations })
+    let (setup, entries) = (setup.to_owned(), vec![LogEntry::Flush; 2]);
+    let log = CrashLog { setup, seed: 0, base, pool, entries, operations };
+    log.check().map_err(invalid)?;
+    Ok((log, CrashState::complete(1)))
 }
 
 /// The blocks of an image.
-fn contents(file: &File) -> std::io::Result<(Vec<BlockId>, BlockPool)> {
+fn contents(file: &File) -> io::Result<(Vec<BlockId>, BlockPool)> {
     let blocks = file.metadata()?.len() / BLOCK_BYTES as u64;
+    if blocks > u64::from(MOST_BLOCKS) {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "larger than any card of a campaign",
+        ));
+    }
     let (mut pool, mut content) = (BlockPool::default(), [0; BLOCK_BYTES]);
     let mut base = Vec::new();
     for block in 0..blocks {
@@ -59,7 +69,7 @@ fn contents(file: &File) -> std::io::Result<(Vec<BlockId>, BlockPool)> {
 mod tests {
     use super::*;
     use crate::campaign::CampaignPlan;
-    use crate::state::{CrashState, FlushFault};
+    use crate::state::FlushFault;
     use crate::timeline::timeline;
     use crate::workload::{CrashWorkload, Operation};
 
@@ -94,14 +104,17 @@ mod tests {
             [done(Operation::Fsync { path: f() }, 0), done(Operation::Unlink { path: f() }, 1)];
         folder.keep_cut("ext4", 4, &operations).unwrap();
         let record = CutRecord { acknowledged: 1, after_ns: 1, time_ms: 1, report: None };
-        let log = log(&folder, "ext4", 4, &record).unwrap();
+        let (log, state) = load(&folder, "ext4", 4, &record).unwrap();
         let zeros = log.base.iter().filter(|id| **id == BlockId::ZERO).count();
         assert_eq!((log.base.len(), zeros), (8, 7));
-        let events = timeline(&log, &CrashState::complete(log.end()));
+        let events = timeline(&log, &state);
         let text: Vec<&str> = events.iter().map(|event| event.text.as_str()).collect();
         assert_eq!(
             text,
-            ["0 fsync f", "1 unlink f", "flush", "0 fsync f has returned", "power cut"]
+            ["0 fsync f", "0 fsync f has returned", "1 unlink f", "flush", "power cut"]
         );
+        // Only one operation can have been under way.
+        let none = CutRecord { acknowledged: 0, ..record };
+        assert!(matches!(load(&folder, "ext4", 4, &none), Err(CrashError::Invalid { .. })));
     }
 }

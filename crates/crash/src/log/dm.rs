@@ -8,7 +8,7 @@
 //! The format has no contents from before the first entry, so an export begins with writes of what
 //! mkfs left, up to a mark. Limit: never-written blocks are imported as zeros.
 
-use super::{CrashLog, LogEntry, LoggedWrite, blocks_of};
+use super::{CrashLog, LogEntry, LoggedWrite, MOST_BLOCKS, blocks_of};
 use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, BlockId, BlockPool, SECTOR_BYTES};
 use crate::workload::{LoggedOperation, Operation};
 
@@ -21,8 +21,6 @@ const MARK: u64 = 8;
 const HEAD_BYTES: usize = 32;
 /// Ends the writes of what was there before.
 const BASE_MARK: &str = "flashfit: made";
-/// A device of 16 GiB.
-const MOST_BLOCKS: u64 = 1 << 22;
 
 impl CrashLog {
     /// The log in the format of dm-log-writes, with sectors of 512 bytes.
@@ -171,7 +169,7 @@ impl DmLogReader {
         let (sector, sectors) = (scaled(sector)?, scaled(sectors)?);
         let end = sector.checked_add(sectors).ok_or("too large a number")?;
         let blocks = end.div_ceil(u64::from(BLOCK_SECTORS));
-        if blocks > MOST_BLOCKS {
+        if blocks > u64::from(MOST_BLOCKS) {
             return Err("the device is too large".to_owned());
         }
         let sectors = u32::try_from(sectors).map_err(|_| "too long a request")?;

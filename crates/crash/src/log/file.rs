@@ -10,13 +10,11 @@ use flashfit_host::durable;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
-use super::{CrashLog, LogEntry, LoggedWrite, blocks_of};
+use super::{CrashLog, LogEntry, LoggedWrite, MOST_BLOCKS, blocks_of};
 use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, Block, BlockId, BlockPool};
 use crate::workload::LoggedOperation;
 
 const MAGIC: &[u8; 8] = b"FFCRLOG1";
-/// A device of 16 GiB, whose list of blocks alone takes 16 MiB.
-const MOST_BLOCKS: u32 = 1 << 22;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogFileError {
@@ -130,7 +128,9 @@ impl CrashLog {
         Ok(log)
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// # Errors
+    /// In words, why its parts do not fit together.
+    pub(crate) fn check(&self) -> Result<(), String> {
         let sectors = self.base.len() as u64 * u64::from(BLOCK_SECTORS);
         let known = |id: &BlockId| self.pool.contains(*id);
         if !self.base.iter().all(known) {

@@ -15,6 +15,9 @@ use crate::workload::LoggedOperation;
 
 pub use file::LogFileError;
 
+/// A device of 16 GiB, whose list of blocks alone takes 16 MiB.
+pub(crate) const MOST_BLOCKS: u32 = 1 << 22;
+
 /// A request as it reached the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogEntry {

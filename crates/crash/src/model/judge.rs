@@ -242,7 +242,7 @@ impl History {
         let fault = self.content_fault(node, seen, Some(binding.at), acknowledged, begun);
         let (oracles, what): (&[Oracle], _) = match fault {
             None => return Vec::new(),
-            Some(ContentFault::Length(what)) if !self.is_allocated(node, binding.at) => {
+            Some(ContentFault::Length(what)) if !self.is_preallocated(node, binding.at) => {
                 (&[Oracle::ReplaceUnsynced, Oracle::ReplaceEmpty], what)
             }
             Some(
@@ -255,7 +255,7 @@ impl History {
 
     /// Whether fallocate was called on a file until the operation `at`. No file system promises its
     /// length after a replacement then ([`flashfit_filesystem::Promise::ReplaceNotEmpty`]).
-    fn is_allocated(&self, node: u32, at: usize) -> bool {
+    fn is_preallocated(&self, node: u32, at: usize) -> bool {
         let is_extend = |(when, change): &(usize, DataChange)| {
             *when <= at && matches!(change, DataChange::Extend(_))
         };
@@ -401,9 +401,9 @@ mod tests {
         assert_eq!(oracles(&history, 40, file(13, data(1, 1, 2))), [Oracle::SyncedData]);
     }
 
-    /// ext4 writes no replacement back that was allocated (`scripts/reproduce-ext4-fallocate.py`).
+    /// ext4 writes no preallocated replacement back (`scripts/reproduce-ext4-fallocate.py`).
     #[test]
-    fn the_length_of_a_replacement_is_promised_unless_it_was_allocated() {
+    fn the_length_of_a_replacement_is_promised_unless_it_was_preallocated() {
         let allocate = Operation::Allocate { path: "t".to_owned(), sector: 0, sectors: 2 };
         let with = |third: Operation| {
             History::new(&[

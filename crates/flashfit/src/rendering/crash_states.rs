@@ -116,7 +116,11 @@ fn notes(setups: &[CrashSetup], results: &[SetupResult], counted: Counted) -> Ve
         let is_broken = |promise| result.counts.by_promise.get(promise).is_some_and(|n| *n > 0);
         let kind = setup.recipe.kind();
         if setup.promises.exceptions.iter().any(is_broken) && named.insert(kind) {
-            notes.push(format!("n e: of {kind}, the catalog names exceptions: {}", setup.risk));
+            notes.push(format!(
+                "n e: the catalog names exceptions of this promise of {kind}; whether these states \
+                 are such was not judged: {}",
+                setup.risk
+            ));
         }
     }
     notes
@@ -214,7 +218,7 @@ mod tests {
         let shown = text(&[setup], &[result], Path::new("crash"), Counted::States, 80);
         let row = shown.lines().find(|line| line.starts_with("btrfs ")).unwrap();
         assert!(row.contains(" 1 e ") && row.contains("(8)"), "{row}");
-        assert!(shown.contains("names exceptions: A file that is replaced"), "{shown}");
+        assert!(shown.contains("was not judged"), "{shown}");
         assert!(shown.contains("Examples:\nbtrfs/0/2 replace: f\n"), "{shown}");
     }
 }
