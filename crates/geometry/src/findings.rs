@@ -133,6 +133,13 @@ pub struct GeometryFindings {
 }
 
 impl GeometryFindings {
+    /// The same finding for every quantity.
+    pub fn uniform(finding: &GeometryFinding) -> Self {
+        let mut findings = Self::default();
+        findings.all_mut().into_iter().for_each(|one| one.clone_from(finding));
+        findings
+    }
+
     /// All quantities.
     pub fn all_mut(&mut self) -> [&mut GeometryFinding; 11] {
         [

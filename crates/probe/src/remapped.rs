@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use flashfit_device::{Device, DeviceKind, SystemRoots};
-use flashfit_geometry::{GeometryFinding, Probed};
+use flashfit_geometry::{GeometryFinding, GeometryFindings, Probed};
 
 /// How the kernel names the unmounted file of a simulated card.
 const SERVED_CARD: &str = "/flashfit-card-";
@@ -63,20 +63,13 @@ impl Remapped {
 
     /// Removes what a probe concluded about the structure of flash; capacity and evidence stay.
     pub fn withhold(self, probed: &mut Probed) {
-        let findings = &mut probed.findings;
-        for finding in [
-            &mut findings.page,
-            &mut findings.write_unit,
-            &mut findings.erase_block,
-            &mut findings.erase_block_offset,
-            &mut findings.open_erase_blocks_linear,
-            &mut findings.open_erase_blocks_random,
-            &mut findings.small_write_log,
-            &mut findings.special_zone,
-            &mut findings.pslc_cache,
-        ] {
-            *finding = GeometryFinding::inconclusive(self.reason(), Vec::new());
-        }
+        let nothing = GeometryFinding::inconclusive(self.reason(), Vec::new());
+        let found = std::mem::take(&mut probed.findings);
+        probed.findings = GeometryFindings {
+            capacity: found.capacity,
+            unwritten_is_faster: found.unwritten_is_faster,
+            ..GeometryFindings::uniform(&nothing)
+        };
         probed.belief = None;
     }
 }
@@ -91,7 +84,7 @@ fn is_served_card(file: &Path) -> bool {
 mod tests {
     use std::path::PathBuf;
 
-    use flashfit_geometry::{GeometryFindings, QuantityValue, QuantityVerdict};
+    use flashfit_geometry::{QuantityValue, QuantityVerdict};
 
     use super::*;
 

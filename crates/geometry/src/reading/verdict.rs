@@ -161,25 +161,12 @@ pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
         Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     };
-    let mut findings = GeometryFindings {
+    let findings = GeometryFindings {
         erase_block,
         write_unit: write_unit(&search, found),
         page: page(&search),
-        ..GeometryFindings::default()
+        ..GeometryFindings::uniform(&GeometryFinding::not_measured("requires writing"))
     };
-    let writing = "requires writing";
-    for finding in [
-        &mut findings.capacity,
-        &mut findings.erase_block_offset,
-        &mut findings.open_erase_blocks_linear,
-        &mut findings.open_erase_blocks_random,
-        &mut findings.small_write_log,
-        &mut findings.special_zone,
-        &mut findings.pslc_cache,
-        &mut findings.unwritten_is_faster,
-    ] {
-        *finding = GeometryFinding::not_measured(writing);
-    }
     let elapsed_ns = session.elapsed_ns();
     let mut probed = std::mem::take(&mut session.probed);
     probed.findings = findings;
