@@ -70,7 +70,7 @@ const MEASUREMENT: [(&str, &str, Shown); 9] = [
 ];
 
 /// Conditions that users compare.
-const CONDITIONS: [(&str, &str, Shown); 13] = [
+const CONDITIONS: [(&str, &str, Shown); 14] = [
     ("device", "/facts/medium/identity/model", Shown::Plain),
     ("serial number", "/facts/medium/identity/serial", Shown::Plain),
     ("size of the device", "/facts/medium/capacity", Shown::Size),
@@ -82,6 +82,7 @@ const CONDITIONS: [(&str, &str, Shown); 13] = [
     ("kernel", "/facts/kernel", Shown::Plain),
     ("programs", "/facts/programs", Shown::Plain),
     ("start of the file system", "/spec/start", Shown::Plain),
+    ("size of the partition", "/facts/layout/layout/partition/size_bytes", Shown::Size),
     ("definitions of the catalog", "/catalog/sha256", Shown::Plain),
     ("version of flashfit", "/tool_version", Shown::Plain),
 ];
