@@ -71,6 +71,18 @@ pub struct LayoutPlan {
     pub unit: Bytes,
     /// Why, as a sentence.
     pub reason: String,
+    /// Where the second partition goes, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<SecondPlace>,
+}
+
+/// A partition behind that of the file system. Trials leave it empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondPlace {
+    /// From the start of the device, in bytes.
+    pub start_bytes: u64,
+    pub size_bytes: u64,
+    pub content: PartitionContent,
 }
 
 /// Why there is no layout.
@@ -178,6 +190,7 @@ pub fn plan_layout_in(
                 reason: "the file system starts where the device starts, so it is aligned to \
                          every unit; there is no partition table"
                     .to_owned(),
+                second: None,
             });
         }
         LayoutStart::Auto => {
@@ -194,6 +207,7 @@ pub fn plan_layout_in(
         layout: PartitionLayout::Partition { start_bytes, size_bytes, table },
         unit,
         reason,
+        second: None,
     })
 }
 
@@ -257,16 +271,37 @@ fn why_at(geometry: &Geometry, at: Bytes) -> String {
     }
 }
 
+impl LayoutPlan {
+    /// Runs sfdisk(8) to make its partitions, the first one with this name in a GPT; what is on
+    /// the device is lost. `None` where there is no partition table.
+    pub fn partitioning(
+        &self,
+        node: &Path,
+        sector_bytes: u64,
+        name: Option<String>,
+    ) -> Option<Program> {
+        let (table, first) = self.layout.in_table(name)?;
+        let second = self.second.map(|second| TablePartition {
+            start_bytes: second.start_bytes,
+            size_bytes: second.size_bytes,
+            content: second.content,
+            name: None,
+        });
+        let partitions: Vec<TablePartition> = std::iter::once(first).chain(second).collect();
+        Some(run_sfdisk(node, table.sfdisk_script(&partitions, sector_bytes)?))
+    }
+}
+
 impl PartitionLayout {
+    fn in_table(self, name: Option<String>) -> Option<(PartitionTable, TablePartition)> {
+        let Self::Partition { start_bytes, size_bytes, table } = self else { return None };
+        let content = PartitionContent::Linux;
+        Some((table, TablePartition { start_bytes, size_bytes, content, name }))
+    }
+
     /// The script for sfdisk(8) that makes it; `None` where there is no partition table.
     pub fn sfdisk_script(&self, sector_bytes: u64) -> Option<String> {
-        let Self::Partition { start_bytes, size_bytes, table } = self else { return None };
-        let partition = TablePartition {
-            start_bytes: *start_bytes,
-            size_bytes: *size_bytes,
-            content: PartitionContent::Linux,
-            name: None,
-        };
+        let (table, partition) = self.in_table(None)?;
         table.sfdisk_script(&[partition], sector_bytes)
     }
 

@@ -33,8 +33,8 @@ pub use filesystem::{FileSystem, FsOption, Layered, TrialOptions};
 pub use improvement::Improvement;
 pub use layered::Layers;
 pub use layout::{
-    LayoutError, LayoutPlan, LayoutStart, PartitionEnd, PartitionLayout, PartitionTable, aligned,
-    plan_layout, plan_layout_in,
+    LayoutError, LayoutPlan, LayoutStart, PartitionEnd, PartitionLayout, PartitionTable,
+    SecondPlace, aligned, plan_layout, plan_layout_in,
 };
 pub use plan::{Plan, PlanError};
 pub use promises::{Promise, Promises};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::PointProfile;
 use flashfit_catalog::nearest;
 use flashfit_device::Bytes;
+use flashfit_filesystem::plan::SecondPartition;
 use flashfit_filesystem::{FileSystemCatalog, PartitionEnd, PartitionTable, Scheduler};
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
@@ -21,7 +22,7 @@ use crate::shell_config::{self, ShellConfigMistake};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 42] = [
+const KEYS: [&str; 44] = [
     "on",
     "vm_kernel",
     "vm_speed_mips",
@@ -44,6 +45,8 @@ const KEYS: [&str; 42] = [
     "start",
     "table",
     "align_end",
+    "label",
+    "second",
     "allow",
     "data_size",
     "memory",
@@ -118,6 +121,11 @@ pub struct Config {
     pub table: Option<PartitionTable>,
     /// Whether the partition ends on a multiple of the erase block.
     pub align_end: Option<bool>,
+    /// The label that the recommended setup gets.
+    pub label: Option<String>,
+    /// The second partition, as `swap:512MiB`.
+    #[serde(default, with = "second_text")]
+    pub second: Option<SecondPartition>,
     /// The least safety of a recommended setup.
     pub allow: Option<flashfit_filesystem::Durability>,
     /// How much data a workload uses.
@@ -239,6 +247,8 @@ impl From<&RunSpec> for Config {
             start: Some(spec.start),
             table: spec.table,
             align_end: spec.end.map(|end| end == PartitionEnd::Grid),
+            label: spec.label,
+            second: spec.second,
             allow: Some(spec.allow),
             data_size: Some(spec.data_size),
             memory: Some(spec.memory),
@@ -315,6 +325,26 @@ impl Config {
     }
 }
 
+/// A second partition as the command line takes it.
+mod second_text {
+    use flashfit_filesystem::plan::SecondPartition;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub fn serialize<S: Serializer>(
+        second: &Option<SecondPartition>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        second.as_ref().map(ToString::to_string).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<SecondPartition>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(de::Error::custom)).transpose()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,6 +365,15 @@ mod tests {
         .unwrap();
         assert_eq!(config.media_erase_block_size, Some(Bytes::mib(4)));
         assert_eq!(config.options["ext4"].always, ["nobarrier"]);
+    }
+
+    #[test]
+    fn a_second_partition_is_written_as_on_the_command_line() {
+        let config = read("label = \"data\"\nsecond = \"swap:512MiB\"\n").unwrap();
+        assert_eq!(config.second.as_ref().map(|found| found.size_bytes), Some(512 << 20));
+        assert_eq!(read(&config.to_text()).unwrap(), config);
+        let error = read("seed = 1\nsecond = \"ext4:1GiB:/srv\"\n").unwrap_err().to_string();
+        assert!(error.contains(":2: ") && error.contains("apply takes one"), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use flashfit_bench::plan::Points;
 use flashfit_bench::{PointProfile, RunPlan, StartKind, StartingState};
 use flashfit_catalog::{CatalogChecksum, CatalogEntry, CatalogEntryError};
 use flashfit_device::Bytes;
+use flashfit_filesystem::plan::SecondPartition;
 use flashfit_filesystem::{Durability, PartitionEnd, PartitionTable, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::known_keys::known_keys;
@@ -60,6 +61,12 @@ pub struct RunSpec {
     /// Where its partition ends; runs of earlier versions have whole erase blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<PartitionEnd>,
+    /// The label that the recommended setup gets; trials have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The partition behind that of the file systems; in trials it is there and empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<SecondPartition>,
     /// The least safety of an adopted or recommended setup.
     pub allow: Durability,
     /// How much data a workload uses.

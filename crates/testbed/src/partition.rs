@@ -19,7 +19,7 @@ pub fn make(
     plan: &LayoutPlan,
 ) -> Result<WriteConsent, TrialError> {
     let sector_bytes = consent.device().queue.logical_sector_bytes;
-    let sfdisk = plan.layout.partitioning(consent.path(), sector_bytes);
+    let sfdisk = plan.partitioning(consent.path(), sector_bytes, None);
     let (Some(sfdisk), PartitionLayout::Partition { start_bytes, size_bytes, .. }) =
         (sfdisk, plan.layout)
     else {

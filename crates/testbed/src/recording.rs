@@ -87,6 +87,7 @@ pub fn record(host: &mut dyn Host, request: &RecordingRequest<'_>) -> Result<Rec
             layout: PartitionLayout::WholeDevice,
             unit: Bytes::mib(1),
             reason: "the file system uses the whole card".to_owned(),
+            second: None,
         },
         memory_bytes: request.memory_bytes,
         mount_dir: None,

@@ -155,6 +155,7 @@ fn contract(host: &mut dyn Host, image: &Path) {
             layout: PartitionLayout::WholeDevice,
             unit: Bytes::mib(1),
             reason: "for a test".to_owned(),
+            second: None,
         },
         memory_bytes: 64 << 20,
         mount_dir: None,

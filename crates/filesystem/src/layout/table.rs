@@ -41,7 +41,8 @@ pub enum PartitionTable {
 }
 
 /// What a partition contains, as far as tables tell it apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PartitionContent {
     /// A file system of Linux.
     #[default]

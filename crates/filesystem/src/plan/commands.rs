@@ -11,6 +11,7 @@ use crate::layout::{
 use crate::recipe::Recipe;
 
 use super::document::{Plan, PlanChoices, PlannedCommand, PlannedPartition};
+use super::second::content_of;
 
 /// What is run, in this order. Only the programs before `mount` write to the device.
 #[derive(Debug, Clone)]
@@ -56,20 +57,25 @@ pub(super) fn programs(
 /// The longest name of a partition in a GPT, in units of UTF-16.
 const MOST_NAME: usize = 36;
 
+/// The name in a GPT of the partition whose file system has this label; `None` if it is too long.
+pub fn partition_name(label: &str) -> Option<String> {
+    (label.encode_utf16().count() <= MOST_NAME).then(|| label.to_owned())
+}
+
 /// The partitions as a table has them; in a GPT, the first one is named as its file system.
 pub(super) fn table_partitions(
     partitions: &[PlannedPartition],
     kind: &str,
     choices: &PlanChoices,
 ) -> Vec<TablePartition> {
-    let name = choices.label.clone().filter(|label| label.encode_utf16().count() <= MOST_NAME);
+    let name = choices.label.as_deref().and_then(partition_name);
     let one = |(partition, content, name): (&PlannedPartition, _, _)| TablePartition {
         start_bytes: partition.start_bytes,
         size_bytes: partition.size_bytes,
         content,
         name,
     };
-    let behind = choices.second.as_ref().map(|second| (second.partition_content(), None));
+    let behind = choices.second.as_ref().map(|second| (content_of(&second.content), None));
     let contents = std::iter::once((content(kind), name)).chain(behind);
     partitions.iter().zip(contents).map(|(p, (content, name))| one((p, content, name))).collect()
 }

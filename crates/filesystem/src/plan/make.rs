@@ -53,13 +53,24 @@ fn prepare(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Prepared, Pla
     let recipe = Recipe::new(filesystem, &choices.setup, &conditions)?;
     let recipe = match &choices.label {
         None => recipe,
-        Some(label) => recipe.labeled(label_flag(filesystem, label)?, label),
+        Some(label) => labeled(recipe, filesystem, label)?,
     };
     Ok(Prepared { geometry, placement, recipe, warnings })
 }
 
+/// The recipe with a label.
+///
+/// # Errors
+/// [`PlanError::Label`] where the file system does not take it.
+pub fn labeled(recipe: Recipe, filesystem: &FileSystem, label: &str) -> Result<Recipe, PlanError> {
+    Ok(recipe.labeled(label_flag(filesystem, label)?, label))
+}
+
 /// The flag of mkfs for a label that the file system takes.
-fn label_flag<'a>(filesystem: &'a FileSystem, label: &str) -> Result<&'a str, PlanError> {
+///
+/// # Errors
+/// [`PlanError::Label`].
+pub fn label_flag<'a>(filesystem: &'a FileSystem, label: &str) -> Result<&'a str, PlanError> {
     let rule = filesystem.label.as_ref().ok_or("it has no labels".to_owned());
     let fits = rule.and_then(|rule| match rule.why_not(label) {
         None => Ok(rule.flag.as_str()),

@@ -27,7 +27,7 @@ mod usual;
 
 pub use crate::layout::{EXAMPLE_NODE, EXAMPLE_PARTITION};
 pub use choose::{GEOMETRY, PlanRequest, choose, choose_layered};
-pub use commands::Programs;
+pub use commands::{Programs, partition_name};
 pub use conditions::fitted_conditions;
 pub use document::{
     NumberUnit, Plan, PlanChoices, PlanInputs, PlanNumber, PlannedCommand, PlannedDevice,
@@ -35,10 +35,11 @@ pub use document::{
 };
 pub use error::PlanError;
 pub use layers::{ImagePacking, NAME_THE_FOLDER, PlannedLayers, PlannedSetting};
-pub use make::differences;
+pub use make::{differences, label_flag, labeled};
 pub use published::{PublishedRecipe, PublishedRecipes};
 pub use second::{
-    EXAMPLE_SECOND, PlannedSecond, SECOND_UUID_PLACE, SWAP, SecondChoice, SecondPrograms,
+    EXAMPLE_SECOND, PlannedSecond, SECOND_UUID_PLACE, SWAP, SecondChoice, SecondPartition,
+    SecondPrograms, with_second_partition,
 };
 pub use several::{
     PlanNote, PlanningDevice, SeveralPlans, SeveralPlansError, SeveralPlansRequest,

@@ -7,7 +7,7 @@ use flashfit_geometry::Geometry;
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
 use crate::layout::{
-    LayoutStart, PartitionEnd, PartitionLayout, PartitionTable, aligned, check_sector, divide,
+    LayoutStart, PartitionEnd, PartitionLayout, PartitionTable, SecondPlace, aligned, check_sector,
     plan_layout_in,
 };
 
@@ -16,7 +16,7 @@ use super::conditions::{site, with_numbers};
 use super::document::{PlannedDevice, PlannedPartition, PlannedPlacement, StripeWidth};
 use super::error::PlanError;
 use super::numbers::{self, PlacementNumbers};
-use super::second::SecondChoice;
+use super::second::{SecondChoice, with_second_partition};
 
 /// A place for a file system.
 #[derive(Debug, Clone)]
@@ -93,32 +93,19 @@ pub(super) fn find_placement(
     let end = end.unwrap_or_else(|| numbers::usual_end([filesystem.kind.as_str()]));
     let (capacity, sector) = (device.capacity_bytes, device.sector_bytes);
     let layout = plan_layout_in(table, capacity, sector, used, (start, end))?;
+    let layout = match second {
+        None => layout,
+        Some(second) => with_second_partition(layout, &second.content, second.size_bytes, end)?,
+    };
     let (place, partitions) = match layout.layout {
-        PartitionLayout::WholeDevice if second.is_some() => {
-            let reason = "there is no partition table".to_owned();
-            return Err(PlanError::Second { reason });
-        }
         PartitionLayout::WholeDevice => {
             let start_bytes = device.partition_start_bytes.unwrap_or(0);
             (PlannedPlacement { start_bytes, size_bytes: device.capacity_bytes }, Vec::new())
         }
         PartitionLayout::Partition { start_bytes, size_bytes, .. } => {
-            let (size_bytes, behind) = match second {
-                None => (size_bytes, None),
-                Some(second) => {
-                    let divided =
-                        divide(start_bytes, size_bytes, (layout.unit, end), second.size_bytes);
-                    let too_large = || PlanError::Second {
-                        reason: format!(
-                            "{} do not fit behind an erase block of the first, in {}",
-                            Bytes(second.size_bytes),
-                            Bytes(size_bytes)
-                        ),
-                    };
-                    let [(_, size_bytes), place] = divided.ok_or_else(too_large)?;
-                    (size_bytes, Some(second_partition(table, second, place, (layout.unit, end))))
-                }
-            };
+            let behind = second.zip(layout.second).map(|(second, place)| {
+                second_partition(table, &second.content, place, (layout.unit, end))
+            });
             let partition = PlannedPartition {
                 number: 1,
                 start_bytes,
@@ -146,19 +133,19 @@ pub(super) fn find_placement(
 
 fn second_partition(
     table: PartitionTable,
-    second: &SecondChoice,
-    (start_bytes, size_bytes): (u64, u64),
+    content: &str,
+    place: SecondPlace,
     (unit, end): (Bytes, PartitionEnd),
 ) -> PlannedPartition {
     let whole = end.what_is_whole();
     PlannedPartition {
         number: 2,
-        start_bytes,
-        size_bytes,
-        kind: table.kind_of(second.partition_content()).to_owned(),
+        start_bytes: place.start_bytes,
+        size_bytes: place.size_bytes,
+        kind: table.kind_of(place.content).to_owned(),
         reason: format!(
-            "{}: {whole} of {unit}, so that no erase block is shared with the first partition",
-            second.content
+            "{content}: {whole} of {unit}, so that no erase block is shared with the first \
+             partition"
         ),
     }
 }

@@ -4,6 +4,7 @@
 //! Limits: its file system has the usual options (`geometry` and `noatime` where they can be used)
 //! and no label.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -14,7 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
-use crate::layout::{EXAMPLE_NODE, PartitionContent, numbered_partition};
+use crate::filesystem::FileSystem;
+use crate::layout::{
+    EXAMPLE_NODE, LayoutPlan, PartitionContent, PartitionEnd, PartitionLayout, SecondPlace, divide,
+    numbered_partition,
+};
 use crate::recipe::Recipe;
 use crate::setup::Setup;
 
@@ -45,40 +50,138 @@ pub struct SecondChoice {
     pub mount_point: Option<PathBuf>,
 }
 
+/// The same without a mount point, which a run does not decide.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct SecondPartition {
+    /// `swap`, or a file system of the catalog.
+    pub content: String,
+    /// At least as large; it gets whole erase blocks.
+    pub size_bytes: u64,
+}
+
+/// `CONTENT:SIZE`, and what is behind another colon.
+fn parse<'a>(text: &'a str, forms: &str) -> Result<(SecondPartition, Option<&'a str>), String> {
+    let wrong = || format!("`{text}` is not {forms}, such as swap:512MiB");
+    let mut parts = text.splitn(3, ':');
+    let content = parts.next().filter(|name| !name.is_empty()).ok_or_else(wrong)?;
+    let size: Bytes = parts.next().ok_or_else(wrong)?.parse().map_err(|_| wrong())?;
+    if size.0 == 0 {
+        return Err(format!("`{text}`: the second partition has no size"));
+    }
+    Ok((SecondPartition { content: content.to_owned(), size_bytes: size.0 }, parts.next()))
+}
+
+impl FromStr for SecondPartition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match parse(text, "swap:SIZE or FS:SIZE")? {
+            (partition, None) => Ok(partition),
+            (_, Some(_)) => Err(format!("`{text}`: a run has no mount point; apply takes one")),
+        }
+    }
+}
+
+impl fmt::Display for SecondPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.content, self.size_bytes)
+    }
+}
+
+impl From<SecondPartition> for SecondChoice {
+    fn from(SecondPartition { content, size_bytes }: SecondPartition) -> Self {
+        let mount_point = (content != SWAP).then(|| DATA_POINT.into());
+        Self { content, size_bytes, mount_point }
+    }
+}
+
+impl SecondPartition {
+    /// Whether it can be made at all.
+    ///
+    /// # Errors
+    /// When its file system is unknown, packed from a directory, or needs more space.
+    pub fn check(&self, catalog: &FileSystemCatalog) -> Result<(), PlanError> {
+        match self.content.as_str() {
+            SWAP => Ok(()),
+            name => data_filesystem(catalog, name, self.size_bytes).map(drop),
+        }
+    }
+}
+
 impl FromStr for SecondChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is not swap:SIZE, FS:SIZE or FS:SIZE:DIR, such as swap:512MiB");
-        let mut parts = text.splitn(3, ':');
-        let content = parts.next().filter(|name| !name.is_empty()).ok_or_else(wrong)?;
-        let size: Bytes = parts.next().ok_or_else(wrong)?.parse().map_err(|_| wrong())?;
-        let point = parts.next().map(PathBuf::from);
-        if size.0 == 0 {
-            return Err(format!("`{text}`: the second partition has no size"));
-        }
-        let mount_point = match (content, point) {
-            (SWAP, Some(_)) => return Err(format!("`{text}`: swap space is not mounted")),
-            (_, Some(point)) if !point.is_absolute() => {
-                return Err(format!("`{text}`: the mount point does not begin with /"));
+        let (partition, point) = parse(text, "swap:SIZE, FS:SIZE or FS:SIZE:DIR")?;
+        let choice = Self::from(partition);
+        match (choice.mount_point.is_some(), point) {
+            (_, None) => Ok(choice),
+            (false, Some(_)) => Err(format!("`{text}`: swap space is not mounted")),
+            (true, Some(point)) if !Path::new(point).is_absolute() => {
+                Err(format!("`{text}`: the mount point does not begin with /"))
             }
-            (SWAP, None) => None,
-            (_, point) => Some(point.unwrap_or_else(|| DATA_POINT.into())),
-        };
-        Ok(Self { content: content.to_owned(), size_bytes: size.0, mount_point })
+            (true, Some(point)) => Ok(Self { mount_point: Some(point.into()), ..choice }),
+        }
     }
 }
 
-impl SecondChoice {
-    pub(super) fn partition_content(&self) -> PartitionContent {
-        match self.content.as_str() {
-            SWAP => PartitionContent::Swap,
-            "fat32" => PartitionContent::Fat32,
-            "exfat" => PartitionContent::Exfat,
-            _ => PartitionContent::Linux,
-        }
+pub(super) fn content_of(content: &str) -> PartitionContent {
+    match content {
+        SWAP => PartitionContent::Swap,
+        "fat32" => PartitionContent::Fat32,
+        "exfat" => PartitionContent::Exfat,
+        _ => PartitionContent::Linux,
     }
+}
+
+/// The layout with a second partition behind the first, which becomes smaller.
+///
+/// # Errors
+/// [`PlanError::Second`] without a partition table, or where both do not fit.
+pub fn with_second_partition(
+    layout: LayoutPlan,
+    content: &str,
+    least_bytes: u64,
+    end: PartitionEnd,
+) -> Result<LayoutPlan, PlanError> {
+    let PartitionLayout::Partition { start_bytes, size_bytes, table } = layout.layout else {
+        return Err(PlanError::Second { reason: "there is no partition table".to_owned() });
+    };
+    let divided = divide(start_bytes, size_bytes, (layout.unit, end), least_bytes);
+    let [(_, first_bytes), (second_start, second_bytes)] =
+        divided.ok_or_else(|| PlanError::Second {
+            reason: format!(
+                "{} do not fit behind an erase block of the first, in {}",
+                Bytes(least_bytes),
+                Bytes(size_bytes)
+            ),
+        })?;
+    let second = SecondPlace {
+        start_bytes: second_start,
+        size_bytes: second_bytes,
+        content: content_of(content),
+    };
+    let first = PartitionLayout::Partition { start_bytes, size_bytes: first_bytes, table };
+    Ok(LayoutPlan { layout: first, second: Some(second), ..layout })
+}
+
+/// A file system for data that a partition of this size can have.
+fn data_filesystem<'a>(
+    catalog: &'a FileSystemCatalog,
+    name: &str,
+    size_bytes: u64,
+) -> Result<&'a FileSystem, PlanError> {
+    let filesystem = catalog.filesystem(name)?;
+    if filesystem.layered.is_some() || filesystem.mkfs.from_folder {
+        let reason = "it would be packed from a directory".to_owned();
+        return Err(PlanError::Second { reason });
+    }
+    let least = filesystem.min_device_size;
+    if size_bytes < least.0 {
+        let reason = format!("{name} needs {least}, but there are only {}", Bytes(size_bytes));
+        return Err(PlanError::Second { reason });
+    }
+    Ok(filesystem)
 }
 
 /// What is made in the second partition.
@@ -152,20 +255,10 @@ fn made(
         };
         return Ok(Some((programs, Vec::new())));
     };
-    let filesystem = catalog.filesystem(&choice.content)?;
-    let unfit = |reason: &str| PlanError::Second { reason: reason.to_owned() };
-    if filesystem.layered.is_some() || filesystem.mkfs.from_folder {
-        return Err(unfit("it would be packed from a directory"));
-    }
-    if partition.size_bytes < filesystem.min_device_size.0 {
-        return Err(PlanError::TooSmall {
-            filesystem: filesystem.name.clone(),
-            least_bytes: filesystem.min_device_size.0,
-            size_bytes: partition.size_bytes,
-        });
-    }
+    let filesystem = data_filesystem(catalog, &choice.content, partition.size_bytes)?;
     if *point == plan.mount_point {
-        return Err(unfit("it has the mount point of the first partition"));
+        let reason = "it has the mount point of the first partition".to_owned();
+        return Err(PlanError::Second { reason });
     }
     let device = Conditions {
         geometry: plan.geometry.used.clone(),

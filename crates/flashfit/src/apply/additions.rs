@@ -1,5 +1,5 @@
-//! What `flashfit apply RUN` adds to a run's recommendation: a label and a second partition, which
-//! no trial has.
+//! What `flashfit apply RUN` adds to a run's recommendation: a label and a second partition, in
+//! place of those of the run.
 
 use std::path::Path;
 
@@ -9,15 +9,16 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 
-/// What a run does not decide. A plan has them from `flashfit plan`.
+/// What a run need not decide. A plan has them from `flashfit plan`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With a run")]
 pub struct AdditionArgs {
-    /// Label of the file system; in a GPT also the name of its partition.
+    /// Label of the file system; in a GPT also the name of its partition [default: that of the
+    /// run].
     #[arg(long, value_name = "NAME", conflicts_with = "keep_data")]
     pub label: Option<String>,
     /// Second partition behind the first: swap:SIZE, FS:SIZE or FS:SIZE:DIR, such as swap:512MiB
-    /// or ext4:2GiB:/srv.
+    /// or ext4:2GiB:/srv [default: that of the run].
     #[arg(long, value_name = "WHAT", conflicts_with = "keep_data")]
     pub second: Option<SecondChoice>,
 }

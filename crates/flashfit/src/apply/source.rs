@@ -36,8 +36,9 @@ impl PlanSource {
     ) -> Result<Self, CommandError> {
         let (fs_catalog, inputs, earlier) = if path.is_dir() {
             let (fs_catalog, mut inputs) = of_run(path, device, catalog)?;
-            inputs.choices.label.clone_from(&additions.label);
-            inputs.choices.second.clone_from(&additions.second);
+            let choices = &mut inputs.choices;
+            choices.label = additions.label.clone().or(choices.label.take());
+            choices.second = additions.second.clone().or(choices.second.take());
             (fs_catalog, inputs, None)
         } else {
             refuse_additions(path, additions)?;

@@ -5,14 +5,14 @@ use flashfit_host::program::quote_path;
 use flashfit_tune::run::{RecordedCatalogError, RunError, UnusableReason};
 
 use super::of;
-
+use super::plan::plan;
 use super::recorded::{problem, run_dir, tune};
 
 pub fn run(error: &RunError) -> Option<String> {
     let text = match error {
         RunError::Start(_) => "--start takes auto, whole or a position such as 4MiB or 63s".into(),
         RunError::PartitionStart { .. } => {
-            "leave --start and --table out, or name the whole device".into()
+            "leave --start, --table, --align-end and --second out, or name the whole device".into()
         }
         RunError::OtherDevice { .. } => {
             "insert that device, or start a new run without --resume".into()
@@ -51,6 +51,7 @@ pub fn run(error: &RunError) -> Option<String> {
         }
         RunError::OnBoard { error, .. } => return run(error),
         RunError::Catalog(error) => return recorded_catalog(error),
+        RunError::Plan(error) => return plan(error),
         RunError::Dir(error) => return run_dir(error),
         RunError::Tune(error) => return tune(error),
         RunError::Problem(error) => return Some(problem(error)),

@@ -190,7 +190,7 @@ fn commands(
     };
     let sector_bytes = subject.inspected.sector_bytes();
     lines.extend(
-        partitioning(&subject.layout.layout, &node, sector_bytes).iter().flat_map(|it| fold(it)),
+        partitioning(&subject.layout, &node, sector_bytes, None).iter().flat_map(|it| fold(it)),
     );
     let discards = |choices: &&FileSystemChoices| choices.conditions.discard;
     if space.choices.iter().any(|choices| discards(&choices)) {

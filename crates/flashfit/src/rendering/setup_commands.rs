@@ -3,21 +3,28 @@
 use std::path::Path;
 
 use flashfit_device::describe::DeviceKind;
-use flashfit_filesystem::plan::EXAMPLE_NODE;
-use flashfit_filesystem::{PartitionLayout, Recipe, Setup, scheduler};
+use flashfit_filesystem::plan::{EXAMPLE_NODE, SecondPartition, labeled, partition_name};
+use flashfit_filesystem::{
+    Durability, LayoutPlan, PartitionEnd, PartitionLayout, Recipe, Setup, scheduler,
+};
 use flashfit_host::program::{quote, quote_path};
 use flashfit_report::ReportCommand;
 use flashfit_tune::{FileSystemChoices, RunHeader};
 
+use super::check::size_argument;
+
 const MOUNT_POINT: &str = "/mnt/flash";
 
-/// The words that partition `node`; `None` when there is no partition table.
+/// The words that partition `node`, where the file system gets this label; `None` when there is no
+/// partition table.
 pub fn partitioning(
-    layout: &PartitionLayout,
+    layout: &LayoutPlan,
     node: &Path,
     sector_bytes: u64,
+    label: Option<&str>,
 ) -> Option<Vec<String>> {
-    Some(layout.partitioning(node, sector_bytes)?.shell_words())
+    let name = label.and_then(partition_name);
+    Some(layout.partitioning(node, sector_bytes, name)?.shell_words())
 }
 
 /// All commands, in order, each with what it does. For a file system that is to be kept, those that
@@ -30,6 +37,14 @@ pub fn commands(
 ) -> Vec<ReportCommand> {
     let Ok(recipe) = Recipe::new(&choices.filesystem, setup, &choices.conditions) else {
         return Vec::new();
+    };
+    let label = header.spec.label.as_deref();
+    let recipe = match label {
+        None => recipe,
+        Some(label) => match labeled(recipe, &choices.filesystem, label) {
+            Ok(recipe) => recipe,
+            Err(_) => return Vec::new(),
+        },
     };
     let facts = &header.facts;
     let real = real_node(header);
@@ -46,9 +61,14 @@ pub fn commands(
         );
         return list;
     }
+    if let Some(second) = facts.layout.second.and(header.spec.second.as_ref()).filter(|_| !keep) {
+        let words = [plan_command(node, setup), placement_arguments(header, second)];
+        command("Show the commands that make both partitions".to_owned(), words.join(" "));
+        return list;
+    }
     let place = facts.layout.layout.node(node);
     let sector_bytes = facts.device.queue.logical_sector_bytes;
-    let words = partitioning(&facts.layout.layout, node, sector_bytes);
+    let words = partitioning(&facts.layout, node, sector_bytes, label);
     if let Some(words) = words.filter(|_| !keep) {
         command(format!("Partition the device (erases it{aside})"), words.join(" "));
     }
@@ -100,6 +120,33 @@ fn plan_command(node: &Path, setup: &Setup) -> String {
         quote_path(node),
         setup.filesystem
     )
+}
+
+/// The flags by which a plan has the partitions of the run.
+fn placement_arguments(header: &RunHeader, second: &SecondPartition) -> String {
+    let (facts, spec) = (&header.facts, &header.spec);
+    let mut words = Vec::new();
+    if let PartitionLayout::Partition { start_bytes, table, .. } = facts.layout.layout {
+        words.push(format!("--table {} --start {}", table.name(), size_argument(start_bytes)));
+    }
+    if spec.end.unwrap_or_else(PartitionEnd::formerly) == PartitionEnd::Grid {
+        words.push("--align-end".to_owned());
+    }
+    words.extend(spec.label.as_ref().map(|label| format!("--label {}", quote(label))));
+    let behind = format!("{}:{}", second.content, size_argument(second.size_bytes));
+    words.push(format!("--second {}", quote(&behind)));
+    let geometry = &facts.geometry;
+    for (flag, known) in
+        [("--erase-block", &geometry.erase_block), ("--write-unit", &geometry.write_unit)]
+    {
+        let size = known.as_ref().map(|known| size_argument(known.bytes.0));
+        words.extend(size.map(|size| format!("{flag} {size}")));
+    }
+    words.push("--no-probe".to_owned());
+    if spec.allow != Durability::Safe {
+        words.push(format!("--allow {}", spec.allow));
+    }
+    words.join(" ")
 }
 
 /// The node that the user named; `None` for a card or an image, whose loop device is detached by

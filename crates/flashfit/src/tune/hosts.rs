@@ -19,7 +19,7 @@ use crate::test_beds::{self, TestBedContext};
 /// Calls `run` with the one place, or all free boards, of a run; releases them afterwards.
 pub fn with_hosts(
     args: &TuneArgs,
-    ResolvedSpec { spec, dir }: &ResolvedSpec,
+    ResolvedSpec { spec, dir, .. }: &ResolvedSpec,
     catalogs: &Catalogs,
     runner: &SystemRunner,
     run: impl FnOnce(TrialHosts<'_>) -> Result<Option<RunResult>, CommandError>,

@@ -55,9 +55,10 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let runner = SystemRunner::new(interrupt);
     let catalogs = Catalogs::load(&resolved.spec)?;
     let result = hosts::with_hosts(args, &resolved, &catalogs, &runner, |hosts| {
-        let ResolvedSpec { spec, dir } = &resolved;
+        let ResolvedSpec { spec, dir, end_requested } = &resolved;
         let tool_version = env!("CARGO_PKG_VERSION");
-        let request = RunRequest { spec, dir, catalogs: &catalogs, tool_version };
+        let end_requested = *end_requested;
+        let request = RunRequest { spec, dir, catalogs: &catalogs, tool_version, end_requested };
         let mut ui = TuneUi::new(args, request)?;
         if args.dry_run {
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
@@ -84,7 +85,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
 /// Shows what a run found, also one that was interrupted.
 fn present(
     args: &TuneArgs,
-    ResolvedSpec { spec, dir }: &ResolvedSpec,
+    ResolvedSpec { spec, dir, .. }: &ResolvedSpec,
     catalogs: &Catalogs,
     RunResult { header, trials, ended }: RunResult,
 ) -> Result<(), CommandError> {
@@ -124,7 +125,7 @@ fn resume(
     }
     note(&format!("resuming {}: {} trials were recorded", dir.display(), run.trials.len()));
     let spec = extend::extended(args, spec, &run.trials)?;
-    let resolved = ResolvedSpec { spec, dir: dir.to_owned() };
+    let resolved = ResolvedSpec { spec, dir: dir.to_owned(), end_requested: false };
     Ok((resolved, Some(run)))
 }
 

@@ -30,6 +30,8 @@ pub const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
 pub struct ResolvedSpec {
     pub spec: RunSpec,
     pub dir: PathBuf,
+    /// Whether the user chose where the partition ends.
+    pub end_requested: bool,
 }
 
 /// Brings flags and file together.
@@ -52,6 +54,8 @@ pub fn resolve(
     };
     let profile = what.profile.map(Into::into).or(config.profile).unwrap_or(PointProfile::Quick);
     let quick = profile == PointProfile::Quick;
+    let (data_mib, memory_mib, runtime_ms) =
+        if quick { (16, 64, 2_000) } else { (128, 256, 10_000) };
     let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
     crate::cli::is_folder(catalog_dir.as_deref())?;
     let workloads = Workloads::load(catalog_dir.as_deref())?;
@@ -86,8 +90,10 @@ pub fn resolve(
     let life = asked.for_run(&target, &on, &chosen_fs, catalog_dir.as_deref())?;
     let found = chosen_fs.iter().filter_map(|name| filesystems.filesystem(name).ok());
     let kinds = found.map(|filesystem| filesystem.kind.as_str());
-    let end = partition_end(what.align_end || config.align_end == Some(true));
-    let end = end.unwrap_or_else(|| usual_end(kinds));
+    let usual_end = usual_end(kinds);
+    let end = partition_end(what.align_end || config.align_end == Some(true)).unwrap_or(usual_end);
+    // The configuration of an earlier run has the usual end, too.
+    let end_requested = what.align_end || end != usual_end;
     let spec = RunSpec {
         on,
         life,
@@ -115,17 +121,11 @@ pub fn resolve(
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
         table: what.table.map(Into::into).or(config.table),
         end: Some(end),
-        data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {
-            16
-        } else {
-            128
-        })),
-        memory: what.memory.or(config.memory).unwrap_or(Bytes::mib(if quick { 64 } else { 256 })),
-        runtime_ms: what.runtime_ms.or(config.runtime_ms).unwrap_or(if quick {
-            2_000
-        } else {
-            10_000
-        }),
+        label: what.label.clone().or(config.label),
+        second: what.second.clone().or(config.second),
+        data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(data_mib)),
+        memory: what.memory.or(config.memory).unwrap_or(Bytes::mib(memory_mib)),
+        runtime_ms: what.runtime_ms.or(config.runtime_ms).unwrap_or(runtime_ms),
         erase_block: what.erase_block.or(config.media_erase_block_size),
         write_unit: what.write_unit.or(config.media_page_size),
         mount_dir: config.mount_dir,
@@ -134,7 +134,7 @@ pub fn resolve(
     };
     check(&spec, &filesystems, &workloads)?;
     let dir = args.dir.clone().or(config.result_dir).unwrap_or_else(|| default_dir(&spec.target));
-    Ok(ResolvedSpec { spec, dir })
+    Ok(ResolvedSpec { spec, dir, end_requested })
 }
 
 /// The names without those that were there before.

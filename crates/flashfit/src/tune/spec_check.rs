@@ -1,6 +1,7 @@
 //! Names that are tried by default, and whether a specification can be run.
 
 use flashfit_bench::{Workload, Workloads};
+use flashfit_filesystem::plan::label_flag;
 use flashfit_filesystem::{FileSystemCatalog, PartitionEnd};
 use flashfit_tune::RunSpec;
 use flashfit_user_error::ExitClass;
@@ -96,8 +97,29 @@ pub fn check(
     if spec.workloads.is_empty() {
         return Err(empty("workload"));
     }
+    if let Some(label) = &spec.label {
+        check_label(label, &spec.filesystems, filesystems)?;
+    }
+    if let Some(second) = &spec.second {
+        second.check(filesystems)?;
+    }
     check_placement(Some(layout_start(&spec.start)?), spec.table)?;
     check_end(Some(layout_start(&spec.start)?), spec.table, spec.end == Some(PartitionEnd::Grid))
+}
+
+/// Any of the file systems may be recommended, and an image gets the label of its host.
+fn check_label(
+    label: &str,
+    names: &[String],
+    filesystems: &FileSystemCatalog,
+) -> Result<(), CommandError> {
+    for name in names {
+        let filesystem = filesystems.filesystem(name)?;
+        let host = filesystem.layered.as_ref().and_then(|layered| layered.hosts.first());
+        let labeled = host.map_or(Ok(filesystem), |host| filesystems.filesystem(host))?;
+        label_flag(labeled, label)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -188,6 +188,13 @@ fn a_run_on_a_partition_uses_only_that() {
     SystemRunner::default().run_checked(&partx).unwrap();
     let (node, name) = (format!("{}p2", device.node), format!("{}p2", device.name));
     place.tune(&node, &["--confirm", &device.name]).said(3, &["add --confirm"]);
+    let all = ["--fs", "ext4,f2fs", "--align-end", "--dry-run"];
+    for wrong in [&["--align-end", "--dry-run"][..], &all, &["--second", "swap:8MiB"]] {
+        place.tune(&node, wrong).said(2, &["is a partition", "--align-end and --second out"]);
+    }
+    place.file("end.toml", "align_end = true\n");
+    let of_file = ["tune", &node, "--config", "end.toml", "--fs", "ext4", "--dry-run"];
+    place.flashfit(&of_file).said(2, &["is a partition"]);
     let ended = place.tune(&node, &["--confirm", &name]);
     is_complete(&place, &ended, "run");
     drop(device);

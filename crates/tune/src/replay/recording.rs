@@ -118,6 +118,7 @@ struct SpecPart {
     runtime_ms: Option<Value>,
     start: Option<Value>,
     table: Option<Value>,
+    second: Option<Value>,
     state: Option<Value>,
     by: Option<Criterion>,
     allow: Option<Durability>,
@@ -332,6 +333,8 @@ fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), Repla
     let identity = |header: &Header| header.facts.device.identity.clone();
     let (a_identity, b_identity) = (identity(a), identity(b));
     let state = |header: &Header| header.spec.state.clone();
+    // Without one, it is known that there is none.
+    let behind = |header: &Header| header.spec.second.clone().or_else(|| Some("none".into()));
     let pairs = [
         ("the card", a_card.name, b_card.name),
         ("the card's model", a_card.model, b_card.model),
@@ -347,6 +350,7 @@ fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), Repla
         ("the runtime", a.spec.runtime_ms.clone(), b.spec.runtime_ms.clone()),
         ("where the file system starts", a.spec.start.clone(), b.spec.start.clone()),
         ("the partition table", a.spec.table.clone(), b.spec.table.clone()),
+        ("the second partition", behind(a), behind(b)),
         ("the state of the file system", state(a), state(b)),
     ];
     for (what, one, other) in pairs {

@@ -2,7 +2,9 @@
 
 use flashfit_catalog::CatalogEntryError;
 use flashfit_device::{Bytes, Target};
-use flashfit_filesystem::{Durability, FileSystemCatalogError, LayoutError, Scheduler, SetupError};
+use flashfit_filesystem::{
+    Durability, FileSystemCatalogError, LayoutError, PlanError, Scheduler, SetupError,
+};
 use flashfit_host::ProgramError;
 use flashfit_host::dir::DirError;
 use flashfit_target::InspectError;
@@ -35,6 +37,8 @@ pub enum RunError {
     Inspect(#[from] InspectError),
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(transparent)]
@@ -162,6 +166,7 @@ impl RunError {
             Self::Workloads(error) => error,
             Self::Inspect(error) => error,
             Self::Layout(error) => error,
+            Self::Plan(error) => error,
             Self::Setup(error) => error,
             Self::Program(error) => error,
             Self::Unusable { reason: UnusableReason::Program(error), .. } => error,

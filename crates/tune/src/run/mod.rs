@@ -55,6 +55,9 @@ pub struct RunRequest<'a> {
     pub catalogs: &'a Catalogs,
     /// The flashfit that makes it, for the record.
     pub tool_version: &'a str,
+    /// Whether the user chose where the partition ends; a target that is a partition is refused
+    /// then.
+    pub end_requested: bool,
 }
 
 /// Where trials are made.
@@ -161,7 +164,7 @@ impl Run {
     ) -> Result<RunPreview, RunError> {
         match hosts {
             TrialHosts::One(host) => {
-                let target = TrialTarget::look(request.spec, host)?;
+                let target = TrialTarget::look(request, host)?;
                 check_same_device(earlier, &target)?;
                 let offers = host.describe(&requirements(request))?;
                 let findings = RunOptionFindings::look(request, &target, host)?;
@@ -182,7 +185,7 @@ fn run(
         TrialHosts::One(host) => host,
         TrialHosts::Boards(boards) => return spread::run(request, boards, earlier, ui),
     };
-    let target = TrialTarget::look(request.spec, host)?;
+    let target = TrialTarget::look(request, host)?;
     check_same_device(earlier.as_ref(), &target)?;
     let offers = host.describe(&requirements(request))?;
     take::check_environment(request.spec, &target, &offers)?;

@@ -1,7 +1,9 @@
 //! The device of a run before anything is written to it: what it is, and what it offers.
 
 use flashfit_device::{Bytes, Target};
-use flashfit_filesystem::plan::{PlannedPlacement, fitted_conditions, units};
+use flashfit_filesystem::plan::{
+    PlannedPlacement, fitted_conditions, units, with_second_partition,
+};
 use flashfit_filesystem::{
     Conditions, FileSystem, LayoutPlan, PartitionEnd, PartitionLayout, Scheduler, plan_layout_in,
 };
@@ -9,7 +11,7 @@ use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_target::{InspectedTarget, SIMULATED, TargetSource};
 use flashfit_testbed::WriteGrant;
 
-use super::RunError;
+use super::{RunError, RunRequest};
 use crate::spec::RunSpec;
 
 /// What a loop device offers that is not attached yet.
@@ -34,9 +36,10 @@ pub struct TrialTarget {
 
 impl TrialTarget {
     pub(super) fn look(
-        spec: &RunSpec,
+        request: RunRequest<'_>,
         place: &mut dyn flashfit_testbed::Host,
     ) -> Result<Self, RunError> {
+        let spec = request.spec;
         let inspected = found(spec, place)?;
         let known =
             |bytes: Option<Bytes>| bytes.map(|bytes| Sourced::new(bytes, QuantitySource::Given));
@@ -47,20 +50,33 @@ impl TrialTarget {
         let geometry = given.or(agreed.used);
         let target = &inspected.target;
         let start = match inspected.partition_start() {
-            Some(_) if spec.start != "auto" || spec.table.is_some() => {
+            Some(_)
+                if spec.start != "auto"
+                    || spec.table.is_some()
+                    || spec.second.is_some()
+                    || request.end_requested =>
+            {
                 return Err(RunError::PartitionStart { target: target.clone() });
             }
             Some(_) => flashfit_filesystem::LayoutStart::Whole,
             None => spec.start.parse().map_err(RunError::Start)?,
         };
         let table = spec.table.unwrap_or_default();
+        let end = spec.end.unwrap_or_else(PartitionEnd::formerly);
         let mut layout = plan_layout_in(
             table,
             inspected.capacity().0,
             inspected.sector_bytes(),
             &geometry,
-            (start, spec.end.unwrap_or_else(PartitionEnd::formerly)),
+            (start, end),
         )?;
+        if let Some(second) = &spec.second {
+            layout = with_second_partition(layout, &second.content, second.size_bytes, end)?;
+            let size = layout.second.map_or(0, |second| second.size_bytes);
+            let behind =
+                format!("; behind it a partition of {} for {}", Bytes(size), second.content);
+            layout.reason.push_str(&behind);
+        }
         if let Some(start) = inspected.partition_start() {
             layout.reason = partition_reason(start, &geometry);
         }

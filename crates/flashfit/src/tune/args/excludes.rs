@@ -1,7 +1,7 @@
 //! Arguments of `flashfit tune` that cannot be used with `--resume` or `--replay`.
 
 /// Choices that are fixed when a run begins: with others, the trials so far would not count.
-pub const RESUME_EXCLUDES: [&str; 28] = [
+pub const RESUME_EXCLUDES: [&str; 30] = [
     "config",
     "dir",
     "schedulers",
@@ -13,6 +13,8 @@ pub const RESUME_EXCLUDES: [&str; 28] = [
     "start",
     "table",
     "align_end",
+    "label",
+    "second",
     "allow",
     "erase_block",
     "write_unit",
@@ -33,7 +35,7 @@ pub const RESUME_EXCLUDES: [&str; 28] = [
 ];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
-pub const REPLAY_EXCLUDES: [&str; 12] = [
+pub const REPLAY_EXCLUDES: [&str; 14] = [
     "resume",
     "dir",
     "dry_run",
@@ -44,6 +46,8 @@ pub const REPLAY_EXCLUDES: [&str; 12] = [
     "start",
     "table",
     "align_end",
+    "label",
+    "second",
     "profile",
     "TestBedArgs",
 ];

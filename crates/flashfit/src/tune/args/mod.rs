@@ -24,6 +24,7 @@ Examples:
   flashfit tune /dev/mmcblk0 --budget 2h --max-write 40GiB --p99-write-max 50ms
   flashfit tune sim:usd-a1-pagemap --fs f2fs,ext4 --on vm
   flashfit tune /dev/mmcblk0 --usage raspberry-pi --min-years 5
+  flashfit tune /dev/mmcblk0 --label rootfs --second swap:512MiB
   flashfit tune /dev/mmcblk0 --on lab:board=imx8 --confirm b1:mmcblk0,b2:mmcblk0
   flashfit tune --resume run-mmcblk0
   flashfit tune --resume run-mmcblk0 --workload database --fs f2fs
@@ -35,8 +36,9 @@ A configuration file can have these keys, explained in docs/tuning.md: on,
 vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir,
 media_page_size, media_erase_block_size, filesystems, workloads, schedulers,
 strategy, profile, by, repeats, confirm_rounds, seed, start, table, align_end,
-allow, require, p99_write_max, usage, min_years, endurance, capacity, class,
-budget, max_write, trials, within, fill, age, fresh, data_size, memory, runtime_ms,
+label, second, allow, require, p99_write_max, usage, min_years, endurance,
+capacity, class, budget, max_write, trials, within, fill, age, fresh, data_size,
+memory, runtime_ms,
 [weights] with a number for each workload, and [options.NAME] for each file system
 with always, exclude and include. The config file of the CELF methodology is read,
 too.";

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
+use flashfit_filesystem::plan::SecondPartition;
 
 use crate::cli::{CriterionArg, TableArg, durability, size};
 
@@ -55,6 +56,13 @@ pub struct SearchSpaceArgs {
     /// device. If F2FS is tried, it does anyway.
     #[arg(long)]
     pub align_end: bool,
+    /// Label of the recommended file system; in a GPT also the name of its partition.
+    #[arg(long, value_name = "NAME")]
+    pub label: Option<String>,
+    /// Second partition behind the first: swap:SIZE or FS:SIZE, such as swap:512MiB. Trials are
+    /// made with it in place, and `flashfit apply` makes it.
+    #[arg(long, value_name = "WHAT:SIZE")]
+    pub second: Option<SecondPartition>,
     /// What a power cut may do under a recommended setup: lose nothing that was synced (safe),
     /// lose or garble recent unsynced data (loses-recent), lose synced data (breaks-promise), or
     /// damage the file system (may-corrupt) [default: safe].

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use super::cut_short::slow_program;
 use super::{apply, command, ends, flashfit, plan, read};
 use crate::fixture::{Ended, Place, skip_without_block_devices, wait_until};
-use crate::machine::{signal, wait_for_no_traces};
+use crate::machine::{PlainLoop, signal, wait_for_no_traces};
 
 fn table(place: &Place) -> String {
     let dump = Program::new("sfdisk").arg("--dump").arg(place.path("image"));
@@ -112,6 +112,77 @@ fn a_runs_recommendation_gets_a_label_and_a_second_partition() {
     wait_for_no_traces(&place, None);
 }
 
+/// Each partition as `(start, size)` in sectors, as sfdisk shows them.
+fn places(place: &Place) -> Vec<(u64, u64)> {
+    let number = |line: &str, name: &str| {
+        let value = line.split_once(name).unwrap().1.split(',').next().unwrap();
+        value.trim().parse().unwrap()
+    };
+    let table = table(place);
+    let lines = table.lines().filter(|line| line.contains("start="));
+    lines.map(|line| (number(line, "start="), number(line, "size="))).collect()
+}
+
+#[test]
+fn trials_have_the_second_partition_and_apply_makes_it_without_flags() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    let more = ["--label", "rootfs", "--second", "swap:8MiB", "--confirm", "image"];
+    let shown = place.tune("image", &[&more[..4], &["--dry-run"]].concat());
+    assert!(shown.stdout.contains("start=112640, size=16384, type=S"), "{shown:?}");
+    place.tune("image", &more).said(0, &["behind it a partition of 8 MiB"]);
+    let measured = [(2048, 110_592), (112_640, 16_384)];
+    assert_eq!(places(&place), measured);
+    let run: serde_json::Value = serde_json::from_str(&read(place.path("run/run.json"))).unwrap();
+    assert_eq!(run["facts"]["layout"]["layout"]["partition"]["size_bytes"], 54 << 20);
+    assert_eq!(run["facts"]["layout"]["second"]["size_bytes"], 8 << 20);
+    assert_eq!(run["spec"]["second"]["content"], "swap");
+    assert_eq!(run["spec"]["label"], "rootfs");
+    let config = read(place.path("run/config.toml"));
+    assert!(config.contains("second = \"swap:8388608\""), "{config}");
+    let other = ["tune", "--resume", "run", "--second", "swap:4MiB"];
+    place.flashfit(&other).said(2, &["cannot be used with '--second <WHAT:SIZE>'"]);
+    place
+        .flashfit(&["tune", "--resume", "run", "--repeats", "2", "--confirm", "image"])
+        .said(0, &["behind it a partition of 8 MiB"]);
+    assert_eq!(places(&place), measured);
+    let apply = ["apply", "run", "image", "--confirm", "image", "--backup", "saved", "--json"];
+    let done = flashfit(&place, &apply).document("flashfit.applied");
+    assert_eq!(places(&place), measured);
+    assert!(table(&place).contains("name=\"rootfs\""), "{}", table(&place));
+    let verified = done["verified"]["as_planned"].to_string();
+    assert!(verified.contains("label rootfs"), "{verified}");
+    assert!(verified.contains("swap in the second partition"), "{verified}");
+    flashfit(&place, &["restore", "saved", "image", "--confirm", "image"]).said(0, &[]);
+    assert!(!table(&place).contains("rootfs"), "{}", table(&place));
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn an_interrupted_run_with_a_second_partition_leaves_nothing() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    let scheduler = || read(format!("/sys/block/{}/queue/scheduler", device.name).into());
+    let before = scheduler();
+    let more = ["--second", "ext2:8MiB", "--repeats", "20", "--confirm", &device.name];
+    let child = place.command(&place.tune_args(&device.node, &more)).spawn().unwrap();
+    place.wait_for_trials(1);
+    let second = format!("/sys/block/{0}/{0}p2/size", device.name);
+    assert_eq!(read(second.into()), "16384\n");
+    signal(child.id(), Signal::INT);
+    Ended::of(child).said(6, &[]);
+    assert_eq!(scheduler(), before);
+    drop(device);
+    wait_for_no_traces(&place, None);
+}
+
 #[test]
 fn an_interrupt_before_the_second_partition_is_made_can_be_continued() {
     if skip_without_block_devices() {
@@ -154,6 +225,19 @@ fn impossible_labels_and_second_partitions_are_refused() {
         let args = [&["plan", "image", "--fs", "ext4"], &flag[..]].concat();
         flashfit(&place, &args).said(code, &[text]);
     }
+    let wrong = [
+        (["--label", "longer-than-16-bytes"], "the most are 16"),
+        (["--second", "swap"], "swap:SIZE"),
+        (["--second", "ext4:8MiB:/srv"], "a run has no mount point"),
+        (["--second", "swap:1GiB"], "1 GiB do not fit behind"),
+        (["--second", "squashfs:8MiB"], "packed from a directory"),
+        (["--second", "btrfs:8MiB"], "btrfs needs 109 MiB"),
+    ];
+    for (flag, text) in wrong {
+        place.tune("image", &[&flag[..], &["--dry-run"]].concat()).said(2, &[text]);
+    }
+    let whole = place.tune("image", &["--start", "whole", "--second", "swap:8MiB", "--dry-run"]);
+    whole.said(2, &["there is no partition table", "leave --second out"]);
     let whole = ["plan", "image", "--fs", "ext4", "--start", "whole", "--second", "swap:8MiB"];
     flashfit(&place, &whole).said(2, &["there is no partition table", "leave --second out"]);
     let fat = ["plan", "image", "--fs", "fat32", "--allow", "may-corrupt", "--label", "boot"];

@@ -25,7 +25,7 @@ pub struct InspectedBoard {
 impl InspectedBoard {
     fn inspect(request: RunRequest<'_>, mut board: LockedBoard) -> Result<Self, RunError> {
         let found = (|| {
-            let target = TrialTarget::look(request.spec, board.host.as_mut())?;
+            let target = TrialTarget::look(request, board.host.as_mut())?;
             let offers = board.host.describe(&requirements(request))?;
             check_environment(request.spec, &target, &offers)?;
             Ok((target, offers))
