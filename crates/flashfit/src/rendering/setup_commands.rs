@@ -198,6 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn a_second_partition_is_planned_in_the_layout_of_the_run() {
+        let path = "../tune/tests/runs/v1-sim-greedy/run.json";
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut header: RunHeader = serde_json::from_str(&text).unwrap();
+        header.spec.label = Some("my data".to_owned());
+        let second: SecondPartition = "swap:8MiB".parse().unwrap();
+        assert_eq!(
+            placement_arguments(&header, &second),
+            "--table gpt --start 1MiB --align-end --label 'my data' --second swap:8MiB \
+             --erase-block 1MiB --write-unit 16KiB --no-probe"
+        );
+    }
+
+    #[test]
     fn limits_of_the_kernel_are_kept_in_a_file_and_set_at_once() {
         let fs_catalog = FileSystemCatalog::load(None).unwrap();
         let ext4 = fs_catalog.filesystem("ext4").unwrap();
