@@ -65,15 +65,16 @@ impl CrashSetup {
             true => filesystem.name.clone(),
             false => format!("{}:{}", filesystem.name, setup.options.join("+")),
         };
-        let discards = setup.checked_options(filesystem, conditions)?;
-        let discards = discards.iter().any(|o| o.needs.contains(&OptionRequirement::Discard));
+        let options = setup.checked_options(filesystem, conditions)?;
+        let discards = options.iter().any(|o| o.needs.contains(&OptionRequirement::Discard));
+        let needed = options.iter().filter_map(|option| option.crash_device_bytes).max();
         Ok(Self {
             label,
             recipe,
             promises: filesystem.promises.clone(),
             risk: filesystem.risk.clone(),
             withdrawn: filesystem.withdrawn_by(&setup.options),
-            device_bytes: device_bytes(filesystem.min_device_size),
+            device_bytes: device_bytes(filesystem.min_device_size.max(needed.unwrap_or_default())),
             discards,
         })
     }
@@ -107,12 +108,17 @@ fn device_bytes(least: Bytes) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+
     use super::*;
 
     fn parse(text: &str) -> Result<CrashSetup, CrashError> {
         let catalog = FileSystemCatalog::load(None).unwrap();
+        let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
+        let geometry =
+            Geometry { erase_block: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
         let conditions =
-            Conditions { discard: true, volatile_cache: true, ..Conditions::default() };
+            Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
         CrashSetup::parse(text, &catalog, &conditions)
     }
 
@@ -126,6 +132,15 @@ mod tests {
         assert_eq!(setup.withdrawn.len(), Promise::ALL.len());
         assert!(parse("ext4:discard").unwrap().discards);
         assert_eq!(parse("xfs").unwrap().device_bytes >> 20, 320);
+    }
+
+    #[test]
+    fn an_option_can_need_a_larger_device() {
+        let size = |text: &str| parse(text).unwrap().device_bytes >> 20;
+        let plain = size("btrfs");
+        assert_eq!(size("btrfs:noatime"), plain);
+        assert!(size("btrfs:data-dup") > plain && size("btrfs:nodesize-64k") > plain);
+        assert_eq!(size("xfs:swalloc"), 1024);
     }
 
     #[test]

@@ -20,7 +20,9 @@ use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::shrink::shrink;
 use flashfit_crash::state::FlushFault;
 use flashfit_crash::workload::CrashWorkload;
+use flashfit_device::Bytes;
 use flashfit_filesystem::{Conditions, FileSystemCatalog, Promise};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::SystemRunner;
 use flashfit_test_support::{isolated, programs, simulated_cards, skip};
 
@@ -52,11 +54,14 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
 
 fn setup(label: &str) -> CrashSetup {
     let catalog = FileSystemCatalog::load(None).unwrap();
-    let conditions = Conditions { discard: true, volatile_cache: true, ..Conditions::default() };
+    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
+    let geometry = Geometry { erase_block: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
+    let conditions =
+        Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
     CrashSetup::parse(label, &catalog, &conditions).unwrap()
 }
 
-fn run(plan: &CampaignPlan) -> SetupResult {
+fn result(plan: &CampaignPlan) -> SetupResult {
     let setup = setup(&plan.setups[0]);
     let dir = tempfile::tempdir().unwrap();
     let points = MountPoints::take(&[dir.path()]).unwrap();
@@ -75,6 +80,11 @@ fn run(plan: &CampaignPlan) -> SetupResult {
     let results = campaign.run(&limits, &|_| {}).unwrap();
     let result = results.into_iter().next().unwrap();
     assert!(result.counts.states >= plan.states.unwrap(), "{result:?}");
+    result
+}
+
+fn run(plan: &CampaignPlan) -> SetupResult {
+    let result = result(plan);
     assert!(result.counts.mounted > 0 && result.counts.recovery_cuts > 0, "{result:?}");
     assert_eq!(result.counts.mismatched, 0, "{result:?}");
     result
@@ -98,6 +108,21 @@ fn ext4_keeps_its_promises() {
         return;
     }
     isolated(|| assert_honest(&run(&plan("ext4", 60))));
+}
+
+#[test]
+fn options_that_need_a_larger_device_are_made_and_mounted() {
+    if is_missing("btrfs") || is_missing("xfs") {
+        return;
+    }
+    isolated(|| {
+        for label in
+            ["btrfs:data-dup", "btrfs:nodesize-64k", "xfs:geometry", "xfs:geometry+swalloc"]
+        {
+            let counts = result(&plan(label, 40)).counts;
+            assert_eq!(counts.by_promise.get(&Promise::Consistent), None, "{label}: {counts:?}");
+        }
+    });
 }
 
 #[test]
@@ -199,11 +224,13 @@ fn an_interrupted_campaign_continues() {
         return;
     }
     isolated(|| {
-        let plan = CampaignPlan { flushes: FlushFault::All, ..plan("ext4", 320) };
+        let plan = CampaignPlan { flushes: FlushFault::All, ..plan("ext4", 1000) };
         let dir = tempfile::tempdir().unwrap();
         let points = MountPoints::take(&[dir.path()]).unwrap();
-        let setups = [setup("ext4")];
         for attempt in 1.. {
+            // As with a catalog that changed meanwhile: a log keeps the size of its device.
+            let mut setups = [setup("ext4")];
+            setups[0].device_bytes += attempt << 26;
             let folder = CampaignFolder::open(dir.path(), &plan).unwrap();
             let runner = SystemRunner::default();
             let campaign = Campaign {
@@ -223,11 +250,11 @@ fn an_interrupted_campaign_continues() {
                     let records = dir.path().join("records.jsonl");
                     let mut file = File::options().append(true).open(records).unwrap();
                     file.write_all(b"{\"setup\": \"ext4\", \"rou").unwrap();
-                    assert!(attempt < 10, "it does not end");
+                    assert!(attempt < 30, "it does not end");
                 }
                 ended => {
                     let results = ended.unwrap();
-                    let first: u32 = 320;
+                    let first: u32 = 1000;
                     let expected = u64::from(first) + results[0].counts.recovery_cuts;
                     assert_eq!(results[0].counts.states, expected, "{:?}", results[0].counts);
                     assert!(attempt > 2, "it was never interrupted");

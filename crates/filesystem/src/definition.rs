@@ -150,6 +150,7 @@ struct OptionToml {
     until: Versions,
     #[serde(default = "yes", rename = "try")]
     tried: bool,
+    crash_device_bytes: Option<Spanned<Bytes>>,
     durability: Spanned<Durability>,
     #[serde(default)]
     withdraws: BTreeSet<Promise>,
@@ -317,6 +318,7 @@ fn build_option(raw: OptionToml, origin: &Origin) -> Result<FsOption, At> {
         until: raw.until,
         tried: raw.tried,
         origin: origin.clone(),
+        crash_device_bytes: raw.crash_device_bytes.map(Spanned::into_inner),
         durability: raw.durability.into_inner(),
         withdraws: raw.withdraws,
         risk: raw.risk,

@@ -65,6 +65,8 @@ pub struct FsOption {
     pub until: Versions,
     /// Whether it is tried by default.
     pub tried: bool,
+    /// The size of the device where power cuts are tested, if it needs more than its file system.
+    pub crash_device_bytes: Option<Bytes>,
     /// The possible damage by a power cut.
     pub durability: Durability,
     /// Promises of the file system that it withdraws, in addition to those that its place on the

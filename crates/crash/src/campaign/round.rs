@@ -12,10 +12,9 @@ use super::{Campaign, CampaignLimits, RoundJob};
 use crate::CrashError;
 use crate::equivalence::Equivalence;
 use crate::examination::StateExamination;
-use crate::log::LogEntry;
+use crate::log::{CrashLog, LogEntry};
 use crate::mounting::{StateDevice, StateDevicePlan, Work};
 use crate::record::{WorkloadRecording, record};
-use crate::setup::CrashSetup;
 use crate::state::{BuiltState, CrashState, Enumeration, RecoveryCut, enumerate};
 
 /// States of one record; what a kill costs.
@@ -31,7 +30,7 @@ pub(super) struct Worker<'a> {
     campaign: &'a Campaign<'a>,
     number: usize,
     limits: &'a CampaignLimits,
-    devices: BTreeMap<(u64, bool), StateDevice<'a>>,
+    devices: BTreeMap<DeviceKey, StateDevice<'a>>,
 }
 
 impl<'a> Worker<'a> {
@@ -52,16 +51,21 @@ impl<'a> Worker<'a> {
     ) -> Result<u32, CrashError> {
         let campaign = self.campaign;
         let (plan, setup) = (campaign.plan, &campaign.setups[job.setup]);
-        self.attach(setup)?;
-        let shown = &self.devices[&key(setup)];
+        let begun = match job.from {
+            0 => None,
+            _ => Some(campaign.folder.load_log(&setup.label, job.round)?),
+        };
+        // A log that was begun keeps the size of its device, whatever the catalog says now.
+        let bytes = begun.as_ref().map_or(setup.device_bytes, CrashLog::device_bytes);
+        let key = (bytes, setup.discards);
+        self.attach(key)?;
+        let shown = &self.devices[&key];
         let (device, mounting) = (shown.device(), shown.mounting());
         let seed = round_seed(plan.seed, job.round);
-        if job.from == 0 {
-            campaign.folder.check_room(ROOM)?;
-        }
-        let log = if job.from > 0 {
-            campaign.folder.load_log(&setup.label, job.round)?
+        let log = if let Some(log) = begun {
+            log
         } else {
+            campaign.folder.check_room(ROOM)?;
             let how = WorkloadRecording {
                 runner: campaign.runner,
                 recipe: &setup.recipe,
@@ -116,13 +120,12 @@ impl<'a> Worker<'a> {
         Ok(number(at) - job.from)
     }
 
-    fn attach(&mut self, setup: &CrashSetup) -> Result<(), CrashError> {
-        let key = key(setup);
+    fn attach(&mut self, key: DeviceKey) -> Result<(), CrashError> {
         if !self.devices.contains_key(&key) {
             let Campaign { plan, points, machine, runner, .. } = *self.campaign;
             let what = StateDevicePlan {
-                bytes: setup.device_bytes,
-                discards: setup.discards,
+                bytes: key.0,
+                discards: key.1,
                 workload: &plan.workload,
                 kernel: machine,
             };
@@ -133,10 +136,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Setups with the same key share a device.
-fn key(setup: &CrashSetup) -> (u64, bool) {
-    (setup.device_bytes, setup.discards)
-}
+/// The bytes of a device, and whether discards reach it. Setups with the same key share one.
+type DeviceKey = (u64, bool);
 
 /// The seed of a round's workload and states.
 pub fn round_seed(seed: u64, round: u32) -> u64 {

@@ -34,8 +34,9 @@ pub type ReadBlock = (u32, BlockId);
 pub struct OverlayDisk {
     pub pool: BlockPool,
     contents: DiskContents,
-    /// What was written since the contents were loaded; empty while recording.
-    written: HashMap<u32, Box<Block>>,
+    /// What was written since the contents were loaded; `None` for zeros, so that making a file
+    /// system on a large device, which may discard all of it, takes little memory.
+    written: HashMap<u32, Option<Box<Block>>>,
     /// Where one is shown, it is read and written instead of the blocks.
     card: Option<Box<Card>>,
     reads: Vec<ReadBlock>,
@@ -98,7 +99,8 @@ impl OverlayDisk {
         let blocks = 0..u32::try_from(self.contents.base.len()).expect("a small device");
         blocks
             .map(|block| match self.written.get(&block) {
-                Some(content) => self.pool.intern(content),
+                Some(Some(content)) => self.pool.intern(content),
+                Some(None) => BlockId::ZERO,
                 None => self.contents.block(block),
             })
             .collect()
@@ -191,6 +193,10 @@ impl OverlayDisk {
             let mut blocks = Vec::new();
             for (block, within) in blocks_of(sector, sectors) {
                 blocks.push(BlockId::ZERO);
+                if within == (0..BLOCK_SECTORS) {
+                    self.written.insert(block, None);
+                    continue;
+                }
                 let bytes =
                     within.start as usize * SECTOR_BYTES..within.end as usize * SECTOR_BYTES;
                 self.change(block, within, |content| content[bytes].fill(0));
@@ -232,14 +238,15 @@ impl OverlayDisk {
             // A block written in part keeps the rest, which is therefore read.
             let is_whole = sectors == (0..BLOCK_SECTORS);
             let content = if is_whole { [0; BLOCK_BYTES] } else { self.block(block) };
-            self.written.insert(block, Box::new(content));
+            self.written.insert(block, Some(Box::new(content)));
         }
-        change(self.written.get_mut(&block).expect("inserted"));
+        let content = self.written.get_mut(&block).expect("inserted");
+        change(content.get_or_insert_with(|| Box::new([0; BLOCK_BYTES])));
     }
 
     fn block(&mut self, block: u32) -> Block {
         if let Some(content) = self.written.get(&block) {
-            return **content;
+            return content.as_deref().copied().unwrap_or([0; BLOCK_BYTES]);
         }
         let id = self.contents.block(block);
         if self.seen.insert(block) {
@@ -292,5 +299,18 @@ mod tests {
         assert!(matches!(&entries[0], LogEntry::Write(write) if write.blocks.len() == 2));
         assert_eq!(entries[1], LogEntry::Discard { sector: 16, sectors: 2032 });
         assert_eq!(disk.snapshot(), [BlockId::ZERO; 256]);
+    }
+
+    #[test]
+    fn zeros_take_no_memory_until_they_are_overwritten() {
+        let mut disk = OverlayDisk::unwritten(1 << 30);
+        disk.zero(0, 1 << 30, true).unwrap();
+        assert_eq!(disk.written.values().flatten().count(), 0);
+        disk.write(4096 + 512, &[7; 512]).unwrap();
+        assert_eq!(disk.written.values().flatten().count(), 1);
+        let mut buffer = [9; 8192];
+        disk.read(4096, &mut buffer).unwrap();
+        assert_eq!((buffer[511], buffer[512], buffer[1023], buffer[1024]), (0, 7, 7, 0));
+        assert_eq!((buffer[4096], disk.reads().len()), (0, 0));
     }
 }

@@ -4,12 +4,15 @@
 use std::collections::BTreeSet;
 
 use flashfit_catalog::CatalogEntry;
+use flashfit_device::Bytes;
 use toml::Spanned;
 
 use super::{At, FileSystemToml, OptionToml, at, implied, programs};
 use crate::durability::Durability;
 use crate::filesystem::BASE;
 
+/// The largest device of a log of crash states.
+const MOST_CRASH_DEVICE: Bytes = Bytes::mib(16 * 1024);
 const SETTABLE: &str = "mkfs, tune, mount, sysctl, sysfs, timer or implies";
 
 pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Vec<At> {
@@ -113,6 +116,12 @@ fn check_option(option: &OptionToml, has_tune: bool, names: &[&str]) -> Result<(
     }
     if *option.durability.get_ref() != Durability::Safe && option.risk.trim().is_empty() {
         return Err(at(&option.durability, format!("`{name}` is not safe, but has no `risk`")));
+    }
+    if let Some(size) =
+        option.crash_device_bytes.as_ref().filter(|size| *size.get_ref() > MOST_CRASH_DEVICE)
+    {
+        let reason = format!("power cuts are tested on a device of at most {MOST_CRASH_DEVICE}");
+        return Err(at(size, reason));
     }
     if *option.durability.get_ref() == Durability::Safe && !option.withdraws.is_empty() {
         let reason = format!("`{name}` is safe, but withdraws promises");
