@@ -11,7 +11,9 @@ set -e
 kind=${1:-btrfs}
 [ -n "$IN_NAMESPACE" ] || exec env IN_NAMESPACE=1 unshare --mount "$0" "$kind"
 folder=$(mktemp -d)
-trap 'cd /; umount "$folder/mounted" 2>/dev/null; rm -rf "$folder"' EXIT
+trap 'cd /; umount "$folder/mounted" 2>/dev/null || true; rm -rf "$folder"' EXIT
+# Without these, dash skips the line above.
+trap 'exit 1' HUP INT TERM
 cd "$folder"
 mkdir mounted
 truncate -s 320M before

@@ -11,8 +11,10 @@ file, so it does not show this. Run as root.
 usage: reproduce-ext4-fallocate.py [fallocate|without]
 """
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,34 +27,38 @@ def write(path, data, allocated_bytes=0):
             os.posix_fallocate(file.fileno(), 0, allocated_bytes)
 
 
+@contextlib.contextmanager
+def ext4(image, point):
+    subprocess.run(["mount", "-t", "ext4", "-o", "loop", image, point], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", point], check=True)
+
+
 def main():
     how = sys.argv[1] if len(sys.argv) > 1 else "fallocate"
     if "IN_NAMESPACE" not in os.environ:
         os.environ["IN_NAMESPACE"] = "1"
         os.execvp("unshare", ["unshare", "--mount", sys.executable, os.path.abspath(__file__), how])
-    folder = tempfile.mkdtemp()
-    before, after, mounted = (f"{folder}/{name}" for name in ("before", "after", "mounted"))
-    os.mkdir(mounted)
-    with open(before, "wb") as image:
-        image.truncate(64 << 20)
-    subprocess.run(["mkfs.ext4", "-q", before], check=True)
-    subprocess.run(["mount", "-t", "ext4", "-o", "loop", before, mounted], check=True)
-    try:
-        write(f"{mounted}/f", b"o" * 2048)
-        os.sync()
-        write(f"{mounted}/t", b"n" * 6144, 5632 if how == "fallocate" else 0)
-        os.rename(f"{mounted}/t", f"{mounted}/f")
-        with open(f"{mounted}/g", "wb") as other:
-            os.fsync(other.fileno())
-        shutil.copyfile(before, after)
-        subprocess.run(["umount", mounted], check=True)
-        subprocess.run(["mount", "-t", "ext4", "-o", "loop", after, mounted], check=True)
-        with open(f"{mounted}/f", "rb") as found:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory() as folder:
+        before, after, mounted = (f"{folder}/{name}" for name in ("before", "after", "mounted"))
+        os.mkdir(mounted)
+        with open(before, "wb") as image:
+            image.truncate(64 << 20)
+        subprocess.run(["mkfs.ext4", "-q", before], check=True)
+        with ext4(before, mounted):
+            write(f"{mounted}/f", b"o" * 2048)
+            os.sync()
+            write(f"{mounted}/t", b"n" * 6144, 5632 if how == "fallocate" else 0)
+            os.rename(f"{mounted}/t", f"{mounted}/f")
+            with open(f"{mounted}/g", "wb") as other:
+                os.fsync(other.fileno())
+            shutil.copyfile(before, after)
+        with ext4(after, mounted), open(f"{mounted}/f", "rb") as found:
             data = found.read()
         print(f"{how}: f has {len(data)} bytes, of which {len(data) - data.count(0)} are not zero")
-    finally:
-        subprocess.run(["umount", mounted], check=False)
-        shutil.rmtree(folder)
 
 
 main()

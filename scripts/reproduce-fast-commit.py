@@ -9,6 +9,7 @@ usage: reproduce-fast-commit.py fast_commit|plain SEED [STEPS]
 """
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,7 @@ def main():
         sys.exit(__doc__.rsplit("\n\n", 1)[1].strip())
     feature, seed = sys.argv[1], int(sys.argv[2])
     steps = int(sys.argv[3]) if len(sys.argv) > 3 else 250
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = ["-O", "fast_commit"] if feature == "fast_commit" else []
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         image, copy, root, point = (f"{folder}/{name}" for name in ("image", "copy", "root", "point"))
@@ -95,6 +97,8 @@ def main():
                     damaged += 1
                     print(f"step {number}: {found}")
         finally:
+            # The copy is mounted if this was interrupted.
+            subprocess.run(["umount", "-q", point], check=False)
             subprocess.run(["umount", root], check=True)
     print(f"{feature}, seed {seed}: {damaged} of {copies} copies are damaged")
 

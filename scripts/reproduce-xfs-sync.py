@@ -11,7 +11,7 @@ usage: reproduce-xfs-sync.py [xfs|ext4|btrfs] [TRIES]
 
 import ctypes
 import os
-import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,8 +29,12 @@ def counters(disk):
 
 def unflushed(path, disk, tries):
     """How often syncfs returned with data written and nothing flushed."""
+    with open(path, "w+b", buffering=0) as file:
+        return unflushed_of(file.fileno(), disk, tries)
+
+
+def unflushed_of(file, disk, tries):
     found = 0
-    file = os.open(path, os.O_RDWR | os.O_CREAT)
     os.pwrite(file, b"0" * 8192, 0)
     os.fsync(file)
     for number in range(tries):
@@ -42,7 +46,6 @@ def unflushed(path, disk, tries):
             raise OSError(ctypes.get_errno(), "syncfs")
         after = counters(disk)
         found += after[0] > before[0] and after[1] == before[1]
-    os.close(file)
     return found
 
 
@@ -53,21 +56,21 @@ def main():
         os.environ["IN_NAMESPACE"] = "1"
         again = [sys.executable, os.path.abspath(__file__), *sys.argv[1:]]
         os.execvp("unshare", ["unshare", "--mount", *again])
-    folder = tempfile.mkdtemp()
-    image, mounted = f"{folder}/image", f"{folder}/mounted"
-    os.mkdir(mounted)
-    with open(image, "wb") as file:
-        file.truncate(SIZE_BYTES)
-    subprocess.run([f"mkfs.{kind}", "-q", image], check=True)
-    subprocess.run(["mount", "-t", kind, "-o", "loop", image, mounted], check=True)
-    try:
-        found = subprocess.check_output(["findmnt", "-no", "SOURCE", mounted], text=True)
-        disk = os.path.basename(found.strip())
-        count = unflushed(f"{mounted}/f", disk, tries)
-        print(f"{kind}: {count} of {tries} times, syncfs wrote data and flushed nothing")
-    finally:
-        subprocess.run(["umount", mounted], check=False)
-        shutil.rmtree(folder)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory() as folder:
+        image, mounted = f"{folder}/image", f"{folder}/mounted"
+        os.mkdir(mounted)
+        with open(image, "wb") as file:
+            file.truncate(SIZE_BYTES)
+        subprocess.run([f"mkfs.{kind}", "-q", image], check=True)
+        subprocess.run(["mount", "-t", kind, "-o", "loop", image, mounted], check=True)
+        try:
+            found = subprocess.check_output(["findmnt", "-no", "SOURCE", mounted], text=True)
+            disk = os.path.basename(found.strip())
+            count = unflushed(f"{mounted}/f", disk, tries)
+            print(f"{kind}: {count} of {tries} times, syncfs wrote data and flushed nothing")
+        finally:
+            subprocess.run(["umount", mounted], check=True)
 
 
 main()
