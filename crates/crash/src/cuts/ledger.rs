@@ -93,6 +93,17 @@ impl CutLedger {
         !self.planned.is_empty()
     }
 
+    /// Whether the guest waits for the word to go on with the next operation.
+    pub fn has_next(&self) -> bool {
+        self.done.len() < self.planned.len()
+    }
+
+    /// What was acknowledged, each with its positions in the log of a device.
+    pub fn at_positions(self, positions: &[(u32, u32)]) -> Vec<LoggedOperation> {
+        let done = self.done.into_iter().zip(positions);
+        done.map(|(done, &(begin, end))| LoggedOperation { begin, end, ..done }).collect()
+    }
+
     /// How many operations or lines were acknowledged.
     pub fn acknowledged(&self) -> usize {
         self.done.len()
@@ -217,5 +228,7 @@ mod tests {
         assert_eq!((ledger.position(), ledger.acknowledged()), (7, 2));
         let ends: Vec<u32> = ledger.operations(None).iter().map(|done| done.end).collect();
         assert_eq!(ends, [2, 5]);
+        let placed = ledger.at_positions(&[(0, 7), (7, 9)]);
+        assert_eq!((placed[1].begin, placed[1].end), (7, 9));
     }
 }

@@ -9,21 +9,22 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashfit_host::SystemRunner;
 use flashfit_vm::{Disk, DiskInterface, Kernel};
 
 use super::{Look, Work, WorkError};
 use crate::CrashError;
+use crate::cuts::ledger::{CutLedger, Taken};
 use crate::cuts::machine::{
     Guest, MachineChoice, SILENCE_LIMIT, boot, kernel, machine_options, unexpected,
 };
-use crate::cuts::wire::{Arrival, GuestMount, GuestReply, GuestRequest};
+use crate::cuts::wire::{GuestMount, GuestReply, GuestRequest};
 use crate::device::CrashDevice;
 use crate::observe::MountedView;
 use crate::setup::CrashSetup;
-use crate::workload::{CrashWorkload, LogPosition, LoggedOperation, Operation};
+use crate::workload::{CrashWorkload, LogPosition, LoggedOperation};
 
 /// The kernel of a virtual machine, for a campaign.
 #[derive(Debug)]
@@ -121,10 +122,7 @@ impl<'a> StateMachine<'a> {
             GuestReply::NotMounted(reason) => return Err(WorkError::NotMounted(reason)),
             other => return Err(unexpected(&other).into()),
         }
-        if operations.is_empty() {
-            return Ok(Ok(self.with(|guest| lines(guest, log))?));
-        }
-        Ok(Ok(self.with(|guest| paced(guest, operations, log))?))
+        Ok(Ok(self.with(|guest| worked(guest, CutLedger::new(operations), log))?))
     }
 
     pub(super) fn unmount(&self) -> Result<(), CrashError> {
@@ -177,63 +175,26 @@ impl<'a> StateMachine<'a> {
     }
 }
 
-/// Operations one after another; positions are those of the device before the word to go on and
-/// after the answer.
-fn paced(
+/// The work of a machine; positions are those of the device before the word to go on, or the answer
+/// before, and after the answer.
+fn worked(
     guest: &mut Guest,
-    operations: Vec<(u32, Operation)>,
+    mut ledger: CutLedger,
     log: &dyn LogPosition,
 ) -> Result<Vec<LoggedOperation>, CrashError> {
-    let mut done = Vec::new();
-    for (number, operation) in operations {
-        let begin = log.position();
-        guest.send(&GuestRequest::Go)?;
-        match guest.reply(SILENCE_LIMIT)? {
-            GuestReply::Done { number: other, inode, error } if other == number => {
-                let end = log.position();
-                done.push(LoggedOperation { operation, number, begin, end, inode, error });
-            }
-            other => return Err(unexpected(&other)),
-        }
-    }
-    ended(guest)?;
-    Ok(done)
-}
-
-/// The lines of a program.
-fn lines(guest: &mut Guest, log: &dyn LogPosition) -> Result<Vec<LoggedOperation>, CrashError> {
-    let mut done: Vec<LoggedOperation> = Vec::new();
+    let (mut positions, mut begin) = (Vec::new(), 0);
     loop {
-        let heard = guest.until(Instant::now() + SILENCE_LIMIT)?;
-        let end = log.position();
-        let line = match heard {
-            Arrival::Message(GuestReply::Line(line)) => line,
-            Arrival::Message(GuestReply::WorkEnded(error)) => {
-                if done.is_empty() && !error.is_empty() {
-                    return Err(CrashError::WorkloadFailed { reason: error });
-                }
-                return Ok(done);
+        if ledger.has_next() {
+            begin = log.position();
+            guest.send(&GuestRequest::Go)?;
+        }
+        match ledger.take(guest.reply(SILENCE_LIMIT)?)? {
+            Taken::Operation | Taken::Line => {
+                let end = log.position();
+                positions.push((begin, end));
+                begin = end;
             }
-            Arrival::Message(other) => return Err(unexpected(&other)),
-            Arrival::Nothing => {
-                return Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() });
-            }
-            Arrival::End => return Err(CrashError::GuestEnded { console: guest.last_line() }),
-        };
-        done.push(LoggedOperation {
-            operation: Operation::Acknowledge { line },
-            number: u32::try_from(done.len()).expect("a round of work is short"),
-            begin: done.last().map_or(0, |last| last.end),
-            end,
-            inode: None,
-            error: None,
-        });
-    }
-}
-
-fn ended(guest: &mut Guest) -> Result<(), CrashError> {
-    match guest.reply(SILENCE_LIMIT)? {
-        GuestReply::WorkEnded(_) => Ok(()),
-        other => Err(unexpected(&other)),
+            Taken::Ended => return Ok(ledger.at_positions(&positions)),
+        }
     }
 }
