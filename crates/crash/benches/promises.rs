@@ -2,6 +2,7 @@
 //! writes `docs/crash-catalog.md` to standard output.
 //!
 //! `FLASHFIT_CRASH_STATES` is the number of states for each setup and workload; 2000 by default.
+//! `FLASHFIT_CRASH_ONLY` names setups, separated by commas, whose rows alone are written.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
@@ -23,6 +24,10 @@ fn main() {
         return;
     }
     let states = number("FLASHFIT_CRASH_STATES", 2000);
+    let only = std::env::var("FLASHFIT_CRASH_ONLY").ok();
+    let is_wanted = |label: &str| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|wanted| wanted == label))
+    };
     let bench = match Bench::take() {
         Ok(bench) => bench,
         Err(error) => {
@@ -43,11 +48,14 @@ fn main() {
         if bench.setup(&filesystem.name).is_err() {
             continue;
         }
-        row(&bench, filesystem, None, states);
+        if is_wanted(&filesystem.name) {
+            row(&bench, filesystem, None, states);
+        }
         for option in &filesystem.options {
             // Options of the machine do not change what is written.
             let is_machine = option.mount.is_empty() && option.mkfs.is_empty();
-            if !is_machine || !option.mkfs_if_known.is_empty() {
+            let is_wanted = is_wanted(&format!("{}:{}", filesystem.name, option.name));
+            if is_wanted && (!is_machine || !option.mkfs_if_known.is_empty()) {
                 row(&bench, filesystem, Some(&option.name), states);
             }
         }

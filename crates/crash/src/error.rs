@@ -64,6 +64,8 @@ pub enum CrashError {
     /// Images are kept of power cuts that broke a promise, the first of each setup.
     #[error("no image of {id} was kept, and a live power cut cannot be repeated")]
     NoImage { id: String },
+    #[error("{id} is a live power cut, of which no requests are recorded")]
+    NoRequests { id: String },
     /// What a card does depends on all requests before.
     #[error("{id} is a power cut of a simulated card: its workload cannot be shortened")]
     OfCard { id: String },
@@ -144,6 +146,7 @@ impl UserError for CrashError {
             | Self::NotShown { .. }
             | Self::OfCard { .. }
             | Self::NoImage { .. }
+            | Self::NoRequests { .. }
             | Self::NoState { .. } => ExitClass::Usage,
             Self::OtherCampaign { .. } | Self::InUse { .. } => ExitClass::Refused,
             Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,

@@ -1,6 +1,7 @@
 //! One state of a campaign, looked at again.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -134,6 +135,22 @@ impl FoundState {
             return Err(CrashError::Invalid { path: folder.path().to_owned(), reason });
         }
         Ok(Self { id: text.to_owned(), setup: id.setup, log, state, recorded, is_live: false })
+    }
+}
+
+impl FoundState {
+    /// Writes the requests of the log to a new file, in the format of dm-log-writes, with its
+    /// operations as marks.
+    ///
+    /// # Errors
+    /// When it is a live power cut, which has no such log, or the file cannot be written.
+    pub fn export_dm_log(&self, path: &Path) -> Result<(), CrashError> {
+        if self.is_live {
+            return Err(CrashError::NoRequests { id: self.id.clone() });
+        }
+        let failed = |source| CrashError::File { path: path.to_owned(), source };
+        let mut file = File::create_new(path).map_err(failed)?;
+        file.write_all(&self.log.to_dm_log()).and_then(|()| file.sync_all()).map_err(failed)
     }
 }
 

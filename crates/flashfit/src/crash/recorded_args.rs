@@ -14,6 +14,9 @@ pub struct ReplayArgs {
     /// Write the device as it was after the power cut to an image file in the directory.
     #[arg(long)]
     pub keep_image: bool,
+    /// Write the recorded requests to a file in the directory, in the format of dm-log-writes.
+    #[arg(long)]
+    pub dm_log: bool,
 }
 
 #[derive(Debug, Args)]

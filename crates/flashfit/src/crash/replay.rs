@@ -24,13 +24,20 @@ pub struct ReplayedDocument<'a> {
     as_recorded: Option<bool>,
     timeline: &'a [TimelineEvent],
     image: Option<&'a Path>,
+    /// The requests in the format of dm-log-writes.
+    dm_log: Option<&'a Path>,
 }
 
 pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let recorded = RecordedState::open(&args.state, catalog)?;
     let machine = recorded.machine()?;
     let RecordedState { points, runner, plan, found, setup, .. } = &recorded;
-    let image = args.keep_image.then(|| image_path(&args.state.dir, &args.state.id));
+    let file = |kind| file_path(&args.state.dir, &args.state.id, kind);
+    let dm_log = args.dm_log.then(|| file("dm-log"));
+    if let Some(path) = &dm_log {
+        found.export_dm_log(path)?;
+    }
+    let image = args.keep_image.then(|| file("img"));
     let seen = replay(found, setup, plan, runner, points, machine.as_ref(), image.as_deref())?;
     let as_recorded = found.recorded.as_ref().map(|recorded| *recorded == seen.violations);
     if args.state.json {
@@ -41,13 +48,14 @@ pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError
             as_recorded,
             timeline: &seen.timeline,
             image: seen.image.as_deref(),
+            dm_log: dm_log.as_deref(),
         };
         return output::json(document);
     }
-    output::print(&text(&seen, as_recorded))
+    output::print(&text(&seen, as_recorded, dm_log.as_deref()))
 }
 
-fn text(seen: &ReplayedState, as_recorded: Option<bool>) -> String {
+fn text(seen: &ReplayedState, as_recorded: Option<bool>, dm_log: Option<&Path>) -> String {
     let mut text = timeline_text::events(&seen.timeline);
     text.push('\n');
     text.push_str(&timeline_text::violations(&seen.violations, output::width()));
@@ -57,9 +65,12 @@ fn text(seen: &ReplayedState, as_recorded: Option<bool>) -> String {
     if let Some(image) = &seen.image {
         text.push_str(&format!("image after the power cut: {}\n", image.display()));
     }
+    if let Some(log) = dm_log {
+        text.push_str(&format!("requests in the format of dm-log-writes: {}\n", log.display()));
+    }
     text
 }
 
-fn image_path(dir: &Path, id: &str) -> PathBuf {
-    dir.join(format!("{}.img", id.replace(['/', ':', '+'], "-")))
+fn file_path(dir: &Path, id: &str, kind: &str) -> PathBuf {
+    dir.join(format!("{}.{kind}", id.replace(['/', ':', '+'], "-")))
 }

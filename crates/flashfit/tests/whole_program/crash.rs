@@ -221,12 +221,15 @@ fn a_card_that_undoes_writes_is_noticed_and_a_state_of_it_replayed() {
     assert!(rollback["noticed"].as_u64().unwrap() >= 5, "{document}");
     let example = &setup["examples"][0];
     let id = example["id"].as_str().unwrap();
-    let replayed = place.flashfit(&["crash", "replay", &dir, id, "--json", "--keep-image"]);
+    let replay = ["crash", "replay", &dir, id, "--json", "--keep-image", "--dm-log"];
+    let replayed = place.flashfit(&replay);
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
     let replayed: Value = serde_json::from_str(&replayed.stdout).unwrap();
     assert_eq!(replayed["data"]["as_recorded"], Value::Bool(true), "{replayed}");
     let image = replayed["data"]["image"].as_str().unwrap();
     assert!(std::fs::metadata(image).unwrap().len() >= 64 << 20);
+    let requests = std::fs::read(replayed["data"]["dm_log"].as_str().unwrap()).unwrap();
+    assert_eq!(requests[..8], 0x006a_7366_7773_6872_u64.to_le_bytes(), "WRITE_LOG_MAGIC");
     let shrunk = place.flashfit(&["crash", "shrink", &dir, id]);
     assert_eq!(shrunk.code, Some(2), "{shrunk:?}");
     let both = ["crash", "states", "--card-fault", "brick", "--ignore-flush", "all"];
