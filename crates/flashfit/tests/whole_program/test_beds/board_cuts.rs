@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flashfit_device::Bytes;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -97,6 +98,45 @@ fn the_power_of_a_board_is_cut_by_commands() {
             let mut run = cuts(&place, &client, &exchanged, &more);
             Ended::new(run.output().unwrap()).said(3, &["another device than before"]);
             assert!(board.has_power());
+        }));
+        is_over.store(true, Ordering::SeqCst);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+#[test]
+#[ignore = "full: boots a virtual machine several times"]
+fn a_board_whose_card_loses_its_cache_shows_what_no_barriers_cost() {
+    if skip(VmBoard::lacking()) {
+        return;
+    }
+    VmBoard::prepare();
+    let place = Place::in_memory();
+    let model = flashfit_card::catalog::load("usd-a2-cq", None).unwrap();
+    let model = flashfit_wear::replica::scaled(&model, Bytes::mib(256)).unwrap();
+    let board = VmBoard::with_card(&model, &place.path("card.socket"));
+    board.boot();
+    let client = client_config(&place, board.port(), &board.key());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(&place, &board, &is_over));
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let on = ask(&place, "on");
+            let setups = ["--fs", "ext4", "--with", "ext4:nobarrier", "--confirm", MEDIUM_NAME];
+            let ends = ["--cuts", "10", "--max-broken", "1"];
+            let more = [&["cuts"], &setups[..], &ends].concat();
+            let mut run = cuts(&place, &client, &on, &more);
+            let ended = Ended::new(run.output().unwrap());
+            ended.said(1, &["board: Linux"]);
+            let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+            let setups = &document["data"]["setups"];
+            assert_eq!(
+                (&setups[0]["setup"], &setups[0]["broken_promises"]),
+                (&"ext4".into(), &0.into())
+            );
+            assert_eq!(setups[1]["broken_promises"], 1, "{setups}");
         }));
         is_over.store(true, Ordering::SeqCst);
         if let Err(panic) = ended {

@@ -5,10 +5,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use flashfit_card::{Card, CardModel};
+use flashfit_card_server::live::LiveCard;
+use flashfit_card_server::nbd::NbdServer;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{SystemRunner, program::find};
 use flashfit_vm::{ClockSpeed, Disk, DiskInterface, Kernel, Port, Vm, VmError, VmOptions};
@@ -61,6 +65,7 @@ const START: &str = "#!/bin/sh\n\
 
 /// A board, initially off.
 pub struct VmBoard {
+    card: Option<PoweredCard>,
     options: VmOptions,
     port: u16,
     powered: Mutex<Option<Powered>>,
@@ -79,8 +84,20 @@ impl VmBoard {
         LazyLock::force(&FILES);
     }
 
-    /// A board with this image as its device.
+    /// A board with this image as its device: what it has written survives a power cut.
     pub fn new(image: &Path) -> Self {
+        Self::with(Disk::file(image, false, DiskInterface::Virtio), None)
+    }
+
+    /// A board with a simulated card, which loses its power, and what is in its cache, with it.
+    pub fn with_card(model: &CardModel, socket: &Path) -> Self {
+        let live = LiveCard::new(Card::new(model));
+        let server = NbdServer::open(&live, socket).unwrap();
+        let card = PoweredCard { live, cuts: AtomicU64::new(0), _server: server };
+        Self::with(Disk::nbd(socket, DiskInterface::Virtio), Some(card))
+    }
+
+    fn with(disk: Disk, card: Option<PoweredCard>) -> Self {
         let port = free_port();
         let modules = MODULES.map(str::to_owned).to_vec();
         let kernel = Kernel::find(&modules, &SystemRunner::default()).unwrap();
@@ -92,14 +109,14 @@ impl VmBoard {
             programs: PROGRAMS.map(str::to_owned).to_vec(),
             modules,
             files: ["host", "user.pub", "sshd_config"].map(own).to_vec(),
-            disks: vec![Disk::file(image, false, DiskInterface::Virtio)],
+            disks: vec![disk],
             ports: vec![Port { here: port, guest: 22 }],
             memory_mib: MEMORY_MIB,
             speed: ClockSpeed::RealTime,
             seed: u64::from(port),
             ready_wait: BOOT_LIMIT,
         };
-        Self { options, port, powered: Mutex::new(None) }
+        Self { card, options, port, powered: Mutex::new(None) }
     }
 
     /// The process id of QEMU, after the boot.
@@ -168,8 +185,15 @@ impl Board for VmBoard {
     fn switch(&self, on: bool) {
         let mut powered = self.powered();
         if !on {
+            if let Some(card) = self.card.as_ref().filter(|_| powered.is_some()) {
+                card.live.cut(card.cuts.fetch_add(1, Ordering::Relaxed), Vec::new());
+            }
             *powered = None;
         } else if powered.is_none() {
+            if let Some(card) = &self.card {
+                // A new one has power.
+                let _ = card.live.lock().card.power_on();
+            }
             *powered = Some(Powered::start(self.options.clone()));
         }
     }
@@ -177,6 +201,13 @@ impl Board for VmBoard {
     fn has_power(&self) -> bool {
         self.powered().is_some()
     }
+}
+
+/// A simulated card and how often its power was cut.
+struct PoweredCard {
+    live: LiveCard,
+    cuts: AtomicU64,
+    _server: NbdServer,
 }
 
 /// A machine that is booting or running; killed on drop.
