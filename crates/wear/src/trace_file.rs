@@ -67,7 +67,7 @@ struct TraceFile {
 enum DataCoding {
     #[default]
     Zlib,
-    Arithmetic,
+    ContextMixing,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl RecordedTrace {
                 miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(&packed, DATA_BYTES_MAX)
                     .map_err(|error| invalid(format!("data: {error}")))?
             }
-            DataCoding::Arithmetic => trace_coding::decode(&packed, DATA_BYTES_MAX)
+            DataCoding::ContextMixing => trace_coding::decode(&packed, DATA_BYTES_MAX)
                 .ok_or_else(|| invalid("data: not compressed correctly".to_owned()))?,
         };
         let all = trace::read(&bytes).map_err(|error| invalid(format!("data: {error}")))?;
@@ -188,7 +188,7 @@ impl RecordedTrace {
         let file = TraceFile {
             command: self.command.clone(),
             header: self.header.clone(),
-            coding: DataCoding::Arithmetic,
+            coding: DataCoding::ContextMixing,
             data: format!("{}\n", lines.join("\n")),
         };
         toml::to_string(&file).expect("a trace file can be written as TOML")
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a_trace_without_coding_is_compressed_with_zlib() {
         let trace = RecordedTrace::from_recording(header(), "record".into(), &recording()).unwrap();
-        let text = trace.to_text().replace("coding = \"arithmetic\"\n", "");
+        let text = trace.to_text().replace("coding = \"context-mixing\"\n", "");
         let (head, data) = text.split_once("\"\"\"\n").unwrap();
         let data = STANDARD.decode(data.lines().next().unwrap()).unwrap();
         let bytes = trace_coding::decode(&data, DATA_BYTES_MAX).unwrap();
