@@ -203,7 +203,7 @@ impl UserError for ConfigError {
             Self::Invalid { nearest: Some(nearest), .. } => {
                 Some(format!("did you mean `{nearest}`?").into())
             }
-            Self::Invalid { .. } => Some("the README lists the keys of a configuration".into()),
+            Self::Invalid { .. } => Some("docs/tuning.md lists the keys of a configuration".into()),
             Self::Unreadable { .. } => None,
         }
     }
