@@ -24,9 +24,10 @@ flags="--remap-path-prefix=$PWD=/usr/src/flashfit --remap-path-prefix=$crates=/u
 [ "$arch" = armhf ] || flags="$flags -C llvm-args=-enable-machine-outliner=always \
 -C llvm-args=-machine-outliner-reruns=3"
 
-# Nothing here unwinds, so that C's library needs neither its tables nor their index. On 32-bit ARM, they
-# are in other sections. The linker runs in this directory.
-[ "$arch" = armhf ] || flags="$flags -C link-arg=-Wl,--no-eh-frame-hdr \
+# Nothing here unwinds, so that C's library needs neither its tables nor their index, 64 kB. What the
+# compiler links at the beginning of a static program for arm64 refers to them; armhf has others. The
+# linker runs in this directory.
+[ "$arch" != amd64 ] || flags="$flags -C link-arg=-Wl,--no-eh-frame-hdr \
 -C link-arg=-Wl,-T,packaging/no-unwind-tables.ld"
 
 # Addresses to relocate, in a tenth of the space. 32-bit ARM has no such format.
