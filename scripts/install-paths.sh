@@ -78,9 +78,12 @@ echo "ok      static binary, nothing else"
 
 if [ "${2:-}" = source ]; then
     git clone --quiet --no-hardlinks . "$work/trixie/root/flashfit"
+    # Some networks have a certificate authority of their own.
+    [ -z "${SSL_CERT_FILE:-}" ] || cp "$SSL_CERT_FILE" "$work/trixie/root/authorities.crt"
     inside "$work/trixie" "
         DEBIAN_FRONTEND=noninteractive apt-get install -y cargo gcc libc6-dev make git
         cd /root/flashfit
+        [ ! -e /root/authorities.crt ] || export CARGO_HTTP_CAINFO=/root/authorities.crt
         make build
         install target/release/flashfit /usr/local/bin/
         rm -f /tmp/card.img /tmp/plan.json
