@@ -1,8 +1,8 @@
 //! Compresses traces better than zlib: arithmetic coding, bit by bit, with probabilities that
 //! several contexts predict together (`model`, `history`). The built-in traces, a large part of the
 //! program, take half of what zlib makes of them.
-//! Limits: four megabytes of memory; about a megabyte a second. Only integers, so that every
-//! machine computes the same.
+//! Limits: four megabytes of memory; about a megabyte a second on a PC, less where the program is
+//! built for size. Only integers, so that every machine computes the same.
 //! Source: logistic mixing as in lpaq1 (M. Mahoney, Data Compression Explained, 2013, chapter 4.3).
 
 mod history;

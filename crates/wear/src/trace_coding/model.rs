@@ -19,7 +19,7 @@ const MIXERS: usize = 16 << 7;
 struct Counter {
     probability: u16,
     seen: u8,
-    /// Of the context's hash: another context in the same place begins anew.
+    /// Low bits of the context's hash. They tell contexts with the same counter apart.
     check: u8,
 }
 
