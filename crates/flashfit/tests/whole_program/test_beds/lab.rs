@@ -11,8 +11,8 @@ use flashfit_test_support::{isolated_as, name_of};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::rack::Rack;
 use super::rack::board::Board;
+use super::rack::{Rack, SecondSwitch};
 use super::vm_board::{MEDIUM, VmBoard};
 use crate::fixture::{Ended, FLASHFIT, Place, skip, skip_without_block_devices, wait_until};
 use crate::machine::{processes, signal, wait_for_no_traces, words};
@@ -34,11 +34,19 @@ fn with_boards<F: FnOnce(Lab)>(test: F) {
 
 /// The same with virtual machines.
 fn with_machines<F: FnOnce(Lab, [Arc<VmBoard>; 2])>(test: F) {
-    let name = name_of(&test);
-    if !skip(Rack::lacking().or_else(VmBoard::lacking)) {
+    with_machines_and(SecondSwitch::Command, name_of(&test), Rack::lacking(), test);
+}
+
+fn with_machines_and(
+    second: SecondSwitch,
+    name: &str,
+    lacking: Option<String>,
+    test: impl FnOnce(Lab, [Arc<VmBoard>; 2]),
+) {
+    if !skip(lacking.or_else(VmBoard::lacking)) {
         VmBoard::prepare();
         isolated_as(name, || {
-            let (lab, machines) = Lab::with_machines();
+            let (lab, machines) = Lab::with_machines(second);
             test(lab, machines);
         });
     }
@@ -81,14 +89,15 @@ impl Lab {
     }
 
     /// Two virtual machines, initially off.
-    fn with_machines() -> (Self, [Arc<VmBoard>; 2]) {
+    fn with_machines(second: SecondSwitch) -> (Self, [Arc<VmBoard>; 2]) {
         let place = Place::new();
-        let machines = [("card1.img", 64), ("card2.img", 96)]
+        let machines = [("card1.img", 80), ("card2.img", 96)]
             .map(|(name, mib)| Arc::new(VmBoard::new(&place.image(name, mib))));
         let key = machines[0].key();
         let ssh = format!("Host *\n  IdentitiesOnly yes\n  IdentityFile {}\n", key.display());
         let ssh = place.file("ssh_config", &ssh);
-        let rack = Rack::with(machines.each_ref().map(|one| Arc::clone(one) as Arc<dyn Board>));
+        let boards = machines.each_ref().map(|one| Arc::clone(one) as Arc<dyn Board>);
+        let rack = Rack::with(boards, second);
         let (flashfit, confirm) = (VmBoard::flashfit(), CONFIRM_MACHINES);
         (Self { place, rack, ssh, flashfit, device: MEDIUM, confirm }, machines)
     }
@@ -243,21 +252,40 @@ fn trials_of_a_dead_board_move_to_the_other() {
     });
 }
 
+/// Power that the lab switches over HTTP, with labgrid's model `rest`.
 #[test]
 #[ignore = "full: runs a lab"]
 fn the_switch_of_a_lab_cuts_the_power_of_one_board() {
-    with_machines(|lab, machines| {
-        let args = ["crash", "cuts", MEDIUM, "--on", "lab:name=board2", "--confirm", "vda"];
-        let more = ["--cuts", "1", "--off-time", "1s", "--json", "--dir", "cuts"];
-        let ended = Ended::new(lab.command(&[&args[..], &more].concat()).output().unwrap());
-        ended.said(0, &["board: Linux"]);
-        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-        let setup = &document["data"]["setups"][0];
-        assert_eq!((&setup["states"], &setup["broken_promises"]), (&1.into(), &0.into()));
-        assert_eq!(machines[1].traces(), "");
-        assert!(!machines[0].has_power(), "it is not the board that was asked for");
-        lab.wait_until_all_is_given_back();
+    with_machines(|lab, machines| cut_the_power(&lab, &machines, 1));
+}
+
+/// Power that a daemon of the lab switches.
+#[test]
+#[ignore = "full: runs a lab"]
+fn pdudaemon_cuts_the_power_of_one_board() {
+    let name = name_of(&pdudaemon_cuts_the_power_of_one_board);
+    let second = SecondSwitch::pdudaemon();
+    with_machines_and(second, name, Rack::lacking_pdudaemon(), |lab, machines| {
+        cut_the_power(&lab, &machines, 2);
+        let log = lab.rack.log();
+        assert!(log.contains("Processing job for PDU shelf: (off 2)"), "{log}");
+        assert!(log.contains("Processing job for PDU shelf: (on 2)"), "{log}");
     });
+}
+
+/// Two power cuts of one board; the other is not switched on.
+fn cut_the_power(lab: &Lab, machines: &[Arc<VmBoard>; 2], number: usize) {
+    let on = format!("lab:name=board{number}");
+    let args = ["crash", "cuts", MEDIUM, "--on", &on, "--confirm", "vda"];
+    let more = ["--cuts", "2", "--off-time", "1s", "--json", "--dir", "cuts"];
+    let ended = Ended::new(lab.command(&[&args[..], &more].concat()).output().unwrap());
+    ended.said(0, &["board: Linux"]);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let setup = &document["data"]["setups"][0];
+    assert_eq!((&setup["states"], &setup["broken_promises"]), (&2.into(), &0.into()));
+    assert_eq!(machines[number - 1].traces(), "");
+    assert!(!machines[2 - number].has_power(), "it is not the board that was asked for");
+    lab.wait_until_all_is_given_back();
 }
 
 #[test]

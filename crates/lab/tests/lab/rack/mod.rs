@@ -1,7 +1,7 @@
 //! A lab for tests: labgrid's coordinator and exporter on loopback, and two boards.
 //!
 //! Board 1 has a power switch of labgrid's model `rest`; board 2 is switched by a command in an
-//! environment file.
+//! environment file, or by PDUDaemon with its driver for commands.
 
 pub mod board;
 mod relay;
@@ -54,13 +54,30 @@ impl Programs {
     }
 }
 
+/// What switches board 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecondSwitch {
+    /// A command that the user's environment file names.
+    Command,
+    /// PDUDaemon on this port, which the lab exports.
+    PduDaemon { port: u16 },
+}
+
+impl SecondSwitch {
+    pub fn pdudaemon() -> Self {
+        Self::PduDaemon { port: free_port() }
+    }
+}
+
 /// The test lab, stopped on drop.
 pub struct Rack {
     folder: tempfile::TempDir,
     programs: Programs,
     port: u16,
+    second: SecondSwitch,
     coordinator: Option<Child>,
     exporter: Option<Child>,
+    pdudaemon: Option<Child>,
     boards: [Arc<dyn Board>; 2],
     relays: [Relay; 2],
 }
@@ -85,7 +102,7 @@ impl Rack {
             board.switch(true);
             Arc::new(board) as Arc<dyn Board>
         });
-        Some(Self::around(folder, programs, boards))
+        Some(Self::around(folder, programs, boards, SecondSwitch::Command))
     }
 
     /// What this machine lacks for a rack.
@@ -93,17 +110,41 @@ impl Rack {
         Programs::find().err()
     }
 
-    /// A rack with these boards.
-    pub fn with(boards: [Arc<dyn Board>; 2]) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        Self::around(folder, Programs::find().expect("what it lacks was asked"), boards)
+    /// What this machine lacks for PDUDaemon.
+    pub fn lacking_pdudaemon() -> Option<String> {
+        let found = Programs::find().map(|programs| programs.labgrid.join("pdudaemon").exists());
+        let missing = "PDUDaemon is not installed (sh scripts/lab-for-tests.sh)".to_owned();
+        found.map_or_else(Some, |is_there| (!is_there).then_some(missing))
     }
 
-    fn around(folder: tempfile::TempDir, programs: Programs, boards: [Arc<dyn Board>; 2]) -> Self {
+    /// A rack with these boards.
+    pub fn with(boards: [Arc<dyn Board>; 2], second: SecondSwitch) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let programs = Programs::find().expect("what it lacks was asked");
+        Self::around(folder, programs, boards, second)
+    }
+
+    fn around(
+        folder: tempfile::TempDir,
+        programs: Programs,
+        boards: [Arc<dyn Board>; 2],
+        second: SecondSwitch,
+    ) -> Self {
         let relays = boards.each_ref().map(|board| Relay::start(Arc::clone(board)));
-        let (port, coordinator, exporter) = (free_port(), None, None);
-        let mut rack = Self { folder, programs, port, coordinator, exporter, boards, relays };
+        let (port, coordinator, exporter, pdudaemon) = (free_port(), None, None, None);
+        let mut rack = Self {
+            folder,
+            programs,
+            port,
+            second,
+            coordinator,
+            exporter,
+            pdudaemon,
+            boards,
+            relays,
+        };
         rack.write_lab();
+        rack.start_pdudaemon();
         rack.start_coordinator();
         rack.start_exporter();
         rack.wait_for_exporter();
@@ -128,25 +169,38 @@ impl Rack {
         self.folder.path().join(name)
     }
 
-    /// The files of coordinator, exporter and client.
+    /// The files of coordinator, exporter, client and PDUDaemon.
     fn write_lab(&self) {
         let [relay, switch] = self.relays.each_ref().map(Relay::url);
         let [one, two] = self.boards.each_ref().map(|board| {
             let (port, user) = (board.port(), board.user());
             format!("NetworkService: {{address: 127.0.0.1, port: {port}, username: {user}}}")
         });
-        let exporter = format!(
-            "board1:\n  NetworkPowerPort: {{model: rest, host: '{relay}', index: 1}}\n  {one}\n\
-             board2:\n  {two}\n"
-        );
-        std::fs::write(self.path("exporter.yaml"), exporter).expect("a file");
         std::fs::write(self.path("switch.py"), SWITCH).expect("a file");
         let python = self.programs.labgrid.join("python");
         let command = format!("{} {}", python.display(), self.path("switch.py").display());
-        let driver = format!("cmd_on: '{command} {switch} 1', cmd_off: '{command} {switch} 0'");
+        let (exported, drivers) = match self.second {
+            SecondSwitch::Command => {
+                let on_off =
+                    format!("cmd_on: '{command} {switch} 1', cmd_off: '{command} {switch} 0'");
+                (String::new(), format!("{{ExternalPowerDriver: {{{on_off}}}}}"))
+            }
+            SecondSwitch::PduDaemon { port } => {
+                // It replaces `%s` with the index of the socket.
+                let switch = switch.replace("{index}", "%s");
+                self.write_pdudaemon(port, &format!("{command} {switch}"));
+                let resource = format!("{{host: '127.0.0.1:{port}', pdu: shelf, index: 2}}");
+                (format!("  PDUDaemonPort: {resource}\n"), "{}".to_owned())
+            }
+        };
+        let exporter = format!(
+            "board1:\n  NetworkPowerPort: {{model: rest, host: '{relay}', index: 1}}\n  {one}\n\
+             board2:\n{exported}  {two}\n"
+        );
+        std::fs::write(self.path("exporter.yaml"), exporter).expect("a file");
         let environment = format!(
             "targets:\n  main:\n    resources:\n      RemotePlace: {{name: board2}}\n    \
-             drivers:\n      ExternalPowerDriver: {{{driver}}}\n"
+             drivers: {drivers}\n"
         );
         std::fs::write(self.path("environment.yaml"), environment).expect("a file");
         // In the coordinator's own format, so that they survive its restarts.
@@ -160,6 +214,30 @@ impl Rack {
             )
         };
         std::fs::write(self.path("places.yaml"), place(1) + &place(2)).expect("a file");
+    }
+
+    fn write_pdudaemon(&self, port: u16, command: &str) {
+        let settings = serde_json::json!({
+            "daemon": {"hostname": "127.0.0.1", "port": port, "listener": "http"},
+            "pdus": {"shelf": {
+                "driver": "localcmdline",
+                "cmd_on": format!("{command} 1"),
+                "cmd_off": format!("{command} 0"),
+            }},
+        });
+        std::fs::write(self.path("pdudaemon.conf"), settings.to_string()).expect("a file");
+    }
+
+    fn start_pdudaemon(&mut self) {
+        let SecondSwitch::PduDaemon { port } = self.second else { return };
+        self.pdudaemon = Some(self.spawn("pdudaemon", &["--conf", "pdudaemon.conf"]));
+        let address = format!("127.0.0.1:{port}");
+        wait_until("PDUDaemon listens", || TcpStream::connect(&address).is_ok());
+    }
+
+    /// What coordinator, exporter and PDUDaemon have logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
     /// Starts the coordinator and waits until it listens.
@@ -268,9 +346,10 @@ impl Drop for Rack {
     fn drop(&mut self) {
         end(self.exporter.take());
         end(self.coordinator.take());
+        end(self.pdudaemon.take());
         self.boards.iter().for_each(|board| board.switch(false));
         if std::thread::panicking() {
-            println!("{}", std::fs::read_to_string(self.path("log")).unwrap_or_default());
+            println!("{}", self.log());
         }
     }
 }
