@@ -45,6 +45,7 @@ nbdinfo libnbd-bin
 nbdcopy libnbd-bin
 qemu-img qemu-utils
 qemu-io qemu-utils
+qemu-storage-daemon qemu-system-common
 mkfs.xfs xfsprogs
 nvme nvme-cli
 smartctl smartmontools

@@ -13,7 +13,7 @@ use flashfit_host::mount::MountError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use flashfit_vm::{KernelError, VmError};
 
-use crate::log::LogFileError;
+use crate::log::{DmLogError, LogFileError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum CrashError {
@@ -54,6 +54,15 @@ pub enum CrashError {
     NothingAcknowledged,
     #[error("the workload failed: {reason}")]
     WorkloadFailed { reason: String },
+    /// Requests that were recorded elsewhere.
+    #[error("{}: {source}", path.display())]
+    Requests { path: PathBuf, source: DmLogError },
+    /// The contents of the device before the work.
+    #[error("before the work, the device has no sound {setup}: {reason}")]
+    NotSoundBefore { setup: String, reason: String },
+    /// Their work cannot be done again.
+    #[error("{id} is of requests that were recorded elsewhere: their work cannot be shortened")]
+    OfRequests { id: String },
     #[error("there is no state {id}")]
     NoState { id: String },
     /// Rounds without a violation are not kept.
@@ -145,6 +154,9 @@ impl UserError for CrashError {
             | Self::LogRemoved { .. }
             | Self::NotShown { .. }
             | Self::OfCard { .. }
+            | Self::Requests { .. }
+            | Self::NotSoundBefore { .. }
+            | Self::OfRequests { .. }
             | Self::NoImage { .. }
             | Self::NoRequests { .. }
             | Self::NoState { .. } => ExitClass::Usage,

@@ -20,6 +20,7 @@ pub mod device;
 pub mod equivalence;
 mod error;
 pub mod examination;
+pub mod import;
 pub mod log;
 pub mod model;
 pub mod mounting;

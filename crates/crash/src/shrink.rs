@@ -68,6 +68,9 @@ pub fn shrink(
     if found.is_live || found.state.cut_seed.is_some() {
         return Err(CrashError::OfCard { id: found.id.clone() });
     }
+    if plan.requests.is_some() {
+        return Err(CrashError::OfRequests { id: found.id.clone() });
+    }
     let not_shown = || CrashError::NotShown { id: found.id.clone() };
     let recorded = found.recorded.as_deref().unwrap_or_default();
     let promised =

@@ -49,6 +49,7 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
         card: None,
         kernel: None,
         board: None,
+        requests: None,
     }
 }
 
@@ -74,6 +75,7 @@ fn result(plan: &CampaignPlan) -> SetupResult {
         folder: &folder,
         points: &points,
         machine: None,
+        requests: None,
         runner: &runner,
     };
     let limits = CampaignLimits { time: None, workers: 2, keeps_logs: false, looks_at_all: false };
@@ -199,6 +201,7 @@ fn a_file_that_btrfs_loses_is_found_and_shrunk() {
             folder: &folder,
             points: &points,
             machine: None,
+            requests: None,
             runner: &runner,
         };
         let limits =
@@ -239,6 +242,7 @@ fn an_interrupted_campaign_continues() {
                 folder: &folder,
                 points: &points,
                 machine: None,
+                requests: None,
                 runner: &runner,
             };
             let limits =

@@ -79,6 +79,7 @@ impl Bench {
             folder: &folder,
             points: &self.points,
             machine: None,
+            requests: None,
             runner: &self.runner,
         };
         let limits =
@@ -109,6 +110,7 @@ pub fn plan(
         card: None,
         kernel: None,
         board: None,
+        requests: None,
     }
 }
 

@@ -24,6 +24,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::CrashError;
+use crate::import::RequestsPlan;
+use crate::log::CrashLog;
 use crate::mounting::MachineKernel;
 use crate::setup::CrashSetup;
 use crate::state::FlushFault;
@@ -54,6 +56,9 @@ pub struct CampaignPlan {
     /// The board whose power is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub board: Option<BoardPlan>,
+    /// The requests that were recorded elsewhere, in place of work that is recorded here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestsPlan>,
 }
 
 /// A board and its device.
@@ -128,27 +133,35 @@ struct Queue<'a> {
 /// States of one log: enough to be worth recording it, and few enough for many logs.
 const MOST_PER_ROUND: u64 = 600;
 const LEAST_PER_ROUND: u64 = 100;
+/// States of requests that were recorded elsewhere, which have one round; without a number.
+const MOST_OF_REQUESTS: u64 = 100_000;
 
 impl Queue<'_> {
     fn next(&mut self) -> Option<RoundJob> {
         if let Some(job) = self.unfinished.pop() {
             return Some(job);
         }
+        if self.plan.requests.is_some() && self.next_round.iter().any(|round| *round > 0) {
+            return None;
+        }
         let count = self.left.len();
         let setup =
             (0..count).map(|step| (self.turn + step) % count).find(|s| self.left[*s] > 0)?;
         self.turn = setup + 1;
-        let most = self.left[setup].min(per_round(self.plan.states));
+        let most = self.left[setup].min(per_round(self.plan));
         self.left[setup] -= most;
         let round = self.next_round[setup];
         self.next_round[setup] += 1;
-        let most = u32::try_from(most).expect("a few hundred");
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
         Some(RoundJob { setup, round, from: 0, most })
     }
 }
 
-fn per_round(states: Option<u64>) -> u64 {
-    states.map_or(MOST_PER_ROUND, |states| (states / 4).clamp(LEAST_PER_ROUND, MOST_PER_ROUND))
+fn per_round(plan: &CampaignPlan) -> u64 {
+    if plan.requests.is_some() {
+        return plan.states.unwrap_or(MOST_OF_REQUESTS);
+    }
+    plan.states.map_or(MOST_PER_ROUND, |states| (states / 4).clamp(LEAST_PER_ROUND, MOST_PER_ROUND))
 }
 
 /// A campaign in progress.
@@ -159,6 +172,8 @@ pub struct Campaign<'a> {
     pub points: &'a MountPoints,
     /// A virtual machine's kernel mounts the states; without it, this one.
     pub machine: Option<&'a MachineKernel<'a>>,
+    /// Requests that were recorded elsewhere, in place of work that is recorded here.
+    pub requests: Option<&'a CrashLog>,
     pub runner: &'a SystemRunner,
 }
 
@@ -237,7 +252,7 @@ impl Campaign<'_> {
                 if !ends && self.folder.has_log(label, round) {
                     let planned = u64::from(most - to).min(queue.left[setup]);
                     queue.left[setup] -= planned;
-                    let most = to + u32::try_from(planned).expect("a few hundred");
+                    let most = to.saturating_add(u32::try_from(planned).unwrap_or(u32::MAX));
                     queue.unfinished.push(RoundJob { setup, round, from: to, most });
                 }
             }

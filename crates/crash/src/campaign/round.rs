@@ -13,6 +13,7 @@ use crate::CrashError;
 use crate::equivalence::Equivalence;
 use crate::examination::StateExamination;
 use crate::log::{CrashLog, LogEntry};
+use crate::model::Violation;
 use crate::mounting::{StateDevice, StateDevicePlan, Work};
 use crate::record::{WorkloadRecording, record};
 use crate::state::{BuiltState, CrashState, Enumeration, RecoveryCut, enumerate};
@@ -52,7 +53,7 @@ impl<'a> Worker<'a> {
         let campaign = self.campaign;
         let (plan, setup) = (campaign.plan, &campaign.setups[job.setup]);
         let begun = match job.from {
-            0 => None,
+            0 => campaign.requests.cloned(),
             _ => Some(campaign.folder.load_log(&setup.label, job.round)?),
         };
         // A log that was begun keeps the size of its device, whatever the catalog says now.
@@ -63,6 +64,10 @@ impl<'a> Worker<'a> {
         let (device, mounting) = (shown.device(), shown.mounting());
         let seed = round_seed(plan.seed, job.round);
         let log = if let Some(log) = begun {
+            if job.from == 0 {
+                campaign.folder.check_room(Bytes(2 * log.stored_bytes()))?;
+                campaign.folder.save_log(&setup.label, job.round, &log)?;
+            }
             log
         } else {
             campaign.folder.check_room(ROOM)?;
@@ -90,6 +95,9 @@ impl<'a> Worker<'a> {
         examination.looks_at_all(self.limits.looks_at_all);
         if let Some(card) = &plan.card {
             examination.use_card(card)?;
+        }
+        if campaign.requests.is_some() {
+            check_start(&mut examination, &setup.label)?;
         }
         let mut at = job.from as usize;
         let mut is_broken = false;
@@ -149,6 +157,19 @@ fn recovery_cut(requests: usize, random: u64) -> Option<RecoveryCut> {
     let position = 1 + random.wrapping_mul(7919).checked_rem(requests as u64)?;
     let position = u32::try_from(position).expect("recoveries are short");
     Some(RecoveryCut { position, drops_unflushed: random % 2 == 0 })
+}
+
+/// What was on the device before the work must be the file system of the setup.
+fn check_start(examination: &mut StateExamination<'_>, setup: &str) -> Result<(), CrashError> {
+    let start = CrashState::complete(0);
+    let built = examination.build(&start);
+    let found = examination.look(&start, &built, false)?.violations;
+    match found.into_iter().find(|found| found.oracle.promise() == Promise::Consistent) {
+        None => Ok(()),
+        Some(Violation { detail: reason, .. }) => {
+            Err(CrashError::NotSoundBefore { setup: setup.to_owned(), reason })
+        }
+    }
 }
 
 fn check(

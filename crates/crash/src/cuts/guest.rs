@@ -181,7 +181,7 @@ impl Workplace<'_> {
     ) -> Result<GuestReply, CrashError> {
         let root = self.point;
         let (program, text) = match workload {
-            CrashWorkload::Files | CrashWorkload::Metadata => {
+            CrashWorkload::Files | CrashWorkload::Metadata | CrashWorkload::Requests => {
                 return self.operate(channel, mount, workload.operations(seed));
             }
             CrashWorkload::Sqlite(mode) => mode.program(root, seed),

@@ -86,6 +86,7 @@ mod tests {
             card: None,
             kernel: None,
             board: None,
+            requests: None,
         };
         let folder = CampaignFolder::open(plain.path(), &plan).unwrap();
         let file = File::create(folder.draft_path()).unwrap();

@@ -10,9 +10,10 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{BLOCK_SECTORS, BlockId, BlockPool};
+use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, BlockId, BlockPool, SECTOR_BYTES};
 use crate::workload::LoggedOperation;
 
+pub use dm::{DmLogError, DmLogStart};
 pub use file::LogFileError;
 
 /// A device of 16 GiB, whose list of blocks alone takes 16 MiB.
@@ -72,11 +73,27 @@ pub struct CrashLog {
 
 impl CrashLog {
     pub fn device_bytes(&self) -> u64 {
-        self.base.len() as u64 * crate::blocks::BLOCK_BYTES as u64
+        self.base.len() as u64 * BLOCK_BYTES as u64
+    }
+
+    /// The bytes of all different contents.
+    pub fn stored_bytes(&self) -> u64 {
+        (self.pool.len() * BLOCK_BYTES) as u64
     }
 
     pub fn end(&self) -> u32 {
         u32::try_from(self.entries.len()).expect("logs are short")
+    }
+
+    fn data(&self, write: &LoggedWrite) -> Vec<u8> {
+        let mut data = Vec::new();
+        let mut content = [0; BLOCK_BYTES];
+        for ((_, within), id) in blocks_of(write.sector, write.sectors).zip(&write.blocks) {
+            self.pool.read(*id, &mut content);
+            let bytes = within.start as usize * SECTOR_BYTES..within.end as usize * SECTOR_BYTES;
+            data.extend_from_slice(&content[bytes]);
+        }
+        data
     }
 }
 

@@ -62,6 +62,12 @@ fn facts(log: &CrashLog) -> (Vec<Vec<u8>>, Vec<LogEntry>, Vec<LoggedOperation>) 
     (log.base.iter().map(content).collect(), log.entries.clone(), log.operations.clone())
 }
 
+/// Without a mark for the start of the work.
+fn all_of(bytes: &[u8]) -> Result<CrashLog, DmLogError> {
+    let image: Option<&mut dyn std::io::Read> = Some(&mut std::io::empty());
+    CrashLog::from_dm_log(&mut &bytes[..], DmLogStart { mark: None, image })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -89,7 +95,10 @@ proptest! {
     #[test]
     fn requests_survive_the_format_of_dm_log_writes(requests: Vec<(u8, u8, u8)>) {
         let log = log(&requests);
-        let loaded = CrashLog::from_dm_log(&log.to_dm_log()).unwrap();
+        let written = log.to_dm_log();
+        let read = CrashLog::from_dm_log(&mut &written[..], DmLogStart::default());
+        prop_assume!(!log.entries.is_empty());
+        let loaded = read.unwrap();
         prop_assert_eq!(loaded.entries.len(), log.entries.len());
         for (found, expected) in loaded.entries.iter().zip(&log.entries) {
             prop_assert_eq!(found.range(), expected.range());
@@ -107,7 +116,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_log_or_are_not(bytes: Vec<u8>) {
         prop_assert!(CrashLog::from_bytes(&bytes).is_err());
-        let _ = CrashLog::from_dm_log(&bytes);
+        let _ = all_of(&bytes);
     }
 }
 
@@ -123,11 +132,52 @@ fn a_flush_of_an_entry_comes_before_its_write() {
     numbers(0, &[0x006a_7366_7773_6872, 1, 1, 4096], &mut bytes);
     numbers(4096, &[2, 1, 3, 0], &mut bytes);
     bytes[8192..].fill(9);
-    let log = CrashLog::from_dm_log(&bytes).unwrap();
+    let log = all_of(&bytes).unwrap();
     assert_eq!(log.entries[0], LogEntry::Flush);
     assert_eq!(log.entries[1].range(), Some((16, 8)));
     assert!(matches!(&log.entries[1], LogEntry::Write(write) if write.is_durable));
     assert_eq!(log.base.len(), 3);
+}
+
+/// What xfstests records: the file system is made after its first mark and before the second.
+#[test]
+fn what_mkfs_did_is_there_before_the_work() {
+    let mut bytes = Vec::new();
+    let head = |numbers: [u64; 4], rest: &[u8], bytes: &mut Vec<u8>| {
+        numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        bytes.extend(rest);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    };
+    head([0x006a_7366_7773_6872, 1, 8, 512], b"", &mut bytes);
+    head([0, 0, 8, 5], b"begin", &mut bytes);
+    for content in [1, 2] {
+        head([0, 8, 0, 0], b"", &mut bytes);
+        bytes.extend([content; 4096]);
+    }
+    head([0, 2, 4, 0], b"", &mut bytes);
+    head([0, 0, 8, 4], b"mkfs", &mut bytes);
+    head([0, 0, 8, 5], b"begun", &mut bytes);
+    head([8, 1, 2, 0], b"", &mut bytes);
+    bytes.extend([3; 512]);
+    head([0, 0, 8, 4], b"done", &mut bytes);
+    let read = |mark, image: Option<&mut dyn std::io::Read>| {
+        CrashLog::from_dm_log(&mut &bytes[..], DmLogStart { mark, image })
+    };
+    let log = read(None, None).unwrap();
+    let mut first = [0; BLOCK_BYTES];
+    log.pool.read(log.base[0], &mut first);
+    assert_eq!((first[1023], first[1024]), (0, 2), "the discard came after the writes");
+    assert_eq!((log.base.len(), log.entries.len()), (2, 1));
+    let marks: Vec<_> = log.operations.iter().map(|mark| (mark.begin, mark.end)).collect();
+    assert_eq!(marks, [(0, 0), (0, 1)]);
+    assert_eq!(read(Some("begin"), None).unwrap().entries.len(), 4);
+    let error = read(Some("other"), None).unwrap_err().to_string();
+    assert_eq!(error, "it has no mark `other`; its marks are `begin`, `mkfs`, `begun`, `done`");
+    assert!(matches!(read(Some("done"), None), Err(DmLogError::Empty)));
+    let mut image = &[7; 3 * BLOCK_BYTES - 1][..];
+    let log = read(Some("begin"), Some(&mut image)).unwrap();
+    log.pool.read(log.base[2], &mut first);
+    assert_eq!((log.base.len(), first[0], first[BLOCK_BYTES - 1]), (3, 7, 0));
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Work<'_> {
 
     fn here(&self, root: &Path, log: &dyn LogPosition) -> Result<Vec<LoggedOperation>, CrashError> {
         let (program, input) = match self.workload {
-            CrashWorkload::Files | CrashWorkload::Metadata => {
+            CrashWorkload::Files | CrashWorkload::Metadata | CrashWorkload::Requests => {
                 let mut execution = Execution::new(root);
                 for (number, operation) in self.planned() {
                     execution.run(number, &operation, log);

@@ -3,7 +3,7 @@
 //! At every position: all requests there, none of those since the last flush, one missing, one
 //! only, a random subset, and the last write torn at write units. Where a flush ends a group of
 //! requests, each of them is once the missing one and once the only one. From these, as many as are
-//! wanted are drawn.
+//! wanted are drawn. Of a long log, positions are drawn first.
 
 use std::collections::HashSet;
 
@@ -14,6 +14,11 @@ use crate::log::{CrashLog, LogEntry};
 
 /// Of more requests since the last flush, random ones are taken in turn.
 const MOST_IN_TURN: usize = 24;
+
+/// Of longer logs, not every position is taken.
+const LONG_LOG: u32 = 10_000;
+/// Requests that the states of a long log may list as lost, all together: 256 MiB.
+const MOST_LISTED: usize = 1 << 26;
 
 /// How states are enumerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +40,38 @@ pub fn enumerate(log: &CrashLog, how: &Enumeration) -> Vec<CrashState> {
         return by_card(log, how.most, &mut random);
     }
     let mut states = Vec::new();
-    for position in 1..=log.end() {
-        at(log, position, how, &mut random, &mut states);
+    if log.end() > LONG_LOG {
+        at_some(log, how, &mut random, &mut states);
+    } else {
+        for position in 1..=log.end() {
+            at(log, position, how, &mut random, &mut states);
+        }
     }
     let mut known = HashSet::new();
     states.retain(|state| known.insert(state.clone()));
     if states.len() > how.most {
         random.shuffle(&mut states);
         states.truncate(how.most);
+    }
+    if !states.is_sorted_by_key(|state| state.position) {
         states.sort_by(|a, b| (a.position, &a.dropped).cmp(&(b.position, &b.dropped)));
     }
     states
+}
+
+/// States at random positions, until there are enough.
+fn at_some(log: &CrashLog, how: &Enumeration, random: &mut Random, states: &mut Vec<CrashState>) {
+    let mut positions: Vec<u32> = (1..=log.end()).collect();
+    random.shuffle(&mut positions);
+    let mut listed = 0;
+    for position in positions {
+        if states.len() >= how.most || listed > MOST_LISTED {
+            return;
+        }
+        let known = states.len();
+        at(log, position, how, random, states);
+        listed += states[known..].iter().map(|state| state.dropped.len()).sum::<usize>();
+    }
 }
 
 /// Power cuts of a card at random positions.

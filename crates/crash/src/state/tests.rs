@@ -126,3 +126,22 @@ proptest! {
         prop_assert_eq!(enumerate(&log, &how), enumerate(&log, &how));
     }
 }
+
+/// All states of this log would list 400 million lost requests each way.
+#[test]
+fn of_a_long_log_without_a_flush_some_positions_are_taken() {
+    let log = log(&vec![(0, 0, 1); 20_000]);
+    let how = Enumeration {
+        seed: 1,
+        most: 200,
+        unit_sectors: 8,
+        flushes: FlushFault::None,
+        by_card: false,
+    };
+    let states = enumerate(&log, &how);
+    assert_eq!(states.len(), 200);
+    assert!(states.is_sorted_by_key(|state| state.position));
+    let positions: Vec<u32> = states.iter().map(|state| state.position).collect();
+    assert!(positions[0] < 5_000 && positions[199] > 15_000, "{positions:?}");
+    assert!(states.iter().all(|state| state.fault(&log).is_none()));
+}

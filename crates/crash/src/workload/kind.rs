@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use flashfit_filesystem::Promise;
 use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use schemars::JsonSchema;
@@ -22,6 +23,8 @@ pub enum CrashWorkload {
     Sqlite(SqliteMode),
     /// The user's own program.
     Program(ProgramWorkload),
+    /// Unknown: the requests were recorded elsewhere.
+    Requests,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -83,24 +86,36 @@ impl CrashWorkload {
             Self::Metadata => "metadata".to_owned(),
             Self::Sqlite(mode) => format!("sqlite:{mode}"),
             Self::Program(_) => "program".to_owned(),
+            Self::Requests => "requests".to_owned(),
         }
     }
 
     /// What looks at the mounted folder; none where the workload's own files are read.
     pub fn check(&self, root: &Path) -> Option<Program> {
         match self {
-            Self::Files | Self::Metadata => None,
+            Self::Files | Self::Metadata | Self::Requests => None,
             Self::Sqlite(_) => Some(SqliteMode::check(root).0),
             Self::Program(program) => Some(program.check(root)),
         }
     }
 
-    /// The operations of a built-in workload for a seed; empty for a program.
+    /// Whether its check can notice that this promise is broken.
+    pub fn examines(&self, promise: Promise) -> bool {
+        match self {
+            Self::Files | Self::Metadata => true,
+            Self::Sqlite(_) | Self::Program(_) => {
+                matches!(promise, Promise::Consistent | Promise::Synced)
+            }
+            Self::Requests => promise == Promise::Consistent,
+        }
+    }
+
+    /// The operations of a built-in workload for a seed; empty for others.
     pub fn operations(&self, seed: u64) -> Vec<(u32, Operation)> {
         let operations = match self {
             Self::Files => files::operations(seed),
             Self::Metadata => metadata::operations(seed),
-            Self::Sqlite(_) | Self::Program(_) => Vec::new(),
+            Self::Sqlite(_) | Self::Program(_) | Self::Requests => Vec::new(),
         };
         (0..).zip(operations).collect()
     }

@@ -16,6 +16,7 @@ Examples:
   flashfit crash states sim:usd-a1-pagemap --fs ext4 --workload metadata \\
       --for 10min
   flashfit crash states --on vm --fs f2fs --states 5000
+  flashfit crash states --log requests.log --log-start mkfs --fs ext4
 
 Nothing is written to a device: file systems are made on a device in memory.
 Needs root, because the kernel mounts every state. Another kernel, with --on vm,
@@ -70,6 +71,8 @@ pub struct StatesArgs {
     /// Time to spend, such as 10min.
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<TimeSpan>,
+    #[command(flatten)]
+    pub log: RequestsArgs,
     /// Let the device ignore one flush before each power cut, or all: a fault of the device.
     #[arg(long, value_name = "WHICH", value_enum)]
     pub ignore_flush: Option<IgnoreFlushArg>,
@@ -94,6 +97,22 @@ pub struct StatesArgs {
     pub json: bool,
 }
 
+/// Requests that were recorded elsewhere.
+#[derive(Debug, Args)]
+pub struct RequestsArgs {
+    /// Check states of requests that were recorded elsewhere, in the format of dm-log-writes (also
+    /// QEMU's blklogwrites): a file, or the device that the kernel recorded to. Nothing is recorded
+    /// here, and --workload FILE gives only its check, which gets the marks of the log.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// The mark in that log that the work begins after [default: `mkfs`, or that of an export].
+    #[arg(long, value_name = "MARK", requires = "log")]
+    pub log_start: Option<String>,
+    /// A copy of the device from before the first request of that log [default: zeros].
+    #[arg(long, value_name = "IMAGE", requires = "log")]
+    pub log_base: Option<PathBuf>,
+}
+
 /// What is tested, and by which work.
 #[derive(Debug, Args)]
 pub struct TestedArgs {
@@ -104,9 +123,10 @@ pub struct TestedArgs {
     #[arg(long, value_name = "FS:OPTIONS")]
     pub with: Vec<String>,
     /// What is done before the power cut: files, metadata, sqlite, sqlite:JOURNAL-SYNC such as
-    /// sqlite:delete-extra, or a file with your own commands (docs/power-loss.md).
-    #[arg(long, value_name = "NAME|FILE", default_value = "files")]
-    pub workload: String,
+    /// sqlite:delete-extra, or a file with your own commands (docs/power-loss.md)
+    /// [default: files].
+    #[arg(long, value_name = "NAME|FILE")]
+    pub workload: Option<String>,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

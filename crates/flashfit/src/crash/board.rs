@@ -9,7 +9,6 @@ use flashfit_crash::board::{
 };
 use flashfit_crash::campaign::{BoardPlan, CampaignFolder, CampaignPlan};
 use flashfit_crash::state::FlushFault;
-use flashfit_crash::workload::CrashWorkload;
 use flashfit_device::Device;
 use flashfit_filesystem::Conditions;
 use flashfit_host::SystemRunner;
@@ -56,7 +55,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let setups = tools::setups(&args.what, catalog, &conditions)?;
     let plan = CampaignPlan {
         setups: setups.iter().map(|setup| setup.label.clone()).collect(),
-        workload: CrashWorkload::parse(&args.what.workload)?,
+        workload: args.what.workload()?,
         seed: args.what.seed,
         states: args.cuts.or(args.time.is_none().then_some(DEFAULT_CUTS)),
         unit_sectors: 8,
@@ -64,6 +63,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         card: None,
         kernel: None,
         board: Some(board_plan(args, target, &device)),
+        requests: None,
     };
     let partition = partition_for(&device, &setups)?;
     note(&format!(

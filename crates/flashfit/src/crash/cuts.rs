@@ -7,7 +7,6 @@ use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, CardPlan};
 use flashfit_crash::cuts::{CutCampaign, CutEvent, MachineChoice, guest, kernel};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
-use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 use flashfit_host::program::quote_path;
@@ -76,7 +75,7 @@ fn begun(
     choice: &MachineChoice<'_>,
     runner: &SystemRunner,
 ) -> Result<Begun, CommandError> {
-    let workload = CrashWorkload::parse(&args.what.workload)?;
+    let workload = args.what.workload()?;
     let name = args.card.as_deref().unwrap_or(tools::DEFAULT_CARD);
     let (conditions, _) = tools::device(Some(name), catalog)?;
     let setups = tools::setups(&args.what, catalog, &conditions)?;
@@ -91,6 +90,7 @@ fn begun(
         card: Some(card),
         kernel: Some(kernel(choice, &setups, runner)?.release),
         board: None,
+        requests: None,
     };
     Ok((folder::choose(args.dir.as_deref()), plan, setups))
 }

@@ -49,7 +49,14 @@ pub fn report(
         let document = states_document::document(plan, setups, results, dir);
         output::json(states_document::CutsDocument(document))?;
     } else {
-        let text = crash_states::text(setups, results, dir, Counted::Cuts, output::width());
+        let text = crash_states::text(
+            setups,
+            results,
+            &plan.workload,
+            dir,
+            Counted::Cuts,
+            output::width(),
+        );
         output::print(&text)?;
     }
     tools::verdict(results)

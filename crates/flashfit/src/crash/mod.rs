@@ -9,6 +9,7 @@ mod folder;
 mod recorded;
 mod recorded_args;
 pub mod replay;
+mod requests;
 pub mod shrink;
 mod states;
 pub mod states_document;

@@ -8,10 +8,9 @@ use flashfit_crash::campaign::{
 };
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::state::FlushFault;
-use flashfit_crash::workload::CrashWorkload;
 
 use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
-use super::{folder, states_document, tools};
+use super::{folder, requests, states_document, tools};
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::crash_states::{self, Counted};
@@ -19,7 +18,10 @@ use crate::rendering::crash_states::{self, Counted};
 const DEFAULT_STATES: u64 = 1000;
 
 pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let workload = CrashWorkload::parse(&args.what.workload)?;
+    let workload = match args.log.log {
+        Some(_) => requests::workload(args)?,
+        None => args.what.workload()?,
+    };
     let is_by_card = !args.card_fault.is_empty();
     let name = args.card.as_deref().or(is_by_card.then_some(tools::DEFAULT_CARD));
     let (conditions, write_unit) = tools::device(name, catalog)?;
@@ -48,7 +50,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
             setup.check_kernel(&runner)?;
         }
     }
-    let plan = CampaignPlan {
+    let mut plan = CampaignPlan {
         setups: setups.iter().map(|setup| setup.label.clone()).collect(),
         workload,
         seed: args.what.seed,
@@ -58,7 +60,9 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         card,
         kernel: machine.as_ref().map(|machine| machine.release().to_owned()),
         board: None,
+        requests: None,
     };
+    let requests = requests::load(args, &setups, &mut plan)?;
     let folder = CampaignFolder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
     let campaign = Campaign {
@@ -67,6 +71,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         folder: &folder,
         points: &points,
         machine: machine.as_ref(),
+        requests: requests.as_ref(),
         runner: &runner,
     };
     let limits = CampaignLimits {
@@ -78,7 +83,8 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     let watch = |batch: &StateBatch| {
         crash_states::broken(batch, &setups).take(1).for_each(|line| note(&line));
     };
-    let results = campaign.run(&limits, &watch)?;
+    let results =
+        campaign.run(&limits, &watch).map_err(|error| requests::with_hint(error, args))?;
     if args.json {
         output::json(states_document::StatesDocument(states_document::document(
             &plan, &setups, &results, &dir,
@@ -87,6 +93,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         output::print(&crash_states::text(
             &setups,
             &results,
+            &plan.workload,
             &dir,
             Counted::States,
             output::width(),

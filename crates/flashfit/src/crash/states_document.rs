@@ -6,6 +6,7 @@ use std::path::Path;
 use flashfit_crash::campaign::{BrokenState, CampaignPlan, FaultCounts, SetupResult};
 use flashfit_crash::model::Oracle;
 use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::Promise;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,6 +58,8 @@ struct SetupDocument<'a> {
 
 #[derive(Debug, JsonSchema, Serialize)]
 struct PromiseDocument {
+    /// Whether the check of this work can notice that it is broken.
+    examined: bool,
     /// By the file system with default options.
     promised: bool,
     /// By an option of this setup, as the catalog says.
@@ -72,14 +75,20 @@ pub fn document<'a>(
     results: &'a [SetupResult],
     dir: &'a Path,
 ) -> CampaignDocument<'a> {
-    let setups = setups.iter().zip(results).map(|(setup, result)| one(setup, result));
+    let setups =
+        setups.iter().zip(results).map(|(setup, result)| one(setup, result, &plan.workload));
     CampaignDocument { plan, dir, setups: setups.collect() }
 }
 
-fn one<'a>(setup: &CrashSetup, result: &'a SetupResult) -> SetupDocument<'a> {
+fn one<'a>(
+    setup: &CrashSetup,
+    result: &'a SetupResult,
+    workload: &CrashWorkload,
+) -> SetupDocument<'a> {
     let counts = &result.counts;
     let promise = |promise: Promise| {
         let document = PromiseDocument {
+            examined: workload.examines(promise),
             promised: setup.promises.keeps.contains(&promise),
             withdrawn: setup.withdrawn.contains(&promise),
             has_exceptions: setup.promises.exceptions.contains(&promise),

@@ -27,6 +27,13 @@ const WRITE_UNIT: Bytes = Bytes::kib(4);
 /// For options that need an erase block, where no card has one.
 const ERASE_BLOCK: Bytes = Bytes::mib(4);
 
+impl TestedArgs {
+    /// The work that was asked for.
+    pub fn workload(&self) -> Result<CrashWorkload, CommandError> {
+        Ok(self.workload.as_deref().map_or(Ok(CrashWorkload::Files), CrashWorkload::parse)?)
+    }
+}
+
 /// Refuses where nothing can be mounted.
 pub fn check_rights() -> Result<(), CommandError> {
     let Some(reason) = missing_for_simulated_cards() else { return Ok(()) };

@@ -7,6 +7,7 @@ use std::path::Path;
 use flashfit_crash::campaign::{BrokenState, SetupResult, StateBatch, StateCounts};
 use flashfit_crash::model::Violation;
 use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::Promise;
 use flashfit_report::text::wrap;
 use flashfit_report::{Align, Column, Shorten, TextTable};
@@ -36,6 +37,7 @@ pub enum Counted {
 pub fn text(
     setups: &[CrashSetup],
     results: &[SetupResult],
+    workload: &CrashWorkload,
     dir: &Path,
     counted: Counted,
     width: usize,
@@ -51,14 +53,14 @@ pub fn text(
             .chain(columns),
     );
     for (setup, result) in setups.iter().zip(results) {
-        let cells = HEADINGS.map(|(promise, _)| cell(setup, result, promise));
+        let cells = HEADINGS.map(|(promise, _)| cell(setup, result, workload, promise));
         let first = [result.label.clone(), result.counts.states.to_string()];
         table.row(first.into_iter().chain(cells));
     }
     let mut text = format!("{title}\n\n");
     text.push_str(&table.render(width));
     text.push('\n');
-    for paragraph in notes(setups, results, counted) {
+    for paragraph in notes(setups, results, workload, counted) {
         for line in wrap(&paragraph, width) {
             writeln!(text, "{line}").expect("a string takes any text");
         }
@@ -67,8 +69,17 @@ pub fn text(
     text
 }
 
-/// How often a promise was broken: in parentheses where it is not given.
-fn cell(setup: &CrashSetup, result: &SetupResult, promise: Promise) -> String {
+/// How often a promise was broken: in parentheses where it is not given, and none where nobody can
+/// notice.
+fn cell(
+    setup: &CrashSetup,
+    result: &SetupResult,
+    workload: &CrashWorkload,
+    promise: Promise,
+) -> String {
+    if !workload.examines(promise) {
+        return "-".to_owned();
+    }
     let broken = result.counts.by_promise.get(&promise).copied().unwrap_or(0);
     let is_given = setup.promises.keeps.contains(&promise);
     match (is_given, broken) {
@@ -81,7 +92,12 @@ fn cell(setup: &CrashSetup, result: &SetupResult, promise: Promise) -> String {
     }
 }
 
-fn notes(setups: &[CrashSetup], results: &[SetupResult], counted: Counted) -> Vec<String> {
+fn notes(
+    setups: &[CrashSetup],
+    results: &[SetupResult],
+    workload: &CrashWorkload,
+    counted: Counted,
+) -> Vec<String> {
     let mut notes = Vec::new();
     for result in results {
         let counts = &result.counts;
@@ -108,6 +124,15 @@ fn notes(setups: &[CrashSetup], results: &[SetupResult], counted: Counted) -> Ve
     }
     let withdraws = setups.iter().any(|setup| !setup.withdrawn.is_empty());
     notes.push("(n): the file system does not promise it.".to_owned());
+    notes.extend(match workload {
+        CrashWorkload::Files | CrashWorkload::Metadata => None,
+        CrashWorkload::Sqlite(_) | CrashWorkload::Program(_) => {
+            Some("-: not examined with this work.".to_owned())
+        }
+        CrashWorkload::Requests => Some(
+            "-: not examined, because nobody knows what the recorded work promised.".to_owned(),
+        ),
+    });
     if withdraws {
         notes.push("n w: an option withdraws the promise, as the catalog says.".to_owned());
     }
@@ -215,7 +240,14 @@ mod tests {
             rounds: 1,
             examples: vec![found(1, Oracle::NameOrder), found(2, Oracle::Replace)],
         };
-        let shown = text(&[setup], &[result], Path::new("crash"), Counted::States, 80);
+        let shown = text(
+            &[setup],
+            &[result],
+            &CrashWorkload::Files,
+            Path::new("crash"),
+            Counted::States,
+            80,
+        );
         let row = shown.lines().find(|line| line.starts_with("btrfs ")).unwrap();
         assert!(row.contains(" 1 e ") && row.contains("(8)"), "{row}");
         assert!(shown.contains("was not judged"), "{shown}");

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::crash_requests;
 use crate::fixture::{FLASHFIT, Place, skip_without_cards, wait_until};
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{AttemptKind, attempted, programs, skip};
@@ -230,6 +231,7 @@ fn a_card_that_undoes_writes_is_noticed_and_a_state_of_it_replayed() {
     assert!(std::fs::metadata(image).unwrap().len() >= 64 << 20);
     let requests = std::fs::read(replayed["data"]["dm_log"].as_str().unwrap()).unwrap();
     assert_eq!(requests[..8], 0x006a_7366_7773_6872_u64.to_le_bytes(), "WRITE_LOG_MAGIC");
+    crash_requests::check_export(&place, replayed["data"]["dm_log"].as_str().unwrap());
     let shrunk = place.flashfit(&["crash", "shrink", &dir, id]);
     assert_eq!(shrunk.code, Some(2), "{shrunk:?}");
     let both = ["crash", "states", "--card-fault", "brick", "--ignore-flush", "all"];

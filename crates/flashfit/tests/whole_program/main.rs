@@ -15,6 +15,7 @@ mod compare;
 mod crash;
 mod crash_cuts;
 mod crash_machine;
+mod crash_requests;
 mod devices;
 mod environment;
 mod extend;
