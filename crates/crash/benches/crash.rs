@@ -6,6 +6,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
+#[expect(dead_code, reason = "the other benchmark has further columns")]
 mod support;
 
 use flashfit_card::EnabledFault;
@@ -13,7 +14,7 @@ use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{CampaignPlan, CardPlan, FaultCounts};
 use flashfit_crash::state::FlushFault;
 use flashfit_filesystem::Promise;
-use support::{Bench, Measured, WORKERS, kernel, number, plan};
+use support::{Bench, Measured, WORKERS, kernel_here, number, plan};
 
 /// Seeds that the oracles were not made with.
 const SEED: u64 = 880_000;
@@ -52,7 +53,7 @@ fn main() {
          workers. [Power loss](power-loss.md) explains the words. Seeds from {SEED} on were not used \
          while the oracles were written. Rates include recording, and are lower bounds if the \
          machine had other work.\n",
-        kernel()
+        kernel_here()
     );
     honest(&bench, states);
     rates(&bench, rate_states(states));
