@@ -1,5 +1,7 @@
 //! `flashfit crash states --on vm`: the kernel of a virtual machine mounts the states.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::fixture::{Place, skip, skip_without_cards, wait_until};
@@ -89,4 +91,38 @@ fn a_kernel_that_does_not_exist_is_named() {
     let ended = place.flashfit(&args);
     assert!(ended.code != Some(0) && ended.stderr.contains("/nonesuch"), "{ended:?}");
     assert!(!place.path("crash-run").exists());
+}
+
+/// States that this check fails in, by their names, for a log.
+fn failing(place: &Place, log: &str, check: &str, dir: &str, more: &[&str]) -> BTreeSet<String> {
+    let args = ["crash", "states", "--log", log, "--workload", check, "--states", "80"];
+    let ended = place.flashfit(&[&args[..], &["--dir", dir], more].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let records = std::fs::read_to_string(place.path(dir).join("records.jsonl")).unwrap();
+    let lines = records.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let broken = lines.flat_map(|batch| batch["broken"].as_array().cloned().unwrap_or_default());
+    // Only this machine gets second power cuts, whose names end with a letter.
+    let names = broken.map(|state| state["id"].as_str().unwrap().to_owned());
+    names.filter(|name| !name.ends_with('r')).collect()
+}
+
+/// A log decides its states, and two kernels recover the same from them.
+#[test]
+fn the_same_requests_get_the_same_verdicts_from_another_kernel() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    // The second line is printed too early.
+    let check = "run = 'echo 1 >a; sync a; sync .; echo one; mv a b; echo two'\n\
+         check = 'while read l; do [ -s b ] || { [ $l = one ] && [ -s a ]; } || exit 1; done'\n";
+    let check = place.file("check.toml", check).display().to_string();
+    let args = ["crash", "states", "--workload", &check, "--states", "40", "--dir", "recorded"];
+    assert_eq!(place.flashfit(&args).code, Some(1));
+    let args = ["crash", "replay", "recorded", "ext4/0/1", "--workload", &check, "--dm-log"];
+    let replayed = place.flashfit(&[&args[..], &["--json"]].concat());
+    let log = replayed.document("flashfit.crash-replay")["dm_log"].as_str().unwrap().to_owned();
+    let here = failing(&place, &log, &check, "here", &[]);
+    assert!(!here.is_empty());
+    assert_eq!(failing(&place, &log, &check, "machine", &["--on", "vm"]), here);
 }

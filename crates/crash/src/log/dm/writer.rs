@@ -3,6 +3,7 @@
 use super::{BASE_MARK, DISCARD, FLUSH, FUA, HEAD_BYTES, MAGIC, MARK, VERSION};
 use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, BlockId, SECTOR_BYTES};
 use crate::log::{CrashLog, LogEntry};
+use crate::workload::Operation;
 
 impl CrashLog {
     /// The log in the format of dm-log-writes, with sectors of 512 bytes.
@@ -19,7 +20,11 @@ impl CrashLog {
         let mut done = self.operations.iter().peekable();
         for position in 0..=self.end() {
             while let Some(operation) = done.next_if(|operation| operation.end <= position) {
-                out.mark(&operation.operation.to_string());
+                out.mark(&match &operation.operation {
+                    // As it was printed, for the check that reads it.
+                    Operation::Acknowledge { line } => line.clone(),
+                    other => other.to_string(),
+                });
             }
             match self.entries.get(position as usize) {
                 None => {}
