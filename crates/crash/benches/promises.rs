@@ -1,8 +1,8 @@
 //! Measures what the catalog says of every file system and option (`make crash-catalog`), and
 //! writes `docs/crash-catalog.md` to standard output.
 //!
-//! `FLASHFIT_CRASH_STATES` is the number of states for each setup and workload; 2000 by default, and
-//! a tenth of it in a virtual machine, for file systems that this kernel lacks.
+//! `FLASHFIT_CRASH_STATES` is the number of states for each setup and workload; 2000 by default,
+//! and a tenth of it in a virtual machine, for file systems that this kernel lacks.
 //! `FLASHFIT_CRASH_ONLY` names setups, separated by commas, whose rows alone are written.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
