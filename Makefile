@@ -50,11 +50,12 @@ build:
 
 # A static binary for boards and virtual machines, for this processor. TARGET=aarch64-unknown-linux-gnu
 # makes it for 64-bit ARM, where that target and its linker are installed; `make static-all` needs neither.
+# It has no `flashfit survey`, as the packages.
 TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 
 static:
 	RUSTFLAGS="-C target-feature=+crt-static" \
-		$(CARGO) build --profile static --locked --target $(TARGET) -p flashfit
+		$(CARGO) build --profile static --locked --target $(TARGET) --no-default-features -p flashfit
 	@ls -l target/$(TARGET)/static/flashfit
 
 # ARCHITECTURES=arm64 builds for one only. Results are left in $(DIST).
@@ -96,6 +97,7 @@ test-full:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p flashfit --no-default-features --locked -- -D warnings
 
 schemas:
 	FLASHFIT_BLESS=1 $(CARGO) test --locked -p flashfit --bin flashfit schemas

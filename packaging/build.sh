@@ -2,6 +2,8 @@
 # Builds the program for a Debian architecture as one static file, as it is packaged and published.
 # Static, because flashfit copies itself to boards and into virtual machines, whose C library may be
 # older than the one it was built with; and so that a package serves more than one release of Debian.
+# Without `flashfit survey` (a feature of cargo), whose SQLite needs a C compiler for each architecture and
+# a fifth of the space.
 # The same commit and the same compiler give the same bytes, in whatever directory.
 #
 # usage: build.sh amd64|arm64|armhf
@@ -45,7 +47,8 @@ fi
 
 # Each architecture has its own directory, because cargo lets nobody else build in one.
 CARGO_TARGET_DIR=$target_dir/static-$arch RUSTFLAGS=$flags CARGO_INCREMENTAL=0 \
-    "${CARGO:-cargo}" build --locked --target "$rust_target" --profile static -p flashfit
+    "${CARGO:-cargo}" build --locked --target "$rust_target" --profile static \
+    --no-default-features -p flashfit
 mkdir -p "$target_dir/$arch"
 file=$target_dir/$arch/flashfit
 cp "$target_dir/static-$arch/$rust_target/static/flashfit" "$file"

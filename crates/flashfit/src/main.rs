@@ -18,6 +18,11 @@ mod probe;
 mod rendering;
 mod schemas;
 mod state;
+#[cfg(feature = "survey")]
+mod survey;
+#[cfg(not(feature = "survey"))]
+#[path = "survey/absent.rs"]
+mod survey;
 mod test_beds;
 mod timeouts;
 mod tune;
@@ -97,6 +102,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Crash(args) => crash::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
         Command::Wear(args) => wear::run(args, catalog),
+        Command::Survey(args) => survey::run(args),
         Command::Completions(args) => commands::completions::run(args),
         Command::Man(args) => commands::completions::man(args),
         Command::Schema(args) => commands::schema::run(args),

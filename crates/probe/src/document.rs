@@ -99,6 +99,10 @@ pub struct ProbeDocument {
     pub schema_version: u32,
     /// The version of flashfit.
     pub tool_version: String,
+    /// When it was made, in seconds since 1970; absent for simulated cards, tables and documents of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_unix_s: Option<u64>,
     /// The device as the user named it; the files where tables were read.
     pub target: String,
     /// How it was found out.
@@ -144,6 +148,8 @@ pub struct ProbeSettings {
     pub device: Option<ProbedDevice>,
     /// What is declared of it.
     pub declared: DeclaredFacts,
+    /// When it is made, in seconds since 1970.
+    pub created_unix_s: Option<u64>,
 }
 
 impl ProbeDocument {
@@ -153,6 +159,7 @@ impl ProbeDocument {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            created_unix_s: asked.created_unix_s,
             target: asked.target,
             mode: asked.mode,
             simulated: asked.simulated,
@@ -238,6 +245,7 @@ mod tests {
             region: Some([0, 1 << 30]),
             device: None,
             declared: DeclaredFacts::default(),
+            created_unix_s: None,
         };
         ProbeDocument::new(asked, probed, false)
     }

@@ -53,5 +53,6 @@ fn settings(files: &[PathBuf], seed: u64) -> ProbeSettings {
         region: None,
         device: None,
         declared: Default::default(),
+        created_unix_s: None,
     }
 }

@@ -1,5 +1,7 @@
 //! Reading, or reading and writing: the device is opened, probed and closed again.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use flashfit_device::{BlockDev, Bytes, Clock, Device, DeviceLock, Refusal, WriteConsent};
 use flashfit_geometry::Probed;
 use flashfit_geometry::flashbench::OpenBlockTable;
@@ -22,6 +24,10 @@ const LOOK_BYTES: u64 = 1 << 20;
 
 /// The longest time of a probe that writes, unless the user gives another.
 const USUAL_TIME_NS: u64 = 15 * 60 * 1_000_000_000;
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
 
 /// What the user chose.
 #[derive(Debug, Clone)]
@@ -133,6 +139,7 @@ impl<'a> ProbeRun<'a> {
                 partition_start_bytes: device.partition_start_bytes,
             }),
             declared: self.target.declared_facts(),
+            created_unix_s: (!self.target.is_simulated()).then(unix_seconds),
         }
     }
 

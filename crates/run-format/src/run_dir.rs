@@ -17,6 +17,7 @@
 //! opened for writing again, so at most the
 //! trial under way is lost. Limit: two machines' runs are not merged here.
 
+mod digest;
 mod error;
 mod json_path;
 mod reading;
@@ -32,6 +33,7 @@ use crate::raw::{RawDevice, RawMeasurement};
 use crate::record::TrialRecord;
 use crate::spec::{RunHeader, RunSpec};
 
+pub use digest::{RunDigest, read_with_digest};
 pub use error::RunDirError;
 use reading::{HEADER, RAW, TRIALS};
 

@@ -6,7 +6,7 @@
 //! Without it, a value that equals the guess is treated as the guess, unless it is also the erase
 //! group that the kernel uses.
 
-use super::{DeclaredBytes, DeclaredFacts, RejectedRegister};
+use super::{DeclaredBytes, DeclaredFacts, DeclaredProduct, RejectedRegister};
 use crate::registers::BadRegister;
 use crate::registers::cid::Cid;
 use crate::registers::csd::{Csd, CsdFamily};
@@ -227,6 +227,7 @@ impl DeclaredFacts {
         let Some(text) = source.attribute("cid") else { return };
         if let Some(cid) = self.accept(CID, Cid::parse(family, &text, revision)) {
             self.add_fact("identification", cid.summary(), CID);
+            self.product = Some(DeclaredProduct::from(&cid));
         }
     }
 }

@@ -6,8 +6,10 @@
 //! all of these are claims, not measurements; many cards declare 4 MiB whatever their NAND.
 
 mod mmc;
+mod product;
 
 pub use mmc::ext_csd_text;
+pub use product::DeclaredProduct;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +68,10 @@ pub struct DeclaredFacts {
     pub capacity: Vec<DeclaredBytes>,
     pub cache: Vec<DeclaredBytes>,
     pub facts: Vec<DeclaredFact>,
+    /// The product, where a register or the USB device names it; documents of earlier versions do
+    /// not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<DeclaredProduct>,
     /// Registers that could not be used.
     #[serde(rename = "refused")]
     pub rejected: Vec<RejectedRegister>,
@@ -82,6 +88,9 @@ impl DeclaredFacts {
         let mut declared = match kind {
             DeviceKind::SdCard => mmc::read_sd(system, disk),
             DeviceKind::Emmc => mmc::read_emmc(system, disk),
+            DeviceKind::Usb => {
+                Self { product: DeclaredProduct::of_usb(system, disk), ..Self::default() }
+            }
             _ => Self::default(),
         };
         declared.add_queue(kind, queue);

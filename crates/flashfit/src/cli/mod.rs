@@ -20,6 +20,7 @@ use crate::commands::plan::args::PlanArgs;
 use crate::commands::schema::SchemaArgs;
 use crate::crash::args::CrashArgs;
 use crate::probe::args::ProbeArgs;
+use crate::survey::SurveyArgs;
 use crate::tune::args::TuneArgs;
 use crate::wear::args::WearArgs;
 
@@ -94,6 +95,8 @@ pub enum Command {
     Wear(WearArgs),
     /// Power cuts: check which setups survive them.
     Crash(CrashArgs),
+    /// Collect the results of many cards in one file, and find out what is known of yours.
+    Survey(SurveyArgs),
     /// Print a script that completes command lines in a shell.
     Completions(CompletionsArgs),
     /// Print the man page, or write those of all commands.

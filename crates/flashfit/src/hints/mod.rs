@@ -4,6 +4,8 @@
 mod plan;
 mod recorded;
 mod run;
+#[cfg(feature = "survey")]
+mod survey;
 mod typed;
 mod wear;
 
@@ -36,6 +38,10 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
         any.downcast_ref().map(run::run),
         any.downcast_ref().map(run::recorded_catalog),
         any.downcast_ref().map(wear::measure),
+        #[cfg(feature = "survey")]
+        any.downcast_ref().map(survey::survey),
+        #[cfg(feature = "survey")]
+        any.downcast_ref().map(survey::input),
         any.downcast_ref().map(recorded::run_dir),
         any.downcast_ref().map(recorded::tune),
         any.downcast_ref().map(recorded::conclusion),

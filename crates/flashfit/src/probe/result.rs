@@ -111,6 +111,7 @@ mod tests {
             region: Some([0, 32 << 30]),
             device: Some(device),
             declared: DeclaredFacts::default(),
+            created_unix_s: None,
         };
         ProbeDocument::new(asked, probed, false)
     }

@@ -43,6 +43,8 @@ pub mod setup_commands;
 mod setup_constraints;
 pub mod setup_figures;
 mod starts;
+#[cfg(feature = "survey")]
+pub mod survey;
 pub mod verdict;
 pub mod wear;
 pub mod wear_age;

@@ -17,20 +17,21 @@ use crate::command_error::ErrorDocument;
 use crate::{apply, card_bench, commands, crash, probe, rendering, tune, wear};
 
 macro_rules! documents {
-    ($($wrapping:ident { $($name:literal: $type:ty,)* })*) => {
-        $($(impl JsonDocument for $type {
+    ($($wrapping:ident { $($(#[$only:meta])* $name:literal: $type:ty,)* })*) => {
+        $($($(#[$only])* impl JsonDocument for $type {
             const NAME: &'static str = $name;
         })*)*
 
         /// All documents.
-        pub const NAMES: &[&str] = &[$($($name,)*)*];
+        pub const NAMES: &[&str] = &[$($($(#[$only])* $name,)*)*];
 
         /// The schemas of all documents, by name.
         #[cfg(any(test, debug_assertions))]
         pub fn all() -> Vec<DocumentSchema> {
-            let mut all = vec![$($(
+            let mut all = Vec::from([$($(
+                $(#[$only])*
                 DocumentSchema::of($name, Wrapping::$wrapping, PhantomData::<$type>),
-            )*)*];
+            )*)*]);
             all.sort_by_key(|document| document.name);
             all
         }
@@ -67,6 +68,10 @@ documents! {
         "restored": apply::restore::RestoredDocument,
         "restored-improvement": apply::restore_keep_data::RestoredImprovementDocument,
         "stands": rendering::doctor::DoctorDocument,
+        #[cfg(feature = "survey")]
+        "survey-added": rendering::survey::AddedDocument,
+        #[cfg(feature = "survey")]
+        "survey-cards": rendering::survey::CardsDocument,
         "wear-age": wear::age::AgeDocument,
         "wear-estimate": wear::estimate::EstimateDocument,
         "wear-measure": WearMeasurement,
@@ -112,6 +117,10 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("plan", &["plans", "plan"]),
     ("probe", &["probe", "would-probe", "free-space", "would-test-free-space"]),
     ("restore", &["restored", "restored-improvement"]),
+    #[cfg(feature = "survey")]
+    ("survey add", &["survey-added"]),
+    #[cfg(feature = "survey")]
+    ("survey list", &["survey-cards"]),
     ("tune", &["recommendation", "replay", "would-tune", "belief", "progress"]),
     ("wear age", &["wear-age"]),
     ("wear estimate", &["wear-estimate"]),

@@ -120,6 +120,8 @@ impl Place {
             .args(args)
             .current_dir(self.folder())
             .env_remove("FLASHFIT_CATALOG")
+            .env_remove("FLASHFIT_SURVEY")
+            .env("XDG_DATA_HOME", self.path("data"))
             .env("XDG_CACHE_HOME", cache())
             .env("FLASHFIT_TEST_WAIT_DIVISOR", "10")
             .stdin(Stdio::null())

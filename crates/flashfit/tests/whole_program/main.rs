@@ -38,6 +38,7 @@ mod schemas;
 mod search;
 mod starting_states;
 mod sudden_end;
+mod survey;
 mod swapped;
 mod terminal;
 mod test_beds;

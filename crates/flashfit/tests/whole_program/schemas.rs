@@ -26,6 +26,8 @@ const ELSEWHERE: &[&str] = &[
     "medium",
     "restored",
     "restored-improvement",
+    "survey-added",
+    "survey-cards",
     "wear-age",
     "wear-measure",
     "wear-record",

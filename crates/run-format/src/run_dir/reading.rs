@@ -24,6 +24,13 @@ const MOST_LINE_BYTES: u64 = 16 << 20;
 
 /// The header, or what of it is wanted.
 pub(super) fn header<T: DeserializeOwned>(folder: &DirHandle) -> Result<T, RunDirError> {
+    header_and_bytes(folder).map(|(header, _)| header)
+}
+
+/// The same, and what is in the file.
+pub(super) fn header_and_bytes<T: DeserializeOwned>(
+    folder: &DirHandle,
+) -> Result<(T, Vec<u8>), RunDirError> {
     #[derive(Deserialize)]
     struct Version {
         schema: String,
@@ -37,7 +44,7 @@ pub(super) fn header<T: DeserializeOwned>(folder: &DirHandle) -> Result<T, RunDi
         let path = folder.path().to_owned();
         return Err(RunDirError::OtherVersion { path, found: version.schema_version });
     }
-    understood(&bytes, folder, HEADER, 0)
+    Ok((understood(&bytes, folder, HEADER, 0)?, bytes))
 }
 
 /// What the bare device did. That of a later version is passed over: nothing depends on it.
@@ -49,6 +56,14 @@ pub(super) fn raw(folder: &DirHandle) -> Result<Vec<RawMeasurement>, RunDirError
 
 /// The trials, and the length in bytes of the lines that are whole.
 pub(super) fn trials(folder: &DirHandle) -> Result<(Vec<TrialRecord>, u64), RunDirError> {
+    trials_and_lines(folder, &mut |_| ())
+}
+
+/// The same; `see` gets each whole line with its end.
+pub(super) fn trials_and_lines(
+    folder: &DirHandle,
+    see: &mut dyn FnMut(&[u8]),
+) -> Result<(Vec<TrialRecord>, u64), RunDirError> {
     let Some(file) = folder.open_file(TRIALS)? else { return Ok((Vec::new(), 0)) };
     let path = folder.path().join(TRIALS);
     let mut lines = std::io::BufReader::new(file);
@@ -70,6 +85,7 @@ pub(super) fn trials(folder: &DirHandle) -> Result<(Vec<TrialRecord>, u64), RunD
             return Ok((records, whole_bytes));
         }
         whole_bytes += line.len() as u64;
+        see(&line);
         line.pop();
         records.push(record(&line, folder, records.len())?);
     }

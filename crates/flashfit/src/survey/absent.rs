@@ -1,0 +1,28 @@
+//! `flashfit survey` in a build without SQLite: what it would do, and which build does it.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use flashfit_user_error::ExitClass;
+
+use crate::command_error::CommandError;
+
+pub use AbsentSurveyArgs as SurveyArgs;
+
+/// NOT IN THIS BUILD: it was made without SQLite, as the packages and the static binary for boards
+/// are. Built from source, flashfit has it: make build.
+#[derive(Debug, Args)]
+pub struct AbsentSurveyArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub arguments: Vec<OsString>,
+}
+
+pub fn run(args: &AbsentSurveyArgs) -> Result<(), CommandError> {
+    let what = args
+        .arguments
+        .first()
+        .map_or_else(String::new, |word| format!(" {}", word.to_string_lossy()));
+    let message = format!("survey{what}: this build of flashfit has no SQLite");
+    let hint = "build flashfit from source, which has it: make build";
+    Err(CommandError::new(ExitClass::Environment, message, Some(hint)))
+}

@@ -1,0 +1,118 @@
+//! Reads what can be added: finds runs and documents below a path, and converts them to records.
+//!
+//! What is read comes from strangers: links are not followed, files and texts have limits, and a
+//! figure that is not a positive finite number is left out.
+
+mod canonical;
+mod figures;
+mod probe;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use flashfit_host::input_file::{DOCUMENT_BYTES, read_capped};
+use serde_json::Value;
+
+use crate::error::SurveyInputError;
+use crate::record::SurveySource;
+
+/// How deep a directory of runs is searched.
+const MOST_DEPTH: usize = 4;
+/// The most entries of a directory tree that are looked at.
+const MOST_ENTRIES: usize = 1_000_000;
+
+const RUN_HEADER: &str = "run.json";
+const PROBE: &str = "flashfit.probe";
+
+/// What to add of `path`: itself if it is a run or a file, or else all runs and documents below
+/// it, sorted by name. The second value counts other files.
+///
+/// # Errors
+/// If the path does not exist, or a directory cannot be read.
+pub fn find(path: &Path) -> Result<(Vec<PathBuf>, usize), SurveyInputError> {
+    let unreadable = |error: std::io::Error| SurveyInputError::unusable(path, error.to_string());
+    if !fs::metadata(path).map_err(unreadable)?.is_dir() || is_run(path) {
+        return Ok((vec![path.to_owned()], 0));
+    }
+    let mut found = Found::default();
+    found.search(path, 0)?;
+    if found.paths.is_empty() {
+        let reason = "it is not a run, and there is no run and no document of flashfit in it";
+        return Err(SurveyInputError::unusable(path, reason));
+    }
+    Ok((found.paths, found.others))
+}
+
+#[derive(Default)]
+struct Found {
+    paths: Vec<PathBuf>,
+    others: usize,
+    seen: usize,
+}
+
+impl Found {
+    fn search(&mut self, folder: &Path, depth: usize) -> Result<(), SurveyInputError> {
+        let failed = |error: std::io::Error| SurveyInputError::unusable(folder, error.to_string());
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            self.seen += 1;
+            if self.seen > MOST_ENTRIES {
+                return Err(SurveyInputError::unusable(folder, "too many files"));
+            }
+            entries.push(entry.map_err(failed)?.path());
+        }
+        entries.sort();
+        for entry in entries {
+            let kind = fs::symlink_metadata(&entry).map_err(failed)?.file_type();
+            if kind.is_dir() && is_run(&entry) {
+                self.paths.push(entry);
+            } else if kind.is_dir() && depth < MOST_DEPTH {
+                self.search(&entry, depth + 1)?;
+            } else if kind.is_file() && is_document(&entry) {
+                self.paths.push(entry);
+            } else {
+                self.others += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_run(folder: &Path) -> bool {
+    fs::symlink_metadata(folder.join(RUN_HEADER)).is_ok_and(|found| found.is_file())
+}
+
+/// Whether a file is JSON of flashfit, by its name and beginning.
+fn is_document(path: &Path) -> bool {
+    use std::io::Read;
+    let is_json = path.extension().is_some_and(|ending| ending == "json");
+    let Some(file) = is_json.then(|| flashfit_host::input_file::open(path).ok()).flatten() else {
+        return false;
+    };
+    let mut head = Vec::new();
+    let read = file.take(256).read_to_end(&mut head);
+    read.is_ok() && String::from_utf8_lossy(&head).contains("\"flashfit.")
+}
+
+/// Reads a run directory or a document.
+///
+/// # Errors
+/// If it cannot be read, or is nothing that a survey keeps.
+pub fn read(path: &Path) -> Result<SurveySource, SurveyInputError> {
+    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        return run::read(path);
+    }
+    let bytes = read_capped(path, DOCUMENT_BYTES)?;
+    let invalid = |reason: String| SurveyInputError::unusable(path, reason);
+    let document: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| invalid(format!("it is not a JSON document: {error}")))?;
+    let schema = document.get("schema").and_then(Value::as_str);
+    match schema {
+        Some(PROBE) => probe::read(&document).map_err(invalid),
+        Some(other) => Err(invalid(format!("a survey does not keep documents `{other}`"))),
+        None => Err(invalid("it is not a document of flashfit".to_owned())),
+    }
+}
