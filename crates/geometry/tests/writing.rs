@@ -137,6 +137,16 @@ fn a_fake_device_gets_its_real_capacity_and_no_other_measurements() {
 }
 
 #[test]
+fn addresses_that_wrap_anywhere_reveal_the_real_capacity() {
+    let reals = [5 * MIB, 33 * MIB + 4096, 100 * MIB, 511 * MIB, 777 * MIB + 12288];
+    for real in reals.into_iter().chain([1000 * MIB, 1023 * MIB]) {
+        let probed = probe_memory(1024 * MIB, Fault::Wraps(real)).unwrap();
+        let found = probed.findings.capacity;
+        assert_eq!(found.value, Some(QuantityValue::Bytes(real)), "{real}: {found:?}");
+    }
+}
+
+#[test]
 fn a_device_without_geometry_gets_no_findings() {
     let probed = probe_memory(256 * MIB, Fault::Loses(u64::MAX)).unwrap();
     let findings = &probed.findings;

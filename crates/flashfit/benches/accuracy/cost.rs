@@ -1,10 +1,7 @@
 //! Figure 5: what probes cost.
 
 use std::fmt::Write;
-use std::io::{BufRead, BufReader};
 use std::ops::Range;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use flashfit_geometry::reading::usual_reads;
 use flashfit_host::capability;
@@ -12,7 +9,7 @@ use flashfit_host::capability;
 use crate::cards;
 use crate::flashbench;
 use crate::reading::probe_drawn;
-use crate::running::{self, FLASHFIT, Running};
+use crate::running::{self, ServedCard};
 
 /// Cards of the catalog that are served to a real kernel.
 const SERVED: [&str; 3] = ["sd-c4-block", "sd-c10-log", "usd-a1-pagemap"];
@@ -86,18 +83,8 @@ fn served(text: &mut String) {
          memory (VmHWM) |\n|---|--:|--:|--:|\n",
     );
     for name in SERVED {
-        let mut child = Command::new(FLASHFIT)
-            .args(["card", "serve", name])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let output = child.stdout.take().unwrap();
-        let serving = Running(child);
-        BufReader::new(output).read_line(&mut line).unwrap();
-        let device = PathBuf::from(line.trim());
-        let (document, most) = running::probe(&device, &[]);
+        let card = ServedCard::new(name, &[]);
+        let (document, most) = running::probe(&card.at, &[]);
         let cost = &document["cost"];
         writeln!(
             text,
@@ -107,7 +94,6 @@ fn served(text: &mut String) {
             mib(most)
         )
         .expect("a string takes any text");
-        drop(serving);
     }
 }
 

@@ -18,8 +18,6 @@ use crate::share::Share;
 const TRIALS: u64 = 10;
 /// The size of real files and loop devices.
 const REAL_BYTES: u64 = 256 << 20;
-/// Fragmented files, each with this number of trials.
-const FRAGMENTED: u64 = 20;
 const SEED: u64 = 1_000_000;
 
 /// The section, as Markdown.
@@ -42,8 +40,6 @@ pub fn section() -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = written(&folder.path().join("file"));
     row("a file on a disk", real(&file));
-    let files = fragmented(folder.path());
-    row("files in fragments of 4 MiB", Share::sum(files.iter().map(|file| real(file))));
     if let (Ok(memory), None) =
         (tempfile::tempdir_in("/dev/shm"), capability::missing_for_block_devices())
     {
@@ -54,21 +50,6 @@ pub fn section() -> String {
     }
     writeln!(text, "| all | {all} |").expect("a string takes any text");
     text
-}
-
-/// Files that were written in turn, 4 MiB and a sync each.
-fn fragmented(folder: &Path) -> Vec<std::path::PathBuf> {
-    let paths: Vec<_> =
-        (0..FRAGMENTED).map(|number| folder.join(format!("fragments-{number}"))).collect();
-    let mut files: Vec<File> = paths.iter().map(|path| File::create(path).unwrap()).collect();
-    let piece = vec![0x5a; 4 << 20];
-    for _ in 0..REAL_BYTES / 4 / (4 << 20) {
-        for file in &mut files {
-            file.write_all(&piece).unwrap();
-            file.sync_all().unwrap();
-        }
-    }
-    paths
 }
 
 /// A file with data in all of it.
@@ -84,12 +65,14 @@ fn written(path: &Path) -> std::path::PathBuf {
 
 /// One after the other: trials at the same time would disturb each other.
 fn real(target: &Path) -> Share {
-    Share::of((0..TRIALS).map(|seed| {
-        let (document, _) = running::probe(target, &["--seed", &seed.to_string()]);
-        let quantity = |name: &str| document[name]["verdict"] != "found";
-        assert_ne!(document["erase_unit"]["verdict"], Value::Null, "{document}");
-        quantity("erase_unit") && quantity("write_unit") && quantity("page")
-    }))
+    Share::of((0..TRIALS).map(|seed| is_silent_command(target, seed)))
+}
+
+/// Whether the command, reading only, says nothing about the structure of a device.
+pub fn is_silent_command(target: &Path, seed: u64) -> bool {
+    let (document, _) = running::probe(target, &["--seed", &seed.to_string()]);
+    assert_ne!(document["erase_unit"]["verdict"], Value::Null, "{document}");
+    ["erase_unit", "write_unit", "page"].iter().all(|name| document[*name]["verdict"] != "found")
 }
 
 fn is_silent(findings: &GeometryFindings) -> bool {

@@ -1,5 +1,6 @@
 //! Running trials on all cores, and the built command.
 
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -43,6 +44,32 @@ impl Drop for Running {
         )
         .ok();
         self.0.wait().ok();
+    }
+}
+
+/// A simulated card that `flashfit card serve` serves, at a loop device or a socket.
+pub struct ServedCard {
+    /// The loop device, or what the command prints of a socket.
+    pub at: PathBuf,
+    _serving: Running,
+}
+
+impl ServedCard {
+    /// Serves a card of the catalog or of a file; returns once it can be used.
+    pub fn new(card: &str, more: &[&str]) -> Self {
+        let mut child = Command::new(FLASHFIT)
+            .args(["card", "serve", card])
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = child.stdout.take().unwrap();
+        let serving = Running(child);
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "{card} is not served");
+        Self { at: PathBuf::from(line.trim()), _serving: serving }
     }
 }
 

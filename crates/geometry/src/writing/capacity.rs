@@ -4,13 +4,15 @@
 //! lower addresses. Blocks stamped with their position are written at places spread over the
 //! region, including powers of two from its start, where addresses usually wrap. Then all are read
 //! back, oldest first, so that a small cache no longer holds them. A foreign block reveals where
-//! addresses wrap; a lost one is located by bisection. Limits: only the region is checked;
-//! defective flash looks the same as missing flash. Source: Bernhard, "F3: fight flash fraud"
+//! addresses wrap, and so does a run that appears in two places ([`wrap`]); a lost block is located
+//! by bisection. Limits: only the region is checked; defective flash looks the same as missing
+//! flash. Source: Bernhard, "F3: fight flash fraud"
 //! (documentation of f3probe), for the behavior of fakes.
 
 use std::ops::Range;
 
 use super::meter::{MeasurementStop, Meter};
+use super::wrap;
 use crate::findings::{GeometryFinding, QuantityValue};
 use crate::probed::SamplePurpose;
 
@@ -56,6 +58,7 @@ pub fn check(
             Seen::Lost => lost.push(place),
         }
     }
+    wraps.extend(wrap::distances(meter, seed)?);
     let whole = region == (0..capacity_bytes);
     let part = if whole { "" } else { " of the given region; the rest was not checked" };
     if let Some(wrap) = wraps.into_iter().reduce(gcd) {
@@ -154,6 +157,9 @@ fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, Measur
     let mut least = wrap;
     while least % 2 == 0 && least / 2 >= GRAIN {
         let half = least / 2;
+        if half % BLOCK != 0 {
+            break;
+        }
         stamp(meter, start, seed)?;
         stamp(meter, start + half, seed)?;
         if look(meter, start, seed)? != Seen::Other(start + half) {

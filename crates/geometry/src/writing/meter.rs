@@ -173,24 +173,48 @@ impl<'a> Meter<'a> {
         length: u64,
         stamp: Option<&[u8]>,
     ) -> Result<f64, MeasurementStop> {
+        if let Some(stamp) = stamp {
+            self.data[..stamp.len()].copy_from_slice(stamp);
+        }
+        let size = usize::try_from(length.min(LARGEST_REQUEST)).expect("it is held in memory");
+        let data = std::mem::take(&mut self.data);
+        let written = self.write_repeated(purpose, offset, length, &data[..size]);
+        self.data = data;
+        written
+    }
+
+    /// Writes this data at `offset`.
+    pub fn write_data(
+        &mut self,
+        purpose: SamplePurpose,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<f64, MeasurementStop> {
+        self.write_repeated(purpose, offset, data.len() as u64, data)
+    }
+
+    fn write_repeated(
+        &mut self,
+        purpose: SamplePurpose,
+        offset: u64,
+        length: u64,
+        data: &[u8],
+    ) -> Result<f64, MeasurementStop> {
         let inside = self.region.start <= offset && offset + length <= self.region.end;
         assert!(inside && length > 0, "{length} bytes at {offset} lie outside {:?}", self.region);
         if length > self.left_bytes() {
             return Err(MeasurementStop::Spent);
         }
         self.check_budget()?;
-        let size = usize::try_from(length.min(LARGEST_REQUEST)).expect("it is held in memory");
-        if let Some(stamp) = stamp {
-            self.data[..stamp.len()].copy_from_slice(stamp);
-        }
         let from_ns = self.clock.now_ns();
         let mut at = offset;
         while at < offset + length {
-            let part = size.min(usize::try_from(offset + length - at).unwrap_or(size));
-            if let Err(error) = self.device.write(at, &self.data[..part]) {
+            let left = usize::try_from(offset + length - at).unwrap_or(data.len());
+            let part = &data[..data.len().min(left)];
+            if let Err(error) = self.device.write(at, part) {
                 return Err(self.failed(error));
             }
-            at += part as u64;
+            at += part.len() as u64;
         }
         if self.flushes {
             if let Err(error) = self.device.flush() {

@@ -35,6 +35,7 @@ pub mod small_writes;
 mod smallest_write;
 pub mod streams;
 pub mod unwritten;
+mod wrap;
 pub mod write_unit;
 pub mod zone;
 

@@ -1,8 +1,10 @@
 //! Probes from tables of flashbench instead of a device.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use crate::fixture::Place;
+use crate::fixture::{Place, skip_without_block_devices};
+use crate::machine::PlainLoop;
 
 use super::document;
 
@@ -51,6 +53,43 @@ fn invalid_tables_are_reported_with_line_or_reason() {
         ended.said(2, &[text]);
         assert!(ended.stdout.is_empty(), "{}", ended.stdout);
     }
+}
+
+/// More than a table can have.
+const TOO_LARGE: u64 = 65 << 20;
+
+#[test]
+fn what_has_no_end_or_is_too_large_is_refused_with_a_hint() {
+    let place = Place::new();
+    let fifo = place.path("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", place.path("link")).unwrap();
+    std::fs::File::create(place.path("image.txt")).unwrap().set_len(TOO_LARGE).unwrap();
+    let copy = "hint: copy its content to a regular file";
+    let begun = Instant::now();
+    for (file, text, hint) in [
+        ("/dev/zero", "it is a character device, not a regular file", copy),
+        ("link", "it is a character device, not a regular file", copy),
+        ("fifo", "it is a FIFO, not a regular file", copy),
+        ("image.txt", "it is larger than 64 MiB", "hint: check its type: file image.txt"),
+    ] {
+        let ended = place.flashfit(&["probe", "--import", file]);
+        ended.said(2, &[&format!("cannot read {file}: {text}"), hint]);
+        assert!(ended.stdout.is_empty(), "{}", ended.stdout);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_block_device_is_not_imported() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let device = PlainLoop::attach(&place.image("card.img", 1), 512, &["--read-only"]);
+    let ended = place.flashfit(&["probe", "--import", &device.node]);
+    ended.said(2, &["it is a block device, not a regular file", "hint: copy its content"]);
 }
 
 #[test]
