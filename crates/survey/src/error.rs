@@ -31,6 +31,8 @@ pub enum SurveyError {
     Full { path: PathBuf },
     #[error("cannot write to {}: it is read-only", path.display())]
     ReadOnly { path: PathBuf },
+    #[error("cannot read or write {}: {reason}", path.display())]
+    Failed { path: PathBuf, reason: String },
     #[error("cannot open {}: {reason}", path.display())]
     Unreachable { path: PathBuf, reason: String },
     #[error("no card of the survey has a key that begins with `{text}`")]
@@ -56,6 +58,9 @@ impl SurveyError {
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 Self::Unreachable { path, reason }
             }
+            Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => {
+                Self::Failed { path, reason }
+            }
             _ => Self::Damaged { path, reason },
         }
     }
@@ -76,7 +81,7 @@ impl UserError for SurveyError {
             | Self::Full { .. }
             | Self::ReadOnly { .. }
             | Self::Unreachable { .. } => ExitClass::Environment,
-            Self::Damaged { .. } => ExitClass::Io,
+            Self::Damaged { .. } | Self::Failed { .. } => ExitClass::Io,
         }
     }
 
@@ -84,6 +89,7 @@ impl UserError for SurveyError {
         Some(match self {
             Self::Newer { .. } => "use that version of flashfit; nothing was changed".into(),
             Self::Full { .. } => "make room and add the same again: what is there stays".into(),
+            Self::Failed { .. } => "a survey must be on a local disk that works".into(),
             Self::Busy { .. } => "wait until it is done and try again".into(),
             Self::AmbiguousCard { .. } => "give more of the key".into(),
             Self::Damaged { .. } => {

@@ -71,6 +71,12 @@ documents! {
         #[cfg(feature = "survey")]
         "survey-added": rendering::survey::AddedDocument,
         #[cfg(feature = "survey")]
+        "survey-card": rendering::survey::CardDocument,
+        #[cfg(feature = "survey")]
+        "survey-merged": rendering::survey::MergedDocument,
+        #[cfg(feature = "survey")]
+        "survey-products": rendering::survey::ProductsDocument,
+        #[cfg(feature = "survey")]
         "survey-cards": rendering::survey::CardsDocument,
         "wear-age": wear::age::AgeDocument,
         "wear-estimate": wear::estimate::EstimateDocument,
@@ -119,6 +125,12 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("restore", &["restored", "restored-improvement"]),
     #[cfg(feature = "survey")]
     ("survey add", &["survey-added"]),
+    #[cfg(feature = "survey")]
+    ("survey compare", &["survey-products"]),
+    #[cfg(feature = "survey")]
+    ("survey merge", &["survey-merged"]),
+    #[cfg(feature = "survey")]
+    ("survey show", &["survey-card"]),
     #[cfg(feature = "survey")]
     ("survey list", &["survey-cards"]),
     ("tune", &["recommendation", "replay", "would-tune", "belief", "progress"]),

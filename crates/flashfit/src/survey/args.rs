@@ -1,16 +1,17 @@
-//! Arguments of `flashfit survey`, and where the survey is.
+//! Arguments of `flashfit survey`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use flashfit_survey::query::{ListedCard, RowFilter};
-use flashfit_user_error::ExitClass;
+use flashfit_survey::query::{ListedCard, ResultFilters};
 
-use crate::command_error::CommandError;
+use super::place::SurveyFileArgs;
+use super::row_args::SurveyRowArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flashfit survey add run-mmcblk0 geometry.json\n  \
-                  flashfit survey list --where product=SL32G\n\n\
+                  flashfit survey list --where product=SL32G\n  \
+                  flashfit survey compare --where workload=database\n\n\
                   The survey is the file that --db names, or else survey.db in\n\
                   $XDG_DATA_HOME/flashfit or ~/.local/share/flashfit.")]
 pub struct SurveyArgs {
@@ -22,34 +23,14 @@ pub struct SurveyArgs {
 pub enum SurveyCommand {
     /// Add runs and probes. What is there already is not added again.
     Add(SurveyAddArgs),
+    /// Add all that another survey has.
+    Merge(SurveyMergeArgs),
     /// List the cards of the survey. Reads only.
     List(SurveyListArgs),
-}
-
-/// The file of the survey.
-#[derive(Debug, Args)]
-pub struct SurveyFileArgs {
-    /// File of the survey [default: survey.db in your data directory].
-    #[arg(long, value_name = "FILE", env = "FLASHFIT_SURVEY")]
-    pub db: Option<PathBuf>,
-}
-
-impl SurveyFileArgs {
-    pub fn path(&self) -> Result<PathBuf, CommandError> {
-        self.db.clone().or_else(usual_file).ok_or_else(|| {
-            let message = "there is no data directory for the survey: HOME is not set";
-            CommandError::new(ExitClass::Usage, message, Some("name the file with --db FILE"))
-        })
-    }
-}
-
-/// The survey in the user's data directory, if the environment says where that is.
-pub fn usual_file() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    // The specification: a relative path is not valid.
-    let named = variable("XDG_DATA_HOME").filter(|path| path.is_absolute());
-    let usual = || Some(variable("HOME").filter(|path| path.is_absolute())?.join(".local/share"));
-    Some(named.or_else(usual)?.join("flashfit/survey.db"))
+    /// Show what is known of one card. Reads only.
+    Show(SurveyShowArgs),
+    /// Compare products: how far their cards vary, and how much they differ. Reads only.
+    Compare(SurveyCompareArgs),
 }
 
 #[derive(Debug, Args)]
@@ -73,26 +54,21 @@ pub struct SurveyAddArgs {
     pub json: bool,
 }
 
-/// How rows are filtered and printed.
 #[derive(Debug, Args)]
-pub struct SurveyRowArgs {
-    /// Condition such as product=SL32G or capacity_bytes>=32GiB, with = != < <= > >= or ~ (a part
-    /// of the text). May be repeated; all must hold.
-    #[arg(long = "where", value_name = "COLUMN=VALUE")]
-    pub conditions: Vec<String>,
-    /// Print CSV instead of text.
-    #[arg(long, conflicts_with = "json")]
-    pub csv: bool,
+#[command(after_help = "Examples:\n  flashfit survey merge lab-2.db\n  \
+                  flashfit survey merge lab-1.db --db both.db")]
+pub struct SurveyMergeArgs {
+    /// File of the other survey; it is only read.
+    #[arg(value_name = "OTHER.db")]
+    pub other: PathBuf,
+    #[command(flatten)]
+    pub file: SurveyFileArgs,
+    /// Keep serial numbers that the other survey has.
+    #[arg(long)]
+    pub with_serial: bool,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
-}
-
-impl SurveyRowArgs {
-    pub fn filters(&self, columns: &[&str]) -> Result<Vec<RowFilter>, CommandError> {
-        let parse = |text: &String| Ok(RowFilter::parse(text, columns)?);
-        self.conditions.iter().map(parse).collect()
-    }
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +78,32 @@ impl SurveyRowArgs {
     ListedCard::COLUMNS.join(", ")
 ))]
 pub struct SurveyListArgs {
+    #[command(flatten)]
+    pub file: SurveyFileArgs,
+    #[command(flatten)]
+    pub rows: SurveyRowArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flashfit survey show 9a1e4dcf\n  \
+                  flashfit survey show 'red 7' --where metric=rate --csv")]
+pub struct SurveyShowArgs {
+    /// Beginning of the card's key, at least four letters, or its name.
+    pub card: String,
+    #[command(flatten)]
+    pub file: SurveyFileArgs,
+    #[command(flatten)]
+    pub rows: SurveyRowArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!(
+    "Columns: {}\n\nWithout a condition on the metric, rates are compared.\n\nExamples:\n  \
+     flashfit survey compare --where filesystem=ext4 --where workload=database\n  \
+     flashfit survey compare --where metric=latency-p99 --csv",
+    ResultFilters::columns().join(", ")
+))]
+pub struct SurveyCompareArgs {
     #[command(flatten)]
     pub file: SurveyFileArgs,
     #[command(flatten)]

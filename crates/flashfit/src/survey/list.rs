@@ -1,8 +1,11 @@
 //! `flashfit survey list`: the cards of the survey.
 
+use std::path::Path;
+
 use flashfit_host::path_text;
 use flashfit_survey::SurveyDatabase;
-use flashfit_survey::query::ListedCard;
+use flashfit_survey::database::ResultTable;
+use flashfit_survey::query::{ListedCard, siblings};
 
 use super::args::SurveyListArgs;
 use crate::command_error::CommandError;
@@ -12,9 +15,8 @@ use crate::rendering::survey::{self, CardsDocument};
 pub fn run(args: &SurveyListArgs) -> Result<(), CommandError> {
     let filters = args.rows.filters(&ListedCard::COLUMNS)?;
     let path = args.file.path()?;
-    let survey = SurveyDatabase::open_for_reading(&path)?;
-    let cards = survey.cards()?.into_iter().map(ListedCard::new);
-    let cards: Vec<ListedCard> = cards.filter(|card| card.matches(&filters)).collect();
+    let (mut cards, _) = read(&path)?;
+    cards.retain(|card| card.matches(&filters));
     let document = CardsDocument::new(path_text::to_text(&path), &cards);
     if args.rows.json {
         output::json(&document)
@@ -23,4 +25,13 @@ pub fn run(args: &SurveyListArgs) -> Result<(), CommandError> {
     } else {
         output::print(&survey::cards_text(&document, output::width()))
     }
+}
+
+/// All cards, those that differ from their siblings flagged, and all results.
+pub fn read(path: &Path) -> Result<(Vec<ListedCard>, ResultTable), CommandError> {
+    let survey = SurveyDatabase::open_for_reading(path)?;
+    let mut cards: Vec<ListedCard> = survey.cards()?.into_iter().map(ListedCard::new).collect();
+    let results = survey.results()?;
+    siblings::flag(&mut cards, &results);
+    Ok((cards, results))
 }

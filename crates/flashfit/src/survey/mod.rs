@@ -2,7 +2,12 @@
 
 mod add;
 mod args;
+mod compare;
 mod list;
+mod merge;
+mod place;
+mod row_args;
+mod show;
 
 use crate::command_error::CommandError;
 use args::SurveyCommand;
@@ -12,6 +17,9 @@ pub use args::SurveyArgs;
 pub fn run(args: &SurveyArgs) -> Result<(), CommandError> {
     match &args.command {
         SurveyCommand::Add(args) => add::run(args),
+        SurveyCommand::Merge(args) => merge::run(args),
         SurveyCommand::List(args) => list::run(args),
+        SurveyCommand::Show(args) => show::run(args),
+        SurveyCommand::Compare(args) => compare::run(args),
     }
 }

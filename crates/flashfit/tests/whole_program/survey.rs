@@ -1,5 +1,7 @@
 //! `flashfit survey` on written runs and probes of cards, without a device or root.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::fixture::{Ended, Place};
@@ -121,4 +123,169 @@ fn what_cannot_be_added_is_named_and_the_rest_is_added() {
     survey(&place, &["list", "--db", "text.txt"]).said(2, &["not a SQLite database"]);
     survey(&place, &["add", "a", "--db", "text.txt"]).said(2, &["not a SQLite database"]);
     assert_eq!(std::fs::read_to_string(place.path("text.txt")).unwrap(), "no document");
+}
+
+#[test]
+fn a_slow_card_is_flagged_and_products_are_compared() {
+    let place = Place::new();
+    let names: Vec<String> = (0..6u32).map(|number| format!("runs/{number}")).collect();
+    for (number, name) in (0u32..).zip(&names) {
+        let factor = if number == 5 { 0.5 } else { 1.0 };
+        run(&place, name, &cid(0x7654_3210 + number), u64::from(number), factor);
+    }
+    survey(&place, &["add", "runs"]).said(0, &[]);
+    let all = cards(&place, &[]);
+    let odd: Vec<&Value> = all.iter().filter(|card| card["doubts"] != "").collect();
+    assert_eq!(odd.len(), 1, "{all:#?}");
+    assert!(odd[0]["doubts"].as_str().unwrap().starts_with("rates 50 % lower"), "{odd:#?}");
+    let key = odd[0]["card"].as_str().unwrap();
+    let shown = survey(&place, &["show", key, "--json"]).document("flashfit.survey-card");
+    let results = shown["results"].as_array().unwrap();
+    assert_eq!((results.len(), &results[0]["count"]), (4, &json!(3)), "{shown:#}");
+    assert!(results.iter().all(|row| row["low"].is_f64() && row["simulated"] == false));
+    let text = survey(&place, &["show", key]).stdout;
+    assert!(text.contains("0x03 SD") && text.contains("! rates 50 % lower"), "{text}");
+    survey(&place, &["show", "ffffffffffff"]).said(2, &["no card", "hint: flashfit survey list"]);
+
+    let only = ["--where", "workload=database", "--where", "card!=", "--where"];
+    let compare =
+        |more: &str| survey(&place, &[&["compare"], &only[..], &[more, "--json"]].concat());
+    let rows = compare("filesystem=ext4").document("flashfit.survey-products")["results"].clone();
+    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["cards"]), (1, &json!(6)), "{rows:#}");
+    assert!(rows[0]["low"].as_f64() < rows[0]["value"].as_f64());
+    assert_eq!((&rows[0]["metric"], &rows[0]["ratio"]), (&json!("rate"), &Value::Null));
+    let csv = survey(&place, &["compare", "--csv"]).stdout;
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    let text = survey(&place, &["compare"]).stdout;
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("Measured with 6.12.0, aarch64") && text.contains("SL32G"), "{text}");
+}
+
+#[test]
+fn a_survey_is_merged_once() {
+    let place = Place::new();
+    run(&place, "a", &cid(0x7654_3210), 1, 1.0);
+    run(&place, "b", &cid(0x7654_3211), 2, 1.0);
+    survey(&place, &["add", "a", "--db", "one.db"]).said(0, &[]);
+    survey(&place, &["add", "a", "b", "--with-serial", "--db", "other.db"]).said(0, &[]);
+    for added in [1, 0] {
+        let merge = ["merge", "other.db", "--db", "one.db", "--json"];
+        let merged = survey(&place, &merge).document("flashfit.survey-merged");
+        assert_eq!((&merged["added"], &merged["cards"]), (&json!(added), &json!(2)));
+    }
+    assert!(cards(&place, &["--db", "one.db"]).iter().all(|card| card["serial"] == Value::Null));
+    place.file("text", "no database at all, but long enough for a header of one");
+    survey(&place, &["merge", "text", "--db", "one.db"]).said(2, &["not a SQLite database"]);
+    survey(&place, &["merge", "nothing.db", "--db", "one.db"]).said(2, &["no survey at"]);
+}
+
+/// Two programs add other runs and the same runs at once.
+#[test]
+fn two_writers_lose_nothing() {
+    let place = Place::new();
+    for number in 0..40u32 {
+        run(&place, &format!("runs/{number}"), &cid(0x7654_3210 + number), number.into(), 1.0);
+    }
+    let start = || place.command(&["survey", "add", "runs", "--json"]).spawn().unwrap();
+    let both = [start(), start()].map(Ended::of);
+    let states: Vec<String> = both
+        .iter()
+        .flat_map(|ended| {
+            let document = ended.document("flashfit.survey-added");
+            let rows = document["results"].as_array().unwrap().clone();
+            rows.into_iter().map(|row| row["state"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    let count = |state: &str| states.iter().filter(|found| *found == state).count();
+    assert_eq!((count("added"), count("present")), (40, 40));
+    assert_eq!(cards(&place, &[]).len(), 40);
+}
+
+/// A program that is killed leaves whole sources only, and the next one completes the work.
+#[test]
+fn a_kill_leaves_whole_runs_and_adding_again_completes_them() {
+    let place = Place::new();
+    for number in 0..60u32 {
+        run(&place, &format!("runs/{number:02}"), &cid(0x7654_3210 + number), number.into(), 1.0);
+    }
+    survey(&place, &["add", "runs/00"]).said(0, &[]);
+    let mut partial = 0;
+    for wait_ms in [0u64, 2, 5, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100] {
+        let mut child = place.command(&["survey", "add", "runs"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let all = cards(&place, &[]);
+        partial += usize::from(all.len() > 1 && all.len() < 60);
+        for card in &all {
+            let key = card["card"].as_str().unwrap();
+            let shown = survey(&place, &["show", key, "--json"]).document("flashfit.survey-card");
+            let figures = (shown["sources"][0]["figures"].clone(), shown["results"].as_array());
+            assert_eq!((figures.0, figures.1.unwrap().len()), (json!(4), 4), "{shown:#}");
+        }
+        if all.len() == 60 {
+            break;
+        }
+        let check = "PRAGMA integrity_check; PRAGMA foreign_key_check;";
+        let path = place.path("data/flashfit/survey.db");
+        let checked = std::process::Command::new("sqlite3").arg(&path).arg(check).output();
+        if let Ok(checked) = checked {
+            assert_eq!(String::from_utf8_lossy(&checked.stdout), "ok\n");
+        }
+    }
+    eprintln!("kills between the first and the last run: {partial}");
+    survey(&place, &["add", "runs"]).said(0, &[]);
+    assert_eq!(cards(&place, &[]).len(), 60);
+}
+
+#[test]
+fn a_survey_that_cannot_be_written_is_named() {
+    let place = Place::new();
+    run(&place, "a", &cid(0x7654_3210), 1, 1.0);
+    place.file("file", "");
+    let ended = survey(&place, &["add", "a", "--db", "file/survey.db"]);
+    ended.said(4, &["cannot open", "hint: name another file"]);
+}
+
+/// Adds until a small file system is full, makes room, and adds again; then reads it read-only.
+const SCRIPT: &str = r#"
+mkdir disk && mount -t tmpfs -o size=300k tmpfs disk || exit 99
+export FLASHFIT_SURVEY=disk/survey.db
+"$FLASHFIT" survey add runs 2> full
+echo "full $?"
+"$FLASHFIT" survey list > before 2>&1
+echo "list $?"
+mount -o remount,size=16m disk
+"$FLASHFIT" survey add runs > added 2>&1
+echo "added $?"
+mount -o remount,ro disk
+"$FLASHFIT" survey list --json > after
+echo "read $?"
+"$FLASHFIT" survey add runs 2> read-only
+echo "write $?"
+"#;
+
+#[test]
+fn a_full_disk_and_a_read_only_one_are_reported() {
+    if crate::fixture::skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    for number in 0..400u32 {
+        run(&place, &format!("runs/{number:03}"), &cid(0x7654_3210 + number), number.into(), 1.0);
+    }
+    let script = format!("cd {} && {SCRIPT}", place.folder().display());
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .env("FLASHFIT", crate::fixture::FLASHFIT)
+        .output()
+        .unwrap();
+    let text = |name: &str| std::fs::read_to_string(place.path(name)).unwrap_or_default();
+    let codes = String::from_utf8_lossy(&output.stdout).into_owned();
+    let codes: Vec<&str> = codes.lines().filter(|line| line.split(' ').count() == 2).collect();
+    let all = format!("{}{}{}{}", text("full"), text("before"), text("added"), text("read-only"));
+    assert_eq!(codes, ["full 4", "list 0", "added 0", "read 0", "write 4"], "{all}");
+    assert!(text("full").contains("the disk is full") && text("full").contains("hint: make room"));
+    let after: Value = serde_json::from_str(&text("after")).unwrap();
+    assert_eq!(after["data"]["results"].as_array().unwrap().len(), 400);
 }

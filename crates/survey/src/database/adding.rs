@@ -217,7 +217,7 @@ pub(super) fn remove_if_empty(transaction: &Transaction<'_>, card: i64) -> rusql
 }
 
 /// Makes two cards one.
-fn join(transaction: &Transaction<'_>, kept: i64, other: i64) -> rusqlite::Result<()> {
+pub(super) fn join(transaction: &Transaction<'_>, kept: i64, other: i64) -> rusqlite::Result<()> {
     let (name, serial): (String, Option<String>) =
         transaction.query_row("SELECT name, serial FROM card WHERE id = ?1", [other], |row| {
             Ok((row.get(0)?, row.get(1)?))

@@ -32,6 +32,8 @@ pub struct StoredCard {
 pub struct StoredSource {
     pub id: i64,
     pub address: String,
+    pub origin: String,
+    pub rank: u64,
     /// A name of [`crate::SourceKind`].
     pub kind: String,
     pub is_simulated: bool,
@@ -79,7 +81,7 @@ impl SurveyDatabase {
             "SELECT id, address, kind, is_simulated, created_unix_s, tool_version, kernel, machine,
                 processors, test_bed, firmware, conditions, erase_block_bytes, write_unit_bytes,
                 real_capacity_bytes,
-                (SELECT count(*) FROM result WHERE result.source = source.id), card
+                (SELECT count(*) FROM result WHERE result.source = source.id), card, origin, rank
              FROM source ORDER BY created_unix_s, address",
         )?;
         let mut rows = query.query([])?;
@@ -149,6 +151,8 @@ fn source(row: &Row<'_>) -> rusqlite::Result<StoredSource> {
     Ok(StoredSource {
         id: row.get(0)?,
         address: row.get(1)?,
+        origin: row.get(17)?,
+        rank: unsigned(row.get(18)?),
         kind: row.get(2)?,
         is_simulated: row.get(3)?,
         created_unix_s: number(4)?,

@@ -6,6 +6,8 @@
 
 mod adding;
 mod cards;
+mod merging;
+mod results;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,8 @@ use crate::identity::{SALT_BYTES, Salt};
 
 pub use adding::{AddOptions, Addition};
 pub use cards::{StoredCard, StoredSource, SurveyTable};
+pub use merging::MergedSurvey;
+pub use results::{ResultTable, StoredResult};
 use schema::{APPLICATION_ID, MIGRATIONS};
 
 /// How long a writer waits for another one.

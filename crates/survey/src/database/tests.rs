@@ -107,6 +107,67 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Surveys of one salt, each with some sources, merged in two orders and added to one survey.
+    #[test]
+    fn the_order_of_merges_does_not_count(
+        parts in prop::collection::vec(
+            prop::collection::vec((0u8..3, 0u8..3, 0u8..3), 0..5), 1..4,
+        ),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let salt = Some([7; SALT_BYTES]);
+        let options = AddOptions::default();
+        let mut all = new_survey(folder.path(), "all", salt);
+        let surveys: Vec<SurveyDatabase> = parts.iter().enumerate().map(|(number, sources)| {
+            let mut survey = new_survey(folder.path(), &number.to_string(), salt);
+            for (run, rank, serial) in sources {
+                survey.add(&source(*run, *rank, *serial), &options).unwrap();
+                all.add(&source(*run, *rank, *serial), &options).unwrap();
+            }
+            survey
+        }).collect();
+        let mut forward = new_survey(folder.path(), "forward", salt);
+        let mut backward = new_survey(folder.path(), "backward", salt);
+        for survey in surveys.iter().chain(&surveys) {
+            forward.merge(survey, false).unwrap();
+        }
+        for survey in surveys.iter().rev() {
+            backward.merge(survey, false).unwrap();
+        }
+        prop_assert_eq!(content(&forward), content(&all));
+        prop_assert_eq!(content(&backward), content(&all));
+    }
+}
+
+#[test]
+fn cards_of_other_salts_are_joined_by_a_common_source_or_an_addition() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = AddOptions::default();
+    let mut one = new_survey(folder.path(), "one", None);
+    let mut other = new_survey(folder.path(), "other", None);
+    one.add(&source(1, 1, 1), &options).unwrap();
+    other.add(&source(2, 1, 1), &options).unwrap();
+    one.merge(&other, false).unwrap();
+    let cards = |survey: &SurveyDatabase| survey.count(SurveyTable::Cards).unwrap();
+    assert_eq!(cards(&one), 2, "not known to be one card");
+    // The card is measured again: it has keys of both salts now.
+    one.add(&source(3, 1, 1), &options).unwrap();
+    assert_eq!((cards(&one), one.cards().unwrap()[0].keys.len()), (1, 2));
+
+    let mut third = new_survey(folder.path(), "third", None);
+    third.add(&source(1, 1, 1), &options).unwrap();
+    assert_eq!(third.merge(&one, false).unwrap().added, 2);
+    assert_eq!(cards(&third), 1, "source 1 is in both");
+    // An empty survey takes the salt over.
+    let mut empty = new_survey(folder.path(), "empty", None);
+    empty.merge(&other, false).unwrap();
+    empty.add(&source(4, 1, 1), &options).unwrap();
+    assert_eq!((cards(&empty), empty.cards().unwrap()[0].keys.len()), (1, 1));
+}
+
 #[test]
 fn what_is_there_is_not_added_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,6 +21,8 @@ pub struct ListedCard {
     pub write_units: Vec<u64>,
     /// The least capacity that a probe found, if one checked it.
     pub real_capacity: Option<u64>,
+    /// In what it differs from its siblings, a sentence each; see [`super::siblings::flag`].
+    pub oddities: Vec<String>,
 }
 
 impl ListedCard {
@@ -54,7 +56,7 @@ impl ListedCard {
         let erase_blocks = each(&|source| source.construction.erase_block);
         let write_units = each(&|source| source.construction.write_unit);
         let real_capacity = each(&|source| source.construction.capacity).first().copied();
-        Self { card, erase_blocks, write_units, real_capacity }
+        Self { card, erase_blocks, write_units, real_capacity, oddities: Vec::new() }
     }
 
     /// The beginning of its key, by which users name it.
@@ -63,12 +65,22 @@ impl ListedCard {
         key.get(..SHORT_KEY).unwrap_or(key)
     }
 
+    /// What cards of one product have in common. Groups of cards that cannot be distinguished, and
+    /// simulated cards, are apart.
+    pub fn product_key(&self) -> Vec<String> {
+        let card = &self.card;
+        let capacity = card.capacity_bytes.map_or_else(String::new, |bytes| bytes.to_string());
+        let texts = [&card.kind, &card.manufacturer, &card.oem, &card.product, &capacity];
+        let group = (!card.is_individual).then(|| card.keys.first().cloned()).flatten();
+        texts.into_iter().cloned().chain(group).collect()
+    }
+
     /// How many sources of a kind it has.
     pub fn count(&self, kind: SourceKind) -> usize {
         self.card.sources.iter().filter(|source| source.kind == kind.name()).count()
     }
 
-    fn column(&self, column: &str) -> Option<ColumnValue> {
+    pub(super) fn column(&self, column: &str) -> Option<ColumnValue> {
         let card = &self.card;
         let text = |text: &str| (!text.is_empty()).then(|| ColumnValue::Text(text.to_owned()));
         let number = |number: Option<u64>| number.map(|number| ColumnValue::Number(number as f64));
@@ -98,7 +110,8 @@ impl ListedCard {
         filters.iter().all(|filter| filter.matches(self.column(filter.column()).as_ref()))
     }
 
-    /// What does not fit together in what is known of this card alone, a sentence each.
+    /// What does not fit together in what is known of this card, and in what it differs from its
+    /// siblings, a sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         if let (Some(real), Some(stated)) = (self.real_capacity, self.card.capacity_bytes) {
@@ -123,6 +136,7 @@ impl ListedCard {
                 ));
             }
         }
+        doubts.extend(self.oddities.iter().cloned());
         doubts
     }
 }

@@ -115,6 +115,36 @@ pub fn added_text(document: &AddedDocument, width: usize) -> String {
     text
 }
 
+/// That of `survey merge`.
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct MergedDocument {
+    /// The file of the survey.
+    pub database: String,
+    pub other: String,
+    /// Sources that were added.
+    pub added: u64,
+    /// Runs of which the other survey had more trials.
+    pub replaced: u64,
+    /// Sources that were there already, in this or a later state.
+    pub present: u64,
+    /// In the survey now.
+    pub cards: u64,
+    pub sources: u64,
+}
+
+pub fn merged_text(document: &MergedDocument, width: usize) -> String {
+    let text = format!(
+        "{} added, {} continued and replaced, {} there already. The survey has {} of {} ({}).",
+        document.added,
+        document.replaced,
+        document.present,
+        counted(document.sources, "source"),
+        counted(document.cards, "card"),
+        plain(&document.database),
+    );
+    flashfit_report::text::wrap(&text, width).join("\n") + "\n"
+}
+
 fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("{count} {what}") } else { format!("{count} {what}s") }
 }
@@ -158,7 +188,7 @@ pub struct CardRow {
 }
 
 impl CardRow {
-    fn new(listed: &ListedCard) -> Self {
+    pub fn new(listed: &ListedCard) -> Self {
         let card = &listed.card;
         Self {
             card: listed.short_key().to_owned(),

@@ -1,8 +1,14 @@
 //! Surveys: their documents, tables and CSV.
 
 mod cards;
+mod one_card;
+mod products;
 
-pub use cards::{AddedDocument, AddedSource, CardsDocument, added_text, cards_text};
+pub use cards::{
+    AddedDocument, AddedSource, CardsDocument, MergedDocument, added_text, cards_text, merged_text,
+};
+pub use one_card::{CardDocument, card_text};
+pub use products::{ProductsDocument, products_text};
 
 use flashfit_device::Bytes;
 use serde::Serialize;
@@ -17,6 +23,38 @@ pub fn csv<T: Serialize>(rows: &[T]) -> String {
     String::from_utf8(bytes).expect("rows are text")
 }
 
+/// A day in UTC, such as `2026-11-25`.
+pub fn day(unix_s: u64) -> String {
+    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+    let days = unix_s / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{}-{month:02}-{day:02}", era * 400 + year + carry)
+}
+
+/// A figure with its unit, for people.
+fn figure(value: f64, unit: &str) -> String {
+    match unit {
+        "bytes/s" => format!("{}/s", Bytes(value as u64).si()),
+        "bytes" => Bytes(value as u64).to_string(),
+        "ns" => format!("{} ms", significant(value / 1e6)),
+        "operations/s" => format!("{}/s", significant(value)),
+        "count" => format!("{value}"),
+        other => format!("{} {other}", significant(value)),
+    }
+}
+
+/// Three significant digits.
+fn significant(value: f64) -> String {
+    let digits = if value > 0.0 { value.log10().floor() as i32 } else { 0 };
+    let places = usize::try_from(2 - digits).unwrap_or(0);
+    format!("{value:.places$}")
+}
+
 /// A size, or a dash.
 fn size(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string())
@@ -25,6 +63,28 @@ fn size(bytes: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        // date -u -d @N +%F
+        for (unix_s, wanted) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_795_640_104, "2026-11-25"),
+            (4_107_542_399, "2100-02-28"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(day(unix_s), wanted);
+        }
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        assert_eq!(figure(1_234_567.0, "ns"), "1.23 ms");
+        assert_eq!(figure(123.4, "operations/s"), "123/s");
+        assert_eq!(figure(2.0, "ratio"), "2.00 ratio");
+        assert_eq!(figure(4_194_304.0, "bytes"), "4 MiB");
+    }
 
     #[test]
     fn csv_quotes_what_must_be_quoted() {

@@ -1,0 +1,34 @@
+//! Where the survey is.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flashfit_user_error::ExitClass;
+
+use crate::command_error::CommandError;
+
+/// The file of the survey.
+#[derive(Debug, Args)]
+pub struct SurveyFileArgs {
+    /// File of the survey [default: survey.db in your data directory].
+    #[arg(long, value_name = "FILE", env = "FLASHFIT_SURVEY")]
+    pub db: Option<PathBuf>,
+}
+
+impl SurveyFileArgs {
+    pub fn path(&self) -> Result<PathBuf, CommandError> {
+        self.db.clone().or_else(usual_file).ok_or_else(|| {
+            let message = "there is no data directory for the survey: HOME is not set";
+            CommandError::new(ExitClass::Usage, message, Some("name the file with --db FILE"))
+        })
+    }
+}
+
+/// The survey in the user's data directory, if the environment says where that is.
+fn usual_file() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    // The specification: a relative path is not valid.
+    let named = variable("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    let usual = || Some(variable("HOME").filter(|path| path.is_absolute())?.join(".local/share"));
+    Some(named.or_else(usual)?.join("flashfit/survey.db"))
+}

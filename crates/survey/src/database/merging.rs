@@ -1,0 +1,234 @@
+//! Merges another survey: the union of sources, and of what is known about which are of one card.
+//!
+//! The other file may be a stranger's: it is opened as any survey, and what is read goes through
+//! the limits of an addition. Keys stay as they are, and the salts are adopted. Two cards with keys
+//! of different salts are one if both surveys have a source in common, or as soon as a source of
+//! the card is added again. Names are kept; of two names of one card, the first in the alphabet.
+
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::adding::{self, Addition, CardDescription};
+use super::{ResultTable, StoredCard, StoredSource, SurveyDatabase};
+use crate::error::SurveyError;
+use crate::identity::{CardIdentity, Salt};
+use crate::record::{
+    MOST_RESULTS, MeasuredSetup, SourceFacts, SourceKind, SurveyMeasure, SurveyResult,
+    SurveySource, stored_text,
+};
+
+/// What a merge changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MergedSurvey {
+    pub added: u64,
+    pub replaced: u64,
+    /// There already, in this or a later state.
+    pub present: u64,
+}
+
+impl SurveyDatabase {
+    /// Adds all that another survey has, in one transaction.
+    ///
+    /// # Errors
+    /// See [`SurveyError`]; nothing is changed then.
+    pub fn merge(&mut self, other: &Self, with_serial: bool) -> Result<MergedSurvey, SurveyError> {
+        let (cards, results) = (other.cards()?, other.results()?);
+        let salts = other.salts().map_err(|error| other.failed(&error))?;
+        let foreign = |reason: &str| SurveyError::Foreign {
+            path: other.path.clone(),
+            reason: reason.to_owned(),
+        };
+        let path = self.path.clone();
+        let failed = |error: rusqlite::Error| SurveyError::of(&path, &error);
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior).map_err(failed)?;
+        adopt_salts(&transaction, &salts).map_err(failed)?;
+        let mut merged = MergedSurvey::default();
+        for stored in &cards {
+            if !stored.keys.iter().all(|key| is_hash(key)) || stored.keys.is_empty() {
+                return Err(foreign("it has a card without a valid key"));
+            }
+            let identity = identity(stored);
+            for source in &stored.sources {
+                let source = record(source, &identity, &results).map_err(foreign)?;
+                let addition = merge_source(&transaction, stored, &source, with_serial);
+                match addition.map_err(failed)? {
+                    Addition::Added => merged.added += 1,
+                    Addition::Replaced => merged.replaced += 1,
+                    Addition::Present | Addition::Older => merged.present += 1,
+                }
+            }
+        }
+        transaction.commit().map_err(failed)?;
+        Ok(merged)
+    }
+
+    /// The salts, and whether each is the survey's own.
+    fn salts(&self) -> rusqlite::Result<Vec<(Salt, bool)>> {
+        let mut query = self.connection.prepare("SELECT bytes, is_own FROM salt ORDER BY bytes")?;
+        query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    }
+}
+
+/// Keeps the salts of the other survey. One without cards takes its own salt from there, so that
+/// keys are equal in both.
+fn adopt_salts(transaction: &Transaction<'_>, salts: &[(Salt, bool)]) -> rusqlite::Result<()> {
+    let is_empty: bool =
+        transaction.query_row("SELECT NOT EXISTS (SELECT 1 FROM card)", [], |row| row.get(0))?;
+    if is_empty && salts.iter().any(|(_, is_own)| *is_own) {
+        transaction.execute("DELETE FROM salt", [])?;
+    }
+    for (salt, is_own) in salts {
+        let is_own = is_empty && *is_own;
+        transaction.execute(
+            "INSERT OR IGNORE INTO salt (bytes, is_own) VALUES (?1, ?2)",
+            params![salt, is_own],
+        )?;
+    }
+    Ok(())
+}
+
+fn merge_source(
+    transaction: &Transaction<'_>,
+    stored: &StoredCard,
+    source: &SurveySource,
+    with_serial: bool,
+) -> rusqlite::Result<Addition> {
+    let name = stored_text(&stored.name);
+    let description = CardDescription {
+        identity: &source.card,
+        is_simulated: stored.is_simulated,
+        is_individual: stored.is_individual,
+        name: &name,
+        serial: stored.serial.as_deref().filter(|_| with_serial),
+    };
+    let mut card = adding::card(transaction, &stored.keys, &description)?;
+    let addition = adding::insert(transaction, source, card)?;
+    if matches!(addition, Addition::Present | Addition::Older) {
+        card = same_card(transaction, source, card)?;
+    }
+    first_name(transaction, card, &name)?;
+    Ok(addition)
+}
+
+/// A source that both surveys have shows that its cards are one; the card that is left.
+fn same_card(
+    transaction: &Transaction<'_>,
+    source: &SurveySource,
+    card: i64,
+) -> rusqlite::Result<i64> {
+    let query = "SELECT card FROM source WHERE origin = ?1 OR address = ?2";
+    let now: Option<i64> = transaction
+        .query_row(query, [&source.origin, &source.address], |row| row.get(0))
+        .optional()?;
+    let Some(now) = now.filter(|now| *now != card) else { return Ok(card) };
+    let is_individual = |card: i64| -> rusqlite::Result<bool> {
+        let query = "SELECT is_individual FROM card WHERE id = ?1";
+        transaction.query_row(query, [card], |row| row.get(0))
+    };
+    let left = match (is_individual(now)?, is_individual(card)?) {
+        (true, true) => {
+            adding::join(transaction, now, card)?;
+            return Ok(now);
+        }
+        // One of the unidentified cards, which the other survey has a name of.
+        (false, true) => {
+            let change = "UPDATE source SET card = ?1 WHERE origin = ?2 OR address = ?3";
+            transaction.execute(change, params![card, source.origin, source.address])?;
+            card
+        }
+        (true | false, false) => now,
+    };
+    for empty in [now, card] {
+        adding::remove_if_empty(transaction, empty)?;
+    }
+    Ok(left)
+}
+
+fn first_name(transaction: &Transaction<'_>, card: i64, name: &str) -> rusqlite::Result<()> {
+    if !name.is_empty() {
+        let change = "UPDATE card SET name = min(name, ?2) WHERE id = ?1 AND name <> ''";
+        transaction.execute(change, params![card, name])?;
+    }
+    Ok(())
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn identity(card: &StoredCard) -> CardIdentity {
+    CardIdentity {
+        kind: stored_text(&card.kind),
+        manufacturer: stored_text(&card.manufacturer),
+        oem: stored_text(&card.oem),
+        product: stored_text(&card.product),
+        revision: stored_text(&card.revision),
+        manufactured: stored_text(&card.manufactured),
+        capacity: card.capacity_bytes,
+        serial: String::new(),
+    }
+}
+
+/// A source of another survey as one that is added; the reason, if it cannot be.
+fn record(
+    source: &StoredSource,
+    card: &CardIdentity,
+    results: &ResultTable,
+) -> Result<SurveySource, &'static str> {
+    let kind = SourceKind::of_name(&source.kind)
+        .ok_or("it has a source of a kind that this version does not know")?;
+    if !is_hash(&source.address) || !is_hash(&source.origin) {
+        return Err("it has a source without a valid address");
+    }
+    let rows = results.of_source(source.id);
+    if rows.len() > MOST_RESULTS {
+        return Err("it has a source with too many results");
+    }
+    let rows = rows.iter().filter(|row| row.value.value.is_finite());
+    let results = rows.map(|row| SurveyResult {
+        setup: stored_setup(&results.setups[row.setup]),
+        measure: stored_measure(&results.measures[row.measure]),
+        value: row.value,
+    });
+    Ok(SurveySource {
+        address: source.address.clone(),
+        origin: source.origin.clone(),
+        rank: source.rank,
+        kind,
+        is_simulated: source.is_simulated,
+        card: card.clone(),
+        facts: SourceFacts {
+            created_unix_s: source.created_unix_s,
+            tool_version: stored_text(&source.tool_version),
+            kernel: stored_text(&source.kernel),
+            machine: stored_text(&source.machine),
+            processors: source.processors,
+            test_bed: stored_text(&source.test_bed),
+            firmware: stored_text(&source.firmware),
+            conditions: stored_text(&source.conditions),
+        },
+        construction: source.construction,
+        results: results.collect(),
+        notes: Vec::new(),
+    })
+}
+
+fn stored_setup(setup: &MeasuredSetup) -> MeasuredSetup {
+    MeasuredSetup {
+        filesystem: stored_text(&setup.filesystem),
+        options: stored_text(&setup.options),
+        scheduler: stored_text(&setup.scheduler),
+    }
+}
+
+fn stored_measure(of: &SurveyMeasure) -> SurveyMeasure {
+    SurveyMeasure {
+        metric: stored_text(&of.metric),
+        unit: stored_text(&of.unit),
+        workload: stored_text(&of.workload),
+        point: stored_text(&of.point),
+        stage: stored_text(&of.stage),
+        direction: stored_text(&of.direction),
+        length: stored_text(&of.length),
+    }
+}
