@@ -8,13 +8,16 @@ use flashfit_target::InspectedTarget;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The price of `probe --write`, which tests the capacity first.
+/// The price of `probe --write`, which tests the capacity first. Bytes and times of a kind give a
+/// rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TestPrice {
     pub usual_bytes: u64,
     pub usual_ns: u64,
     pub most_bytes: u64,
     pub most_ns: u64,
+    /// When the probe ends at the latest, unless the user agrees to more.
+    pub time_limit_ns: Option<u64>,
 }
 
 /// From a few reads; `None` if they fail.
@@ -30,12 +33,14 @@ pub fn of(target: &InspectedTarget) -> Option<TestPrice> {
         seed: 1,
         expected: None,
     };
-    let WriteEstimate { probe, .. } = ProbeRun::new(target, options).ok()?.estimate().ok()?;
+    let run = ProbeRun::new(target, options).ok()?;
+    let WriteEstimate { probe, max_time_ns, .. } = run.estimate().ok()?;
     Some(TestPrice {
         usual_bytes: probe.usual_bytes,
         usual_ns: probe.usual_ns,
         most_bytes: probe.most_bytes,
         most_ns: probe.most_ns,
+        time_limit_ns: max_time_ns,
     })
 }
 
@@ -87,8 +92,13 @@ mod tests {
 
     #[test]
     fn making_writes_tables_and_a_log_and_never_more_than_the_partition() {
-        let rate =
-            TestPrice { usual_bytes: 0, usual_ns: 0, most_bytes: 10 << 20, most_ns: 1_000_000_000 };
+        let rate = TestPrice {
+            usual_bytes: 0,
+            usual_ns: 0,
+            most_bytes: 10 << 20,
+            most_ns: 1_000_000_000,
+            time_limit_ns: Some(500_000_000),
+        };
         let price = making(Some(&rate), 64 << 30);
         assert_eq!(price.written_bytes, [1 << 20, (2 << 30) + (64 << 20)]);
         assert_eq!(price.time_ns.unwrap()[1], 10_000_000_000 + 211_200_000_000);

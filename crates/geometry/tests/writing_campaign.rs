@@ -3,7 +3,8 @@
 //! `FLASHFIT_CARDS=0..300 cargo test --release -p flashfit-geometry --test writing_campaign -- \
 //! --nocapture` runs the read-only probe on each card first, as the command does, then the writing
 //! probe, and prints a line per card and the totals. Seeds can be listed (`3,6,22`). With
-//! `FLASHFIT_USED`, cards are completely written beforehand. Without `FLASHFIT_CARDS`, a few new
+//! `FLASHFIT_USED`, cards are completely written beforehand; with `FLASHFIT_FAST_AREAS`, only those
+//! with a fast area are probed. Without `FLASHFIT_CARDS`, a few new
 //! cards are tested without the read-only probe. Times are simulated.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
@@ -177,8 +178,12 @@ fn known_geometries_are_found() {
     let (seeds, verbose) = seeds();
     let mut tallies = Tallies::default();
     let mut times = Vec::new();
+    let only_fast_areas = std::env::var_os("FLASHFIT_FAST_AREAS").is_some();
     for seed in seeds {
         let drawn = cards::draw(seed);
+        if only_fast_areas && fast_area_bytes(&drawn).is_none() {
+            continue;
+        }
         let probed = probe(seed, &drawn, verbose);
         times.push(probed.elapsed_ns / 1_000_000_000);
         let line = tallies.add(seed, &drawn, &probed);

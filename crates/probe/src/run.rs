@@ -64,6 +64,8 @@ pub struct WriteBudget {
 pub struct WriteEstimate {
     pub probe: ProbeEstimate,
     pub budget: WriteBudget,
+    /// When it ends or asks at the latest, in nanoseconds.
+    pub max_time_ns: Option<u64>,
 }
 
 /// Asks for the data of a device after the user was shown what the probe costs.
@@ -272,13 +274,9 @@ impl<'a> ProbeRun<'a> {
         let mut probe = writing::estimate(&opened.device.describe(), &options, &first);
         // Reading comes first.
         let read_ns = self.reading_options().max_time_ns;
-        let within = |time_ns: u64| {
-            let most_ns = self.max_time_ns().unwrap_or(u64::MAX);
-            time_ns.saturating_add(read_ns).min(most_ns)
-        };
-        probe.usual_ns = within(probe.usual_ns);
-        probe.most_ns = within(probe.most_ns);
-        Ok(WriteEstimate { probe, budget: self.budget() })
+        probe.usual_ns = probe.usual_ns.saturating_add(read_ns);
+        probe.most_ns = probe.most_ns.saturating_add(read_ns);
+        Ok(WriteEstimate { probe, budget: self.budget(), max_time_ns: self.max_time_ns() })
     }
 
     fn max_time_ns(&self) -> Option<u64> {

@@ -107,11 +107,12 @@ fn free_space_price(rates: &TestPrice, bytes: u64) -> String {
 }
 
 fn probe_price(price: &TestPrice) -> String {
+    let most_ns = price.time_limit_ns.unwrap_or(price.most_ns);
     let time = |ns| duration(Duration::from_nanos(ns));
     format!(
         "takes about {} to {}, writes {} to {}",
-        time(price.usual_ns),
-        time(price.most_ns),
+        time(price.usual_ns.min(most_ns)),
+        time(most_ns),
         Bytes(price.usual_bytes),
         Bytes(price.most_bytes)
     )

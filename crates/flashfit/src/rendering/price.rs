@@ -38,14 +38,15 @@ pub struct WearPrice {
 }
 
 impl Price {
-    /// The price of a probe that writes.
+    /// The price of a probe that writes. How long merges take is not known before, so the most is
+    /// the time limit, if there is one, even if the estimate is less.
     pub fn of_probe(target: &InspectedTarget, estimate: &WriteEstimate) -> Self {
-        let WriteEstimate { probe, budget } = estimate;
+        let WriteEstimate { probe, budget, max_time_ns } = estimate;
         let most = probe.most_bytes.saturating_add(budget.twin_bytes);
         // Rates for a twin are written as fast as the rest.
         let most_ns =
             u128::from(probe.most_ns) * u128::from(most) / u128::from(probe.most_bytes.max(1));
-        let most_ns = u64::try_from(most_ns).unwrap_or(u64::MAX);
+        let most_ns = max_time_ns.unwrap_or(u64::try_from(most_ns).unwrap_or(u64::MAX));
         Self {
             time_ns: Some([probe.usual_ns.min(most_ns), most_ns]),
             written_bytes: [probe.usual_bytes, most],

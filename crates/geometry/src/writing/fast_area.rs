@@ -169,7 +169,9 @@ fn area_bytes(seen: &[FoldingOnset], write_unit: Option<u64>) -> Option<f64> {
         let bytes = |of: &FoldingOnset| of.requests * room(of.request_bytes, unit);
         let (one, other) = (before.map_or_else(|| bytes(last), bytes), bytes(last));
         if one.max(other) < SAME_AREA * one.min(other) {
-            areas.push(other);
+            // A number of blocks is exact, a beginning of slow requests is not.
+            let is_exact = before.is_some_and(|of| of.blocks.is_some()) && last.blocks.is_none();
+            areas.push(if is_exact { one } else { other });
         }
     }
     let least = areas.iter().copied().reduce(f64::min)?;
@@ -230,7 +232,8 @@ fn largest_area(
         let washed = wash(meter, window, bytes)?;
         let is_all_obsolete = !in_bursts || washed < without_bursts || bytes > WASHED[0];
         if per_byte > SLOWER * washed && is_all_obsolete {
-            return Ok(Some(bytes));
+            // Between two bursts, a larger area looks the same.
+            return Ok(Some(if in_bursts { WASHED[1] } else { bytes }));
         }
         // What a small amount does not make obsolete has large blocks, folded in long bursts.
         if !in_bursts || bytes > filled.len() as u64 * LARGEST_REQUEST {

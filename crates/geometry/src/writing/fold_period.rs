@@ -11,8 +11,8 @@
 
 use crate::belief::median;
 
-/// The shortest period, in requests.
-const LEAST_PERIOD: f64 = 5.0;
+/// The shortest period, in requests: five whole ones, of which the fit may give a little less.
+const LEAST_PERIOD: f64 = 4.5;
 /// The shortest period that is tried, because multiples of a shorter one fit, too.
 const LEAST_TRIED: f64 = 2.5;
 /// The fewest folds.

@@ -35,6 +35,11 @@ fn without_confirmation_or_in_a_dry_run_nothing_is_written() {
         let price = &would["price"];
         assert_eq!(price["written_bytes"][1], (64_u64 << 20) * 9 / 4 + (2 << 30), "{price}");
         assert!(price["time_ns"][0].as_u64() <= price["time_ns"][1].as_u64(), "{price}");
+        // It ends at its limit and not before, whatever the reads promise.
+        assert_eq!(price["time_ns"][1], 15 * 60 * 1_000_000_000_u64, "{price}");
+        let limited = [&json[..], &["--max-time", "40s"]].concat();
+        let would = place.flashfit(&limited).document("flashfit.would-probe");
+        assert_eq!(would["price"]["time_ns"][1], 40_000_000_000_u64, "{would}");
         assert!(price["wear"].is_null(), "a file has no erase blocks: {price}");
         assert!(would["lost"][0].as_str().unwrap().starts_with("All data on"), "{would}");
     });
