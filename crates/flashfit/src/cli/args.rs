@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{CriterionArg, new_name, target_name};
+use crate::survey::SurveyMentionArgs;
 use crate::wear::usage_args::UsageArgs;
 
 #[derive(Debug, Args)]
@@ -22,6 +23,8 @@ pub struct InspectArgs {
     /// Device node, image file or sim:NAME (a simulated card).
     #[arg(value_parser = target_name())]
     pub target: String,
+    #[command(flatten)]
+    pub survey: SurveyMentionArgs,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,

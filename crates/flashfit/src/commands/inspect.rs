@@ -9,6 +9,7 @@ use crate::cli::InspectArgs;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::inspect::{card_text, device_text};
+use crate::survey;
 
 pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let target = Target::parse(&args.target)?;
@@ -22,5 +23,11 @@ pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         }
         Target::Image(path) => Device::from_image(&SystemRunner::default(), path)?,
     };
-    if args.json { output::json(device) } else { output::print(&device_text(&device)) }
+    if args.json {
+        output::json(&device)?
+    } else {
+        output::print(&device_text(&device))?
+    }
+    let place = (device.capacity.0, device.partition_start.is_some());
+    survey::mention(&args.survey, device.kind, &device.identity, &device.declared, place)
 }

@@ -12,6 +12,7 @@ use super::region::region;
 use crate::cli::{confirmed_name, size, target_name};
 use crate::command_error::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
+use crate::survey::SurveyMentionArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,6 +100,8 @@ pub struct ProbeArgs {
     /// Machine with the device: here or ssh:HOST.
     #[arg(long, value_name = "TEST-BED", default_value_t = TestBedSpec::Here, conflicts_with = "import")]
     pub on: TestBedSpec,
+    #[command(flatten)]
+    pub survey: SurveyMentionArgs,
 }
 
 impl ProbeArgs {

@@ -15,6 +15,7 @@ use crate::command_error::CommandError;
 use crate::output;
 use crate::output_file::OutputKind;
 use crate::rendering::probe as rendering;
+use crate::survey;
 
 pub fn present(
     args: &ProbeArgs,
@@ -42,6 +43,11 @@ pub fn present(
         output::whole_document(&document.text())?;
     } else {
         output::print(&rendering::text(&document, output::width()))?;
+    }
+    if let Some(device) = document.device.as_ref().filter(|_| !document.simulated) {
+        let place = (device.capacity_bytes, device.partition_start_bytes.is_some());
+        let (identity, declared) = (&device.identity, &document.declared);
+        survey::mention(&args.survey, device.kind, identity, declared, place)?;
     }
     if let Some(failure) = failure {
         return Err(failure.into());

@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use flashfit_device::identity::DeviceIdentity;
+use flashfit_device::{DeclaredFacts, DeviceKind};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 
-pub use AbsentSurveyArgs as SurveyArgs;
+pub use {AbsentMentionArgs as SurveyMentionArgs, AbsentSurveyArgs as SurveyArgs};
 
 /// NOT IN THIS BUILD: it was made without SQLite, as the packages and the static binary for boards
 /// are. Built from source, flashfit has it: make build.
@@ -25,4 +27,19 @@ pub fn run(args: &AbsentSurveyArgs) -> Result<(), CommandError> {
     let message = format!("survey{what}: this build of flashfit has no SQLite");
     let hint = "build flashfit from source, which has it: make build";
     Err(CommandError::new(ExitClass::Environment, message, Some(hint)))
+}
+
+#[derive(Debug, Args)]
+pub struct AbsentMentionArgs {}
+
+/// Without SQLite, there is nothing to mention.
+#[expect(clippy::unnecessary_wraps, reason = "as with SQLite")]
+pub fn mention(
+    _: &AbsentMentionArgs,
+    _: DeviceKind,
+    _: &DeviceIdentity,
+    _: &DeclaredFacts,
+    _: (u64, bool),
+) -> Result<(), CommandError> {
+    Ok(())
 }

@@ -4,6 +4,7 @@ mod add;
 mod args;
 mod compare;
 mod list;
+mod mention;
 mod merge;
 mod place;
 mod row_args;
@@ -13,6 +14,7 @@ use crate::command_error::CommandError;
 use args::SurveyCommand;
 
 pub use args::SurveyArgs;
+pub use mention::{SurveyMentionArgs, mention};
 
 pub fn run(args: &SurveyArgs) -> Result<(), CommandError> {
     match &args.command {

@@ -25,7 +25,7 @@ impl SurveyFileArgs {
 }
 
 /// The survey in the user's data directory, if the environment says where that is.
-fn usual_file() -> Option<PathBuf> {
+pub fn usual_file() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     // The specification: a relative path is not valid.
     let named = variable("XDG_DATA_HOME").filter(|path| path.is_absolute());

@@ -179,6 +179,24 @@ fn a_survey_is_merged_once() {
     survey(&place, &["merge", "nothing.db", "--db", "one.db"]).said(2, &["no survey at"]);
 }
 
+#[test]
+fn inspect_and_probe_look_into_a_survey() {
+    let place = Place::new();
+    run(&place, "a", &cid(0x7654_3210), 1, 1.0);
+    let image = place.image("disk.img", 64).display().to_string();
+    place.flashfit(&["inspect", &image, "--survey", "no.db"]).said(2, &["no survey at"]);
+    // Without a survey there is nothing to say.
+    let ended = place.flashfit(&["inspect", &image]);
+    ended.said(0, &[]);
+    assert!(!ended.stderr.contains("survey"), "{}", ended.stderr);
+    survey(&place, &["add", "a", "--db", "s.db"]).said(0, &[]);
+    for command in ["inspect", "probe"] {
+        let ended = place.flashfit(&[command, &image, "--survey", "s.db", "--json"]);
+        ended.said(0, &["survey: it has no such card"]);
+        assert!(serde_json::from_str::<Value>(&ended.stdout).is_ok(), "{}", ended.stdout);
+    }
+}
+
 /// Two programs add other runs and the same runs at once.
 #[test]
 fn two_writers_lose_nothing() {

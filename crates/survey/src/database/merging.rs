@@ -62,6 +62,15 @@ impl SurveyDatabase {
         Ok(merged)
     }
 
+    /// The keys of a device under all salts.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn keys_of(&self, card: &CardIdentity) -> Result<Vec<String>, SurveyError> {
+        let salts = self.salts().map_err(|error| self.failed(&error))?;
+        Ok(salts.iter().map(|(salt, _)| card.key(salt, "")).collect())
+    }
+
     /// The salts, and whether each is the survey's own.
     fn salts(&self) -> rusqlite::Result<Vec<(Salt, bool)>> {
         let mut query = self.connection.prepare("SELECT bytes, is_own FROM salt ORDER BY bytes")?;

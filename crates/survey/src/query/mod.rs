@@ -3,6 +3,7 @@
 pub mod cells;
 pub mod comparison;
 pub mod filter;
+pub mod known;
 pub mod listed;
 pub mod rows;
 pub mod siblings;

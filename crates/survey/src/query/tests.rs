@@ -131,3 +131,19 @@ fn a_card_is_found_by_the_beginning_of_its_key_or_by_its_name() {
         assert!(find_card(cards.clone(), text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn what_is_known_of_a_device_names_itself_and_its_siblings() {
+    let all: Vec<SurveySource> = (1..=5).map(|number| card("A", number, 1.0, 4 << 20)).collect();
+    let (cards, _) = read(&all);
+    let keys: Vec<String> = cards[0].card.keys.clone();
+    let mut identity = all[0].card.clone();
+    let found = known::sentences(&identity, &keys, &cards);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("this card is ") && found[0].ends_with("runs: 1, probes: 0"));
+    assert_eq!(found[1], "other cards of this product: 4; probes found an erase block of 4 MiB");
+    // Another one of the product, and one of which nothing is known.
+    assert_eq!(known::sentences(&identity, &["0".repeat(64)], &cards).len(), 1);
+    identity.capacity = Some(1 << 30);
+    assert_eq!(known::sentences(&identity, &["0".repeat(64)], &cards).len(), 0);
+}
