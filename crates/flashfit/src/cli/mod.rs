@@ -96,6 +96,11 @@ pub enum Command {
     /// Power cuts: check which setups survive them.
     Crash(CrashArgs),
     /// Collect the results of many cards in one file, and find out what is known of yours.
+    #[cfg(feature = "survey")]
+    Survey(SurveyArgs),
+    /// Collect the results of many cards: NOT IN THIS BUILD, which has no SQLite; `make build` has
+    /// it.
+    #[cfg(not(feature = "survey"))]
     Survey(SurveyArgs),
     /// Print a script that completes command lines in a shell.
     Completions(CompletionsArgs),

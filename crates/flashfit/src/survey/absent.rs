@@ -11,8 +11,6 @@ use crate::command_error::CommandError;
 
 pub use {AbsentMentionArgs as SurveyMentionArgs, AbsentSurveyArgs as SurveyArgs};
 
-/// NOT IN THIS BUILD: it was made without SQLite, as the packages and the static binary for boards
-/// are. Built from source, flashfit has it: make build.
 #[derive(Debug, Args)]
 pub struct AbsentSurveyArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
