@@ -1,8 +1,7 @@
 //! `--log` of `flashfit crash states`: requests that were recorded elsewhere.
 
 use flashfit_crash::CrashError;
-use flashfit_crash::campaign::CampaignPlan;
-use flashfit_crash::import::RequestFiles;
+use flashfit_crash::import::{RequestFiles, RequestsPlan};
 use flashfit_crash::log::{CrashLog, DmLogError};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
@@ -24,12 +23,13 @@ pub fn workload(args: &StatesArgs) -> Result<CrashWorkload, CommandError> {
     }
 }
 
-/// Reads the requests, if there are any to be read, and adds them to the plan.
+/// Reads the requests, if there are any to be read, with what the plan says of them. Before signals
+/// are caught, so that an interrupt ends the reading of a large file.
 pub fn load(
     args: &StatesArgs,
     setups: &[CrashSetup],
-    plan: &mut CampaignPlan,
-) -> Result<Option<CrashLog>, CommandError> {
+    workload: &CrashWorkload,
+) -> Result<Option<(CrashLog, RequestsPlan)>, CommandError> {
     let Some(log) = &args.log.log else { return Ok(None) };
     let [setup] = setups else {
         let message = "the requests of a log are those of one setup";
@@ -38,10 +38,7 @@ pub fn load(
     };
     let (mark, image) = (args.log.log_start.as_deref(), args.log.log_base.as_deref());
     let files = RequestFiles { log, mark, image };
-    let (log, requests) =
-        files.load(&setup.label, &plan.workload).map_err(|error| with_hint(error, args))?;
-    plan.requests = Some(requests);
-    Ok(Some(log))
+    files.load(&setup.label, workload).map(Some).map_err(|error| with_hint(error, args))
 }
 
 /// How to say where the work begins.

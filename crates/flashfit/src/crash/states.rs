@@ -34,6 +34,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     };
     let setups = tools::setups(&args.what, catalog, &conditions)?;
     tools::check_rights()?;
+    let requests = requests::load(args, &setups, &workload)?;
     let dir = folder::choose(args.dir.as_deref());
     // Before any thread: the namespace is one thread's.
     let points = MountPoints::take(&[&dir, Path::new(".")])?;
@@ -50,7 +51,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
             setup.check_kernel(&runner)?;
         }
     }
-    let mut plan = CampaignPlan {
+    let plan = CampaignPlan {
         setups: setups.iter().map(|setup| setup.label.clone()).collect(),
         workload,
         seed: args.what.seed,
@@ -60,9 +61,8 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         card,
         kernel: machine.as_ref().map(|machine| machine.release().to_owned()),
         board: None,
-        requests: None,
+        requests: requests.as_ref().map(|(_, plan)| plan.clone()),
     };
-    let requests = requests::load(args, &setups, &mut plan)?;
     let folder = CampaignFolder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
     let campaign = Campaign {
@@ -71,7 +71,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         folder: &folder,
         points: &points,
         machine: machine.as_ref(),
-        requests: requests.as_ref(),
+        requests: requests.as_ref().map(|(log, _)| log),
         runner: &runner,
     };
     let limits = CampaignLimits {
