@@ -195,5 +195,6 @@ test) announce_skips ;;
 test-full)
     announce_skips
     sh "$(dirname "$0")/lab-for-tests.sh"
+    sh "$(dirname "$0")/duckdb-for-tests.sh"
     ;;
 esac

@@ -73,6 +73,8 @@ documents! {
         #[cfg(feature = "survey")]
         "survey-card": rendering::survey::CardDocument,
         #[cfg(feature = "survey")]
+        "survey-exported": rendering::survey::ExportedDocument,
+        #[cfg(feature = "survey")]
         "survey-merged": rendering::survey::MergedDocument,
         #[cfg(feature = "survey")]
         "survey-products": rendering::survey::ProductsDocument,
@@ -127,6 +129,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("survey add", &["survey-added"]),
     #[cfg(feature = "survey")]
     ("survey compare", &["survey-products"]),
+    #[cfg(feature = "survey")]
+    ("survey export", &["survey-exported"]),
     #[cfg(feature = "survey")]
     ("survey merge", &["survey-merged"]),
     #[cfg(feature = "survey")]

@@ -27,6 +27,8 @@ pub enum SurveyCommand {
     Merge(SurveyMergeArgs),
     /// List the cards of the survey. Reads only.
     List(SurveyListArgs),
+    /// Write the survey as Parquet files, for DuckDB, Spark and others. Reads only.
+    Export(SurveyExportArgs),
     /// Show what is known of one card. Reads only.
     Show(SurveyShowArgs),
     /// Compare products: how far their cards vary, and how much they differ. Reads only.
@@ -49,6 +51,23 @@ pub struct SurveyAddArgs {
     /// Keep serial numbers as they are, not only their salted hashes.
     #[arg(long)]
     pub with_serial: bool,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flashfit survey export --parquet survey-parquet\n  \
+                  duckdb -c \"SELECT product, avg(value) FROM\n    \
+                  read_parquet('survey-parquet/results/*/*.parquet', hive_partitioning = true)\n    \
+                  WHERE metric = 'rate' AND NOT simulated GROUP BY product\"")]
+pub struct SurveyExportArgs {
+    /// New directory for the files: cards/ and results/, with a directory for each product
+    /// (docs/survey.md has the columns).
+    #[arg(long, value_name = "DIR")]
+    pub parquet: PathBuf,
+    #[command(flatten)]
+    pub file: SurveyFileArgs,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,

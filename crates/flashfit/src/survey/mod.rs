@@ -3,6 +3,7 @@
 mod add;
 mod args;
 mod compare;
+mod export;
 mod list;
 mod mention;
 mod merge;
@@ -20,6 +21,7 @@ pub fn run(args: &SurveyArgs) -> Result<(), CommandError> {
     match &args.command {
         SurveyCommand::Add(args) => add::run(args),
         SurveyCommand::Merge(args) => merge::run(args),
+        SurveyCommand::Export(args) => export::run(args),
         SurveyCommand::List(args) => list::run(args),
         SurveyCommand::Show(args) => show::run(args),
         SurveyCommand::Compare(args) => compare::run(args),

@@ -145,7 +145,7 @@ pub fn merged_text(document: &MergedDocument, width: usize) -> String {
     flashfit_report::text::wrap(&text, width).join("\n") + "\n"
 }
 
-fn counted(count: u64, what: &str) -> String {
+pub fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("{count} {what}") } else { format!("{count} {what}s") }
 }
 

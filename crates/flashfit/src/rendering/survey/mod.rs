@@ -1,12 +1,14 @@
 //! Surveys: their documents, tables and CSV.
 
 mod cards;
+mod exported;
 mod one_card;
 mod products;
 
 pub use cards::{
     AddedDocument, AddedSource, CardsDocument, MergedDocument, added_text, cards_text, merged_text,
 };
+pub use exported::{ExportedDocument, exported_text};
 pub use one_card::{CardDocument, card_text};
 pub use products::{ProductsDocument, products_text};
 
