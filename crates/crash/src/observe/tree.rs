@@ -12,8 +12,9 @@ use crate::blocks::SECTOR_BYTES;
 use crate::content::{SectorContent, parse};
 use crate::model::NodeKind;
 
-/// Where e2fsck puts what lost its name; whatever is there is not judged.
-const LOST_AND_FOUND: &str = "lost+found";
+/// What is not the workload's and not judged: where e2fsck puts what lost its name, and a file that
+/// mkfs.nilfs2 makes.
+const NOT_JUDGED: [&str; 2] = ["lost+found", ".nilfs"];
 /// A larger file is not one of the workload's.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -48,7 +49,9 @@ impl ObservedTree {
                 .collect::<io::Result<_>>()?;
             // The order of reading is then the same for the same names.
             names.sort_unstable();
-            for name in names.into_iter().filter(|name| name != LOST_AND_FOUND) {
+            for name in
+                names.into_iter().filter(|name| NOT_JUDGED.iter().all(|other| name != other))
+            {
                 let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
                 let node = read_node(&root.join(&path));
                 if node.kind == NodeKind::Dir {
