@@ -18,11 +18,11 @@ use flashfit_survey::query::ListedCard;
 use flashfit_survey::record::SourceKind;
 
 pub use error::SurveyExportError;
-use table::ColumnKind::{Is, Number, Text, Whole};
-use table::{ColumnKind, TableFile};
+use table::ExportColumnKind::{Is, Number, Text, Whole};
+use table::{ExportColumnKind, TableFile};
 
 /// Of both tables, as is the product, which is the name of the directory.
-const CARD_COLUMNS: &[(&str, ColumnKind)] = &[
+const CARD_COLUMNS: &[(&str, ExportColumnKind)] = &[
     ("card", Text),
     ("kind", Text),
     ("manufacturer", Text),
@@ -35,7 +35,7 @@ const CARD_COLUMNS: &[(&str, ColumnKind)] = &[
     ("simulated", Is),
 ];
 
-const COUNT_COLUMNS: &[(&str, ColumnKind)] = &[
+const COUNT_COLUMNS: &[(&str, ExportColumnKind)] = &[
     ("erase_block_bytes", Whole),
     ("write_unit_bytes", Whole),
     ("real_capacity_bytes", Whole),
@@ -43,7 +43,7 @@ const COUNT_COLUMNS: &[(&str, ColumnKind)] = &[
     ("probes", Whole),
 ];
 
-const RESULT_COLUMNS: &[(&str, ColumnKind)] = &[
+const RESULT_COLUMNS: &[(&str, ExportColumnKind)] = &[
     ("source_kind", Text),
     ("address", Text),
     ("created_unix_s", Whole),

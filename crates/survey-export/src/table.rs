@@ -24,7 +24,7 @@ const VERSION: &str = "1";
 
 /// What is in a column. All may be NULL but `Is`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColumnKind {
+pub enum ExportColumnKind {
     /// An empty text is NULL.
     Text,
     Whole,
@@ -40,12 +40,12 @@ enum Column {
 }
 
 impl Column {
-    fn new(kind: ColumnKind) -> Self {
+    fn new(kind: ExportColumnKind) -> Self {
         match kind {
-            ColumnKind::Text => Self::Text(StringBuilder::new()),
-            ColumnKind::Whole => Self::Whole(Int64Builder::new()),
-            ColumnKind::Number => Self::Number(Float64Builder::new()),
-            ColumnKind::Is => Self::Is(BooleanBuilder::new()),
+            ExportColumnKind::Text => Self::Text(StringBuilder::new()),
+            ExportColumnKind::Whole => Self::Whole(Int64Builder::new()),
+            ExportColumnKind::Number => Self::Number(Float64Builder::new()),
+            ExportColumnKind::Is => Self::Is(BooleanBuilder::new()),
         }
     }
 
@@ -75,19 +75,19 @@ impl TableFile {
     pub fn create(
         table: &Path,
         product: &str,
-        columns: &[&[(&str, ColumnKind)]],
+        columns: &[&[(&str, ExportColumnKind)]],
     ) -> Result<Self, SurveyExportError> {
         let folder = table.join(format!("product={product}"));
         let path = folder.join("part-0.parquet");
         let failed = |source| SurveyExportError::Write { path: path.clone(), source };
         std::fs::create_dir_all(&folder).map_err(failed)?;
-        let columns: Vec<(&str, ColumnKind)> = columns.concat();
-        let field = |(name, kind): &(&str, ColumnKind)| {
+        let columns: Vec<(&str, ExportColumnKind)> = columns.concat();
+        let field = |(name, kind): &(&str, ExportColumnKind)| {
             let (of, is_nullable) = match kind {
-                ColumnKind::Text => (DataType::Utf8, true),
-                ColumnKind::Whole => (DataType::Int64, true),
-                ColumnKind::Number => (DataType::Float64, true),
-                ColumnKind::Is => (DataType::Boolean, false),
+                ExportColumnKind::Text => (DataType::Utf8, true),
+                ExportColumnKind::Whole => (DataType::Int64, true),
+                ExportColumnKind::Number => (DataType::Float64, true),
+                ExportColumnKind::Is => (DataType::Boolean, false),
             };
             Field::new(*name, of, is_nullable)
         };

@@ -93,7 +93,7 @@ fn duckdb_answers_as_the_command_does() {
     let ask = json!({ "dir": place.arg("out"), "queries": queries });
     let program = Program::new(python.unwrap().display().to_string())
         .args(["-c", ASK])
-        .stdin(&ask.to_string());
+        .stdin(ask.to_string());
     let answer = SystemRunner::default().run(&program).unwrap();
     assert!(answer.success(), "{answer:?}");
     let answers: Vec<Vec<Value>> = serde_json::from_str(&answer.stdout).unwrap();
