@@ -220,7 +220,8 @@ fn an_observer_can_interrupt_the_probe() {
     let clock = VirtualClock::default();
     let mut memory = Memory::new(&clock, 256 * MIB, Fault::Loses(u64::MAX));
     let options = WritingOptions::whole(256 * MIB, 5);
-    let probed = writing::probe(&mut memory, &clock, &options, None, &mut InterruptAfter(40));
+    // After the check of the capacity.
+    let probed = writing::probe(&mut memory, &clock, &options, None, &mut InterruptAfter(120));
     let probed = probed.unwrap();
     assert!(probed.interrupted && probed.written_bytes > 0, "{}", probed.written_bytes);
     assert_eq!(probed.written_bytes, memory.written_bytes);
