@@ -29,6 +29,7 @@ const ELSEWHERE: &[&str] = &[
     "survey-added",
     "survey-card",
     "survey-cards",
+    "survey-exported",
     "survey-merged",
     "survey-products",
     "wear-age",
