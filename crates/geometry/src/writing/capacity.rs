@@ -4,7 +4,7 @@
 //! lower addresses. Blocks stamped with their position are written at places spread over the
 //! region, including powers of two from its start, where addresses usually wrap. Then all are read
 //! back, oldest first, so that a small cache no longer holds them. A foreign block reveals where
-//! addresses wrap, and so does a run that appears in two places ([`wrap`]); a lost block is located
+//! addresses wrap, and so does a run that appears in two places (`wrap`); a lost block is located
 //! by bisection. Limits: only the region is checked; defective flash looks the same as missing
 //! flash. Source: Bernhard, "F3: fight flash fraud"
 //! (documentation of f3probe), for the behavior of fakes.
