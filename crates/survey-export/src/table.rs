@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
+use flashfit_host::durable;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel};
 use parquet::errors::ParquetError;
@@ -161,7 +162,9 @@ impl TableFile {
     pub fn finish(mut self) -> Result<u64, SurveyExportError> {
         self.write()?;
         let file = self.writer.into_inner().map_err(|error| unwritten(&self.path, error))?;
+        let folder = self.path.parent().expect("it is in the directory of its product");
         file.sync_all()
+            .and_then(|()| durable::sync_folder(folder))
             .and_then(|()| Ok(file.metadata()?.len()))
             .map_err(|source| SurveyExportError::Write { path: self.path, source })
     }
