@@ -7,10 +7,12 @@ pub mod database;
 mod error;
 pub mod identity;
 pub mod import;
+pub mod metric;
 pub mod query;
 pub mod record;
 
 pub use database::{AddOptions, Addition, SurveyDatabase};
 pub use error::{SurveyError, SurveyInputError};
 pub use identity::CardIdentity;
+pub use metric::{MetricGroup, SurveyMetric};
 pub use record::{SourceKind, SurveyResult, SurveySource};

@@ -1,6 +1,7 @@
 //! `flashfit survey compare`: variation within products and between them.
 
 use flashfit_host::path_text;
+use flashfit_survey::SurveyMetric;
 use flashfit_survey::database::{ResultTable, StoredSource};
 use flashfit_survey::query::cells::CellTable;
 use flashfit_survey::query::comparison::compare;
@@ -13,7 +14,7 @@ use crate::output;
 use crate::rendering::survey::{self, ProductsDocument};
 
 /// What is compared unless a condition says otherwise.
-const USUAL_METRIC: &str = "rate";
+const USUAL_METRIC: SurveyMetric = SurveyMetric::Rate;
 
 pub fn run(args: &SurveyCompareArgs) -> Result<(), CommandError> {
     let filters = ResultFilters::parse(&args.rows.conditions)?;
@@ -41,6 +42,6 @@ fn is_wanted(
     of: (&ResultTable, usize, usize),
 ) -> bool {
     let (results, _, measure) = of;
-    let is_usual = results.measures[measure].metric == USUAL_METRIC || filters.has("metric");
+    let is_usual = results.measures[measure].metric == USUAL_METRIC.name() || filters.has("metric");
     is_usual && filters.matches(card, source, of)
 }

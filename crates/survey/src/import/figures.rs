@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use flashfit_search::student;
 
+use crate::metric::SurveyMetric;
 use crate::record::{
     MOST_RESULTS, MeasuredSetup, SurveyMeasure, SurveyResult, SurveyValue, stored_text,
 };
@@ -59,8 +60,9 @@ pub fn mean_and_half_width(values: &[f64]) -> (f64, Option<f64>) {
 }
 
 /// A measure of which only these parts apply.
-pub fn measure(metric: &str, unit: &str) -> SurveyMeasure {
-    SurveyMeasure { metric: metric.to_owned(), unit: unit.to_owned(), ..SurveyMeasure::default() }
+pub fn measure(metric: SurveyMetric, unit: &str) -> SurveyMeasure {
+    let (metric, unit) = (metric.name().to_owned(), unit.to_owned());
+    SurveyMeasure { metric, unit, ..SurveyMeasure::default() }
 }
 
 /// A setup as it is stored.
@@ -81,7 +83,7 @@ mod tests {
         let mut figures = FigureSet::default();
         let own = setup("ext4", &["noatime".into(), "discard".into()], "none");
         for value in [100.0, 400.0, 0.0, f64::NAN, f64::INFINITY, -1.0] {
-            figures.push(&own, measure("rate", "bytes/s"), value);
+            figures.push(&own, measure(SurveyMetric::Rate, "bytes/s"), value);
         }
         let results = figures.results();
         assert_eq!((results.len(), results[0].setup.options.as_str()), (1, "noatime+discard"));

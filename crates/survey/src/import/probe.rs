@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::canonical;
 use super::figures::measure;
 use crate::identity::CardIdentity;
+use crate::metric::SurveyMetric;
 use crate::record::{
     MeasuredSetup, ProbedConstruction, SourceFacts, SourceKind, SurveyResult, SurveySource,
     SurveyValue, stored_text,
@@ -84,21 +85,21 @@ fn found(finding: &GeometryFinding) -> Option<u64> {
 fn results(probe: &ProbeDocument) -> Vec<SurveyResult> {
     let findings = &probe.findings;
     let named = [
-        ("capacity", &findings.capacity),
-        ("page", &findings.page),
-        ("write-unit", &findings.write_unit),
-        ("erase-block", &findings.erase_block),
-        ("erase-block-offset", &findings.erase_block_offset),
-        ("open-erase-blocks-sequential", &findings.open_erase_blocks_linear),
-        ("open-erase-blocks-random", &findings.open_erase_blocks_random),
-        ("small-write-log", &findings.small_write_log),
-        ("special-zone", &findings.special_zone),
-        ("pslc-cache", &findings.pslc_cache),
+        (SurveyMetric::Capacity, &findings.capacity),
+        (SurveyMetric::Page, &findings.page),
+        (SurveyMetric::WriteUnit, &findings.write_unit),
+        (SurveyMetric::EraseBlock, &findings.erase_block),
+        (SurveyMetric::EraseBlockOffset, &findings.erase_block_offset),
+        (SurveyMetric::OpenEraseBlocksSequential, &findings.open_erase_blocks_linear),
+        (SurveyMetric::OpenEraseBlocksRandom, &findings.open_erase_blocks_random),
+        (SurveyMetric::SmallWriteLog, &findings.small_write_log),
+        (SurveyMetric::SpecialZone, &findings.special_zone),
+        (SurveyMetric::PslcCache, &findings.pslc_cache),
     ];
     named.into_iter().filter_map(|(metric, finding)| result(metric, finding)).collect()
 }
 
-fn result(metric: &str, finding: &GeometryFinding) -> Option<SurveyResult> {
+fn result(metric: SurveyMetric, finding: &GeometryFinding) -> Option<SurveyResult> {
     let (value, unit) = match finding.value.as_ref()? {
         QuantityValue::Bytes(bytes) => (*bytes as f64, "bytes"),
         QuantityValue::Count(count) => (f64::from(*count), "count"),

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::figures::{FigureSet, measure, setup};
 use crate::error::SurveyInputError;
 use crate::identity::{CardIdentity, hexadecimal};
+use crate::metric::SurveyMetric;
 use crate::record::{
     MeasuredSetup, ProbedConstruction, SourceFacts, SourceKind, SurveyMeasure, SurveySource,
     stored_text,
@@ -103,7 +104,7 @@ fn collect(figures: &mut FigureSet, trial: &TrialRecord, points: &[PointResult])
     if let Some(counters) = &trial.counters {
         let place = SurveyMeasure {
             workload: stored_text(&key.workload),
-            ..measure("write-amplification", "ratio")
+            ..measure(SurveyMetric::WriteAmplification, "ratio")
         };
         let thousandths = counters.write_amplification_thousandths;
         figures.push(&of, place, thousandths.map_or(0.0, |value| value as f64 / 1000.0));
@@ -125,12 +126,12 @@ fn collect_stage(
     };
     let sync = found.sync.map_or(0, |sync| sync.p99_ns);
     for (metric, unit, value) in [
-        ("rate", unit, rate),
-        ("latency-p99", "ns", found.latency.p99_ns as f64),
-        ("latency-max", "ns", found.worst_ns() as f64),
-        ("sync-latency-p99", "ns", sync as f64),
+        (SurveyMetric::Rate, unit, rate),
+        (SurveyMetric::LatencyP99, "ns", found.latency.p99_ns as f64),
+        (SurveyMetric::LatencyMax, "ns", found.worst_ns() as f64),
+        (SurveyMetric::SyncLatencyP99, "ns", sync as f64),
     ] {
-        let (metric, unit) = (metric.to_owned(), unit.to_owned());
+        let (metric, unit) = (metric.name().to_owned(), unit.to_owned());
         figures.push(of, SurveyMeasure { metric, unit, ..place.clone() }, value);
     }
 }

@@ -15,6 +15,7 @@ use super::cells::CellTable;
 use super::listed::ListedCard;
 use super::statistics::LogSample;
 use crate::database::ResultTable;
+use crate::metric::SurveyMetric;
 
 /// The fewest cards of a product of which one can be odd.
 const LEAST_CARDS: usize = 4;
@@ -23,8 +24,8 @@ const LEAST_EFFECT: f64 = 0.1;
 /// Siblings are not more alike than this, whatever few of them seem to show.
 const LEAST_DEVIATION: f64 = 0.01;
 /// The figures that are compared, and what is worse.
-const METRICS: [(&str, &str, bool); 2] =
-    [("rate", "rates", true), ("latency-p99", "latencies", false)];
+const METRICS: [(SurveyMetric, &str, bool); 2] =
+    [(SurveyMetric::Rate, "rates", true), (SurveyMetric::LatencyP99, "latencies", false)];
 
 /// Adds to each card in what it differs from its siblings.
 pub fn flag(cards: &mut [ListedCard], results: &ResultTable) {
@@ -47,10 +48,15 @@ pub fn flag(cards: &mut [ListedCard], results: &ResultTable) {
     }
 }
 
-fn flag_figures(cards: &mut [ListedCard], results: &ResultTable, metric: (&str, &str, bool)) {
+fn flag_figures(
+    cards: &mut [ListedCard],
+    results: &ResultTable,
+    metric: (SurveyMetric, &str, bool),
+) {
     let (metric, figures, more_is_better) = metric;
-    let wants =
-        |_: &ListedCard, _: &_, _, measure: usize| results.measures[measure].metric == metric;
+    let wants = |_: &ListedCard, _: &_, _, measure: usize| {
+        results.measures[measure].metric == metric.name()
+    };
     let table = CellTable::of(cards, results, &wants);
     let mut parts: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for values in table.cells.values().filter(|values| values.len() >= LEAST_CARDS) {
