@@ -14,16 +14,26 @@ pub enum SourceKind {
     Run,
     /// The document of a probe.
     Probe,
+    /// What the counters of a device reported at one time.
+    WearReading,
+    /// What a command cost a device, by its counters.
+    WearMeasurement,
+    /// A campaign of power cuts.
+    PowerCuts,
 }
 
 impl SourceKind {
-    pub const ALL: [Self; 2] = [Self::Run, Self::Probe];
+    pub const ALL: [Self; 5] =
+        [Self::Run, Self::Probe, Self::WearReading, Self::WearMeasurement, Self::PowerCuts];
 
     /// As it is stored and shown.
     pub fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
             Self::Probe => "probe",
+            Self::WearReading => "wear-reading",
+            Self::WearMeasurement => "wear-measurement",
+            Self::PowerCuts => "power-cuts",
         }
     }
 

@@ -157,6 +157,8 @@ pub(crate) mod tests {
             counters: counters.collect(),
             facts: Vec::new(),
             asked: Vec::new(),
+            measured_device: None,
+            created_unix_s: None,
         }
     }
 

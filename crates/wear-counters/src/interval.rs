@@ -8,10 +8,10 @@
 //! with one run the spread is unknown, and the interval is that of the step alone.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A mean or ratio with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CountInterval {
     pub low: f64,
     pub middle: f64,

@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 
-use flashfit_device::DeviceKind;
+use flashfit_device::{DeviceKind, MeasuredDevice};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::counter::{CounterUnit, WearCounter, WearQuantity};
 use crate::difference::CounterDifference;
@@ -58,7 +58,7 @@ impl WearRuns {
 }
 
 /// Why a measurement ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasurementEnd {
     Resolved,
@@ -73,7 +73,7 @@ pub enum MeasurementEnd {
 }
 
 /// What a counter counted.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MeasuredCounter {
     pub id: String,
     pub measures: WearQuantity,
@@ -88,12 +88,12 @@ pub struct MeasuredCounter {
     /// Whether it counted enough steps.
     pub is_resolved: bool,
     /// Why it should not be believed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_believed: Option<String>,
 }
 
 /// What a command costs a device.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WearMeasurement {
     pub device: PathBuf,
     pub kind: DeviceKind,
@@ -113,6 +113,15 @@ pub struct WearMeasurement {
     /// Whether the device reports any wear.
     pub reports_wear: bool,
     pub notes: Vec<String>,
+    /// The command that was measured, in words; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The device, so that it is recognized; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_device: Option<MeasuredDevice>,
+    /// Seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_unix_s: Option<u64>,
 }
 
 impl WearMeasurement {
@@ -150,6 +159,9 @@ impl WearMeasurement {
             reports_wear: first.reports_wear(),
             counters,
             notes,
+            command: Vec::new(),
+            measured_device: first.measured_device.clone(),
+            created_unix_s: None,
         }
     }
 }

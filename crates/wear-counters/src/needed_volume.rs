@@ -8,7 +8,7 @@
 
 use flashfit_device::Bytes;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::counter::{CountSpan, CounterUnit, WearCounter, WearQuantity};
 use crate::reading::WearReading;
@@ -24,7 +24,7 @@ const LARGEST_ERASE_BLOCK_BYTES: u64 = 64 << 20;
 const STEPS_OF_HISTORY: u64 = 5;
 
 /// What an estimate of a volume rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeBasis {
     Unit,
@@ -38,7 +38,7 @@ pub enum VolumeBasis {
     Measured,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct NeededVolume {
     pub bytes: u64,
     pub basis: VolumeBasis,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use flashfit_device::declared::DeclaredFact;
-use flashfit_device::{Device, DeviceKind, SystemRoots};
+use flashfit_device::{Device, DeviceKind, MeasuredDevice, SystemRoots};
 use flashfit_host::Runner;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,12 @@ pub struct WearReading {
     pub facts: Vec<DeclaredFact>,
     /// The sources that were asked, in their order.
     pub asked: Vec<SourceAnswer>,
+    /// The device, so that it is recognized; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_device: Option<MeasuredDevice>,
+    /// Seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_unix_s: Option<u64>,
 }
 
 impl WearSources<'_> {
@@ -117,6 +123,8 @@ impl WearSources<'_> {
             counters: Vec::new(),
             facts: Vec::new(),
             asked: Vec::new(),
+            measured_device: Some(device.into()),
+            created_unix_s: None,
         };
         reading.add("kernel, stat", kernel::read(self.system, &device.disk));
         for (source, answer) in file_systems::read(self.system, device) {

@@ -61,6 +61,12 @@ impl CampaignFolder {
         Self::attach(&dir)
     }
 
+    /// When the last batch of states was recorded, in seconds since 1970.
+    pub fn last_recorded_unix_s(path: &Path) -> Option<u64> {
+        let modified = std::fs::symlink_metadata(path.join(RECORDS)).ok()?.modified().ok()?;
+        Some(modified.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs())
+    }
+
     /// Opens the directory of a campaign that is there.
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! `flashfit crash cuts --on ssh:HOST|lab:TAGS`: cuts the power of a board again and again.
 
+use std::cell::RefCell;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashfit_crash::CrashError;
 use flashfit_crash::board::{
@@ -9,24 +10,24 @@ use flashfit_crash::board::{
 };
 use flashfit_crash::campaign::{BoardPlan, CampaignFolder, CampaignPlan};
 use flashfit_crash::state::FlushFault;
-use flashfit_device::Device;
+use flashfit_device::{Device, MeasuredDevice};
 use flashfit_filesystem::Conditions;
 use flashfit_host::SystemRunner;
 use flashfit_host::program::quote_path;
-use flashfit_testbed::Host;
 use flashfit_user_error::ExitClass;
 
+use super::board_start::awake;
 use super::cuts_args::CutsArgs;
 use super::cuts_report::{CutProgress, report};
+use super::states_document::CutMachine;
 use super::{folder, tools};
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::output::note;
-use crate::test_beds::switched::{self, SwitchedBoard};
+use crate::test_beds::switched;
 
 /// A board takes a minute for a power cut.
 const DEFAULT_CUTS: u64 = 20;
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let Some(target) = args.card.as_deref().filter(|it| it.starts_with('/')) else {
@@ -80,6 +81,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let dir = folder::choose(args.dir.as_deref());
     let folder = CampaignFolder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
+    let measured = MeasuredDevice::from(&device);
     let campaign = BoardCampaign {
         plan: &plan,
         setups: &setups,
@@ -91,12 +93,17 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         times,
     };
     let progress = CutProgress::new(&setups);
+    let kernel = RefCell::new(None);
     let watch = |event: &BoardEvent<'_>| match event {
-        BoardEvent::Reached(facts) => note(&format!("board: Linux {}", facts.kernel)),
+        BoardEvent::Reached(facts) => {
+            note(&format!("board: Linux {}", facts.kernel));
+            kernel.replace(Some(facts.kernel.clone()));
+        }
         BoardEvent::Cut(batch) => progress.show(batch),
     };
     let results = campaign.run(&args.limits(), &watch).map_err(|error| repeatable(error, &dir))?;
-    report(args, &plan, &setups, &results, &dir)
+    let machine = CutMachine { device: Some(measured), kernel: kernel.take() };
+    report(args, &plan, &setups, &results, &dir, &machine)
 }
 
 /// Works on the board, for the program on the other machine.
@@ -105,35 +112,6 @@ pub fn serve() -> Result<(), CommandError> {
     program::serve(input, output, &SystemRunner::default()).map_err(|error| {
         CommandError::new(ExitClass::Io, format!("the channel of the board: {error}"), None)
     })
-}
-
-/// Reaches the board; one that does not answer is switched on.
-fn awake(
-    board: &SwitchedBoard<'_>,
-    runner: &SystemRunner,
-    catalog: Option<&Path>,
-    limit: Duration,
-) -> Result<Box<dyn Host>, CommandError> {
-    match board.host(catalog) {
-        Err(error) if error.class() == ExitClass::Environment => {
-            note(&format!("{}; switching it on", error.message()));
-        }
-        other => return other,
-    }
-    board.switch.switch(true)?;
-    let began = Instant::now();
-    loop {
-        match board.host(catalog) {
-            Err(error)
-                if error.class() == ExitClass::Environment
-                    && began.elapsed() < limit
-                    && !runner.interrupt().is_raised() =>
-            {
-                std::thread::sleep(RETRY_INTERVAL);
-            }
-            other => return other,
-        }
-    }
 }
 
 fn board_plan(args: &CutsArgs, target: &str, device: &Device) -> BoardPlan {

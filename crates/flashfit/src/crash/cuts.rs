@@ -15,6 +15,7 @@ use flashfit_user_error::ExitClass;
 
 use super::cuts_args::CutsArgs;
 use super::cuts_report::{CutProgress, report};
+use super::states_document::CutMachine;
 use super::{board, folder, tools};
 use crate::command_error::CommandError;
 use crate::output::note;
@@ -48,6 +49,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         choice,
     };
     let progress = CutProgress::new(&setups);
+    let machine = CutMachine { device: None, kernel: plan.kernel.clone() };
     let watch = |event: &CutEvent<'_>| match event {
         CutEvent::Booted(facts) => {
             let (release, how) = (&facts.kernel_release, facts.accelerator.name());
@@ -56,7 +58,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         CutEvent::Cut(batch) => progress.show(batch),
     };
     let results = campaign.run(&args.limits(), &watch).map_err(|error| resumable(error, &dir))?;
-    report(args, &plan, &setups, &results, &dir)
+    report(args, &plan, &setups, &results, &dir, &machine)
 }
 
 /// Works in the virtual machine, for the program outside.

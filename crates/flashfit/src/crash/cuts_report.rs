@@ -8,7 +8,8 @@ use flashfit_crash::campaign::{CampaignPlan, SetupResult, StateBatch};
 use flashfit_crash::setup::CrashSetup;
 
 use super::cuts_args::CutsArgs;
-use super::{states_document, tools};
+use super::states_document::{self, CutMachine};
+use super::tools;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::crash_states::{self, Counted};
@@ -44,9 +45,10 @@ pub fn report(
     setups: &[CrashSetup],
     results: &[SetupResult],
     dir: &Path,
+    machine: &CutMachine,
 ) -> Result<(), CommandError> {
     if args.json {
-        let document = states_document::document(plan, setups, results, dir);
+        let document = states_document::document(plan, setups, results, dir, Some(machine));
         output::json(states_document::CutsDocument(document))?;
     } else {
         let text = crash_states::text(

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod board;
+mod board_start;
 mod cuts;
 pub mod cuts_args;
 mod cuts_report;

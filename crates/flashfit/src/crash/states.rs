@@ -87,7 +87,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         campaign.run(&limits, &watch).map_err(|error| requests::with_hint(error, args))?;
     if args.json {
         output::json(states_document::StatesDocument(states_document::document(
-            &plan, &setups, &results, &dir,
+            &plan, &setups, &results, &dir, None,
         )))?;
     } else {
         output::print(&crash_states::text(

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flashfit_crash::campaign::{BrokenState, CampaignPlan, FaultCounts, SetupResult};
+use flashfit_crash::campaign::{
+    BrokenState, CampaignFolder, CampaignPlan, FaultCounts, SetupResult,
+};
 use flashfit_crash::model::Oracle;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
+use flashfit_device::MeasuredDevice;
 use flashfit_filesystem::Promise;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,6 +29,22 @@ pub struct CampaignDocument<'a> {
     plan: &'a CampaignPlan,
     dir: &'a Path,
     setups: Vec<SetupDocument<'a>>,
+    /// The device whose power was cut, so that it is recognized; that of a board.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_device: Option<MeasuredDevice>,
+    /// The kernel that was cut off, if power was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<String>,
+    /// When power was cut last, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_unix_s: Option<u64>,
+}
+
+/// Where the power was cut.
+#[derive(Debug)]
+pub struct CutMachine {
+    pub device: Option<MeasuredDevice>,
+    pub kernel: Option<String>,
 }
 
 #[derive(Debug, JsonSchema, Serialize)]
@@ -74,10 +93,18 @@ pub fn document<'a>(
     setups: &'a [CrashSetup],
     results: &'a [SetupResult],
     dir: &'a Path,
+    machine: Option<&CutMachine>,
 ) -> CampaignDocument<'a> {
     let setups =
         setups.iter().zip(results).map(|(setup, result)| one(setup, result, &plan.workload));
-    CampaignDocument { plan, dir, setups: setups.collect() }
+    CampaignDocument {
+        plan,
+        dir,
+        setups: setups.collect(),
+        measured_device: machine.and_then(|machine| machine.device.clone()),
+        kernel: machine.and_then(|machine| machine.kernel.clone()),
+        created_unix_s: machine.and_then(|_| CampaignFolder::last_recorded_unix_s(dir)),
+    }
 }
 
 fn one<'a>(

@@ -25,7 +25,8 @@ pub fn input(error: &SurveyInputError) -> Option<String> {
     match error {
         SurveyInputError::Run(error) => recorded::run_dir(error),
         SurveyInputError::Unusable { .. } => Some(
-            "add run directories of flashfit tune and documents of flashfit probe --output FILE"
+            "add run directories of flashfit tune, and documents that flashfit probe --output FILE, \
+             wear show --json, wear measure --json or crash cuts --json wrote"
                 .to_owned(),
         ),
         other => of(other),

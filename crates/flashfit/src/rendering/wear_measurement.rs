@@ -172,6 +172,9 @@ mod tests {
             is_simulated: false,
             reports_wear: true,
             notes: Vec::new(),
+            command: Vec::new(),
+            measured_device: None,
+            created_unix_s: None,
         }
     }
 

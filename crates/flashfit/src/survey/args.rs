@@ -21,7 +21,7 @@ pub struct SurveyArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum SurveyCommand {
-    /// Add runs and probes. What is there already is not added again.
+    /// Add runs, probes, wear counters and power cuts. What is there already is not added again.
     Add(SurveyAddArgs),
     /// Add all that another survey has.
     Merge(SurveyMergeArgs),
@@ -39,7 +39,8 @@ pub enum SurveyCommand {
 #[command(after_help = "Examples:\n  flashfit survey add runs/ geometry.json\n  \
                   flashfit survey add --card 'red 7' run-sda probe-sda.json")]
 pub struct SurveyAddArgs {
-    /// Run directory, JSON document of `probe`, or directory with such.
+    /// Run directory, JSON document of `probe`, `wear show`, `wear measure` or `crash cuts`, or
+    /// directory with such.
     #[arg(required = true, value_name = "DIR|FILE")]
     pub paths: Vec<PathBuf>,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use flashfit_host::path_text;
 use flashfit_survey::SurveyDatabase;
 use flashfit_survey::database::ResultTable;
-use flashfit_survey::query::{ListedCard, siblings};
+use flashfit_survey::query::{ListedCard, siblings, wear};
 
 use super::args::SurveyListArgs;
 use crate::command_error::CommandError;
@@ -33,5 +33,6 @@ pub fn read(path: &Path) -> Result<(Vec<ListedCard>, ResultTable), CommandError>
     let mut cards: Vec<ListedCard> = survey.cards()?.into_iter().map(ListedCard::new).collect();
     let results = survey.results()?;
     siblings::flag(&mut cards, &results);
+    wear::add_life_used(&mut cards, &results);
     Ok((cards, results))
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use flashfit_apply::clock::unix_seconds;
 use flashfit_device::units::SECTOR_BYTES;
 use flashfit_device::{Bytes, Device, SystemRoots};
 use flashfit_host::interrupt::Interrupt;
@@ -41,7 +42,11 @@ pub fn run(args: &WearMeasureArgs, catalog: Option<&Path>) -> Result<(), Command
         max_runs: args.repeat,
         error_percent: args.error,
     };
-    let found = measure(&mut workload, &budget, args.counter.as_deref())?;
+    let found = WearMeasurement {
+        command: args.command.clone(),
+        created_unix_s: Some(unix_seconds()),
+        ..measure(&mut workload, &budget, args.counter.as_deref())?
+    };
     if args.json {
         output::json(&found)?;
     } else {

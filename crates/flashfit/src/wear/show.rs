@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use flashfit_apply::clock::unix_seconds;
 use flashfit_device::SystemRoots;
 use flashfit_host::SystemRunner;
-use flashfit_wear_counters::AtaAttributes;
+use flashfit_wear_counters::{AtaAttributes, WearReading};
 
 use crate::command_error::CommandError;
 use crate::output;
@@ -18,7 +19,7 @@ pub fn run(args: &WearShowArgs, catalog: Option<&Path>) -> Result<(), CommandErr
     let sources = args.how.sources(&system, &runner, &attributes);
     let reading = sources.read(&device(&args.device, &system, &runner)?);
     if args.json {
-        output::json(reading)
+        output::json(WearReading { created_unix_s: Some(unix_seconds()), ..reading })
     } else {
         output::print(&wear_counters::text(&reading, output::width()))
     }

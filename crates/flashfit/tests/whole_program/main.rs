@@ -40,6 +40,7 @@ mod starting_states;
 mod sudden_end;
 mod survey;
 mod survey_export;
+mod survey_sources;
 mod swapped;
 mod terminal;
 mod test_beds;

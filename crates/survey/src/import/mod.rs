@@ -4,11 +4,14 @@
 //! figure that is not a positive finite number is left out.
 
 mod canonical;
+mod envelope;
 mod figures;
+mod power_cuts;
 mod probe;
 mod run;
 #[cfg(test)]
 mod tests;
+mod wear;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +29,10 @@ const MOST_ENTRIES: usize = 1_000_000;
 
 const RUN_HEADER: &str = "run.json";
 const PROBE: &str = "flashfit.probe";
+const WEAR_READING: &str = "flashfit.wear-show";
+const WEAR_MEASUREMENT: &str = "flashfit.wear-measure";
+const POWER_CUTS: &str = "flashfit.crash-cuts";
+const CRASH_STATES: &str = "flashfit.crash-states";
 
 /// What to add of `path`: itself if it is a run or a file, or else all runs and documents below
 /// it, sorted by name. The second value counts other files.
@@ -112,6 +119,12 @@ pub fn read(path: &Path) -> Result<SurveySource, SurveyInputError> {
     let schema = document.get("schema").and_then(Value::as_str);
     match schema {
         Some(PROBE) => probe::read(&document).map_err(invalid),
+        Some(WEAR_READING) => wear::read_reading(&document).map_err(invalid),
+        Some(WEAR_MEASUREMENT) => wear::read_measurement(&document).map_err(invalid),
+        Some(POWER_CUTS) => power_cuts::read(&document).map_err(invalid),
+        Some(CRASH_STATES) => Err(invalid(
+            "computed crash states are about a file system, not about a card".to_owned(),
+        )),
         Some(other) => Err(invalid(format!("a survey does not keep documents `{other}`"))),
         None => Err(invalid("it is not a document of flashfit".to_owned())),
     }

@@ -21,13 +21,15 @@ pub struct ListedCard {
     pub write_units: Vec<u64>,
     /// The least capacity that a probe found, if one checked it.
     pub real_capacity: Option<u64>,
+    /// In percent, according to the device in the latest reading; see [`super::wear`].
+    pub life_used: Option<f64>,
     /// In what it differs from its siblings, a sentence each; see [`super::siblings::flag`].
     pub oddities: Vec<String>,
 }
 
 impl ListedCard {
     /// The columns by which cards are filtered.
-    pub const COLUMNS: [&'static str; 16] = [
+    pub const COLUMNS: [&'static str; 19] = [
         "card",
         "kind",
         "manufacturer",
@@ -44,6 +46,9 @@ impl ListedCard {
         "real_capacity_bytes",
         "runs",
         "probes",
+        "wear_readings",
+        "power_cut_campaigns",
+        "life_used_percent",
     ];
 
     pub fn new(card: StoredCard) -> Self {
@@ -56,7 +61,14 @@ impl ListedCard {
         let erase_blocks = each(&|source| source.construction.erase_block);
         let write_units = each(&|source| source.construction.write_unit);
         let real_capacity = each(&|source| source.construction.capacity).first().copied();
-        Self { card, erase_blocks, write_units, real_capacity, oddities: Vec::new() }
+        Self {
+            card,
+            erase_blocks,
+            write_units,
+            real_capacity,
+            life_used: None,
+            oddities: Vec::new(),
+        }
     }
 
     /// The beginning of its key, by which users name it.
@@ -102,6 +114,9 @@ impl ListedCard {
             "real_capacity_bytes" => number(self.real_capacity),
             "runs" => count(SourceKind::Run),
             "probes" => count(SourceKind::Probe),
+            "wear_readings" => count(SourceKind::WearReading),
+            "power_cut_campaigns" => count(SourceKind::PowerCuts),
+            "life_used_percent" => self.life_used.map(ColumnValue::Number),
             _ => None,
         }
     }

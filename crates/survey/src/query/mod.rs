@@ -10,6 +10,7 @@ pub mod siblings;
 pub mod statistics;
 #[cfg(test)]
 mod tests;
+pub mod wear;
 
 pub use filter::{ColumnValue, RowFilter};
 pub use listed::{ListedCard, find_card};

@@ -12,7 +12,7 @@ use flashfit_survey::{Addition, SourceKind, SurveySource};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::size;
+use super::{figure, size};
 
 /// That of `survey add`.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -33,7 +33,7 @@ pub struct AddedSource {
     /// `added`, `replaced` (it continues a run that was there), `present`, `older` (a later state
     /// of the run is there) or `refused`.
     state: &'static str,
-    /// `run` or `probe`; null if it was refused.
+    /// `run`, `probe`, `wear-reading`, `wear-measurement` or `power-cuts`; null if it was refused.
     kind: Option<&'static str>,
     /// SHA-256 of the content.
     address: Option<String>,
@@ -181,6 +181,10 @@ pub struct CardRow {
     pub real_capacity_bytes: Option<u64>,
     pub runs: usize,
     pub probes: usize,
+    pub wear_readings: usize,
+    pub power_cut_campaigns: usize,
+    /// Of the latest reading, according to the device.
+    pub life_used_percent: Option<f64>,
     /// Seconds since 1970.
     pub last_unix_s: Option<u64>,
     /// What does not fit together, a sentence each, separated by `; `.
@@ -208,6 +212,9 @@ impl CardRow {
             real_capacity_bytes: listed.real_capacity,
             runs: listed.count(SourceKind::Run),
             probes: listed.count(SourceKind::Probe),
+            wear_readings: listed.count(SourceKind::WearReading),
+            power_cut_campaigns: listed.count(SourceKind::PowerCuts),
+            life_used_percent: listed.life_used,
             last_unix_s: card.sources.iter().filter_map(|source| source.created_unix_s).max(),
             doubts: listed.doubts().join("; "),
         }
@@ -236,6 +243,10 @@ pub fn cards_text(document: &CardsDocument, width: usize) -> String {
         Column::number("PROBES"),
     ];
     let rows = &document.results;
+    let have_life = rows.iter().any(|row| row.life_used_percent.is_some());
+    if have_life {
+        columns.push(Column::number("WORN"));
+    }
     let are_named = rows.iter().any(|row| !row.name.is_empty());
     if are_named {
         columns.push(Column::text("NAME").shorten(Shorten::Middle));
@@ -256,6 +267,10 @@ pub fn cards_text(document: &CardsDocument, width: usize) -> String {
             row.runs.to_string(),
             row.probes.to_string(),
         ];
+        if have_life {
+            let life = row.life_used_percent.map(|percent| figure(percent, "percent"));
+            cells.push(life.unwrap_or_else(|| "-".to_owned()));
+        }
         if are_named {
             cells.push(or_dash(&row.name));
         }

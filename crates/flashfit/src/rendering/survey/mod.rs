@@ -4,6 +4,7 @@ mod cards;
 mod exported;
 mod one_card;
 mod products;
+mod wear_table;
 
 pub use cards::{
     AddedDocument, AddedSource, CardsDocument, MergedDocument, added_text, cards_text, merged_text,
@@ -46,7 +47,11 @@ fn figure(value: f64, unit: &str) -> String {
         "ns" => format!("{} ms", significant(value / 1e6)),
         "operations/s" => format!("{}/s", significant(value)),
         "count" => format!("{value}"),
-        other => format!("{} {other}", significant(value)),
+        "percent" => format!("{value} %"),
+        other => match other.strip_suffix("/run") {
+            Some(unit) => format!("{}/run", figure(value, unit)),
+            None => format!("{} {other}", significant(value)),
+        },
     }
 }
 
@@ -86,6 +91,8 @@ mod tests {
         assert_eq!(figure(123.4, "operations/s"), "123/s");
         assert_eq!(figure(2.0, "ratio"), "2.00 ratio");
         assert_eq!(figure(4_194_304.0, "bytes"), "4 MiB");
+        assert_eq!(figure(4_194_304.0, "bytes/run"), "4 MiB/run");
+        assert_eq!(figure(30.0, "percent"), "30 %");
     }
 
     #[test]

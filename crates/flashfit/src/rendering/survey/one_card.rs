@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cards::CardRow;
-use super::{day, figure};
+use super::{day, figure, wear_table};
 
 /// Rows that are shown as text.
 const MOST_ROWS: usize = 40;
@@ -30,10 +30,10 @@ pub struct CardDocument {
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct SourceRow {
     /// SHA-256 of the content.
-    address: String,
-    kind: String,
+    pub address: String,
+    pub kind: String,
     simulated: bool,
-    created_unix_s: Option<u64>,
+    pub created_unix_s: Option<u64>,
     tool_version: String,
     kernel: String,
     machine: String,
@@ -51,10 +51,12 @@ pub struct SourceRow {
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct ResultRow {
     /// The source.
-    address: String,
+    pub address: String,
+    /// When the source was measured.
+    pub created_unix_s: Option<u64>,
     simulated: bool,
-    metric: String,
-    unit: String,
+    pub metric: String,
+    pub unit: String,
     workload: String,
     point: String,
     stage: String,
@@ -63,7 +65,7 @@ pub struct ResultRow {
     filesystem: String,
     options: String,
     scheduler: String,
-    value: f64,
+    pub value: f64,
     /// 95 % interval.
     low: Option<f64>,
     high: Option<f64>,
@@ -99,6 +101,7 @@ impl ResultRow {
         let (setup, measure) = (&results.setups[row.setup], &results.measures[row.measure]);
         Self {
             address: source.address.clone(),
+            created_unix_s: source.created_unix_s,
             simulated: source.is_simulated,
             metric: measure.metric.clone(),
             unit: measure.unit.clone(),
@@ -177,6 +180,10 @@ pub fn card_text(document: &CardDocument, width: usize) -> String {
     if document.results.is_empty() {
         text.push_str("\nno results\n");
         return text;
+    }
+    if let Some(wear) = wear_table::of_readings(&document.sources, &document.results) {
+        text.push('\n');
+        text.push_str(&wear.render(width));
     }
     text.push('\n');
     text.push_str(&results(&document.results).render(width));
