@@ -24,6 +24,9 @@ pub enum OutputKind {
     Trace,
     /// A template, which the user edits; an existing one is never replaced.
     Workload,
+    /// Figures of a survey; an existing file is never replaced.
+    #[cfg(feature = "survey")]
+    Bundle,
 }
 
 impl OutputKind {
@@ -36,6 +39,17 @@ impl OutputKind {
             Self::Plan => "plan",
             Self::Trace => "trace",
             Self::Workload => "workload",
+            #[cfg(feature = "survey")]
+            Self::Bundle => "bundle",
+        }
+    }
+
+    fn is_never_replaced(self) -> bool {
+        match self {
+            Self::Workload => true,
+            #[cfg(feature = "survey")]
+            Self::Bundle => true,
+            _ => false,
         }
     }
 
@@ -59,6 +73,8 @@ impl OutputKind {
             Self::Plan => json("plan"),
             Self::Trace => head.starts_with("command = \"flashfit wear record"),
             Self::Workload => false,
+            #[cfg(feature = "survey")]
+            Self::Bundle => false,
         }
     }
 }
@@ -92,7 +108,7 @@ impl<'a> OutputFile<'a> {
 fn failed(error: ReplaceableFileError, kind: OutputKind) -> CommandError {
     let ReplaceableFileError::Foreign { path } = &error else { return error.into() };
     let name = kind.name();
-    if kind == OutputKind::Workload {
+    if kind.is_never_replaced() {
         let message = format!("{} exists; it was not changed", path.display());
         return CommandError::new(error.class(), message, Some("name another file"));
     }

@@ -33,6 +33,7 @@ const CARD_COLUMNS: &[(&str, ExportColumnKind)] = &[
     ("name", Text),
     ("individual", Is),
     ("simulated", Is),
+    ("bundled", Is),
 ];
 
 const COUNT_COLUMNS: &[(&str, ExportColumnKind)] = &[
@@ -41,6 +42,8 @@ const COUNT_COLUMNS: &[(&str, ExportColumnKind)] = &[
     ("real_capacity_bytes", Whole),
     ("runs", Whole),
     ("probes", Whole),
+    ("wear_readings", Whole),
+    ("power_cut_campaigns", Whole),
 ];
 
 const RESULT_COLUMNS: &[(&str, ExportColumnKind)] = &[
@@ -161,6 +164,7 @@ fn card_row(table: &mut TableFile, listed: &ListedCard) {
     table.text(&card.name);
     table.is(card.is_individual);
     table.is(card.is_simulated);
+    table.is(listed.is_bundled());
 }
 
 fn count_row(table: &mut TableFile, listed: &ListedCard) {
@@ -169,6 +173,8 @@ fn count_row(table: &mut TableFile, listed: &ListedCard) {
     table.whole(listed.real_capacity);
     table.whole(Some(listed.count(SourceKind::Run) as u64));
     table.whole(Some(listed.count(SourceKind::Probe) as u64));
+    table.whole(Some(listed.count(SourceKind::WearReading) as u64));
+    table.whole(Some(listed.count(SourceKind::PowerCuts) as u64));
 }
 
 /// A row for each result of a source; returns their number.

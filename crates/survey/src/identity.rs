@@ -108,6 +108,19 @@ impl CardIdentity {
     }
 }
 
+/// A kind for each name.
+const KINDS: [DeviceKind; 9] = [
+    DeviceKind::SdCard,
+    DeviceKind::Emmc,
+    DeviceKind::Usb,
+    DeviceKind::Nvme,
+    DeviceKind::Ssd,
+    DeviceKind::Loop,
+    DeviceKind::Image,
+    DeviceKind::Simulated,
+    DeviceKind::Other,
+];
+
 /// The name of a kind in documents; rotating and other drives of one bus are one kind.
 fn kind_name(kind: DeviceKind) -> &'static str {
     match kind {
@@ -123,7 +136,21 @@ fn kind_name(kind: DeviceKind) -> &'static str {
     }
 }
 
-fn hash(salt: &[u8], fields: &[&str]) -> String {
+/// Whether it is the name of a kind.
+pub(crate) fn is_kind(name: &str) -> bool {
+    KINDS.iter().any(|kind| kind_name(*kind) == name)
+}
+
+pub(crate) fn is_simulated_kind(name: &str) -> bool {
+    name == kind_name(DeviceKind::Simulated)
+}
+
+/// Whether it looks like a SHA-256 in hexadecimal.
+pub(crate) fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+pub(crate) fn hash(salt: &[u8], fields: &[&str]) -> String {
     let mut hash = Sha256::new();
     hash.update(salt);
     for field in fields {

@@ -1,8 +1,10 @@
 //! A survey: results of many devices, from runs, probes and other documents, in one database.
 //!
 //! `import` reads what was measured, `identity` decides which card it was, `database` keeps it,
-//! `query` answers. Nothing here prints or asks. docs/survey.md states the rules.
+//! `query` answers, `bundle` is the file that can be sent. Nothing here prints or asks.
+//! docs/survey.md states the rules.
 
+pub mod bundle;
 pub mod database;
 mod error;
 pub mod identity;

@@ -5,6 +5,7 @@
 //! not compile. A schema names every key with its type. Keys that a document always has are
 //! required; further keys are allowed, because later versions add some.
 
+mod commands;
 mod envelope;
 #[cfg(any(test, debug_assertions))]
 mod generated;
@@ -15,10 +16,11 @@ mod stored;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use commands::COMMANDS;
 pub use envelope::{error_text, line, name, text};
 #[cfg(debug_assertions)]
 use generated::DocumentSchema;
-pub use registry::{COMMANDS, NAMES};
+pub use registry::NAMES;
 
 /// A document that commands print.
 pub trait JsonDocument: Serialize + JsonSchema {

@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use flashfit_host::path_text;
+use flashfit_survey::bundle::CheckedBundle;
 use flashfit_survey::database::SurveyTable;
+use flashfit_survey::import::SurveyInput;
 use flashfit_survey::{AddOptions, SurveyDatabase, import};
+use flashfit_user_error::ExitClass;
 
 use super::args::SurveyAddArgs;
 use crate::command_error::CommandError;
@@ -66,7 +69,10 @@ fn add(
     path: &Path,
     options: &AddOptions,
 ) -> Result<AddedSource, Refused> {
-    let source = import::read(path).map_err(|error| Refused::Source(error.into()))?;
+    let source = match import::read(path).map_err(|error| Refused::Source(error.into()))? {
+        SurveyInput::Source(source) => source,
+        SurveyInput::Bundle(bundle) => return add_bundle(survey, path, &bundle, options),
+    };
     let addition = survey.add(&source, options).map_err(|error| match error {
         other @ flashfit_survey::SurveyError::OtherName { .. } => {
             Refused::Source(CommandError::from(other).at(&path.display().to_string()))
@@ -74,4 +80,19 @@ fn add(
         other => Refused::Survey(other.into()),
     })?;
     Ok(AddedSource::new(path, &source, addition))
+}
+
+fn add_bundle(
+    survey: &mut SurveyDatabase,
+    path: &Path,
+    bundle: &CheckedBundle,
+    options: &AddOptions,
+) -> Result<AddedSource, Refused> {
+    if !options.name.is_empty() {
+        let message = format!("{}: a bundle has several cards", path.display());
+        let hint = "leave --card out";
+        return Err(Refused::Source(CommandError::new(ExitClass::Usage, message, Some(hint))));
+    }
+    let addition = survey.add_bundle(bundle).map_err(|error| Refused::Survey(error.into()))?;
+    Ok(AddedSource::bundle(path, bundle, &addition))
 }

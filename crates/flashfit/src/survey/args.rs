@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use flashfit_survey::query::{ListedCard, ResultFilters};
 
+use super::bundle::SurveyBundleArgs;
 use super::place::SurveyFileArgs;
 use super::row_args::SurveyRowArgs;
 
@@ -27,6 +28,8 @@ pub enum SurveyCommand {
     Merge(SurveyMergeArgs),
     /// List the cards of the survey. Reads only.
     List(SurveyListArgs),
+    /// Write an anonymized file that can be sent to others. Reads only.
+    Bundle(SurveyBundleArgs),
     /// Write the survey as Parquet files, for DuckDB, Spark and others. Reads only.
     Export(SurveyExportArgs),
     /// Show what is known of one card. Reads only.
@@ -39,8 +42,8 @@ pub enum SurveyCommand {
 #[command(after_help = "Examples:\n  flashfit survey add runs/ geometry.json\n  \
                   flashfit survey add --card 'red 7' run-sda probe-sda.json")]
 pub struct SurveyAddArgs {
-    /// Run directory, JSON document of `probe`, `wear show`, `wear measure` or `crash cuts`, or
-    /// directory with such.
+    /// Run directory, JSON document of `probe`, `wear show`, `wear measure` or `crash cuts`,
+    /// bundle, or directory with such.
     #[arg(required = true, value_name = "DIR|FILE")]
     pub paths: Vec<PathBuf>,
     #[command(flatten)]

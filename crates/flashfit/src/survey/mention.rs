@@ -36,6 +36,7 @@ pub fn mention(
     let read = || -> Result<Vec<String>, CommandError> {
         let survey = SurveyDatabase::open_for_reading(&path)?;
         let mut cards: Vec<ListedCard> = survey.cards()?.into_iter().map(ListedCard::new).collect();
+        cards.retain(|card| !card.is_bundled());
         siblings::flag(&mut cards, &survey.results()?);
         Ok(known::sentences(&card, &survey.keys_of(&card)?, &cards))
     };

@@ -2,6 +2,7 @@
 
 mod add;
 mod args;
+mod bundle;
 mod compare;
 mod export;
 mod list;
@@ -21,6 +22,7 @@ pub fn run(args: &SurveyArgs) -> Result<(), CommandError> {
     match &args.command {
         SurveyCommand::Add(args) => add::run(args),
         SurveyCommand::Merge(args) => merge::run(args),
+        SurveyCommand::Bundle(args) => bundle::run(args),
         SurveyCommand::Export(args) => export::run(args),
         SurveyCommand::List(args) => list::run(args),
         SurveyCommand::Show(args) => show::run(args),

@@ -39,6 +39,7 @@ mod search;
 mod starting_states;
 mod sudden_end;
 mod survey;
+mod survey_bundle;
 mod survey_export;
 mod survey_sources;
 mod swapped;

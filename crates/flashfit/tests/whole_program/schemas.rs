@@ -27,6 +27,8 @@ const ELSEWHERE: &[&str] = &[
     "restored",
     "restored-improvement",
     "survey-added",
+    "survey-bundle",
+    "survey-bundled",
     "survey-card",
     "survey-cards",
     "survey-exported",

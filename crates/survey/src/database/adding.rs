@@ -6,7 +6,7 @@
 
 use rusqlite::{CachedStatement, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::SurveyDatabase;
+use super::{SurveyDatabase, bundled};
 use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt};
 use crate::record::{MeasuredSetup, SurveyMeasure, SurveyResult, SurveySource, stored_text};
@@ -63,7 +63,8 @@ impl SurveyDatabase {
         if !name.is_empty() && before != name {
             return Err(SurveyError::OtherName { before, now: name });
         }
-        let addition = insert(&transaction, source, card).map_err(failed)?;
+        bundled::displace(&transaction, source).map_err(failed)?;
+        let addition = insert(&transaction, source, card, "").map_err(failed)?;
         if matches!(addition, Addition::Present | Addition::Older) {
             let other = assign(&transaction, source, card).map_err(failed)?;
             if let Some(before) = other {
@@ -130,7 +131,7 @@ pub(super) fn card(
     Ok(card)
 }
 
-fn new_card(
+pub(super) fn new_card(
     transaction: &Transaction<'_>,
     description: &CardDescription<'_>,
 ) -> rusqlite::Result<i64> {
@@ -228,11 +229,13 @@ pub(super) fn join(transaction: &Transaction<'_>, kept: i64, other: i64) -> rusq
     describe(transaction, kept, &name, serial.as_deref())
 }
 
-/// Inserts a source of a card, unless it or a later state of it is there.
+/// Inserts a source of a card, unless it or a later state of it is there. `bundle` is the survey
+/// that a bundle claims to be from, and empty for what was measured for this one.
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     source: &SurveySource,
     card: i64,
+    bundle: &str,
 ) -> rusqlite::Result<Addition> {
     let found = transaction
         .prepare_cached("SELECT address, rank FROM source WHERE origin = ?1 OR address = ?2")?
@@ -257,8 +260,9 @@ pub(super) fn insert(
         .prepare_cached(
             "INSERT INTO source (address, origin, rank, kind, card, is_simulated, created_unix_s,
                 tool_version, kernel, machine, processors, test_bed, firmware, conditions,
-                erase_block_bytes, write_unit_bytes, real_capacity_bytes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                erase_block_bytes, write_unit_bytes, real_capacity_bytes, bundle)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                ?18)",
         )?
         .execute(params![
             source.address,
@@ -278,6 +282,7 @@ pub(super) fn insert(
             construction.erase_block.map(bytes),
             construction.write_unit.map(bytes),
             construction.capacity.map(bytes),
+            bundle,
         ])?;
     insert_results(transaction, transaction.last_insert_rowid(), &source.results)?;
     Ok(addition)

@@ -37,6 +37,8 @@ pub struct StoredSource {
     /// A name of [`crate::SourceKind`].
     pub kind: String,
     pub is_simulated: bool,
+    /// A pseudonym of the survey whose bundle it is from; empty if it was measured for this one.
+    pub bundle: String,
     pub created_unix_s: Option<u64>,
     pub tool_version: String,
     pub kernel: String,
@@ -81,7 +83,8 @@ impl SurveyDatabase {
             "SELECT id, address, kind, is_simulated, created_unix_s, tool_version, kernel, machine,
                 processors, test_bed, firmware, conditions, erase_block_bytes, write_unit_bytes,
                 real_capacity_bytes,
-                (SELECT count(*) FROM result WHERE result.source = source.id), card, origin, rank
+                (SELECT count(*) FROM result WHERE result.source = source.id), card, origin, rank,
+                bundle
              FROM source ORDER BY created_unix_s, address",
         )?;
         let mut rows = query.query([])?;
@@ -155,6 +158,7 @@ fn source(row: &Row<'_>) -> rusqlite::Result<StoredSource> {
         rank: unsigned(row.get(18)?),
         kind: row.get(2)?,
         is_simulated: row.get(3)?,
+        bundle: row.get(19)?,
         created_unix_s: number(4)?,
         tool_version: row.get(5)?,
         kernel: row.get(6)?,

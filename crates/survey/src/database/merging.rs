@@ -5,12 +5,14 @@
 //! of different salts are one if both surveys have a source in common, or as soon as a source of
 //! the card is added again. Names are kept; of two names of one card, the first in the alphabet.
 
+use std::collections::HashSet;
+
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::adding::{self, Addition, CardDescription};
-use super::{ResultTable, StoredCard, StoredSource, SurveyDatabase};
+use super::{ResultTable, StoredCard, StoredSource, SurveyDatabase, bundled};
 use crate::error::SurveyError;
-use crate::identity::{CardIdentity, Salt};
+use crate::identity::{CardIdentity, Salt, is_hash};
 use crate::record::{
     MOST_RESULTS, MeasuredSetup, SourceFacts, SourceKind, SurveyMeasure, SurveyResult,
     SurveySource, stored_text,
@@ -43,18 +45,34 @@ impl SurveyDatabase {
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(failed)?;
         adopt_salts(&transaction, &salts).map_err(failed)?;
         let mut merged = MergedSurvey::default();
-        for stored in &cards {
-            if !stored.keys.iter().all(|key| is_hash(key)) || stored.keys.is_empty() {
-                return Err(foreign("it has a card without a valid key"));
-            }
-            let identity = identity(stored);
-            for source in &stored.sources {
-                let source = record(source, &identity, &results).map_err(foreign)?;
-                let addition = merge_source(&transaction, stored, &source, with_serial);
-                match addition.map_err(failed)? {
-                    Addition::Added => merged.added += 1,
-                    Addition::Replaced => merged.replaced += 1,
-                    Addition::Present | Addition::Older => merged.present += 1,
+        // Rows from bundles come last: those that are of this survey's own sources are left out.
+        for is_bundled in [false, true] {
+            let own = if is_bundled {
+                bundled::own_pseudonyms(&transaction).map_err(failed)?
+            } else {
+                HashSet::new()
+            };
+            for stored in &cards {
+                if !stored.keys.iter().all(|key| is_hash(key)) || stored.keys.is_empty() {
+                    return Err(foreign("it has a card without a valid key"));
+                }
+                let identity = identity(stored);
+                let wanted = |source: &&StoredSource| source.bundle.is_empty() != is_bundled;
+                for found in stored.sources.iter().filter(wanted) {
+                    if is_bundled && !is_hash(&found.bundle) {
+                        return Err(foreign("it has a source of a bundle without a valid origin"));
+                    }
+                    if own.contains(&found.address) || own.contains(&found.origin) {
+                        merged.present += 1;
+                        continue;
+                    }
+                    let source = record(found, &identity, &results).map_err(foreign)?;
+                    let merge = (stored, &source, found.bundle.as_str());
+                    match merge_source(&transaction, merge, with_serial).map_err(failed)? {
+                        Addition::Added => merged.added += 1,
+                        Addition::Replaced => merged.replaced += 1,
+                        Addition::Present | Addition::Older => merged.present += 1,
+                    }
                 }
             }
         }
@@ -98,10 +116,12 @@ fn adopt_salts(transaction: &Transaction<'_>, salts: &[(Salt, bool)]) -> rusqlit
 
 fn merge_source(
     transaction: &Transaction<'_>,
-    stored: &StoredCard,
-    source: &SurveySource,
+    (stored, source, bundle): (&StoredCard, &SurveySource, &str),
     with_serial: bool,
 ) -> rusqlite::Result<Addition> {
+    if bundle.is_empty() {
+        bundled::displace(transaction, source)?;
+    }
     let name = stored_text(&stored.name);
     let description = CardDescription {
         identity: &source.card,
@@ -111,7 +131,7 @@ fn merge_source(
         serial: stored.serial.as_deref().filter(|_| with_serial),
     };
     let mut card = adding::card(transaction, &stored.keys, &description)?;
-    let addition = adding::insert(transaction, source, card)?;
+    let addition = adding::insert(transaction, source, card, bundle)?;
     if matches!(addition, Addition::Present | Addition::Older) {
         card = same_card(transaction, source, card)?;
     }
@@ -159,10 +179,6 @@ fn first_name(transaction: &Transaction<'_>, card: i64, name: &str) -> rusqlite:
         transaction.execute(change, params![card, name])?;
     }
     Ok(())
-}
-
-fn is_hash(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn identity(card: &StoredCard) -> CardIdentity {

@@ -5,6 +5,7 @@
 //! those of its version, is refused. Limit: SQLite's write-ahead log needs a local file system.
 
 mod adding;
+mod bundled;
 mod cards;
 mod merging;
 mod results;
@@ -23,6 +24,7 @@ use crate::error::SurveyError;
 use crate::identity::{SALT_BYTES, Salt};
 
 pub use adding::{AddOptions, Addition};
+pub use bundled::BundleAddition;
 pub use cards::{StoredCard, StoredSource, SurveyTable};
 pub use merging::MergedSurvey;
 pub use results::{ResultTable, StoredResult};
@@ -186,6 +188,19 @@ impl SurveyDatabase {
     pub fn finish(self) -> Result<(), SurveyError> {
         let done = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         done.map_err(|error| self.failed(&error))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn own_salt(&self) -> Salt {
+        let query = "SELECT bytes FROM salt WHERE is_own";
+        self.connection.query_row(query, [], |row| row.get(0)).unwrap()
+    }
+
+    /// Lets the file grow by this many pages only, as on a full disk.
+    #[cfg(test)]
+    pub(crate) fn limit_pages(&self, more: i64) {
+        let pages = self.number("page_count").unwrap();
+        self.connection.pragma_update(None, "max_page_count", pages + more).unwrap();
     }
 
     fn failed(&self, error: &rusqlite::Error) -> SurveyError {

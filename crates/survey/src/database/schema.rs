@@ -6,7 +6,7 @@
 pub const APPLICATION_ID: i64 = 0x666c_7376;
 
 /// What makes each version from the one before; the first from an empty file.
-pub const MIGRATIONS: &[&str] = &[VERSION_1];
+pub const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2];
 
 /// The newest version.
 pub fn newest() -> i64 {
@@ -97,6 +97,26 @@ CREATE TABLE result (
 CREATE VIEW results AS
 SELECT card.id AS card, card.kind, card.manufacturer, card.oem, card.product, card.revision,
     card.manufactured, card.capacity_bytes, card.name, card.is_individual, source.is_simulated,
+    source.kind AS source_kind, source.address, source.created_unix_s, source.kernel,
+    source.machine, source.test_bed, source.firmware, source.conditions,
+    setup.filesystem, setup.options, setup.scheduler, measure.metric, measure.unit,
+    measure.workload, measure.point, measure.stage, measure.direction, measure.length,
+    result.value, result.low, result.high, result.count, result.confidence
+FROM result
+JOIN source ON source.id = result.source
+JOIN card ON card.id = source.card
+JOIN setup ON setup.id = result.setup
+JOIN measure ON measure.id = result.measure;
+";
+
+/// Rows from bundles of others.
+const VERSION_2: &str = "
+ALTER TABLE source ADD COLUMN bundle TEXT NOT NULL DEFAULT '';
+DROP VIEW results;
+CREATE VIEW results AS
+SELECT card.id AS card, card.kind, card.manufacturer, card.oem, card.product, card.revision,
+    card.manufactured, card.capacity_bytes, card.name, card.is_individual, source.is_simulated,
+    source.bundle <> '' AS is_bundled,
     source.kind AS source_kind, source.address, source.created_unix_s, source.kernel,
     source.machine, source.test_bed, source.firmware, source.conditions,
     setup.filesystem, setup.options, setup.scheduler, measure.metric, measure.unit,

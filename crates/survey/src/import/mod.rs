@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_capped};
 use serde_json::Value;
 
+use crate::bundle::{self, BUNDLE_BYTES, CheckedBundle};
 use crate::error::SurveyInputError;
 use crate::record::SurveySource;
 
@@ -26,6 +27,9 @@ use crate::record::SurveySource;
 const MOST_DEPTH: usize = 4;
 /// The most entries of a directory tree that are looked at.
 const MOST_ENTRIES: usize = 1_000_000;
+
+/// In which a document names its schema.
+const HEAD_BYTES: u64 = 256;
 
 const RUN_HEADER: &str = "run.json";
 const PROBE: &str = "flashfit.probe";
@@ -94,30 +98,52 @@ fn is_run(folder: &Path) -> bool {
 
 /// Whether a file is JSON of flashfit, by its name and beginning.
 fn is_document(path: &Path) -> bool {
-    use std::io::Read;
     let is_json = path.extension().is_some_and(|ending| ending == "json");
-    let Some(file) = is_json.then(|| flashfit_host::input_file::open(path).ok()).flatten() else {
-        return false;
-    };
-    let mut head = Vec::new();
-    let read = file.take(256).read_to_end(&mut head);
-    read.is_ok() && String::from_utf8_lossy(&head).contains("\"flashfit.")
+    let head = is_json.then(|| head(path)).flatten();
+    head.is_some_and(|head| String::from_utf8_lossy(&head).contains("\"flashfit."))
 }
 
-/// Reads a run directory or a document.
+/// The beginning of a file.
+fn head(path: &Path) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let file = flashfit_host::input_file::open(path).ok()?;
+    let mut head = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+/// What can be added.
+#[derive(Debug)]
+pub enum SurveyInput {
+    Source(Box<SurveySource>),
+    /// The figures of another survey.
+    Bundle(Box<CheckedBundle>),
+}
+
+/// Reads a run directory, a document or a bundle.
 ///
 /// # Errors
 /// If it cannot be read, or is nothing that a survey keeps.
-pub fn read(path: &Path) -> Result<SurveySource, SurveyInputError> {
+pub fn read(path: &Path) -> Result<SurveyInput, SurveyInputError> {
+    let source = |source| SurveyInput::Source(Box::new(source));
     if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        return run::read(path);
+        return run::read(path).map(source);
+    }
+    let invalid = |reason: String| SurveyInputError::unusable(path, reason);
+    let bundle = |bundle| SurveyInput::Bundle(Box::new(bundle));
+    if bundle::is_bundle(&head(path).unwrap_or_default()) {
+        let bytes = read_capped(path, BUNDLE_BYTES)?;
+        return bundle::parse(&bytes).map(bundle).map_err(invalid);
     }
     let bytes = read_capped(path, DOCUMENT_BYTES)?;
-    let invalid = |reason: String| SurveyInputError::unusable(path, reason);
     let document: Value = serde_json::from_slice(&bytes)
         .map_err(|error| invalid(format!("it is not a JSON document: {error}")))?;
     let schema = document.get("schema").and_then(Value::as_str);
-    match schema {
+    let read = match schema {
+        // Another program formatted it.
+        Some(bundle::SCHEMA) => {
+            return bundle::of_document(document).map(bundle).map_err(invalid);
+        }
         Some(PROBE) => probe::read(&document).map_err(invalid),
         Some(WEAR_READING) => wear::read_reading(&document).map_err(invalid),
         Some(WEAR_MEASUREMENT) => wear::read_measurement(&document).map_err(invalid),
@@ -127,5 +153,6 @@ pub fn read(path: &Path) -> Result<SurveySource, SurveyInputError> {
         )),
         Some(other) => Err(invalid(format!("a survey does not keep documents `{other}`"))),
         None => Err(invalid("it is not a document of flashfit".to_owned())),
-    }
+    };
+    read.map(source)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::read;
+use super::{SurveyInput, read};
 use crate::metric::SurveyMetric;
 use crate::record::{SourceKind, SurveySource};
 
@@ -77,7 +77,10 @@ fn imported(document: &Value) -> Result<SurveySource, String> {
     let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     std::fs::write(file.path(), document.to_string()).unwrap();
     let path: &Path = file.path();
-    read(path).map_err(|error| error.to_string())
+    match read(path).map_err(|error| error.to_string())? {
+        SurveyInput::Source(source) => Ok(*source),
+        SurveyInput::Bundle(_) => panic!("it is no bundle"),
+    }
 }
 
 fn without(document: &Value, key: &str) -> Value {

@@ -29,7 +29,7 @@ pub struct ListedCard {
 
 impl ListedCard {
     /// The columns by which cards are filtered.
-    pub const COLUMNS: [&'static str; 19] = [
+    pub const COLUMNS: [&'static str; 20] = [
         "card",
         "kind",
         "manufacturer",
@@ -41,6 +41,7 @@ impl ListedCard {
         "name",
         "individual",
         "simulated",
+        "bundled",
         "erase_block_bytes",
         "write_unit_bytes",
         "real_capacity_bytes",
@@ -87,6 +88,11 @@ impl ListedCard {
         texts.into_iter().cloned().chain(group).collect()
     }
 
+    /// Whether others measured it, and a bundle brought it.
+    pub fn is_bundled(&self) -> bool {
+        self.card.sources.iter().any(|source| !source.bundle.is_empty())
+    }
+
     /// How many sources of a kind it has.
     pub fn count(&self, kind: SourceKind) -> usize {
         self.card.sources.iter().filter(|source| source.kind == kind.name()).count()
@@ -108,6 +114,7 @@ impl ListedCard {
             "capacity_bytes" => number(card.capacity_bytes),
             "name" => text(&card.name),
             "individual" => Some(ColumnValue::Is(card.is_individual)),
+            "bundled" => Some(ColumnValue::Is(self.is_bundled())),
             "simulated" => Some(ColumnValue::Is(card.is_simulated)),
             "erase_block_bytes" => number(self.erase_blocks.first().copied()),
             "write_unit_bytes" => number(self.write_units.first().copied()),

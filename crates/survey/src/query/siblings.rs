@@ -3,7 +3,8 @@
 //! A card's effect is the mean, over the cells that at least four cards share, of the logarithm of
 //! its figure minus that of the cell. It is flagged if it lies outside what the effects of its
 //! siblings predict for one more card (Student's prediction interval, 95 % for all cards of the
-//! product together by Bonferroni's inequality) and is at least a tenth away. Limits: fewer than
+//! product together by Bonferroni's inequality) and is at least a tenth away. What others
+//! measured, from bundles, does not count. Limits: fewer than
 //! four cards show nothing; two odd cards of four hide each other.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,7 @@ const METRICS: [(SurveyMetric, &str, bool); 2] =
 pub fn flag(cards: &mut [ListedCard], results: &ResultTable) {
     let mut products: BTreeMap<Vec<String>, Vec<usize>> = BTreeMap::new();
     for (index, listed) in cards.iter().enumerate() {
-        if listed.card.is_individual && !listed.card.is_simulated {
+        if listed.card.is_individual && !listed.card.is_simulated && !listed.is_bundled() {
             products.entry(listed.product_key()).or_default().push(index);
         }
     }

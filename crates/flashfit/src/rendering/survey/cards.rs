@@ -7,6 +7,8 @@ use std::path::Path;
 use flashfit_host::path_text;
 use flashfit_report::text::plain;
 use flashfit_report::{Column, Shorten, TextTable};
+use flashfit_survey::bundle::CheckedBundle;
+use flashfit_survey::database::BundleAddition;
 use flashfit_survey::query::ListedCard;
 use flashfit_survey::{Addition, SourceKind, SurveySource};
 use schemars::JsonSchema;
@@ -33,10 +35,12 @@ pub struct AddedSource {
     /// `added`, `replaced` (it continues a run that was there), `present`, `older` (a later state
     /// of the run is there) or `refused`.
     state: &'static str,
-    /// `run`, `probe`, `wear-reading`, `wear-measurement` or `power-cuts`; null if it was refused.
+    /// `run`, `probe`, `wear-reading`, `wear-measurement`, `power-cuts` or `bundle`; null if it was
+    /// refused.
     kind: Option<&'static str>,
-    /// SHA-256 of the content.
+    /// SHA-256 of the content; null for a bundle.
     address: Option<String>,
+    /// Null for a bundle.
     simulated: Option<bool>,
     /// Figures, each of several repeats.
     figures: usize,
@@ -59,6 +63,27 @@ impl AddedSource {
             simulated: Some(source.is_simulated),
             figures: source.results.len(),
             notes: source.notes.clone(),
+        }
+    }
+
+    /// A bundle, of which all is added, some, or nothing new.
+    pub fn bundle(path: &Path, bundle: &CheckedBundle, addition: &BundleAddition) -> Self {
+        let mut note = format!(
+            "measured by others: {} of {}",
+            counted(addition.sources, "new source"),
+            counted(bundle.bundle().cards.len() as u64, "card"),
+        );
+        if addition.present > 0 {
+            note += &format!(", {} there already", addition.present);
+        }
+        Self {
+            path: path_text::to_text(path),
+            state: if addition.sources > 0 { "added" } else { "present" },
+            kind: Some("bundle"),
+            address: None,
+            simulated: None,
+            figures: usize::try_from(addition.figures).unwrap_or(usize::MAX),
+            notes: vec![note],
         }
     }
 
@@ -175,6 +200,8 @@ pub struct CardRow {
     /// False for all cards of a product that have no serial number and no name.
     pub individual: bool,
     pub simulated: bool,
+    /// Whether others measured it, and a bundle brought it.
+    pub bundled: bool,
     /// The least of those that probes found.
     pub erase_block_bytes: Option<u64>,
     pub write_unit_bytes: Option<u64>,
@@ -207,6 +234,7 @@ impl CardRow {
             serial: card.serial.clone(),
             individual: card.is_individual,
             simulated: card.is_simulated,
+            bundled: listed.is_bundled(),
             erase_block_bytes: listed.erase_blocks.first().copied(),
             write_unit_bytes: listed.write_units.first().copied(),
             real_capacity_bytes: listed.real_capacity,
@@ -255,7 +283,7 @@ pub fn cards_text(document: &CardsDocument, width: usize) -> String {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { plain(text) };
     let is_group = |row: &CardRow| !row.individual && !row.simulated;
     for row in rows {
-        let marks = [(is_group(row), "*"), (!row.doubts.is_empty(), "!")];
+        let marks = [(is_group(row), "*"), (row.bundled, "+"), (!row.doubts.is_empty(), "!")];
         let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
         let mut cells = vec![
             format!("{}{marks}", row.card),
@@ -279,6 +307,9 @@ pub fn cards_text(document: &CardsDocument, width: usize) -> String {
     let mut text = table.render(width);
     if rows.iter().any(is_group) {
         text.push_str("* any number of cards, which have neither a serial number nor a name\n");
+    }
+    if rows.iter().any(|row| row.bundled) {
+        text.push_str("+ measured by others, from a bundle\n");
     }
     for row in rows.iter().filter(|row| !row.doubts.is_empty()) {
         let line = format!("! {}: {}", row.card, plain(&row.doubts));

@@ -1,11 +1,13 @@
 //! Surveys: their documents, tables and CSV.
 
+mod bundled;
 mod cards;
 mod exported;
 mod one_card;
 mod products;
 mod wear_table;
 
+pub use bundled::{BundledDocument, bundled_text};
 pub use cards::{
     AddedDocument, AddedSource, CardsDocument, MergedDocument, added_text, cards_text, merged_text,
 };

@@ -167,6 +167,9 @@ pub fn card_text(document: &CardDocument, width: usize) -> String {
         "size",
         &card.capacity_bytes.map_or_else(String::new, |size| figure(size as f64, "bytes")),
     );
+    if card.bundled {
+        line("measured by", "others, according to a bundle");
+    }
     if !card.individual && !card.simulated {
         line("cards", "any number: they have neither a serial number nor a name");
     }
