@@ -83,6 +83,15 @@ fn the_power_of_a_board_is_cut_by_commands() {
             let document: Value = serde_json::from_str(&ended.stdout).unwrap();
             let setup = &document["data"]["setups"][0];
             assert_eq!((&setup["states"], &setup["broken_promises"]), (&2.into(), &0.into()));
+            // The document says which device it was, so a survey takes it.
+            let device = &document["data"]["measured_device"];
+            assert_eq!(device["capacity_bytes"], 128u64 << 20, "{device:#}");
+            place.file("cuts.json", &ended.stdout);
+            place.flashfit(&["survey", "add", "cuts.json"]).said(0, &[]);
+            let wanted = ["survey", "list", "--where", "power_cut_campaigns=1", "--json"];
+            let listed = place.flashfit(&wanted).document("flashfit.survey-cards");
+            assert_eq!(listed["results"].as_array().unwrap().len(), 1, "{listed:#}");
+
             let records = std::fs::read_to_string(place.path("cuts/records.jsonl")).unwrap();
             for line in records.lines() {
                 let record: Value = serde_json::from_str(line).unwrap();
