@@ -34,7 +34,8 @@ fn source(run: u8, rank: u8, (product, serial): (u8, u8)) -> SurveySource {
         },
         value: SurveyValue { value, low: Some(0.5), high: None, count: 3, confidence: None },
     };
-    let figure = f64::from(rank) + f64::from(run) / 7.0 + f64::from(serial) + 1.0;
+    // JSON keeps such fractions exactly.
+    let figure = f64::from(rank) + f64::from(run) / 8.0 + f64::from(serial) + 1.0;
     SurveySource {
         address: address(&[1, run, rank, product, serial]),
         origin: address(&[2, run, product, serial]),
