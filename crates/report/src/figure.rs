@@ -123,6 +123,44 @@ pub struct Bar {
     pub n: u32,
 }
 
+/// One value of each of several things, such as products, as dots with whiskers, one below the
+/// other. It is narrow enough for a telephone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DotChart {
+    pub title: String,
+    pub unit: FigureUnit,
+    pub direction: BetterDirection,
+    pub scale: ValueScale,
+    /// What the emphases mean; those that no row has are left out.
+    pub legend: Vec<(DotEmphasis, String)>,
+    pub simulated: bool,
+    pub rows: Vec<DotRow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DotRow {
+    pub name: String,
+    /// In the unit of the chart; values that are not finite or beyond 10^18 are left out.
+    pub value: f64,
+    /// The ends of the whiskers; `None` where the noise is unknown.
+    pub range: Option<(f64, f64)>,
+    pub emphasis: DotEmphasis,
+}
+
+/// How a dot is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DotEmphasis {
+    /// Filled and colored.
+    Strong,
+    /// Filled, without a color.
+    #[default]
+    Plain,
+    /// Hollow: nothing is known about the noise.
+    Hollow,
+    /// A colored diamond.
+    Odd,
+}
+
 impl BarChart {
     /// A ranking as bars, best on top; higher scores are better.
     pub fn of_ranking(ranking: &RankingTable, value_label: &str) -> Self {
@@ -199,7 +237,7 @@ pub(crate) fn is_drawable(value: f64) -> bool {
     value.is_finite() && value.abs() <= 1e18
 }
 
-fn is_on_log_scale(value: f64) -> bool {
+pub(crate) fn is_on_log_scale(value: f64) -> bool {
     is_drawable(value) && value >= 1e-9
 }
 

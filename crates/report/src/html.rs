@@ -17,6 +17,9 @@ use crate::svg::{Drawing, LineStyles};
 
 use parts::{heading, paragraph};
 
+/// The style sheet of all pages.
+pub const STYLE: &str = include_str!("html/report.css");
+
 pub fn render(report: &Report) -> String {
     let head = head(&report.title, report.simulated);
     let page = Element::new("html").attr("lang", "en").child(head).child(body(report));
@@ -40,7 +43,7 @@ fn head(title: &str, is_simulated: bool) -> Element {
                 .attr("content", "width=device-width, initial-scale=1"),
         )
         .child(Element::new("title").text(format!("{title}{simulated} - flashfit")))
-        .child(Element::new("style").lines(include_str!("html/report.css")))
+        .child(Element::new("style").lines(STYLE))
 }
 
 fn body(report: &Report) -> Element {

@@ -11,7 +11,7 @@ pub mod document;
 pub mod figure;
 pub mod finding;
 pub mod html;
-mod markup;
+pub mod markup;
 pub mod quantity;
 pub mod svg;
 pub mod table;
@@ -23,8 +23,8 @@ pub use document::{
     ReportVerdict, ReportedGain, RunOutcome, SetupDetail, SetupRole,
 };
 pub use figure::{
-    Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, FigureGroup, LineChart,
-    ValueScale, XAxis,
+    Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, DotChart, DotEmphasis, DotRow,
+    FigureGroup, LineChart, ValueScale, XAxis,
 };
 pub use finding::{ColumnKind, ReportFinding};
 pub use quantity::{FigureUnit, probability};

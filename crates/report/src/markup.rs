@@ -1,14 +1,14 @@
 //! Builds HTML and SVG elements in the syntax that is valid as both HTML5 and XML.
 //!
-//! All text and all attribute values are escaped, so no caller can inject markup; raw text cannot
-//! be inserted.
+//! All text and all attribute values are escaped, so no caller can inject markup. Only style sheets
+//! and scripts that are part of the program are inserted as they are.
 
 use std::fmt::{self, Display, Write};
 
 use crate::text;
 
 /// Elements that close themselves if they are empty.
-const SELF_CLOSING: [&str; 6] = ["meta", "hr", "br", "path", "rect", "line"];
+const SELF_CLOSING: [&str; 7] = ["meta", "hr", "br", "path", "rect", "line", "circle"];
 
 /// Elements without a line break before them.
 const INLINE: [&str; 10] =
@@ -16,45 +16,52 @@ const INLINE: [&str; 10] =
 
 /// An element under construction.
 #[derive(Debug, Clone)]
-pub(crate) struct Element {
+pub struct Element {
     name: &'static str,
     attributes: String,
     content: String,
 }
 
 impl Element {
-    pub(crate) fn new(name: &'static str) -> Self {
+    pub fn new(name: &'static str) -> Self {
         Self { name, attributes: String::new(), content: String::new() }
     }
 
-    pub(crate) fn attr(mut self, name: &str, value: impl Display) -> Self {
+    pub fn attr(mut self, name: &str, value: impl Display) -> Self {
         let value = escaped(&text::plain(&value.to_string()));
         write!(self.attributes, " {name}=\"{value}\"").expect("writing to a string does not fail");
         self
     }
 
-    pub(crate) fn class(self, class: &str) -> Self {
+    pub fn class(self, class: &str) -> Self {
         self.attr("class", class)
     }
 
-    pub(crate) fn text(mut self, content: impl AsRef<str>) -> Self {
+    pub fn text(mut self, content: impl AsRef<str>) -> Self {
         self.content.push_str(&escaped(&text::plain(content.as_ref())));
         self
     }
 
     /// A command, cleaned by [`text::plain_command`].
-    pub(crate) fn command(mut self, line: &str) -> Self {
+    pub fn command(mut self, line: &str) -> Self {
         self.content.push_str(&escaped(&text::plain_command(line)));
         self
     }
 
+    /// A style sheet or a script, whose content is not escaped in HTML.
+    pub fn verbatim(name: &'static str, parts: &[&'static str]) -> Self {
+        let content = parts.concat();
+        assert!(!content.contains("</"), "it would end the element");
+        Self { name, attributes: String::new(), content }
+    }
+
     /// Trusted text that keeps its line breaks.
-    pub(crate) fn lines(mut self, content: &'static str) -> Self {
+    pub fn lines(mut self, content: &'static str) -> Self {
         self.content.push_str(&escaped(content));
         self
     }
 
-    pub(crate) fn child(mut self, child: Self) -> Self {
+    pub fn child(mut self, child: Self) -> Self {
         if !INLINE.contains(&child.name) {
             self.content.push('\n');
         }
@@ -62,7 +69,7 @@ impl Element {
         self
     }
 
-    pub(crate) fn children(self, children: impl IntoIterator<Item = Self>) -> Self {
+    pub fn children(self, children: impl IntoIterator<Item = Self>) -> Self {
         children.into_iter().fold(self, Self::child)
     }
 }

@@ -8,11 +8,13 @@
 mod axis;
 mod bars;
 mod canvas;
+mod dots;
 mod lines;
 mod scale;
 mod style;
 
 pub(crate) use axis::x_text;
+pub use dots::draw as draw_dots;
 pub use style::LineStyles;
 
 use crate::figure::Chart;
