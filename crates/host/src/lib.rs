@@ -22,6 +22,7 @@ pub mod loop_renewal;
 pub mod memory_limit;
 pub mod mount;
 pub mod mountinfo;
+pub mod new_folder;
 pub mod path_text;
 pub mod peer;
 pub mod piped;

@@ -61,6 +61,13 @@ impl FigureUnit {
         if scaled.name.is_empty() { number } else { format!("{number} {}", scaled.name) }
     }
 
+    /// Two values with one unit, that of the second: `1.20 to 12.34 MiB/s`.
+    pub fn show_range(self, low: f64, high: f64) -> String {
+        let scaled = self.scaled_for(high);
+        let unit = if scaled.name.is_empty() { String::new() } else { format!(" {}", scaled.name) };
+        format!("{} to {}{unit}", self.digits(low, scaled), self.digits(high, scaled))
+    }
+
     /// The unit with the prefix that suits a value of this magnitude.
     pub(crate) fn scaled_for(self, value: f64) -> Scaled {
         let steps: &[(f64, &'static str)] = match self {

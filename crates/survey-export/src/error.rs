@@ -3,33 +3,25 @@
 use std::io;
 use std::path::PathBuf;
 
+use flashfit_host::new_folder::NewFolderError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 #[derive(Debug, thiserror::Error)]
-pub enum SurveyExportError {
-    #[error("{} exists", path.display())]
-    Exists { path: PathBuf },
-    #[error("cannot write {}: {source}", path.display())]
-    Write { path: PathBuf, source: io::Error },
+#[error(transparent)]
+pub struct SurveyExportError(#[from] NewFolderError);
+
+impl SurveyExportError {
+    pub(crate) fn write(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self(NewFolderError::Write { path: path.into(), source })
+    }
 }
 
 impl UserError for SurveyExportError {
     fn class(&self) -> ExitClass {
-        match self {
-            Self::Exists { .. } => ExitClass::Refused,
-            Self::Write { .. } => ExitClass::Environment,
-        }
+        self.0.class()
     }
 
     fn hint(&self) -> Option<Hint> {
-        match self {
-            Self::Exists { .. } => {
-                Some("name a directory that does not exist, or remove this one".into())
-            }
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free space there, or name a directory on another disk".into())
-            }
-            Self::Write { .. } => None,
-        }
+        self.0.hint()
     }
 }

@@ -9,10 +9,10 @@ mod partition;
 mod table;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_host::durable;
+use flashfit_host::new_folder::NewFolder;
 use flashfit_survey::database::{ResultTable, StoredSource};
 use flashfit_survey::query::ListedCard;
 use flashfit_survey::record::SourceKind;
@@ -91,26 +91,10 @@ pub fn export(
     results: &ResultTable,
     dir: &Path,
 ) -> Result<SurveyExport, SurveyExportError> {
-    if dir.symlink_metadata().is_ok() {
-        return Err(SurveyExportError::Exists { path: dir.to_owned() });
-    }
-    let unfinished = unfinished(dir);
-    let failed = |source| SurveyExportError::Write { path: unfinished.clone(), source };
-    std::fs::create_dir(&unfinished).map_err(|source| match source.kind() {
-        std::io::ErrorKind::AlreadyExists => SurveyExportError::Exists { path: unfinished.clone() },
-        _ => failed(source),
-    })?;
-    let done = write(cards, results, &unfinished).and_then(|written| {
-        // Another program may have made it meanwhile; nothing of it is replaced.
-        rename_new(&unfinished, dir)
-            .map_err(|source| SurveyExportError::Write { path: dir.to_owned(), source })?;
-        Ok(written)
-    });
-    if done.is_err() {
-        // Only made here; what is left of it says so by its name.
-        let _ = std::fs::remove_dir_all(&unfinished);
-    }
-    done
+    let folder = NewFolder::begin(dir)?;
+    let written = write(cards, results, &folder.content())?;
+    folder.finish()?;
+    Ok(written)
 }
 
 fn write(
@@ -142,11 +126,11 @@ fn write(
         }
         written.bytes += table.finish()?;
     }
-    for folder in ["cards", "results", "."] {
+    for folder in ["cards", "results"] {
         let folder = dir.join(folder);
         if folder.is_dir() {
             durable::sync_folder(&folder)
-                .map_err(|source| SurveyExportError::Write { path: folder, source })?;
+                .map_err(|source| SurveyExportError::write(&folder, source))?;
         }
     }
     Ok(written)
@@ -219,19 +203,4 @@ fn result_rows(
         table.end_row()?;
     }
     Ok(rows.len() as u64)
-}
-
-/// The name of a directory while it is written.
-fn unfinished(dir: &Path) -> PathBuf {
-    let mut name = OsString::from(dir.file_name().unwrap_or_default());
-    name.push(".unfinished");
-    dir.with_file_name(name)
-}
-
-/// Renames unless `to` exists.
-fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
-    let flags = rustix::fs::RenameFlags::NOREPLACE;
-    rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags)?;
-    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
-    durable::sync_folder(parent.unwrap_or(Path::new(".")))
 }

@@ -80,7 +80,7 @@ impl TableFile {
     ) -> Result<Self, SurveyExportError> {
         let folder = table.join(format!("product={product}"));
         let path = folder.join("part-0.parquet");
-        let failed = |source| SurveyExportError::Write { path: path.clone(), source };
+        let failed = |source| SurveyExportError::write(&path, source);
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let columns: Vec<(&str, ExportColumnKind)> = columns.concat();
         let field = |(name, kind): &(&str, ExportColumnKind)| {
@@ -166,7 +166,7 @@ impl TableFile {
         file.sync_all()
             .and_then(|()| durable::sync_folder(folder))
             .and_then(|()| Ok(file.metadata()?.len()))
-            .map_err(|source| SurveyExportError::Write { path: self.path, source })
+            .map_err(|source| SurveyExportError::write(self.path, source))
     }
 }
 
@@ -179,5 +179,5 @@ fn unwritten(path: &Path, error: ParquetError) -> SurveyExportError {
         },
         other => io::Error::other(other),
     };
-    SurveyExportError::Write { path: path.to_owned(), source }
+    SurveyExportError::write(path, source)
 }

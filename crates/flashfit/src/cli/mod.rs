@@ -98,8 +98,8 @@ pub enum Command {
     /// Collect the results of many cards in one file, and find out what is known of yours.
     #[cfg(feature = "survey")]
     Survey(SurveyArgs),
-    /// Collect the results of many cards: NOT IN THIS BUILD, which has no SQLite; `make build` has
-    /// it.
+    /// Collect the results of many cards: NOT IN THIS BUILD. The Debian packages for amd64 and arm64
+    /// have it, and builds from source.
     #[cfg(not(feature = "survey"))]
     Survey(SurveyArgs),
     /// Print a script that completes command lines in a shell.

@@ -33,6 +33,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     #[cfg(feature = "survey")]
     ("survey export", &["survey-exported"]),
     #[cfg(feature = "survey")]
+    ("survey html", &["survey-site"]),
+    #[cfg(feature = "survey")]
     ("survey merge", &["survey-merged"]),
     #[cfg(feature = "survey")]
     ("survey show", &["survey-card"]),

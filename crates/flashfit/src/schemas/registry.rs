@@ -77,6 +77,8 @@ documents! {
         #[cfg(feature = "survey")]
         "survey-exported": rendering::survey::ExportedDocument,
         #[cfg(feature = "survey")]
+        "survey-site": rendering::survey::SiteDocument,
+        #[cfg(feature = "survey")]
         "survey-merged": rendering::survey::MergedDocument,
         #[cfg(feature = "survey")]
         "survey-products": rendering::survey::ProductsDocument,

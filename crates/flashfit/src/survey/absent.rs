@@ -22,8 +22,8 @@ pub fn run(args: &AbsentSurveyArgs) -> Result<(), CommandError> {
         .arguments
         .first()
         .map_or_else(String::new, |word| format!(" {}", word.to_string_lossy()));
-    let message = format!("survey{what}: this build of flashfit has no SQLite");
-    let hint = "build flashfit from source, which has it: make build";
+    let message = format!("survey{what}: not in this build of flashfit, which has no SQLite");
+    let hint = "install the Debian package for amd64 or arm64, or build from source: make build";
     Err(CommandError::new(ExitClass::Environment, message, Some(hint)))
 }
 
@@ -40,4 +40,39 @@ pub fn mention(
     _: (u64, bool),
 ) -> Result<(), CommandError> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use crate::cli::{Cli, Command};
+
+    fn says_where(text: &str) -> bool {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.contains("NOT IN THIS BUILD") && text.contains("packages for amd64 and arm64")
+    }
+
+    #[test]
+    fn the_help_says_that_this_build_lacks_surveys_and_where_they_are() {
+        let mut command = Cli::command();
+        assert!(says_where(&command.render_help().to_string()));
+        let survey = command.find_subcommand_mut("survey").unwrap();
+        assert!(says_where(&survey.render_long_help().to_string()));
+        for line in [&["survey", "--help"][..], &["help", "survey"]] {
+            let asked = Cli::try_parse_from([&["flashfit"], line].concat()).unwrap_err();
+            assert!(says_where(&asked.to_string()), "{line:?}: {asked}");
+        }
+    }
+
+    #[test]
+    fn every_use_is_refused_with_the_builds_that_have_it() {
+        for line in [&["list", "--where", "kind=usb"][..], &["add", "run", "--json"], &[]] {
+            let parsed = Cli::try_parse_from([&["flashfit", "survey"], line].concat()).unwrap();
+            let Command::Survey(args) = parsed.command else { panic!("{line:?}") };
+            let error = super::run(&args).unwrap_err();
+            assert!(error.message().contains("not in this build"), "{}", error.message());
+            assert_eq!(error.class().name(), "environment");
+        }
+    }
 }

@@ -32,6 +32,8 @@ pub enum SurveyCommand {
     Bundle(SurveyBundleArgs),
     /// Write the survey as Parquet files, for DuckDB, Spark and others. Reads only.
     Export(SurveyExportArgs),
+    /// Write the survey as web pages that compare products, for publishing. Reads only.
+    Html(SurveyHtmlArgs),
     /// Show what is known of one card. Reads only.
     Show(SurveyShowArgs),
     /// Compare products: how far their cards vary, and how much they differ. Reads only.
@@ -72,6 +74,29 @@ pub struct SurveyExportArgs {
     pub parquet: PathBuf,
     #[command(flatten)]
     pub file: SurveyFileArgs,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!(
+    "Columns: {}\n\nExamples:\n  flashfit survey html site\n  \
+     flashfit survey html site --where simulated=false --where kind=sd-card",
+    ListedCard::COLUMNS.join(", ")
+))]
+pub struct SurveyHtmlArgs {
+    /// New directory for the pages; its index.html is the first one.
+    pub dir: PathBuf,
+    #[command(flatten)]
+    pub file: SurveyFileArgs,
+    /// Cards to publish, by a condition such as kind=sd-card, with = != < <= > >= or ~ (a part of
+    /// the text). May be repeated; all must hold.
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub conditions: Vec<String>,
+    /// Publish names that you gave to cards, and whole kernel versions.
+    #[arg(long)]
+    pub with_names: bool,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,

@@ -5,6 +5,7 @@ mod args;
 mod bundle;
 mod compare;
 mod export;
+mod html;
 mod list;
 mod mention;
 mod merge;
@@ -24,6 +25,7 @@ pub fn run(args: &SurveyArgs) -> Result<(), CommandError> {
         SurveyCommand::Merge(args) => merge::run(args),
         SurveyCommand::Bundle(args) => bundle::run(args),
         SurveyCommand::Export(args) => export::run(args),
+        SurveyCommand::Html(args) => html::run(args),
         SurveyCommand::List(args) => list::run(args),
         SurveyCommand::Show(args) => show::run(args),
         SurveyCommand::Compare(args) => compare::run(args),

@@ -22,7 +22,10 @@ pub struct SurveyRowArgs {
 
 impl SurveyRowArgs {
     pub fn filters(&self, columns: &[&str]) -> Result<Vec<RowFilter>, CommandError> {
-        let parse = |text: &String| Ok(RowFilter::parse(text, columns)?);
-        self.conditions.iter().map(parse).collect()
+        filters(&self.conditions, columns)
     }
+}
+
+pub fn filters(conditions: &[String], columns: &[&str]) -> Result<Vec<RowFilter>, CommandError> {
+    conditions.iter().map(|text| Ok(RowFilter::parse(text, columns)?)).collect()
 }

@@ -1,7 +1,7 @@
 //! The dot chart: a name and its value above each dot, so that the chart is narrow.
 //!
-//! The area between the ends of the first row's whiskers is tinted: dots whose whiskers reach into
-//! it are hard to distinguish from it by eye, as they are by numbers.
+//! The area between the ends of the whiskers of the first strong row is tinted, so that the others
+//! can be compared with it.
 
 use crate::figure::{DotChart, DotEmphasis, DotRow, ValueScale, is_drawable, is_on_log_scale};
 use crate::markup::Element;
@@ -113,11 +113,12 @@ impl Plot<'_> {
         })
     }
 
+    /// Behind all rows, where the first strong one may be.
     fn band(&self) -> Option<Element> {
-        let (low, high) = self.rows.first()?.range?;
+        let strong = self.rows.iter().filter(|row| row.emphasis == DotEmphasis::Strong);
+        let (low, high) = strong.filter_map(|row| row.range).next()?;
         let (low, high) = (self.axis.position(low), self.axis.position(high));
-        let is_useful = self.rows[0].emphasis == DotEmphasis::Strong && self.rows.len() > 1;
-        is_useful.then(|| {
+        (self.rows.len() > 1).then(|| {
             Element::new("rect")
                 .attr("x", px(low))
                 .attr("y", px(self.top_px))

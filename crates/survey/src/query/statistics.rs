@@ -37,19 +37,24 @@ impl LogSample {
     /// The difference to another sample, with its 95 % interval if both have a deviation.
     pub fn minus(&self, other: &Self) -> (f64, Option<(f64, f64)>) {
         let difference = self.mean - other.mean;
-        let interval = || {
-            let share = |of: &Self| Some(of.deviation?.powi(2) / of.count as f64);
-            let (own, others) = (share(self)?, share(other)?);
-            let variance = own + others;
-            if variance <= 0.0 {
-                return Some((difference, difference));
-            }
-            let part = |share: f64, of: &Self| share.powi(2) / (of.count as f64 - 1.0);
-            let freedom = variance.powi(2) / (part(own, self) + part(others, other));
-            let half = student::quantile(0.975, freedom.max(1.0)) * variance.sqrt();
-            Some((difference - half, difference + half))
-        };
-        (difference, interval())
+        let half = self.error_of_difference(other).map(|(error, freedom)| {
+            if error > 0.0 { student::quantile(0.975, freedom) * error } else { 0.0 }
+        });
+        (difference, half.map(|half| (difference - half, difference + half)))
+    }
+
+    /// The standard error of the difference to another sample, with its degrees of freedom, if
+    /// both have a deviation.
+    pub fn error_of_difference(&self, other: &Self) -> Option<(f64, f64)> {
+        let share = |of: &Self| Some(of.deviation?.powi(2) / of.count as f64);
+        let (own, others) = (share(self)?, share(other)?);
+        let variance = own + others;
+        if variance <= 0.0 {
+            return Some((0.0, 1.0));
+        }
+        let part = |share: f64, of: &Self| share.powi(2) / (of.count as f64 - 1.0);
+        let freedom = variance.powi(2) / (part(own, self) + part(others, other));
+        Some((variance.sqrt(), freedom.max(1.0)))
     }
 }
 

@@ -6,6 +6,7 @@ mod exported;
 mod one_card;
 mod products;
 mod wear_table;
+mod site;
 
 pub use bundled::{BundledDocument, bundled_text};
 pub use cards::{
@@ -14,6 +15,7 @@ pub use cards::{
 pub use exported::{ExportedDocument, exported_text};
 pub use one_card::{CardDocument, card_text};
 pub use products::{ProductsDocument, products_text};
+pub use site::{SiteDocument, site_text};
 
 use flashfit_device::Bytes;
 use serde::Serialize;

@@ -156,7 +156,8 @@ pub fn card_text(document: &CardDocument, width: usize) -> String {
     };
     line("card", &card.card);
     line("name", &card.name);
-    let simulated = if card.simulated { ", simulated" } else { "" };
+    let is_said = card.kind == "simulated";
+    let simulated = if card.simulated && !is_said { ", simulated" } else { "" };
     line("kind", &format!("{}{simulated}", card.kind));
     line("manufacturer", format!("{} {}", card.manufacturer, card.oem).trim());
     line("product", &card.product);
