@@ -75,15 +75,18 @@ impl ProductFigure {
     }
 }
 
-/// Figures of speed, latency and wear of full trials, by cell and card.
+/// By cell and card.
+type ProductCells = BTreeMap<SurveyCell, BTreeMap<usize, CardFigure>>;
+
+/// Figures of speed, latency and wear of full trials.
 #[derive(Debug, Default)]
 pub struct FigureTable {
     pub ways: Vec<MeasuredWay>,
-    cells: BTreeMap<SurveyCell, BTreeMap<usize, CardFigure>>,
+    products: Vec<ProductCells>,
 }
 
 impl FigureTable {
-    pub fn of(cards: &[ListedCard], results: &ResultTable) -> Self {
+    pub fn of(cards: &[ListedCard], results: &ResultTable, products: &[SiteProduct]) -> Self {
         let is_wanted: Vec<bool> = results
             .measures
             .iter()
@@ -97,46 +100,45 @@ impl FigureTable {
             })
             .collect();
         let mut ways: BTreeMap<MeasuredWay, usize> = BTreeMap::new();
-        let mut values: BTreeMap<SurveyCell, BTreeMap<usize, Vec<SurveyValue>>> = BTreeMap::new();
-        for (index, listed) in cards.iter().enumerate() {
-            for source in &listed.card.sources {
-                let rows = results.of_source(source.id).iter().filter(|row| is_wanted[row.measure]);
-                for row in rows.filter(|row| row.value.value.ln().is_finite()) {
-                    let way = way_of(source, &mut ways);
-                    let cell = SurveyCell { way, setup: row.setup, measure: row.measure };
-                    let of_card = values.entry(cell).or_default().entry(index).or_default();
-                    of_card.push(row.value);
+        let mut cells_of = |product: &SiteProduct| -> ProductCells {
+            let mut values: BTreeMap<SurveyCell, BTreeMap<usize, Vec<SurveyValue>>> =
+                BTreeMap::new();
+            for card in &product.cards {
+                for source in &cards[*card].card.sources {
+                    let rows = results.of_source(source.id).iter();
+                    let rows = rows.filter(|row| is_wanted[row.measure]);
+                    for row in rows.filter(|row| row.value.value.ln().is_finite()) {
+                        let way = way_of(source, &mut ways);
+                        let cell = SurveyCell { way, setup: row.setup, measure: row.measure };
+                        let of_card = values.entry(cell).or_default().entry(*card).or_default();
+                        of_card.push(row.value);
+                    }
                 }
             }
-        }
+            let figures = |of_cards: BTreeMap<usize, Vec<SurveyValue>>| {
+                let figures = of_cards.into_iter();
+                figures
+                    .filter_map(|(card, values)| Some((card, CardFigure::of(&values)?)))
+                    .collect()
+            };
+            values.into_iter().map(|(cell, cards)| (cell, figures(cards))).collect()
+        };
+        let products = products.iter().map(&mut cells_of).collect();
         let mut ways: Vec<(MeasuredWay, usize)> = ways.into_iter().collect();
         ways.sort_by_key(|(_, index)| *index);
-        let figures = |of_cards: BTreeMap<usize, Vec<SurveyValue>>| {
-            let figures = of_cards.into_iter();
-            figures.filter_map(|(card, values)| Some((card, CardFigure::of(&values)?))).collect()
-        };
-        Self {
-            ways: ways.into_iter().map(|(way, _)| way).collect(),
-            cells: values.into_iter().map(|(cell, cards)| (cell, figures(cards))).collect(),
-        }
+        Self { ways: ways.into_iter().map(|(way, _)| way).collect(), products }
     }
 
-    pub fn card(&self, cell: SurveyCell, card: usize) -> Option<CardFigure> {
-        self.cells.get(&cell)?.get(&card).copied()
+    pub fn card(&self, product: &SiteProduct, cell: SurveyCell, card: usize) -> Option<CardFigure> {
+        self.products[product.index].get(&cell)?.get(&card).copied()
     }
 
-    /// All cells with their cards.
-    pub fn cells(&self) -> impl Iterator<Item = (SurveyCell, &BTreeMap<usize, CardFigure>)> {
-        self.cells.iter().map(|(cell, cards)| (*cell, cards))
-    }
-
-    /// The cells of one way.
-    pub fn of_way(
+    /// The cells of a product with its cards.
+    pub fn cells(
         &self,
-        way: usize,
+        product: &SiteProduct,
     ) -> impl Iterator<Item = (SurveyCell, &BTreeMap<usize, CardFigure>)> {
-        let cell = |way| SurveyCell { way, setup: 0, measure: 0 };
-        self.cells.range(cell(way)..cell(way + 1)).map(|(cell, cards)| (*cell, cards))
+        self.products[product.index].iter().map(|(cell, cards)| (*cell, cards))
     }
 
     /// The figure of a product: of its individual cards, or else of the first group of cards that
@@ -147,15 +149,11 @@ impl FigureTable {
         product: &SiteProduct,
         cell: SurveyCell,
     ) -> Option<ProductFigure> {
-        let found = self.cells.get(&cell)?;
-        let figures: Vec<CardFigure> =
+        let found = self.products[product.index].get(&cell)?;
+        let own: Vec<CardFigure> =
             product.individuals(cards).filter_map(|card| found.get(&card).copied()).collect();
-        let figures = match figures.is_empty() {
-            true => {
-                product.cards.iter().find_map(|card| found.get(card)).copied().into_iter().collect()
-            }
-            false => figures,
-        };
+        let group = || product.cards.iter().find_map(|card| found.get(card)).copied();
+        let figures = if own.is_empty() { group().into_iter().collect() } else { own };
         let logs: Vec<f64> = figures.iter().map(|figure| figure.log).collect();
         let only = if let [only] = figures[..] { Some(only) } else { None };
         Some(ProductFigure { cards: figures.len(), sample: LogSample::of(&logs)?, only })

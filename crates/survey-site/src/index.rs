@@ -51,17 +51,28 @@ fn summary(data: &SiteData<'_>, real: &[&SiteProduct]) -> String {
     let cards = real.iter().flat_map(|product| &product.cards).map(|card| &data.cards[*card]);
     let count = |kind: SourceKind| cards.clone().map(|card| card.count(kind)).sum::<usize>();
     let simulated = data.products.len() - real.len();
+    let sources = [
+        (count(SourceKind::Run), "run of workloads", "runs of workloads"),
+        (count(SourceKind::Probe), "probe", "probes"),
+    ];
+    let sources = sources.into_iter().filter(|(count, _, _)| *count > 0);
+    let sources: Vec<String> = sources
+        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+        .collect();
     let mut text = format!(
-        "{} of {}, measured in {} of workloads and {}.",
+        "{} of {}",
         words::counted(cards.clone().count(), "card"),
         words::counted(real.len(), "product"),
-        words::counted(count(SourceKind::Run), "run"),
-        words::counted(count(SourceKind::Probe), "probe"),
     );
+    if !sources.is_empty() {
+        text.push_str(&format!(", measured in {}", sources.join(" and ")));
+    }
+    text.push('.');
     let marked: usize = real.iter().map(|product| product.marked(data.cards)).sum();
     if marked > 0 {
+        let is = if marked == 1 { "is" } else { "are" };
         text.push_str(&format!(
-            " {} with ! contradict themselves or differ from others of the product.",
+            " {} {is} marked with !: possibly counterfeit, worn or of another revision.",
             words::counted(marked, "card")
         ));
     }
@@ -79,12 +90,12 @@ fn section(
 ) -> Element {
     let ways = shared::ways(data, products, "rate");
     let mut section = Element::new("section").child(title).children(note);
+    if let Some(way) = ways.first() {
+        section = section.child(paragraph(&how(data, way)));
+    }
     let charts = charts(data, products, ways.first());
     if !charts.is_empty() {
         section = section.child(Element::new("div").class("charts").children(charts));
-    }
-    if let Some(way) = ways.first() {
-        section = section.child(paragraph(&how(data, way)));
     }
     section = section.child(product_table(data, products, ways.first()).element());
     section = section.children(filesystems(data, products));
@@ -170,7 +181,7 @@ fn product_table(
             SiteCell::number(Bytes(bytes).si(), bytes as f64)
         });
         let mut row = vec![
-            SiteCell::text(name(product, data)).link(&product.file),
+            SiteCell::text(product.name(data.cards)).link(&product.file),
             SiteCell::text(words::joined(&[&card.manufacturer, &card.oem], " ")),
             SiteCell::text(&card.kind),
             capacity,
@@ -186,11 +197,6 @@ fn product_table(
         table.row(row);
     }
     table
-}
-
-fn name(product: &SiteProduct, data: &SiteData<'_>) -> String {
-    let name = &product.example(data.cards).card.product;
-    if name.is_empty() { "unnamed product".to_owned() } else { name.clone() }
 }
 
 /// Cards that cannot be distinguished have a star.
@@ -281,10 +287,9 @@ fn setup_cell(data: &SiteData<'_>, product: &SiteProduct) -> SiteCell {
 
 /// Write amplification from least to most.
 fn wear_cell(data: &SiteData<'_>, product: &SiteProduct) -> SiteCell {
-    let cards: BTreeSet<usize> = product.cards.iter().copied().collect();
     let is_wear = |measure: usize| data.results.measures[measure].metric == "write-amplification";
-    let values = data.figures.cells().filter(|(cell, _)| is_wear(cell.measure));
-    let values = values.flat_map(|(_, found)| found).filter(|(card, _)| cards.contains(card));
+    let values = data.figures.cells(product).filter(|(cell, _)| is_wear(cell.measure));
+    let values = values.flat_map(|(_, found)| found);
     extent(values.map(|(_, figure)| figure.log.exp()), "ratio")
 }
 

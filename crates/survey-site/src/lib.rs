@@ -73,7 +73,7 @@ pub fn publish(
 ) -> Result<SurveySite, SurveySiteError> {
     let folder = NewFolder::begin(dir)?;
     let products = product::products(cards);
-    let figures = FigureTable::of(cards, results);
+    let figures = FigureTable::of(cards, results, &products);
     let data = SiteData { cards, results, products, figures, options };
     let mut written = SurveySite {
         cards: cards.len() as u64,

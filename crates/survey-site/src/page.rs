@@ -74,7 +74,7 @@ const READING: [(&str, &str); 8] = [
     (
         "Speed and latency",
         "Each figure of a product is the geometric mean of its cards; a card that was measured \
-         several times counts once. Latency is the 99th percentile of single operations: one in \
+         several times counts once, and one with a mark counts as the others. Latency is the 99th percentile of single operations: one in \
          a hundred takes longer.",
     ),
     (

@@ -145,7 +145,7 @@ pub fn cards(data: &SiteData<'_>, product: &SiteProduct, cell: SurveyCell) -> Op
     let mut rows: Vec<DotRow> = product
         .individuals(data.cards)
         .filter_map(|card| {
-            let (figure, listed) = (data.figures.card(cell, card)?, &data.cards[card]);
+            let (figure, listed) = (data.figures.card(product, cell, card)?, &data.cards[card]);
             let is_marked = !listed.doubts().is_empty();
             Some(DotRow {
                 name: format!("{}{}", listed.short_key(), if is_marked { " !" } else { "" }),

@@ -7,17 +7,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_device::Bytes;
+use flashfit_report::text::{plain, shorten_middle};
 use flashfit_survey::identity::hexadecimal;
 use flashfit_survey::query::ListedCard;
 use sha2::{Digest, Sha256};
 
 /// Letters of a product in the name of its page.
 const SHOWN_LETTERS: usize = 40;
+/// Of a product's name in texts.
+const MOST_LETTERS: usize = 48;
 /// Of the hash, at first.
 const HASH_LETTERS: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteProduct {
+    /// Its own, among all products.
+    pub index: usize,
     /// Indexes, the individual cards first.
     pub cards: Vec<usize>,
     pub is_simulated: bool,
@@ -68,12 +73,12 @@ pub fn products(cards: &[ListedCard]) -> Vec<SiteProduct> {
         members.entry(ProductKey::of(card)).or_default().push(index);
     }
     let mut taken = BTreeSet::new();
+    let members = members.into_iter().enumerate();
     members
-        .into_iter()
-        .map(|(key, mut indexes)| {
+        .map(|(index, (key, mut indexes))| {
             indexes.sort_by_key(|index| !cards[*index].card.is_individual);
             let file = file_name(&key, &mut taken);
-            SiteProduct { cards: indexes, is_simulated: key.is_simulated, file }
+            SiteProduct { index, cards: indexes, is_simulated: key.is_simulated, file }
         })
         .collect()
 }
@@ -103,13 +108,21 @@ impl SiteProduct {
         &cards[self.cards[0]]
     }
 
+    /// `SL32G`, of at most [`MOST_LETTERS`].
+    pub fn name(&self, cards: &[ListedCard]) -> String {
+        // Without what is invisible, which would be a name without letters.
+        let name = plain(&self.example(cards).card.product);
+        match name.trim() {
+            "" => "unnamed product".to_owned(),
+            name => shorten_middle(name, MOST_LETTERS),
+        }
+    }
+
     /// `SL32G, 32 GB`.
     pub fn title(&self, cards: &[ListedCard]) -> String {
-        let card = &self.example(cards).card;
-        let name = if card.product.is_empty() { "unnamed product" } else { &card.product };
-        match card.capacity_bytes {
-            Some(bytes) => format!("{name}, {}", Bytes(bytes).si()),
-            None => name.to_owned(),
+        match self.example(cards).card.capacity_bytes {
+            Some(bytes) => format!("{}, {}", self.name(cards), Bytes(bytes).si()),
+            None => self.name(cards),
         }
     }
 

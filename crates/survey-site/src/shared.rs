@@ -41,25 +41,18 @@ struct Found {
     setups: BTreeMap<usize, BTreeMap<usize, BTreeSet<usize>>>,
 }
 
-/// The ways in which these products were measured by this metric, that of the most products first.
+/// The ways in which these products were measured by this metric, that of the most cards first.
 pub fn ways(data: &SiteData<'_>, products: &[&SiteProduct], metric: &str) -> Vec<SharedWay> {
-    let mut product_of = BTreeMap::new();
-    for (index, product) in products.iter().enumerate() {
-        product_of.extend(product.cards.iter().map(|card| (*card, index)));
-    }
     let mut ways: BTreeMap<usize, Found> = BTreeMap::new();
     let measures = &data.results.measures;
-    for (cell, cards) in data.figures.cells() {
-        if measures[cell.measure].metric != metric {
-            continue;
-        }
-        for card in cards.keys() {
-            let Some(product) = product_of.get(card) else { continue };
+    for product in products {
+        let cells = data.figures.cells(product);
+        for (cell, cards) in cells.filter(|(cell, _)| measures[cell.measure].metric == metric) {
             let found = ways.entry(cell.way).or_default();
-            found.products.insert(*product);
-            found.cards.insert(*card);
+            found.products.insert(product.index);
+            found.cards.extend(cards.keys());
             let of_setup = found.setups.entry(cell.setup).or_default();
-            of_setup.entry(cell.measure).or_default().insert(*product);
+            of_setup.entry(cell.measure).or_default().insert(product.index);
         }
     }
     let mut shared: Vec<SharedWay> = ways
@@ -68,7 +61,10 @@ pub fn ways(data: &SiteData<'_>, products: &[&SiteProduct], metric: &str) -> Vec
             let covered = |measures: &BTreeMap<usize, BTreeSet<usize>>| {
                 measures.values().map(BTreeSet::len).sum::<usize>()
             };
-            let is_default = |setup: &usize| data.results.setups[*setup].options.is_empty();
+            let is_default = |setup: &usize| {
+                let setup = &data.results.setups[*setup];
+                (setup.options.is_empty(), setup.filesystem == "ext4")
+            };
             let (setup, covered) = found
                 .setups
                 .iter()
@@ -93,7 +89,7 @@ pub fn ways(data: &SiteData<'_>, products: &[&SiteProduct], metric: &str) -> Vec
             }
         })
         .collect();
-    shared.sort_by_key(|way| (std::cmp::Reverse((way.products, way.cards)), way.way));
+    shared.sort_by_key(|way| (std::cmp::Reverse((way.cards, way.products)), way.way));
     shared
 }
 

@@ -27,15 +27,11 @@ struct ProductWay {
 
 /// The ways of a product, that with the most cards and then the most measures first.
 fn ways(data: &SiteData<'_>, product: &SiteProduct) -> Vec<ProductWay> {
-    let own: BTreeSet<usize> = product.cards.iter().copied().collect();
     let mut ways: BTreeMap<usize, (BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
-    for (cell, found) in data.figures.cells() {
-        let mut cards = found.keys().filter(|card| own.contains(card)).peekable();
-        if cards.peek().is_some() {
-            let way = ways.entry(cell.way).or_default();
-            way.0.extend(cards);
-            way.1.insert(cell.measure);
-        }
+    for (cell, cards) in data.figures.cells(product) {
+        let way = ways.entry(cell.way).or_default();
+        way.0.extend(cards.keys());
+        way.1.insert(cell.measure);
     }
     let mut ways: Vec<ProductWay> = ways
         .into_iter()

@@ -56,12 +56,16 @@ pub fn rank(
     way: usize,
     workloads: &[Vec<usize>],
 ) -> SetupRanking {
-    let setups: BTreeSet<usize> = data.figures.of_way(way).map(|(cell, _)| cell.setup).collect();
+    let setups: BTreeSet<usize> = {
+        let cells = data.figures.cells(product).filter(|(cell, _)| cell.way == way);
+        cells.map(|(cell, _)| cell.setup).collect()
+    };
     let individuals: Vec<usize> = product.individuals(data.cards).collect();
-    let mut scores = scores_of(data, way, workloads, &setups, &individuals);
+    let mut scores = scores_of(data, product, (way, &setups), workloads, &individuals);
     if scores.is_empty() {
         let pools = product.cards.iter().filter(|card| !individuals.contains(card));
-        let mut found = pools.map(|card| scores_of(data, way, workloads, &setups, &[*card]));
+        let mut found =
+            pools.map(|card| scores_of(data, product, (way, &setups), workloads, &[*card]));
         scores = found.find(|scores| !scores.is_empty()).unwrap_or_default();
     }
     let is_default = |setup: &usize| data.results.setups[*setup].options.is_empty();
@@ -73,16 +77,17 @@ pub fn rank(
 
 fn scores_of(
     data: &SiteData<'_>,
-    way: usize,
+    product: &SiteProduct,
+    (way, setups): (usize, &BTreeSet<usize>),
     workloads: &[Vec<usize>],
-    setups: &BTreeSet<usize>,
     cards: &[usize],
 ) -> Scores {
     let mut scores = Scores::new();
     for setup in setups {
         for card in cards {
             let figure = |measure: &usize| {
-                data.figures.card(SurveyCell { way, setup: *setup, measure: *measure }, *card)
+                let cell = SurveyCell { way, setup: *setup, measure: *measure };
+                data.figures.card(product, cell, *card)
             };
             let workload = |measures: &Vec<usize>| {
                 mean(&measures.iter().map(figure).collect::<Option<Vec<_>>>()?)

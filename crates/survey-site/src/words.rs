@@ -58,8 +58,9 @@ pub fn setup(setup: &MeasuredSetup) -> String {
 
 /// What a measure is of, without the workload: `write, 256 KiB`.
 pub fn part(measure: &SurveyMeasure) -> String {
-    // A stage of one direction often has its name.
-    let stage = if measure.stage == measure.direction { "" } else { &measure.stage };
+    // A stage often has the name of its direction or workload.
+    let is_said = [&measure.direction, &measure.workload].contains(&&measure.stage);
+    let stage = if is_said { "" } else { &measure.stage };
     joined(&[stage, &measure.direction, &measure.point], ", ")
 }
 

@@ -42,6 +42,7 @@ mod survey;
 mod survey_bundle;
 mod survey_export;
 mod survey_sources;
+mod survey_site;
 mod swapped;
 mod terminal;
 mod test_beds;

@@ -32,6 +32,7 @@ const ELSEWHERE: &[&str] = &[
     "survey-card",
     "survey-cards",
     "survey-exported",
+    "survey-site",
     "survey-merged",
     "survey-products",
     "wear-age",

@@ -67,11 +67,12 @@ fn an_export_is_complete_or_absent_and_replaces_nothing() {
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
     place.flashfit(&export).said(3, &["out exists", "does not exist"]);
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
-    // What a kill has left is named, and somebody's directory is not removed.
+    // Somebody's directory is not removed.
     std::fs::create_dir(place.path("other.unfinished")).unwrap();
+    place.file("other.unfinished/notes.txt", "mine");
     let other = ["survey", "export", "--parquet", "other"];
     place.flashfit(&other).said(3, &["other.unfinished exists"]);
-    assert!(place.path("other.unfinished").is_dir() && !place.path("other").exists());
+    assert!(place.path("other.unfinished/notes.txt").exists() && !place.path("other").exists());
     let nowhere = ["survey", "export", "--parquet", "no/such/folder"];
     place.flashfit(&nowhere).said(4, &["cannot write no/such/folder.unfinished"]);
 }

@@ -10,7 +10,7 @@ use crate::text;
 use super::SIMULATED;
 use super::axis::ValueAxis;
 use super::canvas::{
-    GRID, characters_in, count, faint, label, no_data, px, rule, short_label, tooltip,
+    CHARACTER_PX, GRID, characters_in, count, faint, label, no_data, px, rule, short_label, tooltip,
 };
 
 const WIDTH_PX: f64 = 400.0;
@@ -132,7 +132,9 @@ impl Plot<'_> {
     fn row(&self, index: usize, row: &DotRow) -> Element {
         let top = self.top_px + ROW_PX * count(index);
         let value = self.value_text(row);
-        let max_chars = characters_in(RIGHT_PX - LEFT_PX).saturating_sub(text::width(&value) + 2);
+        let free_px = RIGHT_PX - LEFT_PX - CHARACTER_PX * count(text::width(&value) + 1);
+        // Capital letters are wider.
+        let max_chars = characters_in(free_px * 0.8);
         let name = short_label(LEFT_PX, top + 14.0, "start", &row.name, max_chars);
         let name = if row.emphasis == DotEmphasis::Strong {
             name.attr("font-weight", "bold")
