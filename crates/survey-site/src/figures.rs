@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_search::student;
+use flashfit_survey::SourceKind;
 use flashfit_survey::database::{ResultTable, StoredResult, StoredSource};
 use flashfit_survey::metric::MetricGroup;
 use flashfit_survey::query::ListedCard;
@@ -171,7 +172,7 @@ pub struct SourceFigure<'a> {
     pub row: &'a StoredResult,
 }
 
-/// The figures of a product that belong to this group and to no workload.
+/// The figures of a product that belong to this group, without those of runs of workloads.
 pub fn rows<'a>(
     data: &'a SiteData<'_>,
     product: &'a SiteProduct,
@@ -184,7 +185,7 @@ pub fn rows<'a>(
         let wanted = of_source.filter(move |row| {
             let measure = &data.results.measures[row.measure];
             words::group(&measure.metric) == Some(group)
-                && (measure.workload.is_empty() || group == MetricGroup::PowerLoss)
+                && (group == MetricGroup::Construction || source.kind != SourceKind::Run.name())
         });
         wanted.map(move |row| SourceFigure { card, row })
     })

@@ -54,6 +54,9 @@ fn summary(data: &SiteData<'_>, real: &[&SiteProduct]) -> String {
     let sources = [
         (count(SourceKind::Run), "run of workloads", "runs of workloads"),
         (count(SourceKind::Probe), "probe", "probes"),
+        (count(SourceKind::WearReading), "reading of wear", "readings of wear"),
+        (count(SourceKind::WearMeasurement), "measurement of wear", "measurements of wear"),
+        (count(SourceKind::PowerCuts), "campaign of power cuts", "campaigns of power cuts"),
     ];
     let sources = sources.into_iter().filter(|(count, _, _)| *count > 0);
     let sources: Vec<String> = sources
@@ -65,7 +68,7 @@ fn summary(data: &SiteData<'_>, real: &[&SiteProduct]) -> String {
         words::counted(real.len(), "product"),
     );
     if !sources.is_empty() {
-        text.push_str(&format!(", measured in {}", sources.join(" and ")));
+        text.push_str(&format!(", measured in {}", sources.join(", ")));
     }
     text.push('.');
     let marked: usize = real.iter().map(|product| product.marked(data.cards)).sum();
@@ -192,8 +195,9 @@ fn product_table(
         row.extend(figures);
         row.push(setup_cell(data, product));
         row.push(wear_cell(data, product));
-        row.push(range_cell(data, product, MetricGroup::Wear, "life-used"));
-        row.push(range_cell(data, product, MetricGroup::PowerLoss, "broken-promises"));
+        let life = product.cards.iter().filter_map(|card| data.cards[*card].life_used);
+        row.push(extent(life, "percent"));
+        row.push(broken_promises(data, product));
         table.row(row);
     }
     table
@@ -293,17 +297,13 @@ fn wear_cell(data: &SiteData<'_>, product: &SiteProduct) -> SiteCell {
     extent(values.map(|(_, figure)| figure.log.exp()), "ratio")
 }
 
-fn range_cell(
-    data: &SiteData<'_>,
-    product: &SiteProduct,
-    group: MetricGroup,
-    metric: &str,
-) -> SiteCell {
-    let measures = &data.results.measures;
-    let rows = figures::rows(data, product, group);
-    let rows: Vec<_> = rows.filter(|found| measures[found.row.measure].metric == metric).collect();
-    let unit = rows.first().map_or("", |found| measures[found.row.measure].unit.as_str());
-    extent(rows.iter().map(|found| found.row.value.value), unit)
+/// The share of power cuts that broke any promise, of the setups from least to most.
+fn broken_promises(data: &SiteData<'_>, product: &SiteProduct) -> SiteCell {
+    let rows = figures::rows(data, product, MetricGroup::PowerLoss).filter(|found| {
+        let measure = &data.results.measures[found.row.measure];
+        measure.metric == "broken-promises" && measure.point.is_empty()
+    });
+    extent(rows.map(|found| found.row.value.value), "share")
 }
 
 fn extent(values: impl Iterator<Item = f64>, unit: &str) -> SiteCell {

@@ -74,8 +74,8 @@ const READING: [(&str, &str); 8] = [
     (
         "Speed and latency",
         "Each figure of a product is the geometric mean of its cards; a card that was measured \
-         several times counts once, and one with a mark counts as the others. Latency is the 99th percentile of single operations: one in \
-         a hundred takes longer.",
+         several times counts once, and one with a mark counts as the others. Latency is the 99th \
+         percentile of single operations: one in a hundred takes longer.",
     ),
     (
         "Interval",
@@ -113,8 +113,8 @@ const READING: [(&str, &str); 8] = [
     ),
     (
         "Simulated",
-        "A model of a card under a real kernel. It is in tables and charts of its own and never \
-         compared with real cards.",
+        "A model of a card under a real kernel. It has its own tables and charts and is \
+         never compared with real cards.",
     ),
 ];
 

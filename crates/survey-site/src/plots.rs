@@ -199,7 +199,7 @@ pub fn power_cuts(data: &SiteData<'_>, products: &[&SiteProduct]) -> Option<Elem
             if measure.metric != "broken-promises" || !measure.point.is_empty() {
                 continue;
             }
-            let (_, factor) = words::unit(&measure.unit);
+            let (_, factor) = words::unit(words::stored_unit(measure));
             let value = found.row.value;
             let setup = words::setup(&data.results.setups[found.row.setup]);
             let ends = value.low.zip(value.high);

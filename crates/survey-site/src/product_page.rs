@@ -80,10 +80,12 @@ fn facts(data: &SiteData<'_>, product: &SiteProduct) -> Element {
         ("Write unit", sizes(|card| &card.write_units)),
         ("Runs of workloads", total(SourceKind::Run)),
         ("Probes", total(SourceKind::Probe)),
+        ("Readings of wear", total(SourceKind::WearReading)),
+        ("Campaigns of power cuts", total(SourceKind::PowerCuts)),
     ];
     let list = list
         .into_iter()
-        .filter(|(_, value)| !value.is_empty())
+        .filter(|(_, value)| !value.is_empty() && value != "0")
         .flat_map(|(name, value)| [Element::new("dt").text(name), Element::new("dd").text(value)]);
     Element::new("dl").class("facts").children(list)
 }
@@ -225,10 +227,11 @@ fn rows(
             "" => String::new(),
             _ => words::setup(setup),
         };
+        let unit = words::stored_unit(measure);
         let interval = value
             .low
             .zip(value.high)
-            .map_or_else(String::new, |(low, high)| words::range(low, high, &measure.unit));
+            .map_or_else(String::new, |(low, high)| words::range(low, high, unit));
         table.row(vec![
             SiteCell::text(words::joined(
                 &[&measure.metric.replace('-', " "), &measure.point],
@@ -237,7 +240,7 @@ fn rows(
             SiteCell::text(setup),
             SiteCell::text(words::joined(&[&measure.workload, &measure.stage], ": ")),
             SiteCell::text(if product.is_simulated { "" } else { card.short_key() }),
-            SiteCell::number(words::figure(value.value, &measure.unit), value.value),
+            SiteCell::number(words::figure(value.value, unit), value.value),
             SiteCell::text(interval),
             SiteCell::count(value.count as usize),
         ]);

@@ -10,7 +10,7 @@ use crate::constants::{SHOWN_SETUPS, SHOWN_WAYS};
 use crate::figures::ProductFigure;
 use crate::page::{folded, heading, paragraph};
 use crate::product::SiteProduct;
-use crate::standing::{SetupPlace, SetupRanking, SetupStanding, rank};
+use crate::standing::{ProductSetup, SetupPlace, SetupRanking, rank};
 use crate::table::{SiteCell, SiteTable};
 use crate::words;
 
@@ -33,6 +33,9 @@ fn ways(data: &SiteData<'_>, product: &SiteProduct) -> Vec<ProductWay> {
         way.0.extend(cards.keys());
         way.1.insert(cell.measure);
     }
+    // One in which only wear was measured says nothing about speed.
+    let is_rate = |measure: &usize| data.results.measures[*measure].metric == "rate";
+    ways.retain(|_, (_, measures)| measures.iter().any(is_rate));
     let mut ways: Vec<ProductWay> = ways
         .into_iter()
         .map(|(way, (cards, measures))| {
@@ -87,7 +90,7 @@ pub fn section(data: &SiteData<'_>, product: &SiteProduct) -> Option<Element> {
         .child(heading("speed", "Speed by workload"))
         .child(paragraph(note))
         .children(shown);
-    let text = format!("{more} more ways of measuring: flashfit survey compare.");
+    let text = format!("{more} more ways of measuring are not shown.");
     Some(section.children((more > 0).then(|| paragraph(&text))))
 }
 
@@ -120,7 +123,7 @@ fn way_content(data: &SiteData<'_>, product: &SiteProduct, way: &ProductWay) -> 
 
 /// What may be said of the setups.
 fn verdict(data: &SiteData<'_>, ranking: &SetupRanking) -> String {
-    let name = |row: &SetupStanding| words::setup(&data.results.setups[row.setup]);
+    let name = |row: &ProductSetup| words::setup(&data.results.setups[row.setup]);
     let Some(highest) = ranking.0.first() else {
         return "No setup was measured at all points.".to_owned();
     };
@@ -168,8 +171,8 @@ fn setups(
         };
         table = table.numbers_of(title, &words::part(measure));
     }
-    let is_default = |row: &SetupStanding| data.results.setups[row.setup].options.is_empty();
-    let rows: Vec<&SetupStanding> = ranking
+    let is_default = |row: &ProductSetup| data.results.setups[row.setup].options.is_empty();
+    let rows: Vec<&ProductSetup> = ranking
         .0
         .iter()
         .enumerate()

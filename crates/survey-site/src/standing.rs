@@ -28,7 +28,7 @@ pub enum SetupPlace {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SetupStanding {
+pub struct ProductSetup {
     pub setup: usize,
     pub cards: usize,
     pub place: SetupPlace,
@@ -37,7 +37,7 @@ pub struct SetupStanding {
 
 /// Setups, the highest first.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct SetupRanking(pub Vec<SetupStanding>);
+pub struct SetupRanking(pub Vec<ProductSetup>);
 
 impl SetupRanking {
     pub fn count(&self, place: SetupPlace) -> usize {
@@ -115,18 +115,18 @@ fn mean(figures: &[CardFigure]) -> Option<CardFigure> {
 
 /// `common` is the setup that most cards have.
 fn ranking(scores: &Scores, common: &BTreeMap<usize, CardFigure>) -> SetupRanking {
-    let mut rows: Vec<SetupStanding> = scores
+    let mut rows: Vec<ProductSetup> = scores
         .iter()
         .filter_map(|(setup, cards)| {
             let differences: Vec<f64> =
                 shared(cards, common).iter().map(|(own, other)| own.log - other.log).collect();
             let score = LogSample::of(&differences)?.mean;
             let place = SetupPlace::Unknown;
-            Some(SetupStanding { setup: *setup, cards: cards.len(), place, score })
+            Some(ProductSetup { setup: *setup, cards: cards.len(), place, score })
         })
         .collect();
     // One lucky card does not make the highest mean.
-    let is_broad = |row: &&SetupStanding| row.cards * 2 >= common.len();
+    let is_broad = |row: &&ProductSetup| row.cards * 2 >= common.len();
     let highest = rows.iter().filter(is_broad).max_by(|a, b| a.score.total_cmp(&b.score));
     let Some(highest) = highest.map(|row| row.setup) else { return SetupRanking::default() };
     let tail = ERROR / (rows.len().max(2) - 1) as f64;
@@ -137,7 +137,7 @@ fn ranking(scores: &Scores, common: &BTreeMap<usize, CardFigure>) -> SetupRankin
         };
     }
     rows.sort_by(|a, b| {
-        let first = |row: &SetupStanding| row.place != SetupPlace::Highest;
+        let first = |row: &ProductSetup| row.place != SetupPlace::Highest;
         first(a).cmp(&first(b)).then(b.score.total_cmp(&a.score))
     });
     SetupRanking(rows)

@@ -25,11 +25,21 @@ pub fn unit(stored: &str) -> (FigureUnit, f64) {
     }
 }
 
+/// The unit of a measure; shares are shown in percent.
+pub fn stored_unit(measure: &SurveyMeasure) -> &str {
+    match measure.metric.as_str() {
+        "broken-promises" | "failed-cuts" => "share",
+        _ => &measure.unit,
+    }
+}
+
 /// A figure with its unit.
 pub fn figure(value: f64, stored: &str) -> String {
     match stored {
         "bytes" if value >= 0.0 => Bytes(value as u64).to_string(),
+        "bytes/run" if value >= 0.0 => format!("{}/run", Bytes(value as u64)),
         "count" if value.fract() == 0.0 => format!("{value}"),
+        "hours" | "pages" => format!("{value} {stored}"),
         _ => {
             let (unit, factor) = unit(stored);
             unit.show(value * factor)
@@ -144,5 +154,7 @@ mod tests {
         assert_eq!(setup(&own), "ext4 default options");
         assert_eq!(figure(4_194_304.0, "bytes"), "4 MiB");
         assert_eq!(figure(3.0, "count"), "3");
+        assert_eq!(figure(0.25, "share"), "25.0 %");
+        assert_eq!(figure(20.0, "hours"), "20 hours");
     }
 }

@@ -1,7 +1,7 @@
 //! Pages as files: golden ones, hostile names, what must not be published, and many cards.
 //!
-//! After an intended change, `FLASHFIT_BLESS=1 cargo test -p flashfit-survey-site` updates the golden
-//! files.
+//! After an intended change, `FLASHFIT_BLESS=1 cargo test -p flashfit-survey-site` updates the
+//! golden files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -160,4 +160,26 @@ fn many_cards_give_short_pages() {
     // One chart has a few rows; the table has all.
     assert_eq!(pages["index.html"].matches("<th data-order").count(), 0);
     assert!(pages["index.html"].contains("The first 12 of 200; the table has all."));
+}
+
+#[test]
+fn wear_and_power_cuts_are_shown_with_their_units() {
+    let mut sample = sample::small();
+    for (kind, product) in [("sd-card", "SL32G"), ("sd-card", "EB1QT")] {
+        sample.card(kind, product, None);
+        let card = sample.cards.last_mut().expect("a card");
+        card.life_used = Some(30.0);
+        card.card.sources[0].kind = "wear-reading".into();
+        sample.figure("", ("", ""), ("life-used", "percent"), 30.0);
+        sample.figure("", ("", ""), ("power-on-hours", "hours"), 20.0);
+        sample.figure("ext4", ("", ""), ("broken-promises", "ratio"), 0.25);
+    }
+    let (_, pages) = site(&sample, SiteOptions::default());
+    let index = &pages["index.html"];
+    assert!(index.contains("Life used") && index.contains("2 readings of wear"), "{index}");
+    assert!(index.contains("Power cuts that broke a promise of the setup"), "{index}");
+    let own = page(&pages, "product-sl32g-");
+    for text in ["id=\"wear\"", "20 hours", "30.0 %", "id=\"power-loss\"", "24.5 to 25.5 %"] {
+        assert!(own.contains(text), "{text}");
+    }
 }

@@ -23,7 +23,7 @@ pub fn run(args: &AbsentSurveyArgs) -> Result<(), CommandError> {
         .first()
         .map_or_else(String::new, |word| format!(" {}", word.to_string_lossy()));
     let message = format!("survey{what}: not in this build of flashfit, which has no SQLite");
-    let hint = "install the Debian package for amd64 or arm64, or build from source: make build";
+    let hint = "build flashfit from source, which has it: make build";
     Err(CommandError::new(ExitClass::Environment, message, Some(hint)))
 }
 
@@ -50,7 +50,7 @@ mod tests {
 
     fn says_where(text: &str) -> bool {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.contains("NOT IN THIS BUILD") && text.contains("packages for amd64 and arm64")
+        text.contains("NOT IN THIS BUILD") && text.contains("Builds from source have it")
     }
 
     #[test]

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use flashfit_survey::query::{ListedCard, ResultFilters};
 
 use super::bundle::SurveyBundleArgs;
+use super::html::SurveyHtmlArgs;
 use super::place::SurveyFileArgs;
 use super::row_args::SurveyRowArgs;
 
@@ -74,29 +75,6 @@ pub struct SurveyExportArgs {
     pub parquet: PathBuf,
     #[command(flatten)]
     pub file: SurveyFileArgs,
-    /// Print one JSON document instead of text.
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = format!(
-    "Columns: {}\n\nExamples:\n  flashfit survey html site\n  \
-     flashfit survey html site --where simulated=false --where kind=sd-card",
-    ListedCard::COLUMNS.join(", ")
-))]
-pub struct SurveyHtmlArgs {
-    /// New directory for the pages; its index.html is the first one.
-    pub dir: PathBuf,
-    #[command(flatten)]
-    pub file: SurveyFileArgs,
-    /// Cards to publish, by a condition such as kind=sd-card, with = != < <= > >= or ~ (a part of
-    /// the text). May be repeated; all must hold.
-    #[arg(long = "where", value_name = "COLUMN=VALUE")]
-    pub conditions: Vec<String>,
-    /// Publish names that you gave to cards, and whole kernel versions.
-    #[arg(long)]
-    pub with_names: bool,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,

@@ -38,7 +38,10 @@ fn pages_are_complete_or_absent_and_replace_nothing() {
     ended.said(0, &[]);
     assert!(ended.stdout.contains("2 pages of 1 product, "), "{}", ended.stdout);
     let index = std::fs::read_to_string(place.path("real/index.html")).unwrap();
-    assert!(!index.contains("id=\"simulated\"") && index.contains("1 card is marked with !"), "{index}");
+    assert!(
+        !index.contains("id=\"simulated\"") && index.contains("1 card is marked with !"),
+        "{index}"
+    );
     place.flashfit(&["survey", "html", "x", "--where", "colour=red"]).said(2, &["`colour`"]);
     place
         .flashfit(&["survey", "html", "no/such/x"])

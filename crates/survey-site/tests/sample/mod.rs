@@ -65,6 +65,7 @@ impl Sample {
             id,
             address: format!("{id:064x}"),
             origin: format!("{id:064x}"),
+            bundle: String::new(),
             rank: 1,
             kind: SourceKind::Run.name().into(),
             is_simulated,

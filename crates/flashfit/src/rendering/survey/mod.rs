@@ -5,8 +5,8 @@ mod cards;
 mod exported;
 mod one_card;
 mod products;
-mod wear_table;
 mod site;
+mod wear_table;
 
 pub use bundled::{BundledDocument, bundled_text};
 pub use cards::{
