@@ -98,6 +98,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy -p flashfit --no-default-features --locked -- -D warnings
+	$(CARGO) test -p flashfit --no-default-features --locked --bin flashfit survey::
 
 schemas:
 	FLASHFIT_BLESS=1 $(CARGO) test --locked -p flashfit --bin flashfit schemas
