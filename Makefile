@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -37,6 +37,7 @@ help:
 	@echo "make option-life  write catalog/life: what options cost or save in life (root, an hour)"
 	@echo "make wear-benchmark  write docs/wear.md: quality of estimates of wear"
 	@echo "make search-benchmark  write docs/search.md: quality of the search"
+	@echo "make prior-benchmark  write docs/similar-devices.md: what a survey is worth to a search (an hour)"
 	@echo "make starting-states  write docs/starting-states.md: claimed gains against measurements by hand (root, an hour)"
 	@echo "make crash-benchmark  write docs/crash.md: crash states, rates, what is noticed (root, hours)"
 	@echo "make crash-catalog  write docs/crash-catalog.md: promises of the catalog, measured (root, hours)"
@@ -181,6 +182,12 @@ search-benchmark:
 	$(CARGO) bench --locked --quiet -p flashfit-search --bench search > docs/search.md.new
 	$(CARGO) bench --locked --quiet -p flashfit-tune --bench grids >> docs/search.md.new
 	mv docs/search.md.new docs/search.md
+
+# SEEDS=8 limits the second part.
+prior-benchmark: build
+	$(CARGO) bench --locked --quiet -p flashfit-search --bench prior > docs/similar-devices.md.new
+	python3 scripts/prior-grids.py $(FLASHFIT) $(SEEDS) >> docs/similar-devices.md.new
+	mv docs/similar-devices.md.new docs/similar-devices.md
 
 # CASES="--cards sd-c10-log --workloads sync-files" limits it.
 starting-states: build

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Budget;
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
 use crate::life::RunLife;
+use crate::prior::RunPrior;
 use crate::quantity::Weight;
 use crate::record::{TrialPurpose, TrialRecord};
 
@@ -99,6 +100,9 @@ pub struct RunSpec {
     /// How long setups last, where a usage model was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub life: Option<RunLife>,
+    /// What a survey knew of devices like this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<RunPrior>,
     /// What the run may spend.
     #[serde(default)]
     pub limits: Budget,

@@ -129,7 +129,7 @@ pub fn answer(
     interest.push(space.baseline);
     let coding = Coding::of(space, &interest);
     // The same fit and draws as when the search decided to stop.
-    let variances = Learned::default().from(space, &coding, history);
+    let variances = Learned::default().from(space, &coding, history, None);
     let model = Model::fit(space, &coding, history, variances);
     let mut random = RandomStream::of_history(settings.seed, history.len());
     let belief = Belief::of(&model, &eligible, settings.goal.within, &mut random);

@@ -15,6 +15,7 @@ pub mod landscape;
 pub mod model;
 mod pairwise;
 mod preference;
+mod prior;
 mod random;
 mod settings;
 mod space;
@@ -27,6 +28,7 @@ pub use history::{
     Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
 };
 pub use pairwise::{Difference, DifferenceVerdict, SearchTrials};
+pub use prior::{SearchPrior, SimilarResult};
 pub use random::RandomStream;
 pub use settings::{Goal, SearchError, SearchSettings, ShortRun};
 pub use space::{

@@ -10,6 +10,7 @@ mod error;
 pub mod identity;
 pub mod import;
 pub mod metric;
+pub mod prior;
 pub mod query;
 pub mod record;
 

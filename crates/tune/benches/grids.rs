@@ -209,6 +209,7 @@ fn play(recording: &Recording, catalog: &FileSystemCatalog, rules: DriverRules) 
         allow: recording.allow.unwrap_or(Durability::Safe),
         wanted: &|_: &Setup| true,
         life: None,
+        prior: None,
     };
     replay(recording, &question, catalog).expect("a grid can be searched")
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use flashfit_search::{
     self as search, Batch, CandidateIndex, Goal, NextStep, Observation, Proposal, Purpose,
-    SearchEnd, SearchError, ShortRun, Strategy,
+    SearchEnd, SearchError, SearchPrior, ShortRun, Strategy,
 };
 
 use crate::budget::{Budget, Spent, TrialCost};
@@ -56,9 +56,10 @@ impl DriverRules {
     }
 }
 
-pub fn strategy(kind: StrategyKind) -> Box<dyn Strategy> {
+/// A strategy; only the adaptive search uses what is known of similar devices.
+fn strategy(kind: StrategyKind, prior: Option<SearchPrior>) -> Box<dyn Strategy> {
     match kind {
-        StrategyKind::Adaptive => Box::new(search::Adaptive::default()),
+        StrategyKind::Adaptive => Box::new(search::Adaptive::with_prior(prior)),
         StrategyKind::Greedy => Box::new(search::Greedy),
         StrategyKind::Exhaustive => Box::new(search::Exhaustive),
         StrategyKind::Random => Box::new(search::RandomSearch),
@@ -76,7 +77,8 @@ pub struct SearchDriver<'a> {
 impl<'a> SearchDriver<'a> {
     pub fn new(problem: &'a Problem, rules: &'a DriverRules) -> Self {
         let excluded = BTreeSet::new();
-        Self { problem, rules, strategy: strategy(rules.strategy), excluded }
+        let strategy = strategy(rules.strategy, problem.prior.clone());
+        Self { problem, rules, strategy, excluded }
     }
 
     /// The same, without these candidates.

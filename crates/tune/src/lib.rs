@@ -17,6 +17,7 @@ pub mod merit;
 pub mod objective;
 mod order;
 pub mod pareto;
+pub mod prior;
 pub mod problem;
 mod raw;
 pub mod recommend;
@@ -31,10 +32,10 @@ pub mod starts;
 pub mod stats;
 
 pub use flashfit_run_format::{
-    Budget, CatalogUsed, Config, Criterion, OptionChoice, Percent, RawMeasurement, RecordedOutcome,
-    RunDir, RunDirLock, RunExtension, RunHeader, RunLife, RunSpec, SearchPhase, Spent, StoredRun,
-    StrategyKind, TimeSpan, TrialDevice, TrialKey, TrialPurpose, TrialRecord, Weight, Years,
-    budget, choice, config, quantity, record, run_dir, spec,
+    Budget, CatalogUsed, Config, Criterion, Likeness, OptionChoice, Percent, RawMeasurement,
+    RecordedOutcome, RunDir, RunDirLock, RunExtension, RunHeader, RunLife, RunPrior, RunSpec,
+    SearchPhase, Spent, StoredRun, StrategyKind, TimeSpan, TrialDevice, TrialKey, TrialPurpose,
+    TrialRecord, Weight, Years, budget, choice, config, quantity, record, run_dir, spec,
 };
 
 pub use conclusion::{Conclusion, ConclusionError};

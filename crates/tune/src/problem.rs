@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_filesystem::{Durability, Setup};
 use flashfit_search::{
-    Candidate, CandidateIndex, Factor, FactorRole, SearchSpace, SpaceError, Weighted, WorkloadIndex,
+    Candidate, CandidateIndex, Factor, FactorRole, SearchPrior, SearchSpace, SpaceError, Weighted,
+    WorkloadIndex,
 };
 use flashfit_user_error::{ExitClass, UserError};
 
+use crate::prior;
 use crate::record::{TrialKey, TrialPurpose};
 use crate::space::{FileSystemChoices, Space};
 use crate::spec::RunSpec;
@@ -55,6 +57,8 @@ pub struct Problem {
     pub workloads: Vec<String>,
     /// How long setups last, where a usage model was given.
     pub life: Option<RunLife>,
+    /// What is known of similar devices.
+    pub prior: Option<SearchPrior>,
     /// Where the search began again, in a run that was extended.
     pub phase: SearchPhase,
     candidates: BTreeMap<Setup, CandidateIndex>,
@@ -84,7 +88,8 @@ impl Problem {
             space.choices.iter().flat_map(FileSystemChoices::option_names).collect();
         let weight = |workload: &str| spec.weight(workload);
         let problem = Self::new(setups, &reference, &order, &spec.workloads, weight, standing)?;
-        Ok(Self { life: spec.life.clone(), phase: spec.phase, ..problem })
+        let prior = spec.prior.as_ref().and_then(|known| prior::of(&problem, known));
+        Ok(Self { life: spec.life.clone(), phase: spec.phase, prior, ..problem })
     }
 
     /// A problem with these setups, plus the baseline if it is not among them. Options are in the
@@ -130,7 +135,7 @@ impl Problem {
         };
         space.check()?;
         let (workloads, phase) = (workloads.to_vec(), SearchPhase::default());
-        Ok(Self { space, setups, workloads, life: None, phase, candidates })
+        Ok(Self { space, setups, workloads, life: None, prior: None, phase, candidates })
     }
 
     pub fn candidate(&self, setup: &Setup) -> Option<CandidateIndex> {

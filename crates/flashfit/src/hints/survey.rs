@@ -7,7 +7,8 @@ use super::{of, recorded};
 pub fn survey(error: &SurveyError) -> Option<String> {
     match error {
         SurveyError::Missing { .. } => Some(
-            "make one: flashfit survey add RUN; or name another file with --db FILE".to_owned(),
+            "make one: flashfit survey add RUN; or name another file, with --db or --survey"
+                .to_owned(),
         ),
         SurveyError::NotADatabase { .. } | SurveyError::Foreign { .. } => {
             Some("name another file with --db FILE; this one was not changed".to_owned())

@@ -31,6 +31,7 @@ pub mod plan;
 mod plan_life;
 pub mod plan_list;
 pub mod price;
+pub mod prior;
 pub mod probe;
 mod processors;
 pub mod progress_line;
@@ -200,6 +201,9 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
     );
     fact("Workloads", spec.workloads.join(", "));
     fact("Trials", format!("{}, in random order from the seed {}", view.trials.len(), spec.seed));
+    if let Some(prior) = &spec.prior {
+        fact("Survey", prior::fact(prior));
+    }
     fact("Time", own_time(view));
     if let Some(wear) = wear(view) {
         fact("Wear of the simulated card", wear);

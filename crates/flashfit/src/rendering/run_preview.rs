@@ -18,8 +18,8 @@ use flashfit_tune::{
 };
 
 use crate::consent::{what_is_lost, would_be_refused};
-use crate::rendering::duration;
 use crate::rendering::setup_commands::partitioning;
+use crate::rendering::{duration, prior};
 use crate::test_beds;
 
 /// A placeholder for the loop device that an image or a card will get, and for its partition.
@@ -136,6 +136,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
     lines.extend(subject.disagreements.iter().cloned());
     lines.push(format!("layout: {}", subject.layout.reason));
     lines.extend(built.notes.iter().cloned());
+    lines.extend(spec.prior.as_ref().map(prior::prior_text));
     lines.push(format!(
         "{}; under {}; kept in {}",
         extent(spec, &built.problem),

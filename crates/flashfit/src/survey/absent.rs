@@ -1,15 +1,21 @@
 //! `flashfit survey` in a build without SQLite: what it would do, and which build does it.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{DeclaredFacts, DeviceKind};
+use flashfit_tune::{Criterion, RunPrior};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
+use crate::tune::resolve::ResolvedSpec;
 
-pub use {AbsentMentionArgs as SurveyMentionArgs, AbsentSurveyArgs as SurveyArgs};
+pub use {
+    AbsentMentionArgs as SurveyMentionArgs, AbsentPriorArgs as SurveyPriorArgs,
+    AbsentSurveyArgs as SurveyArgs,
+};
 
 #[derive(Debug, Args)]
 pub struct AbsentSurveyArgs {
@@ -40,6 +46,24 @@ pub fn mention(
     _: (u64, bool),
 ) -> Result<(), CommandError> {
     Ok(())
+}
+
+#[derive(Debug, Args)]
+pub struct AbsentPriorArgs {}
+
+/// Without SQLite, nothing is known of similar devices.
+#[expect(clippy::unnecessary_wraps, reason = "as with SQLite")]
+pub fn of_run(_: &AbsentPriorArgs, resolved: ResolvedSpec) -> Result<ResolvedSpec, CommandError> {
+    Ok(resolved)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as with SQLite")]
+pub fn of_replay(
+    _: &AbsentPriorArgs,
+    _: &[PathBuf],
+    _: Criterion,
+) -> Result<Option<RunPrior>, CommandError> {
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod list;
 mod mention;
 mod merge;
 mod place;
+mod prior;
 mod row_args;
 mod show;
 
@@ -18,6 +19,7 @@ use args::SurveyCommand;
 
 pub use args::SurveyArgs;
 pub use mention::{SurveyMentionArgs, mention};
+pub use prior::{SurveyPriorArgs, of_replay, of_run};
 
 pub fn run(args: &SurveyArgs) -> Result<(), CommandError> {
     match &args.command {

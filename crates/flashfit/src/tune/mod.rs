@@ -37,6 +37,7 @@ use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::run_preview;
 use crate::rendering::run_preview_document::RunPreviewDocument;
+use crate::survey;
 use crate::test_beds::args::again_words;
 use args::TuneArgs;
 use outcome::OutputForm;
@@ -50,7 +51,10 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let interrupt = signals()?;
     let (resolved, earlier) = match &args.resume {
         Some(dir) => resume(args, dir, catalog)?,
-        None => (resolve::resolve(args, catalog, &interrupt)?, None),
+        None => {
+            let resolved = resolve::resolve(args, catalog, &interrupt)?;
+            (survey::of_run(&args.survey, resolved)?, None)
+        }
     };
     let runner = SystemRunner::new(interrupt);
     let catalogs = Catalogs::load(&resolved.spec)?;

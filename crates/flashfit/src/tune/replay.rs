@@ -9,6 +9,7 @@ use flashfit_tune::{Conclusion, Config, Weight};
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::replay as rendering;
+use crate::survey;
 use crate::tune::args::TuneArgs;
 use crate::tune::replay_choice::ReplayChoice;
 
@@ -50,6 +51,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         allow: choice.allow,
         wanted: &wanted,
         life: choice.life.clone(),
+        prior: survey::of_replay(&args.survey, dirs, choice.judge.by)?,
     };
     let replayed = replay(&recording, &question, &fs_catalog)?;
     let conclusion = Conclusion::of(

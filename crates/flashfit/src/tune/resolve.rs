@@ -21,7 +21,6 @@ use crate::tune::{budget, constraints, geometry};
 use crate::wear::run_life::LifeChoice;
 
 pub const DEFAULT_SEED: u64 = 1;
-/// Trials of each setup under each workload, of strategies that fix it.
 pub const DEFAULT_REPEATS: u32 = 3;
 /// Rounds of confirming trials of strategies that only rank.
 pub const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
@@ -105,6 +104,7 @@ pub fn resolve(
         state,
         starts,
         phase: SearchPhase::default(),
+        prior: None,
         allow: constraints::allow(args, &config)?.unwrap_or(Durability::Safe),
         filesystems: chosen_fs,
         workloads: chosen_workloads,

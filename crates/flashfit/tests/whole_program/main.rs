@@ -41,6 +41,7 @@ mod sudden_end;
 mod survey;
 mod survey_bundle;
 mod survey_export;
+mod survey_prior;
 mod survey_site;
 mod survey_sources;
 mod swapped;

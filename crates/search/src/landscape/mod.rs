@@ -7,6 +7,7 @@
 mod kinds;
 mod noise;
 mod run;
+mod similar;
 mod small;
 mod tables;
 mod terms;
@@ -16,6 +17,7 @@ use crate::space::{CandidateIndex, SearchSpace};
 pub use kinds::LandscapeKind;
 pub use noise::LandscapeNoise;
 pub use run::{SearchTrace, run};
+pub use similar::{similar, surveyed};
 pub use small::{SMALL_SPACES, one_noisy_workload, pair, small_space};
 pub use tables::TableKind;
 

@@ -46,7 +46,9 @@ impl Belief {
         random: &mut RandomStream,
     ) -> Self {
         let surface = model.surface();
-        let mut ranked = ranked(eligible, |candidate| surface.mean_of_columns(candidate));
+        let mut ranked = ranked(eligible, |candidate| {
+            surface.mean_of_columns(candidate) + model.offset(candidate)
+        });
         let mut first: Vec<CandidateIndex> =
             ranked.iter().take(MAX_PRESELECTED).map(|&(_, index)| index).collect();
         first.extend(model.measured().filter(|index| eligible.contains(index)));
@@ -59,7 +61,13 @@ impl Belief {
         if ranked.len() > MAX_JOINT + RANDOM_OTHERS {
             let mut rest = ranked.split_off(MAX_JOINT);
             random.shuffle(&mut rest);
-            let contenders = contenders::of(surface, eligible, VARIANCE_INFLATION, random);
+            let contenders = contenders::of(
+                surface,
+                &|candidate| model.offset(candidate),
+                eligible,
+                VARIANCE_INFLATION,
+                random,
+            );
             rest.sort_by_key(|(_, index)| contenders.binary_search(index).is_err());
             let others = rest.partition_point(|(_, index)| contenders.binary_search(index).is_ok());
             rest.truncate(others + RANDOM_OTHERS);
@@ -68,6 +76,7 @@ impl Belief {
         }
         let candidates: Vec<CandidateIndex> = ranked.iter().map(|&(_, index)| index).collect();
         let joints = model.joints(&candidates);
+        let offset_sds = model.offset_sds(&candidates);
         let samples = joints.len();
         let inflation = if samples > 1 { SAMPLED_INFLATION } else { VARIANCE_INFLATION };
         let size = candidates.len();
@@ -88,6 +97,10 @@ impl Belief {
                 let z: Vec<f64> = (0..size).map(|_| random.normal()).collect();
                 let mut draw = factor.correlate(&z);
                 draw.iter_mut().zip(&of_sample).for_each(|(value, mean)| *value += mean);
+                if let Some(sds) = &offset_sds {
+                    let common = random.normal();
+                    draw.iter_mut().zip(sds).for_each(|(value, sd)| *value += common * sd);
+                }
                 let Some((highest, most)) = highest(&draw) else { continue };
                 best[highest] += 1.0 / DRAWS as f64;
                 for (share, value) in near.iter_mut().zip(&draw) {
@@ -97,6 +110,9 @@ impl Belief {
                 }
                 draws.push(draw);
             }
+        }
+        for (square, sd) in squares.iter_mut().zip(offset_sds.iter().flatten()) {
+            *square += sd * sd;
         }
         let sd = |(square, mean): (&f64, &f64)| (square - mean * mean).max(1e-12).sqrt();
         let sds = squares.iter().zip(&means).map(sd).collect();

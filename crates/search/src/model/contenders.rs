@@ -13,10 +13,11 @@ use super::surface::{MeritSurface, dot_of_runs, runs};
 
 const DRAWS: usize = 64;
 
-/// The best of `eligible` in each draw, sorted and deduplicated. `inflation` is a factor on the
-/// posterior variances.
+/// The best of `eligible` in each draw, sorted and deduplicated. `offset` is added to the
+/// merit of each; `doubt` is a factor on the posterior variances.
 pub fn of(
     surface: &MeritSurface<'_>,
+    offset: &dyn Fn(CandidateIndex) -> f64,
     eligible: &[CandidateIndex],
     doubt: f64,
     random: &mut RandomStream,
@@ -27,8 +28,9 @@ pub fn of(
     for &candidate in eligible {
         surface.coding.write(candidate, &mut row);
         let runs = runs(&row);
+        let offset = offset(candidate);
         for (best, coefficients) in best.iter_mut().zip(&drawn) {
-            let value = dot_of_runs(&runs, &row, coefficients);
+            let value = dot_of_runs(&runs, &row, coefficients) + offset;
             if best.is_none_or(|(known, _)| value > known) {
                 *best = Some((value, candidate));
             }
@@ -88,7 +90,7 @@ mod tests {
             })
             .collect();
         let surface = MeritSurface::of(&coding, points, Scales::guess(&coding, 0.1));
-        let found = of(&surface, &all, 1.0, &mut RandomStream::new(3));
+        let found = of(&surface, &|_| 0.0, &all, 1.0, &mut RandomStream::new(3));
         assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
         let others = found.iter().filter(|&&candidate| family(candidate) != well_known);
         assert!(others.count() > 3, "{found:?}");

@@ -263,6 +263,30 @@ impl<'a> ExactPosterior<'a> {
         mean + own.sum::<f64>()
     }
 
+    /// The posterior mean of a candidate under one workload.
+    pub fn mean_under(&self, candidate: CandidateIndex, workload: WorkloadIndex) -> f64 {
+        let mut row = vec![0.0; self.coding.columns()];
+        self.coding.write(candidate, &mut row);
+        let mut mean = 0.0;
+        for (of, sums) in (0..self.workloads()).map(|of| (of, self.sums.row(of))) {
+            for (column, code) in row.iter().enumerate() {
+                let own = if of == workload { self.scales.own[column] } else { 0.0 };
+                mean += code * (self.scales.common[column] + own) * sums[column];
+            }
+        }
+        let near = self.near_table();
+        for (point, alpha) in self.points.iter().zip(&self.alpha) {
+            let differences = self.coding.differences(candidate, point.candidate).min(255);
+            let mut covariance = near[differences];
+            if point.candidate == candidate {
+                let own = if point.workload == workload { self.scales.cell } else { 0.0 };
+                covariance += self.scales.candidate + own;
+            }
+            mean += alpha * covariance;
+        }
+        mean
+    }
+
     /// The covariance of neighbors by the number of differences.
     fn near_table(&self) -> Vec<f64> {
         let mut value = self.scales.near;

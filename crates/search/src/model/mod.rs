@@ -26,7 +26,7 @@ mod workload;
 
 use crate::history::Observation;
 use crate::random::RandomStream;
-use crate::space::{CandidateIndex, SearchSpace};
+use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
 pub use belief::{Belief, highest};
 use cells::CellTrials;
@@ -81,6 +81,9 @@ pub struct Model<'a> {
     /// there
     /// are too many cells.
     exact: Vec<ExactPosterior<'a>>,
+    /// What a prior adds to the merit of each candidate, with its standard deviation, which all
+    /// share; empty without one.
+    offsets: Vec<(f64, f64)>,
 }
 
 impl<'a> Model<'a> {
@@ -118,6 +121,7 @@ impl<'a> Model<'a> {
             surface: MeritSurface::of(coding, Vec::new(), guess),
             points: Vec::new(),
             exact: Vec::new(),
+            offsets: Vec::new(),
         };
         model.learn_noise();
         for round in 0..ROUNDS {
@@ -155,23 +159,58 @@ impl<'a> Model<'a> {
         Scales { exact, ..self.surface.scales().clone() }
     }
 
+    /// The model of merits that are these above those of the history: each with a standard
+    /// deviation in one common direction.
+    #[must_use]
+    pub fn with_offsets(self, offsets: Vec<(f64, f64)>) -> Self {
+        Self { offsets, ..self }
+    }
+
+    pub fn offset(&self, candidate: CandidateIndex) -> f64 {
+        self.offsets.get(candidate).map_or(0.0, |(offset, _)| *offset)
+    }
+
+    /// The standard deviations of the offsets; `None` without.
+    pub fn offset_sds(&self, candidates: &[CandidateIndex]) -> Option<Vec<f64>> {
+        let sds = candidates.iter().map(|&candidate| Some(self.offsets.get(candidate)?.1));
+        sds.collect()
+    }
+
     /// The posterior mean of a candidate's merit; only differences between candidates are
     /// meaningful.
     pub fn mean(&self, candidate: CandidateIndex) -> f64 {
+        let offset = self.offset(candidate);
         if self.exact.is_empty() {
-            return self.surface.mean(candidate);
+            return self.surface.mean(candidate) + offset;
         }
         let sum: f64 = self.exact.iter().map(|exact| exact.mean(candidate)).sum();
-        sum / self.exact.len() as f64
+        sum / self.exact.len() as f64 + offset
+    }
+
+    /// The posterior mean of a candidate under one workload, without offsets; only differences
+    /// between candidates are meaningful.
+    pub fn mean_under(&self, candidate: CandidateIndex, workload: WorkloadIndex) -> f64 {
+        if self.exact.is_empty() {
+            let own = self.own[workload].offset(self.coding, candidate, false);
+            return self.surface.mean(candidate) + own;
+        }
+        let of = |exact: &ExactPosterior<'_>| exact.mean_under(candidate, workload);
+        self.exact.iter().map(of).sum::<f64>() / self.exact.len() as f64
     }
 
     /// The joint posterior of some candidates in full-length trials, one for each sample of the
     /// variances: means, whose average is [`Self::mean`], and the lower triangle of the covariance.
     pub fn joints(&self, candidates: &[CandidateIndex]) -> Vec<(Vec<f64>, Matrix)> {
-        if self.exact.is_empty() {
-            return vec![self.surface.joint(candidates)];
+        let mut joints: Vec<(Vec<f64>, Matrix)> = match self.exact.as_slice() {
+            [] => vec![self.surface.joint(candidates)],
+            exact => exact.iter().map(|exact| exact.joint(candidates)).collect(),
+        };
+        for (means, _) in &mut joints {
+            for (mean, &candidate) in means.iter_mut().zip(candidates) {
+                *mean += self.offset(candidate);
+            }
         }
-        self.exact.iter().map(|exact| exact.joint(candidates)).collect()
+        joints
     }
 
     /// The joint fit of all cells with these variances.

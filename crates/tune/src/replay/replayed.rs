@@ -14,10 +14,11 @@ use crate::budget::TrialCost;
 use crate::driver::{self, DriverRules, SearchDriver};
 use crate::life::SetupLives;
 use crate::objective::{self, Objective};
+use crate::prior;
 use crate::problem::{Problem, SetupStanding};
 use crate::record::RecordedOutcome as Recorded;
 use crate::session::RunEnd;
-use flashfit_run_format::RunLife;
+use flashfit_run_format::{RunLife, RunPrior};
 
 /// The parameters of a replay.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct ReplayRequest<'a> {
     pub wanted: &'a dyn Fn(&Setup) -> bool,
     /// How long setups last.
     pub life: Option<RunLife>,
+    /// What is known of similar devices.
+    pub prior: Option<RunPrior>,
 }
 
 /// The result of a replay.
@@ -112,6 +115,7 @@ pub fn replay(
     let mut problem =
         Problem::new(setups, &reference, &order, &workloads, question.weight, standing)?;
     problem.life.clone_from(&question.life);
+    problem.prior = question.prior.as_ref().and_then(|known| prior::of(&problem, known));
     let mut sampler = sampler(recording, question, &problem)?;
     let (incomplete, failed) = gaps(&problem, &sampler);
     // Costs are not drawn with the trials: the whole record decides which setups last.

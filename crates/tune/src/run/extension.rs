@@ -64,8 +64,9 @@ pub(super) fn extend(
             before.memory, spec.memory
         ));
     }
-    // Estimates are long, and those of the extended run contain them.
+    // These are long, and the extended run contains them.
     before.life = None;
+    before.prior = None;
     header.extensions.push(RunExtension {
         unix_s: unix_seconds(),
         tool_version: request.tool_version.to_owned(),

@@ -1,7 +1,8 @@
 //! Arguments of `flashfit tune` that cannot be used with `--resume` or `--replay`.
 
 /// Choices that are fixed when a run begins: with others, the trials so far would not count.
-pub const RESUME_EXCLUDES: [&str; 30] = [
+pub const RESUME_EXCLUDES: [&str; 31] = [
+    "SurveyPriorArgs",
     "config",
     "dir",
     "schedulers",

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::cli::{confirmed_name, target_name};
+use crate::survey::SurveyPriorArgs;
 use crate::test_beds::args::TestBedArgs;
 use crate::wear::usage_args::UsageArgs;
 
@@ -87,6 +88,8 @@ pub struct TuneArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
     pub progress: ProgressArg,
+    #[command(flatten)]
+    pub survey: SurveyPriorArgs,
     #[command(flatten)]
     pub stand: TestBedArgs,
     #[command(flatten)]

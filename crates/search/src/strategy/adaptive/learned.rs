@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::history::{Observation, TrialLength};
 use crate::model::{Coding, Model, Scales, Variances};
+use crate::prior::PriorMean;
 use crate::space::SearchSpace;
 
 /// Up to this many trials, variances are learned from a guess; beyond, from those of the previous
@@ -35,6 +36,7 @@ impl Learned {
         space: &SearchSpace,
         coding: &Coding,
         history: &[Observation],
+        prior: Option<&PriorMean>,
     ) -> Variances {
         let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sizes = sizes(history.len());
@@ -47,8 +49,10 @@ impl Learned {
         let (done, mut last) = found.map_or((0, None), |(done, known)| (done, Some(known)));
         for &size in &sizes[done..] {
             let before = &history[..size];
+            let relative = prior.map(|prior| prior.relative(before).history);
+            let values = relative.as_deref().unwrap_or(before);
             let from = last.map_or(Variances::Learned, |last| Variances::LearnedFrom(last.scales));
-            let scales = Model::fit(space, coding, before, from).scales();
+            let scales = Model::fit(space, coding, values, from).scales();
             last = Some(Known { size, fingerprint: fingerprint(space, before), scales });
         }
         let scales = last.as_ref().map(|last| last.scales.clone());

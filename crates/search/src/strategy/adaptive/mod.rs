@@ -21,6 +21,7 @@ mod start;
 use crate::confirm::{ConfirmingTrials, MIN_ROUNDS};
 use crate::history::{Observation, Purpose, TrialLength, TrialTable};
 use crate::model::{Belief, Coding, Model, highest};
+use crate::prior::{PriorMean, Relative, SearchPrior};
 use crate::random::RandomStream;
 use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, SearchSpace};
@@ -46,8 +47,37 @@ const MAX_ROUNDS: usize = 40;
 
 #[derive(Debug, Default)]
 pub struct Adaptive {
+    prior: Option<SearchPrior>,
     /// A cache; it never changes a plan.
     learned: Learned,
+}
+
+impl Adaptive {
+    /// A search that begins with what is known of similar devices, if anything.
+    pub fn with_prior(prior: Option<SearchPrior>) -> Self {
+        Self { prior, ..Self::default() }
+    }
+
+    fn prior_mean(&self, space: &SearchSpace) -> Option<&PriorMean> {
+        self.prior.as_ref()?.mean(space)
+    }
+
+    /// The model of a history.
+    fn model<'a>(
+        &self,
+        space: &SearchSpace,
+        coding: &'a Coding,
+        history: &[Observation],
+    ) -> Model<'a> {
+        let prior = self.prior_mean(space);
+        let variances = self.learned.from(space, coding, history, prior);
+        match prior.map(|prior| prior.relative(history)) {
+            Some(Relative { history, offsets }) => {
+                Model::fit(space, coding, &history, variances).with_offsets(offsets)
+            }
+            None => Model::fit(space, coding, history, variances),
+        }
+    }
 }
 
 struct PlanContext<'a> {
@@ -75,13 +105,12 @@ impl Strategy for Adaptive {
         }
         let coding = Coding::of(space, &context.candidates_of_interest());
         if context.is_before_start() {
-            return StrategyPlan::Try(context.start(&coding));
+            return StrategyPlan::Try(context.start(&coding, self.prior_mean(space)));
         }
         if let Some(rest) = context.rest_of_round() {
             return StrategyPlan::Try(rest);
         }
-        let variances = self.learned.from(space, &coding, history);
-        let model = Model::fit(space, &coding, history, variances);
+        let model = self.model(space, &coding, history);
         let belief =
             Belief::of(&model, &context.eligible, settings.goal.within, &mut context.random);
         let probability = belief.choice().map_or(0.0, |(_, probability)| probability);
@@ -118,8 +147,7 @@ impl Strategy for Adaptive {
             return None;
         }
         let coding = Coding::of(space, &context.candidates_of_interest());
-        let variances = self.learned.from(space, &coding, history);
-        let model = Model::fit(space, &coding, history, variances);
+        let model = self.model(space, &coding, history);
         // Only measured candidates are chosen, however good the model believes others to be.
         let tried = |of: &[CandidateIndex]| -> Vec<CandidateIndex> {
             of.iter().copied().filter(|index| context.eligible.contains(index)).collect()

@@ -6,6 +6,7 @@
 
 use crate::history::{Purpose, TrialLength};
 use crate::model::{Coding, MeritEstimate, MeritSurface, Scales, highest};
+use crate::prior::PriorMean;
 use crate::space::CandidateIndex;
 use crate::strategy::Request;
 
@@ -26,6 +27,8 @@ const GUESSED_NOISE: f64 = 0.003;
 /// workloads. Single workloads are as informative, because all are fitted together, and fewer
 /// trials then share the effect of a visit.
 const VISITS: f64 = 400.0;
+/// With a prior, the first batch is smaller by this factor.
+const LESS_WITH_PRIOR: usize = 2;
 
 impl PlanContext<'_> {
     /// Workloads per visit: half of them at most, so that more candidates are seen. The next visit
@@ -52,7 +55,7 @@ impl PlanContext<'_> {
             })
     }
 
-    pub(super) fn start(&mut self, coding: &Coding) -> Vec<Request> {
+    pub(super) fn start(&mut self, coding: &Coding, prior: Option<&PriorMean>) -> Vec<Request> {
         let length =
             if self.settings.short.is_some() { TrialLength::Short } else { TrialLength::Full };
         let workloads = self.workloads();
@@ -61,6 +64,10 @@ impl PlanContext<'_> {
         let mut visited = self.of_each_family();
         let most = (START_SHARE * trials / per_visit as f64) as usize;
         let wanted = coding.mains().min(most).min(self.eligible.len() / 2).max(visited.len());
+        let wanted = match prior {
+            Some(prior) => self.add_promising(prior, &mut visited, wanted),
+            None => wanted,
+        };
         self.spread(coding, &mut visited, wanted);
         let mut requests = Vec::new();
         let mut counts = vec![0usize; workloads];
@@ -118,6 +125,23 @@ impl PlanContext<'_> {
             self.space.families().iter().filter_map(nearest).collect();
         found.sort_by_key(|index| *index != baseline);
         found
+    }
+
+    /// Adds the best candidates by the prior, and returns how many candidates there should be in
+    /// all: some that are spread show whether the prior holds.
+    fn add_promising(
+        &self,
+        prior: &PriorMean,
+        visited: &mut Vec<CandidateIndex>,
+        wanted: usize,
+    ) -> usize {
+        let wanted = (wanted / LESS_WITH_PRIOR).max(visited.len());
+        let mut best: Vec<CandidateIndex> =
+            self.eligible.iter().copied().filter(|index| !visited.contains(index)).collect();
+        best.sort_by(|a, b| prior.merit(*b).total_cmp(&prior.merit(*a)).then(a.cmp(b)));
+        let count = wanted.div_ceil(2);
+        visited.extend(best.into_iter().take(count));
+        wanted.max(visited.len() + wanted / 4).min(self.eligible.len() / 2).max(visited.len())
     }
 
     /// Adds candidates until there are `wanted` of them.

@@ -43,6 +43,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         weights_thousandths: BTreeMap::new(),
         p99_write_max_ns: None,
         life: None,
+        prior: None,
         limits: Budget::default(),
         state: StartingState::default(),
         starts: Vec::new(),

@@ -1,0 +1,36 @@
+//! What a survey knows of devices like that of a run, in a sentence.
+
+use std::path::Path;
+
+use flashfit_host::path_text;
+use flashfit_report::text::plain;
+use flashfit_tune::{Likeness, RunPrior};
+
+/// What was known before the first trial: `532 results of 3 devices of this product, from 3 runs`.
+pub fn fact(prior: &RunPrior) -> String {
+    let (devices, least) = prior.devices().unwrap_or((0, Likeness::SameDevice));
+    let whose = match (least, devices) {
+        (Likeness::SameDevice, _) => "of this device".to_owned(),
+        (Likeness::SameProduct, 1) => "of a device of this product".to_owned(),
+        (Likeness::SameProduct, _) => format!("of {devices} devices of this product"),
+        (Likeness::SameGeometry, 1) => "of another product with the same geometry".to_owned(),
+        (Likeness::SameGeometry, _) => {
+            format!("of {devices} devices of other products with the same geometry")
+        }
+    };
+    let (results, runs) = (prior.results(), prior.sources.len());
+    let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+    format!("{results} results {whose}, from {runs}, were known before the first trial")
+}
+
+/// What the search begins with.
+pub fn prior_text(prior: &RunPrior) -> String {
+    format!(
+        "survey: {}; gains come from new trials only",
+        fact(prior).replace(" were known", " are known")
+    )
+}
+
+pub fn no_prior_text(survey: &Path) -> String {
+    format!("survey: {} has no similar device", plain(&path_text::to_text(survey)))
+}
