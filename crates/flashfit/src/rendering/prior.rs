@@ -1,9 +1,5 @@
 //! What a survey knows of devices like that of a run, in a sentence.
 
-use std::path::Path;
-
-use flashfit_host::path_text;
-use flashfit_report::text::plain;
 use flashfit_tune::{Likeness, RunPrior};
 
 /// What was known before the first trial: `532 results of 3 devices of this product, from 3 runs`.
@@ -29,8 +25,4 @@ pub fn prior_text(prior: &RunPrior) -> String {
         "survey: {}; gains come from new trials only",
         fact(prior).replace(" were known", " are known")
     )
-}
-
-pub fn no_prior_text(survey: &Path) -> String {
-    format!("survey: {} has no similar device", plain(&path_text::to_text(survey)))
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_host::SystemRunner;
+use flashfit_host::{SystemRunner, path_text};
+use flashfit_report::text::plain;
 use flashfit_survey::import::{self, SurveyInput};
 use flashfit_survey::prior::PriorRequest;
 use flashfit_survey::{CardIdentity, SurveyDatabase};
@@ -14,7 +15,7 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output;
-use crate::rendering::prior::{no_prior_text, prior_text};
+use crate::rendering::prior::prior_text;
 use crate::tune::resolve::ResolvedSpec;
 
 #[derive(Debug, Args)]
@@ -93,7 +94,10 @@ fn look_up(path: &Path, request: &PriorRequest<'_>) -> Result<Option<RunPrior>, 
     let prior = SurveyDatabase::open_for_reading(path)?.prior(request)?;
     output::note(&match &prior {
         Some(prior) => prior_text(prior),
-        None => no_prior_text(path),
+        None => {
+            let survey = path_text::to_text(path);
+            format!("survey: {} has no similar device", plain(&survey))
+        }
     });
     Ok(prior)
 }
