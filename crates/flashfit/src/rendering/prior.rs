@@ -2,8 +2,19 @@
 
 use flashfit_tune::{Likeness, RunPrior};
 
-/// What was known before the first trial: `532 results of 3 devices of this product, from 3 runs`.
+/// For a report, what was known before the first trial.
 pub fn fact(prior: &RunPrior) -> String {
+    format!("{} were known before the first trial", what(prior))
+}
+
+/// For a terminal, what the search begins with.
+pub fn prior_text(prior: &RunPrior) -> String {
+    let known = what(prior);
+    format!("survey: {known} are known before the first trial; gains come from new trials only")
+}
+
+/// `532 results of 3 devices of this product, from 3 runs,`.
+fn what(prior: &RunPrior) -> String {
     let (devices, least) = prior.devices().unwrap_or((0, Likeness::SameDevice));
     let whose = match (least, devices) {
         (Likeness::SameDevice, _) => "of this device".to_owned(),
@@ -16,13 +27,5 @@ pub fn fact(prior: &RunPrior) -> String {
     };
     let (results, runs) = (prior.results(), prior.sources.len());
     let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
-    format!("{results} results {whose}, from {runs}, were known before the first trial")
-}
-
-/// What the search begins with.
-pub fn prior_text(prior: &RunPrior) -> String {
-    format!(
-        "survey: {}; gains come from new trials only",
-        fact(prior).replace(" were known", " are known")
-    )
+    format!("{results} results {whose}, from {runs},")
 }
