@@ -51,7 +51,7 @@ build:
 
 # A static binary for boards and virtual machines, for this processor. TARGET=aarch64-unknown-linux-gnu
 # makes it for 64-bit ARM, where that target and its linker are installed; `make static-all` needs neither.
-# It has no `flashfit survey`, as the packages.
+# It has no `flashfit survey`, which the package for amd64 has.
 TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 
 static:

@@ -2,7 +2,7 @@
 # Builds the program for several architectures, as many at a time as there are processors: most of the
 # time of a build is link-time optimization, which uses only one.
 #
-# usage: build-all.sh ARCHITECTURE...    one named twice is built once
+# usage: build-all.sh ARCHITECTURE...    as for build.sh; one named twice is built once
 
 set -eu
 cd "$(dirname "$0")/.."

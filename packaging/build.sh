@@ -2,20 +2,22 @@
 # Builds the program for a Debian architecture as one static file, as it is packaged and published.
 # Static, because flashfit copies itself to boards and into virtual machines, whose C library may be
 # older than the one it was built with; and so that a package serves more than one release of Debian.
-# Without `flashfit survey` (a feature of cargo), whose SQLite needs a C compiler for each architecture and
-# a fifth of the space.
+# Without `flashfit survey` (a feature of cargo), whose SQLite and Parquet take a quarter more space, unless
+# the name of the architecture ends with -survey.
 # The same commit and the same compiler give the same bytes, in whatever directory.
 #
-# usage: build.sh amd64|arm64|armhf
-# The result is $FLASHFIT_TARGET_DIR/ARCHITECTURE/flashfit.
+# usage: build.sh amd64|arm64|armhf|amd64-survey
+# The result is $FLASHFIT_TARGET_DIR/NAME/flashfit, where NAME is that argument.
 
 set -eu
 cd "$(dirname "$0")/.."
-arch=${1:?usage: build.sh ARCHITECTURE}
+name=${1:?usage: build.sh ARCHITECTURE}
+arch=$name
 . packaging/architecture.sh
 target_dir=${FLASHFIT_TARGET_DIR:-$PWD/target/packaging}
-# 8 MiB.
+# 8 MiB; that of packages is not copied to small boards.
 MOST_BYTES=8388608
+[ -z "$features" ] || MOST_BYTES=12582912
 
 # Paths of this machine would make files differ between machines. The program does not unwind, so it
 # needs no tables for that. Instructions that occur often become functions.
@@ -36,7 +38,9 @@ flags="--remap-path-prefix=$PWD=/usr/src/flashfit --remap-path-prefix=$crates=/u
 [ "$arch" = armhf ] || flags="$flags -C link-arg=-Wl,-z,pack-relative-relocs"
 
 # The standard library is built from source, for size: its sorting alone would take half a megabyte.
-sh packaging/std-from-source.sh "$arch" "$target_dir/std/$arch"
+# Two builds of one architecture share it.
+mkdir -p "$target_dir"
+flock "$target_dir/std-$arch.lock" sh packaging/std-from-source.sh "$arch" "$target_dir/std/$arch"
 flags="$flags --sysroot=$target_dir/std/$arch --remap-path-prefix=$target_dir/std=/usr/src/std"
 
 # The C compiler links for its own machine only.
@@ -44,14 +48,17 @@ linker=CARGO_TARGET_$(echo "$rust_target" | tr 'a-z-' 'A-Z_')_LINKER
 if command -v "$gnu_type-gcc" >/dev/null 2>&1; then
     export "$linker=$gnu_type-gcc"
 fi
+# SQLite is compiled with this.
+export CFLAGS="-ffile-prefix-map=$crates=/usr/src/crates -fno-asynchronous-unwind-tables"
 
-# Each architecture has its own directory, because cargo lets nobody else build in one.
-CARGO_TARGET_DIR=$target_dir/static-$arch RUSTFLAGS=$flags CARGO_INCREMENTAL=0 \
+# Each build has its own directory, because cargo lets nobody else build in one.
+# shellcheck disable=SC2086 # several arguments or none
+CARGO_TARGET_DIR=$target_dir/static-$name RUSTFLAGS=$flags CARGO_INCREMENTAL=0 \
     "${CARGO:-cargo}" build --locked --target "$rust_target" --profile static \
-    --no-default-features -p flashfit
-mkdir -p "$target_dir/$arch"
-file=$target_dir/$arch/flashfit
-cp "$target_dir/static-$arch/$rust_target/static/flashfit" "$file"
+    --no-default-features $features -p flashfit
+mkdir -p "$target_dir/$name"
+file=$target_dir/$name/flashfit
+cp "$target_dir/static-$name/$rust_target/static/flashfit" "$file"
 "$gnu_type-strip" --remove-section=.comment --remove-section=.note "$file"
 bytes=$(stat -c %s "$file")
 if [ "$bytes" -gt $MOST_BYTES ]; then

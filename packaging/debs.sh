@@ -12,9 +12,20 @@ export SOURCE_DATE_EPOCH
 dist=$PWD/target/dist
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 mkdir -p "$dist"
-# Here, where `make static-all` and `make dist` build it too; the native one makes the man pages.
+# Here, where `make static-all` and `make dist` build too. The native one with the same commands makes the
+# man pages.
 if [ -z "${FLASHFIT_BUILT:-}" ]; then
-    sh packaging/build-all.sh "$@" amd64
+    arch=amd64
+    . packaging/architecture.sh
+    builds=
+    for arch in "$@"; do
+        case $(packaged_build "$arch") in
+        *-survey) builds="$builds amd64-survey $arch-survey" ;;
+        *) builds="$builds amd64 $arch" ;;
+        esac
+    done
+    # shellcheck disable=SC2086 # a list
+    sh packaging/build-all.sh $builds
     export FLASHFIT_BUILT="$FLASHFIT_TARGET_DIR"
 fi
 

@@ -16,7 +16,13 @@ mkdir -p "$dist"
 git archive --format=tar --prefix="flashfit-$version/" HEAD | xz -T1 -6 >"$dist/flashfit-$version.tar.xz"
 sh packaging/debs.sh "$@"
 sh packaging/statics.sh "$@"
-FLASHFIT_CRATES=${FLASHFIT_CRATES:-/vendor} sh packaging/third-party-licenses.sh "$@" \
+builds=
+for arch in "$@"; do
+    . packaging/architecture.sh
+    builds="$builds $arch $(packaged_build "$arch")"
+done
+# shellcheck disable=SC2086 # a list
+FLASHFIT_CRATES=${FLASHFIT_CRATES:-/vendor} sh packaging/third-party-licenses.sh $builds \
     >"$dist/third-party-licenses.txt"
 
 cd "$dist"

@@ -16,7 +16,8 @@ echo "flashfit contains these crates:"
 echo
 for arch in "$@"; do
     . packaging/architecture.sh
-    "${CARGO:-cargo}" tree --locked --package flashfit --no-default-features --edges normal --target "$rust_target" \
+    # shellcheck disable=SC2086 # several arguments or none
+    "${CARGO:-cargo}" tree --locked --package flashfit --no-default-features $features --edges normal --target "$rust_target" \
         --prefix none --no-dedupe --format '{p}	{l}'
 done | grep -v '(/' | sort -u >"$texts/list"
 [ -s "$texts/list" ]

@@ -98,7 +98,7 @@ pub enum Command {
     /// Collect the results of many cards in one file, and find out what is known of yours.
     #[cfg(feature = "survey")]
     Survey(SurveyArgs),
-    /// Collect the results of many cards: NOT IN THIS BUILD. Builds from source have it.
+    /// Collect the results of many cards: NOT IN THIS BUILD. The Debian package for amd64 has it.
     #[cfg(not(feature = "survey"))]
     Survey(SurveyArgs),
     /// Print a script that completes command lines in a shell.

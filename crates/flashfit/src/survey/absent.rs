@@ -29,7 +29,7 @@ pub fn run(args: &AbsentSurveyArgs) -> Result<(), CommandError> {
         .first()
         .map_or_else(String::new, |word| format!(" {}", word.to_string_lossy()));
     let message = format!("survey{what}: not in this build of flashfit, which has no SQLite");
-    let hint = "build flashfit from source, which has it: make build";
+    let hint = "install the Debian package for amd64, or build from source: make build";
     Err(CommandError::new(ExitClass::Environment, message, Some(hint)))
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     fn says_where(text: &str) -> bool {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.contains("NOT IN THIS BUILD") && text.contains("Builds from source have it")
+        text.contains("NOT IN THIS BUILD") && text.contains("package for amd64 has it")
     }
 
     #[test]
