@@ -2,7 +2,7 @@
 # Builds the program for a Debian architecture as one static file, as it is packaged and published.
 # Static, because flashfit copies itself to boards and into virtual machines, whose C library may be
 # older than the one it was built with; and so that a package serves more than one release of Debian.
-# Without `flashfit survey` (a feature of cargo), whose SQLite and Parquet take a quarter more space, unless
+# Without `flashfit survey` (a feature of cargo), whose SQLite and Parquet take a third more space, unless
 # the name of the architecture ends with -survey.
 # The same commit and the same compiler give the same bytes, in whatever directory.
 #
