@@ -30,7 +30,7 @@ HEAD = """
 ## Recorded grids
 
 All {setups} setups of a small space, among them unsafe ones, were recorded under 11 workloads on a
-simulated card with the real kernel (`examples/grids`). *Similar* are runs of {trials} trials on {cards}
+simulated card with the real kernel (`examples/grids`). *Similar* are runs of up to {trials} trials on {cards}
 cards whose times and rates differ from that model's by a random factor with a standard deviation of
 15 % (`examples/grids/similar.tar.gz`); *misleading* are those on cards like another model. Each search has a
 budget; *trials* is the least budget from which on the choice of a seed is within 2 % of the recorded

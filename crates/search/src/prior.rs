@@ -99,8 +99,13 @@ impl PriorMean {
         let coding = Coding::of(space, &all);
         let nothing = vec![vec![0.0; workloads]; candidates];
         let mut mean = Self { cells: nothing, weights: space.weights() };
-        for known in 1..=devices.len() {
-            // The levels of all devices are relative to what is known of them together.
+        if devices.is_empty() {
+            return None;
+        }
+        // The device with the most results first; then all, with levels relative to that one.
+        let mut steps = vec![1, devices.len()];
+        steps.dedup();
+        for known in steps {
             let pooled: Vec<SimilarResult> =
                 devices[..known].iter().flat_map(|device| mean.without_levels(device)).collect();
             let model = Model::fit(space, &coding, &as_history(&pooled), Variances::Learned);
@@ -115,7 +120,7 @@ impl PriorMean {
             }
             mean.cells = cells;
         }
-        (!devices.is_empty()).then_some(mean)
+        Some(mean)
     }
 
     /// The results of a device less their level above this mean under each workload.

@@ -86,14 +86,10 @@ fn likeness(request: &PriorRequest<'_>, keys: &[String], listed: &ListedCard) ->
     if card.is_simulated != request.is_simulated || card.kind != identity.kind {
         return None;
     }
-    if identity.is_individual("") && card.keys.iter().any(|key| keys.contains(key)) {
+    if identity.is_individual("") && listed.has_key(keys) {
         return Some(Likeness::SameDevice);
     }
-    let is_product = !identity.product.is_empty()
-        && card.product == identity.product
-        && card.manufacturer == identity.manufacturer
-        && card.capacity_bytes == identity.capacity;
-    if is_product {
+    if listed.is_of_product(identity) {
         return Some(Likeness::SameProduct);
     }
     let same = |found: &[u64], own: Option<u64>| own.is_some_and(|own| found == [own]);

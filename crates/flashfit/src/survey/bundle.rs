@@ -61,7 +61,7 @@ pub fn run(args: &SurveyBundleArgs) -> Result<(), CommandError> {
     let refused =
         |message: String, hint: &str| CommandError::new(ExitClass::Usage, message, Some(hint));
     if made.bundle.cards.is_empty() {
-        let message = "there is no card to bundle that this survey measured".to_owned();
+        let message = "nothing to bundle: this survey measured none of these cards".to_owned();
         let hint = match made.simulated_left_out {
             0 => "flashfit survey list shows the cards",
             _ => "for simulated cards, add --with-simulated",

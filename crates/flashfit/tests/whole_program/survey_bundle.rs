@@ -106,7 +106,7 @@ fn a_bundle_is_written_only_to_a_new_file() {
     assert_eq!(std::fs::read_to_string(place.path("cards.json")).unwrap(), "mine");
     survey(&place, &["bundle", "no/such/cards.json"]).said(2, &["no/such"]);
     survey(&place, &["bundle", "none.json", "--where", "product=x"])
-        .said(2, &["no card to bundle"]);
+        .said(2, &["nothing to bundle"]);
     assert!(!place.path("none.json").exists());
     let simulated = ["bundle", "sim.json", "--where", "simulated=true"];
     survey(&place, &simulated).said(2, &["hint: for simulated cards, add --with-simulated"]);

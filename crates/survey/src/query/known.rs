@@ -9,26 +9,15 @@ use crate::record::SourceKind;
 /// A few sentences, empty if there is nothing. `keys` are those of the device under all salts of
 /// the survey.
 pub fn sentences(identity: &CardIdentity, keys: &[String], cards: &[ListedCard]) -> Vec<String> {
-    let is_own = |card: &ListedCard| card.card.keys.iter().any(|key| keys.contains(key));
+    let is_own = |card: &ListedCard| identity.is_individual("") && card.has_key(keys);
     let mut sentences = Vec::new();
-    let is_individual = identity.is_individual("");
-    if let Some(card) = cards.iter().find(|card| is_individual && is_own(card)) {
+    if let Some(card) = cards.iter().find(|card| is_own(card)) {
         let (runs, probes) = (card.count(SourceKind::Run), card.count(SourceKind::Probe));
         let key = card.short_key();
         sentences.push(format!("this card is {key}, with runs: {runs}, probes: {probes}"));
         sentences.extend(card.doubts());
     }
-    if identity.product.is_empty() {
-        return sentences;
-    }
-    let is_sibling = |card: &&ListedCard| {
-        let of = &card.card;
-        of.kind == identity.kind
-            && of.manufacturer == identity.manufacturer
-            && of.product == identity.product
-            && of.capacity_bytes == identity.capacity
-            && !(is_individual && is_own(card))
-    };
+    let is_sibling = |card: &&ListedCard| card.is_of_product(identity) && !is_own(card);
     let siblings: Vec<&ListedCard> = cards.iter().filter(is_sibling).collect();
     if siblings.is_empty() {
         return sentences;

@@ -5,6 +5,7 @@ use flashfit_device::Bytes;
 use super::filter::{ColumnValue, RowFilter};
 use crate::database::{StoredCard, StoredSource};
 use crate::error::SurveyError;
+use crate::identity::CardIdentity;
 use crate::record::SourceKind;
 
 /// How many letters of a key are shown.
@@ -86,6 +87,21 @@ impl ListedCard {
         let texts = [&card.kind, &card.manufacturer, &card.oem, &card.product, &capacity];
         let group = (!card.is_individual).then(|| card.keys.first().cloned()).flatten();
         texts.into_iter().cloned().chain(group).collect()
+    }
+
+    /// Whether it has one of these keys.
+    pub fn has_key(&self, keys: &[String]) -> bool {
+        self.card.keys.iter().any(|key| keys.contains(key))
+    }
+
+    /// Whether it is of the product and capacity of a device, whose product is known.
+    pub fn is_of_product(&self, device: &CardIdentity) -> bool {
+        let card = &self.card;
+        !device.product.is_empty()
+            && card.kind == device.kind
+            && card.manufacturer == device.manufacturer
+            && card.product == device.product
+            && card.capacity_bytes == device.capacity
     }
 
     /// Whether others measured it, and a bundle brought it.
