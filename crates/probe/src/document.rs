@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flashfit_device::describe::DeviceKind;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{Bytes, DeclaredFacts};
+use flashfit_geometry::flashbench::CellGroup;
 use flashfit_geometry::probed::{FailedRequest, ProbeEvidence, Probed};
 use flashfit_geometry::{Geometry, GeometryFinding, GeometryFindings, QuantityValue};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
@@ -86,6 +87,15 @@ pub struct FittedTwin {
     pub median_error_thousandths: u64,
     /// Nine in ten are off by no more than this, in thousandths.
     pub ninth_decile_error_thousandths: u64,
+    /// The same by the kind of writes.
+    #[serde(default)]
+    pub groups: Vec<CellGroup>,
+    /// The writes that it reproduces.
+    #[serde(default)]
+    pub good_for: Vec<String>,
+    /// The writes that it does not.
+    #[serde(default)]
+    pub not_for: Vec<String>,
 }
 
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {

@@ -212,7 +212,8 @@ impl<'a> ProbeRun<'a> {
         let mut probed = written.after(&read);
         probed.notes.append(&mut opened.notes);
         let failure = interruption(&probed);
-        let mut outcome = ProbeOutcome { failure, ..ProbeOutcome::default() };
+        let hints = DeviceHints::from_probe(&probed.findings);
+        let mut outcome = ProbeOutcome { failure, hints, ..ProbeOutcome::default() };
         if outcome.failure.is_none() && self.options.with_twin && !self.lacks_capacity(&probed) {
             let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
             match self.rates(device, clock, &probed, observer) {

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Bytes, Clock};
 use flashfit_geometry::flashbench::procedure::part_of;
-use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, OpenBlockTable, TableCell};
+use flashfit_geometry::flashbench::{
+    AccessOrder, GoodFor, OpenBlockProcedure, OpenBlockTable, TableCell,
+};
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_twin::DeviceHints;
 
@@ -126,12 +128,16 @@ pub fn fit_twin(
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let twin = flashfit_twin::fit(tables, hints, (&stem, what), observer)?;
     let text = twin.to_toml()?;
+    let GoodFor { good, not } = twin.good_for();
     let fitted = FittedTwin {
         file: path.to_owned(),
         file_bytes: path.to_str().is_none().then(|| path.as_os_str().as_bytes().to_owned()),
         rates: twin.comparison.cells,
         median_error_thousandths: twin.comparison.median_error_thousandths,
         ninth_decile_error_thousandths: twin.comparison.ninth_decile_error_thousandths,
+        groups: twin.groups,
+        good_for: good,
+        not_for: not,
     };
     Ok((fitted, text))
 }

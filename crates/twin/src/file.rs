@@ -3,6 +3,7 @@
 use flashfit_card::CardModel;
 use flashfit_card::model::ModelError;
 use flashfit_catalog::Origin;
+use flashfit_geometry::flashbench::GoodFor;
 
 use crate::Twin;
 
@@ -44,12 +45,13 @@ impl Twin {
         let mut text = format!(
             "# {}\n#\n# A twin: a simulated card whose parameters were fitted by flashfit. Its behavior is \
              simulated;\n# the real device may work differently inside.\n# Compared with the {} rates that it \
-             was fitted to: median ratio {}, nine in ten within {}.\n# Its capacity is reduced \
+             was fitted to: median ratio {}, nine in ten within {}.\n{}# Its capacity is reduced \
              for a fast simulation; no other figure depends on it.\n\n",
             self.model.title,
             comparison.cells,
             hundredths(comparison.median_error_thousandths),
             hundredths(comparison.ninth_decile_error_thousandths),
+            self.good_for_lines(),
         );
         let body = toml::to_string(&self.model).expect("a card model is plain data");
         for line in body.lines() {
@@ -68,6 +70,16 @@ impl Twin {
         }
         CardModel::parse(&text, &Origin::File("the twin".into()))?;
         Ok(text)
+    }
+
+    /// Which writes it reproduces within 1.3 (half of the rates) and 2 (nine in ten), as comments.
+    fn good_for_lines(&self) -> String {
+        let GoodFor { good, not } = self.good_for();
+        let list = |title: &str, texts: Vec<String>| -> String {
+            let lines: String = texts.iter().map(|text| format!("#   {text}\n")).collect();
+            if lines.is_empty() { lines } else { format!("# {title}:\n{lines}") }
+        };
+        list("Good for", good) + &list("Not for", not)
     }
 }
 

@@ -3,13 +3,16 @@
 //! A twin is fitted to open-block tables: how fast a device accepts writes that go to several erase
 //! blocks in turn ([`fit_target`]). Candidate cards are simulated under the same measurement
 //! procedure ([`counts`], [`predict`]); their structure is searched ([`search`], [`structure`]) and
-//! their operation times are fitted ([`times`]). The result is a card file ([`mod@file`]). Limits:
-//! one write at a time; no special zone at the start of the device, no flushed cache, no background
-//! work.
+//! their operation times are fitted ([`times`]). What a probe found is where the search starts
+//! ([`hints`]), and a twin without a cliff that it found is refused ([`cliff`]). The result is a card
+//! file ([`mod@file`]). Limits: one write at a time; no special zone at the start of the device, no
+//! flushed cache, no background work.
 
+pub mod cliff;
 pub mod counts;
 pub mod file;
 pub mod fit_target;
+pub mod hints;
 pub mod predict;
 pub mod search;
 pub mod structure;
@@ -17,38 +20,18 @@ pub mod times;
 
 use flashfit_card::CardModel;
 use flashfit_device::Bytes;
-use flashfit_geometry::flashbench::inference::align_step;
-use flashfit_geometry::flashbench::{Comparison, Imported, OpenBlockTable, ProcedureError};
+use flashfit_geometry::flashbench::{
+    AccessOrder, CellGroup, Comparison, GoodFor, OpenBlockTable, ProcedureError,
+};
 use flashfit_geometry::probed::ProbeObserver;
-use flashfit_geometry::{GeometryFindings, QuantityValue};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
+use cliff::SeenCliff;
+use counts::CellKey;
 use fit_target::FitTarget;
+pub use hints::DeviceHints;
 use search::{FitInterrupted, Search, SimulatedCounts};
 use structure::CardStructure;
-
-/// What is known about a device besides its open-block tables.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DeviceHints {
-    /// Additional time of a read that crosses an erase block boundary, in nanoseconds.
-    pub lookup_ns: u64,
-}
-
-impl DeviceHints {
-    /// Derives hints from imported alignment tables and their findings.
-    pub fn from_findings(imported: &Imported, findings: &GeometryFindings) -> Self {
-        let Some(QuantityValue::Bytes(unit)) = findings.erase_block.value else {
-            return Self::default();
-        };
-        let rows = align_step::pool(&imported.align);
-        let level = |above: bool| {
-            let extra = rows.iter().filter(|row| (row.align.0 >= unit) == above);
-            flashfit_geometry::belief::median(&extra.map(|row| row.extra_ns).collect::<Vec<_>>())
-        };
-        let rise = level(true) - level(false);
-        Self { lookup_ns: if rise > 0.0 { rise as u64 } else { 0 } }
-    }
-}
 
 /// A fitted card model and its agreement with the measurements.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +43,15 @@ pub struct Twin {
     pub rates: OpenBlockTable,
     /// Comparison of the simulated with the measured rates.
     pub comparison: Comparison,
+    /// The same by the kind of writes.
+    pub groups: Vec<CellGroup>,
+}
+
+impl Twin {
+    /// Which writes it reproduces, and which it does not.
+    pub fn good_for(&self) -> GoodFor {
+        GoodFor::of(&self.groups)
+    }
 }
 
 /// Why no twin was fitted.
@@ -74,6 +66,11 @@ pub enum TwinError {
         erase_block: Bytes,
         least_write: Bytes,
     },
+    #[error(
+        "no card model that was tried slows down beyond {open} open erase blocks ({access} \
+         writes), as the device does"
+    )]
+    LacksCliff { open: u32, access: AccessOrder },
     /// The observer stopped the search.
     #[error("the fitting was interrupted")]
     Interrupted,
@@ -85,6 +82,7 @@ impl UserError for TwinError {
     fn class(&self) -> ExitClass {
         match self {
             Self::TooFewRates | Self::NoModel { .. } => ExitClass::Usage,
+            Self::LacksCliff { .. } => ExitClass::BadVerdict,
             Self::Interrupted => ExitClass::Interrupted,
             Self::Procedure(error) => error.class(),
         }
@@ -98,6 +96,9 @@ impl UserError for TwinError {
                     .into(),
             ),
             Self::NoModel { .. } => Some("measure with an erase block of 2^k or 3 x 2^k".into()),
+            Self::LacksCliff { .. } => {
+                Some("a twin would mislead; measure on the device itself".into())
+            }
             Self::Interrupted => None,
             Self::Procedure(error) => error.hint(),
         }
@@ -124,8 +125,11 @@ pub fn fit_to(
     (name, what): (&str, &str),
     watch: &mut dyn ProbeObserver,
 ) -> Result<Twin, TwinError> {
-    let best =
-        Search::new(target, known, watch).run().map_err(|FitInterrupted| TwinError::Interrupted)?;
+    let cliffs = SeenCliff::all(target, &hints);
+    let best = Search::new(target, known, watch)
+        .with_hints(&hints, &cliffs)
+        .run()
+        .map_err(|FitInterrupted| TwinError::Interrupted)?;
     let best = best.ok_or(TwinError::NoModel {
         erase_block: target.erase_block,
         least_write: target.least_write,
@@ -138,9 +142,21 @@ pub fn fit_to(
         format!("fitted by flashfit to {} open-block rates of {what}", target.cells.len());
     model.layer.lookup_ns = hints.lookup_ns;
     let rates = predict::predict(&model, target)?;
+    let rate = |key: CellKey| rates.rate(key.0, key.1, key.2).map(|rate| rate as f64);
+    if let Some(cliff) = cliffs.iter().find(|cliff| !cliff.shows_in(rate)) {
+        return Err(TwinError::LacksCliff { open: cliff.open, access: cliff.access });
+    }
     let known = OpenBlockTable { cells: target.cells.clone() };
     let comparison = Comparison::of(&known, &rates).ok_or(TwinError::TooFewRates)?;
-    Ok(Twin { model, structure: best.structure, rates, comparison })
+    let groups = CellGroup::all(&known, &rates, few_units(target, &hints, &best.structure));
+    Ok(Twin { model, structure: best.structure, rates, comparison, groups })
+}
+
+/// The most units that count as few: the open erase blocks, or half of the units of the table.
+fn few_units(target: &FitTarget, hints: &DeviceHints, structure: &CardStructure) -> u32 {
+    let most = target.most_units();
+    let open = hints.open_erase_blocks.unwrap_or(structure.open_erase_blocks);
+    if (1..most).contains(&open) { open } else { most.div_ceil(2) }
 }
 
 /// Replaces characters that are not allowed in card names.

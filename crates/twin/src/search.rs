@@ -1,10 +1,12 @@
 //! Searches for the card structure that explains a target best.
 //!
-//! Every kind of layer is tried with a few start structures. For the best kinds, coordinate descent
-//! changes one value at a time while that improves the fit; the result is then tried with the other
-//! kinds of layer. Each structure is simulated once ([`crate::counts`]); its times are fitted
-//! without simulation ([`crate::times`]). The search is deterministic. Limits: it finds a local
-//! optimum, and several structures may explain a table equally well.
+//! Every kind of layer is tried with a few start structures, some of them with what a probe found.
+//! For the best kinds, coordinate descent changes one value at a time while that improves the fit;
+//! the result is then tried with the other kinds of layer. Each structure is simulated once
+//! ([`crate::counts`]); its times are fitted without simulation ([`crate::times`]). A structure
+//! without a cliff that the probe found counts as worse than any that has it. The search is
+//! deterministic. Limits: it finds a local optimum, and several structures may explain a table
+//! equally well.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,8 +16,10 @@ use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::AccessOrder;
 use flashfit_geometry::probed::ProbeObserver;
 
+use crate::cliff::SeenCliff;
 use crate::counts::{self, BusFreeWork, CellKey, CountedWork, FitBus, key};
 use crate::fit_target::FitTarget;
+use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind, bus_for};
 use crate::times::{self, FittedTimes};
 
@@ -34,6 +38,8 @@ const MAX_OPEN: u32 = 16;
 const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
 /// Upper limit of passes over all values.
 const MAX_ROUNDS: usize = 3;
+/// What a missing cliff adds to the error: more than any error that cells can have.
+const MISSING_CLIFF: f64 = 3.0;
 
 /// Cached counts of simulated structures, valid for any subset of a target's cells.
 #[derive(Debug, Default)]
@@ -54,6 +60,8 @@ pub struct BestFit {
     pub structure: CardStructure,
     pub fitted: FittedTimes,
     pub bus: FitBus,
+    /// The error of the fit, and more for each cliff that it lacks.
+    pub score: f64,
 }
 
 /// The observer stopped the search.
@@ -66,6 +74,8 @@ pub struct Search<'a> {
     buses: [FitBus; 2],
     cache: &'a mut SimulatedCounts,
     observer: &'a mut dyn ProbeObserver,
+    hints: DeviceHints,
+    cliffs: &'a [SeenCliff],
     tried: usize,
 }
 
@@ -81,7 +91,14 @@ impl<'a> Search<'a> {
             .iter()
             .map(|cell| unit * f64::from(cell.units) / cell.bytes_per_second as f64)
             .collect();
-        Self { buses: buses_of(target), target, durations, cache, observer, tried: 0 }
+        let (buses, hints) = (buses_of(target), DeviceHints::default());
+        Self { buses, target, durations, cache, observer, hints, cliffs: &[], tried: 0 }
+    }
+
+    /// Starts from what a probe found, and prefers structures with the cliffs that it found.
+    #[must_use]
+    pub fn with_hints(self, hints: &DeviceHints, cliffs: &'a [SeenCliff]) -> Self {
+        Self { hints: *hints, cliffs, ..self }
     }
 
     /// Runs the search; `None` if no structure can be simulated.
@@ -95,8 +112,8 @@ impl<'a> Search<'a> {
             starts.extend(all.into_iter().min_by(by_error));
         }
         starts.sort_by(by_error);
-        let Some(least) = starts.first().map(|best| best.fitted.error) else { return Ok(None) };
-        starts.retain(|best| best.fitted.error <= least + MAX_START_GAP);
+        let Some(least) = starts.first().map(|best| best.score) else { return Ok(None) };
+        starts.retain(|best| best.score <= least + MAX_START_GAP);
         starts.truncate(KINDS_SEARCHED);
         let mut found = Vec::new();
         for start in starts {
@@ -106,9 +123,7 @@ impl<'a> Search<'a> {
         // The result of one kind may suit another kind whose own start was worse.
         let others = self.evaluate(&self.as_other_kinds(best.structure))?;
         match others.into_iter().min_by(by_error) {
-            Some(other) if other.fitted.error < best.fitted.error - MIN_GAIN => {
-                self.improve(other).map(Some)
-            }
+            Some(other) if other.score < best.score - MIN_GAIN => self.improve(other).map(Some),
             _ => Ok(Some(best)),
         }
     }
@@ -116,17 +131,17 @@ impl<'a> Search<'a> {
     /// Coordinate descent from one structure.
     fn improve(&mut self, mut best: BestFit) -> Result<BestFit, FitInterrupted> {
         for _ in 0..MAX_ROUNDS {
-            let before = best.fitted.error;
+            let before = best.score;
             for value in 0..VALUES {
                 let others: Vec<CardStructure> = self.alternatives(best.structure, value);
                 let all = self.evaluate(&others)?;
                 if let Some(other) = all.into_iter().min_by(by_error) {
-                    if other.fitted.error < best.fitted.error - MIN_GAIN {
+                    if other.score < best.score - MIN_GAIN {
                         best = other;
                     }
                 }
             }
-            if best.fitted.error > before - MIN_GAIN {
+            if best.score > before - MIN_GAIN {
                 break;
             }
         }
@@ -172,27 +187,40 @@ impl<'a> Search<'a> {
         let work = work?;
         let on_each = self.buses.into_iter().map(|bus| {
             let counts: Vec<CountedWork> = work.iter().map(|work| work.on(bus)).collect();
-            BestFit { structure, fitted: times::fit(&counts, &self.durations, structure.page), bus }
+            let fitted = times::fit(&counts, &self.durations, structure.page);
+            let rate = |cell: CellKey| {
+                let bytes = f64::from(cell.0);
+                Some(bytes / fitted.times.duration(&all.get(&ordered(cell))?.on(bus)))
+            };
+            let missing = self.cliffs.iter().filter(|cliff| !cliff.shows_in(rate)).count();
+            let score = fitted.error + MISSING_CLIFF * missing as f64;
+            BestFit { structure, fitted, bus, score }
         });
         on_each.min_by(by_error)
     }
 
-    /// Start structures: one for each number of open blocks.
+    /// Start structures: one for each number of open blocks, with what the probe found.
     fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_block.0;
+        let found = (self.hints.write_unit, self.hints.log_request);
+        let usual = (None, None);
+        let known = if found == usual { vec![usual] } else { vec![usual, found] };
         let mut starts = Vec::new();
-        for open_erase_blocks in 1..=self.max_open() {
+        let numbers = (1..=self.max_open()).flat_map(|open| known.iter().map(move |k| (open, *k)));
+        for (open_erase_blocks, (write_unit, log_request)) in numbers {
+            let page = write_unit.filter(|page| unit % page == 0).unwrap_or(START_PAGE);
+            let open_random = self.hints.open_erase_blocks_random.unwrap_or(open_erase_blocks);
             let structure = CardStructure {
                 kind,
-                page: START_PAGE,
+                page,
                 open_erase_blocks,
-                open_erase_blocks_random: open_erase_blocks,
-                random_pages: u32::try_from(unit / START_PAGE / 2).unwrap_or(0),
+                open_erase_blocks_random: open_random,
+                random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
                 scratch: false,
                 buffer: true,
                 log_units: 2,
-                log_request: 4096,
-                chunk: if kind == OrderedLayerKind::PageMapped { START_PAGE } else { unit / 8 },
+                log_request: log_request.unwrap_or(4096),
+                chunk: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
                 spare_units: 6,
             };
             starts.push(structure.normalized());
@@ -203,9 +231,10 @@ impl<'a> Search<'a> {
         starts
     }
 
-    /// One more than the target has means any larger number.
+    /// One more than the target has means any larger number, unless the probe found it.
     fn max_open(&self) -> u32 {
-        self.target.most_units().min(MAX_OPEN) + 1
+        let found = self.hints.open_erase_blocks.unwrap_or(0);
+        (self.target.most_units() + 1).max(found).min(MAX_OPEN + 1)
     }
 
     /// The structures that differ from `from` in one value.
@@ -326,7 +355,7 @@ impl<'a> Search<'a> {
 const VALUES: usize = 10;
 
 fn by_error(one: &BestFit, other: &BestFit) -> std::cmp::Ordering {
-    one.fitted.error.total_cmp(&other.fitted.error).then(one.structure.cmp(&other.structure))
+    one.score.total_cmp(&other.score).then(one.structure.cmp(&other.structure))
 }
 
 /// A bus that limits no rate, and one that limits the fastest rates. The upper decile's median is

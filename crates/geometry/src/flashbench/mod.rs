@@ -3,11 +3,13 @@
 //!
 //! [`import`] parses flashbench output ([`align`], [`table`], [`fat`], with the numbers of
 //! `number`), [`procedure`] measures open-unit tables on any [`flashfit_device::BlockDev`], and
-//! [`comparison`] compares two of them. Source: flashbench, `README` and `flashbench.c`.
+//! [`comparison`] compares two of them, [`groups`] by the kind of writes. Source: flashbench,
+//! `README` and `flashbench.c`.
 
 pub mod align;
 pub mod comparison;
 pub mod fat;
+pub mod groups;
 pub mod import;
 pub mod inference;
 mod number;
@@ -17,6 +19,7 @@ pub mod table;
 pub use align::{AlignRow, AlignTable};
 pub use comparison::{Comparison, units_before_the_cliff};
 pub use fat::{FatRow, FatTable};
+pub use groups::{CellGroup, GoodFor};
 pub use import::{ImportError, ImportWarning, Imported};
 pub use procedure::{OpenBlockProcedure, ProcedureError};
 pub use table::{AccessOrder, OpenBlockTable, TableCell, TableError};

@@ -231,6 +231,12 @@ impl Page {
             ratio(twin.ninth_decile_error_thousandths)
         );
         self.paragraph("", &text);
+        for (title, writes) in [("Good for:", &twin.good_for), ("Not for:", &twin.not_for)] {
+            if !writes.is_empty() {
+                self.line(title);
+            }
+            writes.iter().for_each(|writes| self.paragraph("  ", writes));
+        }
     }
 
     fn evidence(&mut self, document: &ProbeDocument) {

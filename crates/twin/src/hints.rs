@@ -1,0 +1,51 @@
+//! What a probe found out about a device besides its open-block tables.
+
+use flashfit_geometry::flashbench::Imported;
+use flashfit_geometry::flashbench::inference::align_step;
+use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityValue};
+
+/// What is known about a device besides its open-block tables. Sizes are in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeviceHints {
+    /// Additional time of a read that crosses an erase block boundary, in nanoseconds.
+    pub lookup_ns: u64,
+    pub open_erase_blocks: Option<u32>,
+    pub open_erase_blocks_random: Option<u32>,
+    pub write_unit: Option<u64>,
+    /// The largest write that goes to a separate log.
+    pub log_request: Option<u64>,
+}
+
+impl DeviceHints {
+    /// What the findings of a probe say.
+    pub fn from_probe(findings: &GeometryFindings) -> Self {
+        let count = |finding: &GeometryFinding| match finding.value {
+            Some(QuantityValue::Count(count)) => Some(count),
+            _ => None,
+        };
+        let bytes = |finding: &GeometryFinding| match finding.value {
+            Some(QuantityValue::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        };
+        Self {
+            lookup_ns: 0,
+            open_erase_blocks: count(&findings.open_erase_blocks_linear),
+            open_erase_blocks_random: count(&findings.open_erase_blocks_random),
+            write_unit: bytes(&findings.write_unit),
+            log_request: bytes(&findings.small_write_log),
+        }
+    }
+
+    /// What imported tables and their findings say.
+    pub fn from_findings(imported: &Imported, findings: &GeometryFindings) -> Self {
+        let found = Self::from_probe(findings);
+        let Some(QuantityValue::Bytes(unit)) = findings.erase_block.value else { return found };
+        let rows = align_step::pool(&imported.align);
+        let level = |above: bool| {
+            let extra = rows.iter().filter(|row| (row.align.0 >= unit) == above);
+            flashfit_geometry::belief::median(&extra.map(|row| row.extra_ns).collect::<Vec<_>>())
+        };
+        let rise = level(true) - level(false);
+        Self { lookup_ns: if rise > 0.0 { rise as u64 } else { 0 }, ..found }
+    }
+}
