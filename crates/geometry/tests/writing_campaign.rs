@@ -4,8 +4,8 @@
 //! --nocapture` runs the read-only probe on each card first, as the command does, then the writing
 //! probe, and prints a line per card and the totals. Seeds can be listed (`3,6,22`). With
 //! `FLASHFIT_USED`, cards are completely written beforehand; with `FLASHFIT_FAST_AREAS`, only those
-//! with a fast area are probed. Without `FLASHFIT_CARDS`, a few new
-//! cards are tested without the read-only probe. Times are simulated.
+//! with a fast area are probed, and with `FLASHFIT_MERGING` only those whose layer merges. Without
+//! `FLASHFIT_CARDS`, a few new cards are tested without the read-only probe. Times are simulated.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
@@ -179,9 +179,13 @@ fn known_geometries_are_found() {
     let mut tallies = Tallies::default();
     let mut times = Vec::new();
     let only_fast_areas = std::env::var_os("FLASHFIT_FAST_AREAS").is_some();
+    let only_merging = std::env::var_os("FLASHFIT_MERGING").is_some();
     for seed in seeds {
         let drawn = cards::draw(seed);
         if only_fast_areas && fast_area_bytes(&drawn).is_none() {
+            continue;
+        }
+        if only_merging && drawn.model.layer.kind == LayerKind::PageMapped {
             continue;
         }
         let probed = probe(seed, &drawn, verbose);

@@ -5,6 +5,7 @@ use super::boundaries::{MIN_STRETCH, SensedMerging};
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop};
 use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
+use super::openings::{self, Openings};
 use super::session::{WriteSession, found_bytes};
 use super::{change, fast_area};
 use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
@@ -73,6 +74,20 @@ impl WriteSession<'_> {
         Ok(())
     }
 
+    /// The open erase blocks by the cost of beginning one more, if they show.
+    fn begin_further_units(
+        &mut self,
+        ground: &UnitPlacement,
+    ) -> Result<Option<GeometryFinding>, MeasurementStop> {
+        let log = found_bytes(&self.meter.probed.findings.small_write_log).map(|(bytes, _)| bytes);
+        let Openings { finding, costs } = openings::measure(&mut self.meter, ground, log)?;
+        if !costs.is_empty() {
+            let series = open_erase_blocks::series("beginning erase blocks", &costs);
+            self.meter.probed.evidence.series.push(series);
+        }
+        Ok(finding.value.is_some().then_some(finding))
+    }
+
     pub(super) fn count_open_erase_blocks(&mut self, merges: bool) -> Result<(), MeasurementStop> {
         let unit = match self.erase_block().value {
             Some(QuantityValue::Bytes(bytes)) => Some(bytes),
@@ -106,6 +121,10 @@ impl WriteSession<'_> {
             }
             let series = open_erase_blocks::series(&format!("open erase blocks, {name}"), &costs);
             self.meter.probed.evidence.series.push(series);
+            let is_lacking = order == UnitOrder::Linear && found.value.is_none();
+            if is_lacking && merges && unit.is_some() {
+                found = self.begin_further_units(&ground)?.unwrap_or(found);
+            }
             match order {
                 UnitOrder::Linear => self.meter.probed.findings.open_erase_blocks_linear = found,
                 UnitOrder::Random => self.meter.probed.findings.open_erase_blocks_random = found,

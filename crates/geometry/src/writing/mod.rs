@@ -3,8 +3,8 @@
 //! Steps: check the capacity ([`capacity`]); measure sequential writing; find out whether scattered
 //! writes cause merges, and between which boundaries ([`boundaries`]), of which units and parts of
 //! them ([`streams`]); if they do not, observe the erasures that any writing needs ([`erasures`],
-//! [`folding`]); count the open erase blocks ([`open_erase_blocks`], [`change`]); find the write
-//! unit ([`write_unit`]); and look for features of some devices: a log for small writes
+//! [`folding`]); count the open erase blocks ([`open_erase_blocks`], [`openings`], [`change`]); find
+//! the write unit ([`write_unit`]); and look for features of some devices: a log for small writes
 //! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
 //! ([`fast_area`]), faster reads of never-written areas ([`unwritten`]).
 //!
@@ -27,6 +27,7 @@ pub mod layout;
 pub mod meter;
 mod onset;
 pub mod open_erase_blocks;
+pub mod openings;
 pub mod period;
 pub mod plan;
 mod progress;

@@ -2,7 +2,8 @@
 //!
 //! Units far apart are written in turn, first one, then two, and so on: each in ascending order
 //! (linear) or in random order. As long as the device keeps all of them open, a write costs the
-//! same as with one; beyond, every write closes a unit. [`super::change`] infers the number.
+//! same as with one; beyond, every write closes a unit. [`super::change`] infers the number. Where
+//! none shows, [`super::openings`] follows.
 //! Limits: up to [`MAX_UNITS`]; one write size, larger than that of a log for small writes; a
 //! page-mapped device shows no change. Source: flashbench, `README`, `--open-au`.
 
@@ -58,7 +59,7 @@ impl UnitPlacement {
         (self.window.end.saturating_sub(offset) / unit).saturating_sub(first)
     }
 
-    fn start(&self, number: u64) -> u64 {
+    pub(super) fn start(&self, number: u64) -> u64 {
         let UnitLayout { unit, offset } = self.layout;
         let first = (self.window.start.saturating_sub(offset)).div_ceil(unit);
         offset + (first + number) * unit
