@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use flashfit_report::text::plain;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_testbed::TrialError;
+use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::charset::shown;
 use crate::{hints, output};
@@ -69,6 +70,12 @@ impl CommandError {
     pub fn or_hint(mut self, hint: &str) -> Self {
         self.hint.get_or_insert_with(|| hint.to_owned());
         self
+    }
+
+    /// As an error of a test bed, whose hint is text.
+    pub fn into_trial_error(self) -> TrialError {
+        let Self { message, hint, class } = self;
+        TrialError::Stopped { message, class, hint: hint.as_deref().map(Hint::from) }
     }
 
     /// Prints it as a document to standard output, for a script that asked for one and got none.

@@ -1,4 +1,5 @@
-//! What a survey knows of devices like that of a run, from before its first trial.
+//! What is known of devices like that of a run, from before its first trial: what a survey has, or what
+//! trials of a simulated twin gave.
 //!
 //! Kept with the run, so that a run that is continued makes the same decisions without the survey.
 
@@ -30,6 +31,8 @@ pub enum Likeness {
     SameProduct,
     /// Another product; probes found the same erase block and write unit.
     SameGeometry,
+    /// A simulated card that was fitted to the device.
+    Twin,
 }
 
 /// A setup under a workload.
@@ -51,6 +54,11 @@ impl RunPrior {
     /// The number of results.
     pub fn results(&self) -> usize {
         self.sources.iter().map(|source| source.results.len()).sum()
+    }
+
+    /// Whether it comes from a simulated twin of the device.
+    pub fn is_of_twin(&self) -> bool {
+        self.sources.iter().any(|source| source.likeness == Likeness::Twin)
     }
 
     /// The number of devices, and the least likeness among them; `None` without any.

@@ -100,7 +100,7 @@ pub struct RunSpec {
     /// How long setups last, where a usage model was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub life: Option<RunLife>,
-    /// What a survey knew of devices like this one.
+    /// What a survey knew of devices like this one, or trials of a twin gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior: Option<RunPrior>,
     /// What the run may spend.

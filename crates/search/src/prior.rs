@@ -49,6 +49,8 @@ pub struct SimilarResult {
 #[derive(Debug, Clone)]
 pub struct SearchPrior {
     devices: Vec<Vec<SimilarResult>>,
+    /// Whether they come from a twin of the device itself.
+    is_twin: bool,
     /// Shared by all clones, because smoothing takes long.
     mean: Arc<OnceLock<Option<PriorMean>>>,
 }
@@ -56,7 +58,17 @@ pub struct SearchPrior {
 impl SearchPrior {
     /// The results by device. Those of candidates or workloads that the space lacks are left out.
     pub fn new(devices: Vec<Vec<SimilarResult>>) -> Self {
-        Self { devices, mean: Arc::default() }
+        Self { devices, is_twin: false, mean: Arc::default() }
+    }
+
+    /// The results of a simulated twin of the device: the best of them run first.
+    #[must_use]
+    pub fn of_twin(self) -> Self {
+        Self { is_twin: true, ..self }
+    }
+
+    pub(crate) fn is_twin(&self) -> bool {
+        self.is_twin
     }
 
     /// The prior mean; `None` without results. All searches have the same candidates and workloads.
@@ -168,6 +180,11 @@ impl PriorMean {
                 .map(|merit| (factor * merit, doubt * merit))
                 .collect(),
         }
+    }
+
+    /// How far the trials differ as the prior says: 1 if they do, 0 if not at all.
+    pub fn factor_of(&self, history: &[Observation]) -> f64 {
+        self.factor(history).0
     }
 
     /// The factor on the prior mean, and its standard error: the regression of the trials on it,

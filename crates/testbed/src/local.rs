@@ -44,7 +44,7 @@ pub struct LocalHost<'a> {
     mount_dir: PathBuf,
     /// For job files and results; not on the device.
     scratch_dir: PathBuf,
-    on_initial_state: Option<Box<dyn Fn() + 'a>>,
+    on_initial_state: Option<Box<dyn Fn() + Send + 'a>>,
 }
 
 impl<'a> LocalHost<'a> {
@@ -62,7 +62,7 @@ impl<'a> LocalHost<'a> {
 
     /// Calls `call` in each trial after the initial state is reached, before the workload starts.
     #[must_use]
-    pub fn on_initial_state(self, call: impl Fn() + 'a) -> Self {
+    pub fn on_initial_state(self, call: impl Fn() + Send + 'a) -> Self {
         Self { on_initial_state: Some(Box::new(call)), ..self }
     }
 

@@ -30,6 +30,8 @@ pub mod spread;
 pub mod start_effect;
 pub mod starts;
 pub mod stats;
+mod time_limit;
+pub mod twin;
 
 pub use flashfit_run_format::{
     Budget, CatalogUsed, Config, Criterion, Likeness, OptionChoice, Percent, RawMeasurement,

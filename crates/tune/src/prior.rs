@@ -24,5 +24,6 @@ pub fn of(problem: &Problem, prior: &RunPrior) -> Option<SearchPrior> {
     let mut devices: Vec<Vec<SimilarResult>> =
         sources.map(|source| source.results.iter().filter_map(similar).collect()).collect();
     devices.retain(|device| !device.is_empty());
-    (!devices.is_empty()).then(|| SearchPrior::new(devices))
+    let known = (!devices.is_empty()).then(|| SearchPrior::new(devices))?;
+    Some(if prior.is_of_twin() { known.of_twin() } else { known })
 }

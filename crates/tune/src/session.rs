@@ -1,6 +1,8 @@
 //! Executes a run: asks the search for trials, runs them and records each one before the next
 //! starts.
 
+use std::time::Instant;
+
 use flashfit_bench::{StartVariation, Workload, WorkloadPoint};
 use flashfit_run_format::unix_seconds;
 use flashfit_search::{
@@ -149,6 +151,8 @@ pub struct TuneSession<'a> {
     pub(crate) costs: Vec<TrialCost>,
     /// Effects of the devices, if the trials were made on several.
     pub(crate) levels: DeviceEffects,
+    /// When no further trial begins.
+    pub(crate) until: Option<Instant>,
     /// Whether the first belief was given.
     has_first_belief: bool,
 }
@@ -198,6 +202,7 @@ impl<'a> TuneSession<'a> {
             history,
             costs,
             levels,
+            until: None,
             has_first_belief: false,
         };
         session.charge_overlap();
@@ -287,7 +292,7 @@ impl<'a> TuneSession<'a> {
             }
             let spent = self.spent();
             self.check_budget(&spent)?;
-            if let Some(reached) = self.rules.limits.reached(&spent) {
+            if let Some(reached) = self.limit_reached(&spent) {
                 return Ok(Some(reached));
             }
             if !confirms && driver.must_confirm_now(&self.history, &self.costs) {

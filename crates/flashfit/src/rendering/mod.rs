@@ -46,6 +46,7 @@ pub mod setup_figures;
 mod starts;
 #[cfg(feature = "survey")]
 pub mod survey;
+pub mod twin;
 pub mod verdict;
 pub mod wear;
 pub mod wear_age;
@@ -202,7 +203,10 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
     fact("Workloads", spec.workloads.join(", "));
     fact("Trials", format!("{}, in random order from the seed {}", view.trials.len(), spec.seed));
     if let Some(prior) = &spec.prior {
-        fact("Survey", prior::fact(prior));
+        fact(if prior.is_of_twin() { "Twin" } else { "Survey" }, prior::fact(prior));
+    }
+    if let Some(found) = twin::agreement(view.header, &view.levelled) {
+        fact("Twin and device", twin::agreement_text(&found));
     }
     fact("Time", own_time(view));
     if let Some(wear) = wear(view) {

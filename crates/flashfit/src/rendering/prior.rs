@@ -10,13 +10,15 @@ pub fn fact(prior: &RunPrior) -> String {
 /// For a terminal, what the search begins with.
 pub fn prior_text(prior: &RunPrior) -> String {
     let known = what(prior);
-    format!("survey: {known} are known before the first trial; gains come from new trials only")
+    let source = if prior.is_of_twin() { "twin" } else { "survey" };
+    format!("{source}: {known} are known before the first trial; gains come from new trials only")
 }
 
 /// `532 results of 3 devices of this product, from 3 runs,`.
 fn what(prior: &RunPrior) -> String {
     let (devices, least) = prior.devices().unwrap_or((0, Likeness::SameDevice));
     let whose = match (least, devices) {
+        (Likeness::Twin, _) => "of a simulated twin of this device".to_owned(),
         (Likeness::SameDevice, _) => "of this device".to_owned(),
         (Likeness::SameProduct, 1) => "of a device of this product".to_owned(),
         (Likeness::SameProduct, _) => format!("of {devices} devices of this product"),

@@ -4,7 +4,7 @@ pub mod args;
 pub mod lab;
 pub mod ssh;
 pub mod switched;
-mod vm;
+pub mod vm;
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub fn place<'a>(
     match &spec.on {
         TestBedSpec::Here => Ok(Box::new(local(spec, means))),
         TestBedSpec::Ssh { host } => ssh::place(host, spec, means),
-        TestBedSpec::Vm(choice) => vm::place(choice, spec, means),
+        TestBedSpec::Vm(choice) => Ok(Box::new(vm::place(choice, spec, means)?)),
         TestBedSpec::Lab { .. } => unreachable!("a lab has several places"),
     }
 }

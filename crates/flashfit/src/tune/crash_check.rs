@@ -76,7 +76,7 @@ fn states_of(
     if let Some(catalog_dir) = catalog_dir {
         command = command.arg("--catalog").arg(catalog_dir);
     }
-    let outcome = SystemRunner::new(super::signals()?).run(&command)?;
+    let outcome = SystemRunner::new(crate::probe::signals()?).run(&command)?;
     let document: Value = serde_json::from_slice(outcome.stdout.as_bytes())
         .map_err(|_| failed(outcome.stderr.lines().last().unwrap_or_default().to_owned()))?;
     let found = &document["data"]["setups"][0];

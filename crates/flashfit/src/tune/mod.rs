@@ -21,13 +21,14 @@ pub(crate) mod resolve;
 mod schedulers;
 mod spec_check;
 mod spending;
+mod twin_stage;
+mod twin_ui;
 mod ui;
 mod wear_so_far;
 
 use std::path::Path;
 
 use flashfit_host::SystemRunner;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::quote_path;
 use flashfit_tune::run::{Catalogs, Run, RunRequest, RunResult};
 use flashfit_tune::{RunSpec, StoredRun, TuneError};
@@ -35,6 +36,7 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output::{self, note};
+use crate::probe;
 use crate::rendering::run_preview;
 use crate::rendering::run_preview_document::RunPreviewDocument;
 use crate::survey;
@@ -42,13 +44,14 @@ use crate::test_beds::args::again_words;
 use args::TuneArgs;
 use outcome::OutputForm;
 use resolve::ResolvedSpec;
+use twin_stage::TwinStage;
 use ui::TuneUi;
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     if let Some(dirs) = &args.replay {
         return replay::run(args, dirs, catalog);
     }
-    let interrupt = signals()?;
+    let interrupt = probe::signals()?;
     let (resolved, earlier) = match &args.resume {
         Some(dir) => resume(args, dir, catalog)?,
         None => {
@@ -62,9 +65,13 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         let ResolvedSpec { spec, dir, end_requested } = &resolved;
         let tool_version = env!("CARGO_PKG_VERSION");
         let end_requested = *end_requested;
-        let request = RunRequest { spec, dir, catalogs: &catalogs, tool_version, end_requested };
-        let mut ui = TuneUi::new(args, request)?;
+        let request =
+            RunRequest { spec, dir, catalogs: &catalogs, tool_version, end_requested, until: None };
+        let twin = TwinStage::of(args, spec, dir)?;
+        let plan = twin.as_ref().map(TwinStage::plan);
+        let mut ui = TuneUi::new(args, request, twin.map(|twin| (twin, &runner)))?;
         if args.dry_run {
+            plan.iter().for_each(|plan| note(plan));
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
             if args.json || args.json_stream {
                 let document = RunPreviewDocument::new(request, &preview);
@@ -139,10 +146,4 @@ fn resumable(error: TuneError, spec: &RunSpec, dir: &Path) -> CommandError {
     CommandError::from(error).in_dir(&dir).or_hint(&format!(
         "the recorded trials are kept; continue with: flashfit tune --resume {dir}"
     ))
-}
-
-fn signals() -> Result<Interrupt, CommandError> {
-    Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })
 }

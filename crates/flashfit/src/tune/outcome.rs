@@ -16,6 +16,7 @@ use crate::output;
 use crate::rendering::answer::AnswerParts;
 use crate::rendering::crash_test::CrashTest;
 use crate::rendering::setup_figures::{self, SetupFigures};
+use crate::rendering::twin::TwinParts;
 use crate::rendering::{self, RunView, verdict};
 use flashfit_tune::run::Catalogs;
 
@@ -45,6 +46,9 @@ pub struct RecommendationDocument {
     /// Setups of which a trial failed: they are out.
     failed: Vec<Failed>,
     simulated: bool,
+    /// Whether the device agrees with its simulated twin, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    twin: Option<TwinParts>,
     trials: usize,
     report: String,
 }
@@ -68,6 +72,14 @@ pub struct FinishedRun<'a> {
     pub ended: &'a Result<RunEnd, CommandError>,
 }
 
+/// Writes the report into the run directory.
+pub fn write(run: &FinishedRun<'_>, catalogs: &Catalogs, dir: &Path) -> Result<(), CommandError> {
+    let space = Space::of_run(run.header, &catalogs.filesystems)?;
+    let view = RunView::new(run.header, run.trials, &catalogs.workloads, &space)?;
+    write_report(dir, &html::render(&rendering::report(&view, &catalogs.filesystems, dir)))?;
+    Ok(())
+}
+
 /// Writes the report into the run directory and prints the answer.
 pub fn present(
     run: &FinishedRun<'_>,
@@ -88,7 +100,10 @@ pub fn present(
     };
     if form == OutputForm::Text {
         let text = terminal::render_verdict(&report, output::width());
-        let end = wrap(&format!("The search {why}."), output::width()).join("\n");
+        let twin = rendering::twin::agreement(header, &view.levelled);
+        let twin = twin.map(|found| format!(" {}", rendering::twin::agreement_text(&found)));
+        let end = format!("The search {why}.{}", twin.unwrap_or_default());
+        let end = wrap(&end, output::width()).join("\n");
         return output::print(&format!("{text}\n{end}\nReport: {}\n", path.display()));
     }
     let shown = report.verdict;
@@ -109,6 +124,7 @@ pub fn present(
         setups: setup_figures::of(&view),
         failed: report.failures.iter().map(Failed::from).collect(),
         simulated: report.simulated,
+        twin: rendering::twin::parts(header, &view.levelled),
         trials: trials.len(),
         report: path_text::to_text(&path),
     };

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use flashfit_device::{ConsentMethod, Device};
-use flashfit_testbed::{TestBedSpec, TrialError};
-use flashfit_tune::Observer;
-use flashfit_tune::run::{RunEvent, RunRequest, RunUi};
+use flashfit_host::SystemRunner;
+use flashfit_testbed::{TestBedSpec, TrialError, WriteGrant};
+use flashfit_tune::run::{RunError, RunEvent, RunRequest, RunUi};
+use flashfit_tune::{Observer, RunPrior};
 use flashfit_user_error::ExitClass;
 
 use super::announce;
 use super::args::TuneArgs;
 use super::heartbeat::Heartbeat;
 use super::progress::TuneProgress;
+use super::twin_stage::TwinStage;
 use super::wear_so_far::WearMeter;
 use crate::command_error::CommandError;
 use crate::consent;
@@ -21,6 +23,8 @@ use crate::output::{note, warn};
 pub struct TuneUi<'a> {
     args: &'a TuneArgs,
     request: RunRequest<'a>,
+    /// What is done before the first trial, with the programs of this machine.
+    twin: Option<(TwinStage, &'a SystemRunner)>,
     agreed: Agreed,
     /// Where the run is watched by a program.
     heartbeat: Option<Rc<Heartbeat>>,
@@ -37,7 +41,11 @@ enum Agreed {
 }
 
 impl<'a> TuneUi<'a> {
-    pub fn new(args: &'a TuneArgs, request: RunRequest<'a>) -> Result<Self, CommandError> {
+    pub fn new(
+        args: &'a TuneArgs,
+        request: RunRequest<'a>,
+        twin: Option<(TwinStage, &'a SystemRunner)>,
+    ) -> Result<Self, CommandError> {
         let agreed = match request.spec.on {
             _ if args.dry_run => Agreed::Device(None),
             TestBedSpec::Lab { .. } => Agreed::Boards(by_board(&args.confirm)?),
@@ -45,7 +53,8 @@ impl<'a> TuneUi<'a> {
         };
         let is_watched = args.json_stream && !args.dry_run;
         let heartbeat = is_watched.then(|| Rc::new(Heartbeat::start()));
-        Ok(Self { args, request, agreed, heartbeat, wear: WearMeter::default(), progress: None })
+        let wear = WearMeter::default();
+        Ok(Self { args, request, twin, agreed, heartbeat, wear, progress: None })
     }
 }
 
@@ -65,6 +74,7 @@ impl RunUi for TuneUi<'_> {
                 self.wear.add_device(&target.inspected);
                 announce::geometry(target);
                 announce::forecast(self.request, target);
+                self.twin.iter().for_each(|(twin, _)| note(&twin.plan()));
             }
             RunEvent::SpreadOver(boards) => {
                 note(&format!("spread over {}; shown for the first", boards.join(", ")));
@@ -94,6 +104,11 @@ impl RunUi for TuneUi<'_> {
             (Agreed::Boards(_), None) => None,
         };
         consent::agreed(device, given.map(String::as_str), guard)
+    }
+
+    fn prepare(&mut self, _: &WriteGrant) -> Result<Option<RunPrior>, RunError> {
+        let Some((twin, runner)) = &self.twin else { return Ok(None) };
+        Ok(twin.run(self.args, runner).map_err(CommandError::into_trial_error)?)
     }
 }
 

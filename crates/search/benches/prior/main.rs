@@ -4,8 +4,8 @@
 //! For each seed, a search runs on a landscape without results of others, with those of devices
 //! that are like it, and with those of devices that have nothing in common with it. Prints the
 //! first part of docs/similar-devices.md. `--seeds N` sets the number of seeds, from 300,
-//! `--threads N` the number of concurrent searches, `--only KIND` one kind of landscape. No pass or
-//! fail.
+//! `--threads N` the number of concurrent searches, `--only KIND` one kind of landscape, `--twin` takes
+//! simulated twins of the device in place of other devices. No pass or fail.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,6 +50,10 @@ enum Known {
         devices: u64,
         correlation: f64,
     },
+    /// A simulated twin whose merits have this correlation with those of the device.
+    Twin {
+        correlation: f64,
+    },
 }
 
 const KNOWN: [Known; 7] = [
@@ -60,6 +64,14 @@ const KNOWN: [Known; 7] = [
     Known::Similar { devices: 3, correlation: 0.9 },
     Known::Similar { devices: 1, correlation: 0.0 },
     Known::Similar { devices: 3, correlation: 0.0 },
+];
+
+/// The same with `--twin`.
+const TWINS: [Known; 4] = [
+    Known::Nothing,
+    Known::Twin { correlation: 0.98 },
+    Known::Twin { correlation: 0.9 },
+    Known::Twin { correlation: 0.0 },
 ];
 
 /// Kinds with their budgets and whether short trials are possible.
@@ -85,7 +97,9 @@ fn main() {
     let only: Option<String> = std::env::args().skip_while(|argument| argument != "--only").nth(1);
     let seeds = number("--seeds").unwrap_or(SEEDS);
     let threads = number("--threads").map_or(THREADS, |threads| threads.clamp(1, 64) as usize);
-    if only.is_none() {
+    let twin = std::env::args().any(|argument| argument == "--twin");
+    let known: &[Known] = if twin { &TWINS } else { &KNOWN };
+    if only.is_none() && !twin {
         print_text(HEAD);
     }
     for (kind, budget, short) in SUBJECTS {
@@ -93,17 +107,15 @@ fn main() {
             continue;
         }
         let cases: Vec<(usize, u64)> =
-            (0..seeds).flat_map(|seed| (0..KNOWN.len()).map(move |known| (known, seed))).collect();
+            (0..seeds).flat_map(|seed| (0..known.len()).map(move |known| (known, seed))).collect();
         let next = AtomicUsize::new(0);
-        let found = Mutex::new(vec![vec![None; seeds as usize]; KNOWN.len()]);
+        let found = Mutex::new(vec![vec![None; seeds as usize]; known.len()]);
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    while let Some(&(known, seed)) = cases.get(next.fetch_add(1, Ordering::Relaxed))
-                    {
-                        let played = play(kind, budget, short, KNOWN[known], FIRST_SEED + seed);
-                        found.lock().expect("no thread panicked")[known][seed as usize] =
-                            Some(played);
+                    while let Some(&(at, seed)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let played = play(kind, budget, short, known[at], FIRST_SEED + seed);
+                        found.lock().expect("no thread panicked")[at][seed as usize] = Some(played);
                     }
                 });
             }
@@ -113,7 +125,7 @@ fn main() {
             .into_iter()
             .map(|row| row.into_iter().map(|one| one.expect("played")).collect())
             .collect();
-        print_rows(kind, budget, &rows);
+        print_rows(kind, budget, known, &rows);
     }
 }
 
@@ -139,6 +151,13 @@ fn play(kind: LandscapeKind, budget: f64, short: bool, known: Known, seed: u64) 
                     .expect("a search")
             };
             Adaptive::with_prior(Some(SearchPrior::new((0..devices).map(result).collect())))
+        }
+        Known::Twin { correlation } => {
+            let of = seed * 100 + 1;
+            let twin = similar(&landscape, kind, correlation, of);
+            let results = surveyed(&Adaptive::default(), &twin, &settings(budget, short, of));
+            let known = SearchPrior::new(vec![results.expect("a search")]);
+            Adaptive::with_prior(Some(known.of_twin()))
         }
     };
     search(&strategy, &landscape, &settings(budget, short, seed))
@@ -171,7 +190,7 @@ fn search(strategy: &Adaptive, landscape: &Landscape, settings: &SearchSettings)
 }
 
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-fn print_rows(kind: LandscapeKind, budget: f64, rows: &[Vec<Played>]) {
+fn print_rows(kind: LandscapeKind, budget: f64, known: &[Known], rows: &[Vec<Played>]) {
     println!("\n### {}, budget {budget}\n", kind.name());
     println!(
         "| known | trials, median / 90 % | ratio | within 2 % | regret %, 90 % | sure and right |"
@@ -186,7 +205,7 @@ fn print_rows(kind: LandscapeKind, budget: f64, rows: &[Vec<Played>]) {
             trials => format!("{trials:.0}"),
         }
     };
-    for (known, row) in KNOWN.iter().zip(rows) {
+    for (known, row) in known.iter().zip(rows) {
         let mut regrets: Vec<f64> = row.iter().map(|one| 100.0 * one.regret).collect();
         regrets.sort_by(f64::total_cmp);
         let sure: Vec<&Played> = row.iter().filter(|one| one.is_sure).collect();
@@ -197,6 +216,7 @@ fn print_rows(kind: LandscapeKind, budget: f64, rows: &[Vec<Played>]) {
                 Known::Nothing => "nothing".to_owned(),
                 Known::Similar { devices, correlation } =>
                     format!("{devices} with correlation {correlation}"),
+                Known::Twin { correlation } => format!("a twin with correlation {correlation}"),
             },
             quantile(row, 0.5),
             quantile(row, 0.9),

@@ -12,10 +12,9 @@ mod rpc_server;
 mod sender;
 mod socket;
 
-use std::cell::Cell;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flashfit_bench::{Workload, Workloads};
 use flashfit_device::ConsentMethod;
@@ -91,7 +90,7 @@ fn answer_all(
     let Some(known) = greet(&mut server, about, &folder) else { return Ok(()) };
     let runner = SystemRunner::new(interrupt.clone());
     let cards = (about.cards)(folder.path());
-    let pause = Pause { gate, trial: Cell::new(None) };
+    let pause = Pause { gate: Mutex::new(gate), trial: Mutex::default() };
     let (mount_dir, scratch_dir) = (folder.path().join("mnt"), folder.path().join("scratch"));
     let mut host = LocalHost::new(&runner, &known.filesystems, cards, &mount_dir, &scratch_dir)
         .on_initial_state(|| pause.wait_if_requested());
@@ -194,7 +193,7 @@ fn trials(
         let reply = match &request {
             AgentRequest::Trial(wanted) => match workloads.find(&wanted.workload) {
                 Ok(workload) => {
-                    pause.trial.set(wanted.wait_before_workload.then_some(id));
+                    pause.request(wanted.wait_before_workload.then_some(id));
                     let request = of_wanted(wanted, workload);
                     let made = if wanted.without_filesystem {
                         test_bed.run_without_filesystem(&request).map(Option::unwrap_or_default)
@@ -233,14 +232,19 @@ fn of_wanted<'a>(wanted: &'a WireTrial, workload: &'a Workload) -> TrialRequest<
 
 /// Makes a trial wait before its workload, if the client requested it.
 struct Pause {
-    gate: TrialGate,
-    trial: Cell<Option<u64>>,
+    gate: Mutex<TrialGate>,
+    trial: Mutex<Option<u64>>,
 }
 
 impl Pause {
+    fn request(&self, trial: Option<u64>) {
+        *self.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
+    }
+
     fn wait_if_requested(&self) {
-        if let Some(id) = self.trial.take() {
-            self.gate.wait(id);
+        let trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(id) = trial {
+            self.gate.lock().unwrap_or_else(PoisonError::into_inner).wait(id);
         }
     }
 }

@@ -47,7 +47,7 @@ const MEMORY_MIB: u32 = 512;
 const CARD_MEMORY: u64 = 2;
 const CARD_MEMORY_MIB_MAX: u64 = 8192;
 /// Enough for an emulated guest on a busy machine.
-const READY_TIMEOUT: Duration = Duration::from_secs(120);
+const READY_TIMEOUT: Duration = Duration::from_secs(300);
 /// Modules in addition to those of the file systems.
 const EXTRA_MODULES: [&str; 10] = [
     "loop",
@@ -66,7 +66,7 @@ const EXTRA_PROGRAMS: [&str; 8] =
     ["umount", "losetup", "blkid", "partx", "tune2fs", "wipefs", "sync", "btrfs"];
 
 /// Returns the arguments that serve the card of that name on that socket.
-pub type NbdCardCommandLine<'a> = Box<dyn Fn(&str, &Path) -> Vec<OsString> + 'a>;
+pub type NbdCardCommandLine<'a> = Box<dyn Fn(&str, &Path) -> Vec<OsString> + Send + 'a>;
 
 pub struct VmContext<'a> {
     pub runner: &'a SystemRunner,

@@ -26,9 +26,11 @@ mod target;
 mod tidy;
 
 use std::path::Path;
+use std::time::Instant;
 
 use flashfit_device::{ConsentMethod, Device};
-use flashfit_testbed::{Capabilities, Host, Requirements, TrialError};
+use flashfit_run_format::RunPrior;
+use flashfit_testbed::{Capabilities, Host, Requirements, TrialError, WriteGrant};
 
 use crate::problem::Problem;
 use crate::record::TrialRecord;
@@ -58,13 +60,15 @@ pub struct RunRequest<'a> {
     /// Whether the user chose where the partition ends; a target that is a partition is refused
     /// then.
     pub end_requested: bool,
+    /// When no further trial begins, whatever the budget.
+    pub until: Option<Instant>,
 }
 
 /// Where trials are made.
 pub enum TrialHosts<'a> {
     One(&'a mut dyn Host),
     /// At least one.
-    Boards(Vec<LockedBoard>),
+    Boards(Vec<LockedBoard<'a>>),
 }
 
 /// Shows a run, and asks for the data of its devices.
@@ -85,6 +89,16 @@ pub trait RunUi {
         device: &Device,
         guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
     ) -> Result<String, TrialError>;
+
+    /// Called once before a new run in one place, when the user has agreed and nothing was written:
+    /// what its search begins with besides what its specification says.
+    ///
+    /// # Errors
+    /// If the run cannot begin.
+    fn prepare(&mut self, grant: &WriteGrant) -> Result<Option<RunPrior>, RunError> {
+        let _ = grant;
+        Ok(None)
+    }
 }
 
 /// What happens besides trials.
@@ -201,10 +215,24 @@ fn run(
         None => None,
     };
     let grant = target.grant(named);
-    let plan = RunPlan { request, target: &target, offers: &offers };
     let existed = request.dir.exists();
-    take::run(plan, grant, host, earlier, ui)
+    begin(request, &target, &offers, (grant, earlier), host, ui)
         .inspect_err(|_| tidy::forget_unbegun(request.dir, existed))
+}
+
+/// Makes the trials after the user agreed.
+fn begin(
+    request: RunRequest<'_>,
+    target: &TrialTarget,
+    offers: &Capabilities,
+    (grant, earlier): (WriteGrant, Option<StoredRun>),
+    host: &mut dyn Host,
+    ui: &mut dyn RunUi,
+) -> Result<RunResult, RunError> {
+    let prior = if earlier.is_none() { ui.prepare(&grant)? } else { None };
+    let with_prior = prior.map(|prior| RunSpec { prior: Some(prior), ..request.spec.clone() });
+    let request = RunRequest { spec: with_prior.as_ref().unwrap_or(request.spec), ..request };
+    take::run(RunPlan { request, target, offers }, grant, host, earlier, ui)
 }
 
 fn requirements(request: RunRequest<'_>) -> Requirements {

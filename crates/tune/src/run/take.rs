@@ -167,6 +167,7 @@ impl OpenRun {
         ui.event(RunEvent::Began { problem: &problem, made: trials.len() });
         let workloads = &request.catalogs.workloads;
         let mut session = TuneSession::new(request.spec, &problem, workloads, run_dir, trials)?;
+        session.end_by(request.until);
         let ended = make(&mut session, ui);
         ui.event(RunEvent::Ended);
         Ok(RunResult { header, trials: session.into_trials(), ended })

@@ -111,7 +111,7 @@ impl TuneSession<'_> {
                 if out.stopped.is_none() {
                     out.stopped = self.check_budget(&spent).err();
                 }
-                reached = reached.or_else(|| self.rules.limits.reached(&spent));
+                reached = reached.or_else(|| self.limit_reached(&spent));
                 turned |= !confirms && driver.must_confirm_now(&self.history, &self.costs);
                 if out.stopped.is_some() || reached.is_some() || turned {
                     break;

@@ -36,7 +36,7 @@ pub struct BoardAccess<'a> {
 pub fn reach(
     leases: Vec<PlaceLease>,
     with: BoardAccess<'_>,
-) -> Result<Vec<LockedBoard>, CommandError> {
+) -> Result<Vec<LockedBoard<'static>>, CommandError> {
     let links: Vec<(PlaceLease, Result<SshLink, CommandError>)> = std::thread::scope(|scope| {
         let link = |mut lease: PlaceLease| {
             let link = link(&mut lease, with);

@@ -1,8 +1,9 @@
 //! Arguments of `flashfit tune` that cannot be used with `--resume` or `--replay`.
 
 /// Choices that are fixed when a run begins: with others, the trials so far would not count.
-pub const RESUME_EXCLUDES: [&str; 31] = [
+pub const RESUME_EXCLUDES: [&str; 32] = [
     "SurveyPriorArgs",
+    "TwinArgs",
     "config",
     "dir",
     "schedulers",
@@ -36,7 +37,7 @@ pub const RESUME_EXCLUDES: [&str; 31] = [
 ];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
-pub const REPLAY_EXCLUDES: [&str; 14] = [
+pub const REPLAY_EXCLUDES: [&str; 15] = [
     "resume",
     "dir",
     "dry_run",
@@ -51,4 +52,5 @@ pub const REPLAY_EXCLUDES: [&str; 14] = [
     "second",
     "profile",
     "TestBedArgs",
+    "TwinArgs",
 ];

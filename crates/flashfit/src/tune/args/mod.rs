@@ -3,6 +3,7 @@
 mod excludes;
 mod goals;
 mod space;
+mod twin;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use crate::wear::usage_args::UsageArgs;
 use excludes::{REPLAY_EXCLUDES, RESUME_EXCLUDES};
 pub use goals::{BudgetArgs, GoalArgs};
 pub use space::SearchSpaceArgs;
+pub use twin::TwinArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,6 +92,8 @@ pub struct TuneArgs {
     pub progress: ProgressArg,
     #[command(flatten)]
     pub survey: SurveyPriorArgs,
+    #[command(flatten)]
+    pub twin: TwinArgs,
     #[command(flatten)]
     pub stand: TestBedArgs,
     #[command(flatten)]

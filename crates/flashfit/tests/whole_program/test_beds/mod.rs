@@ -9,6 +9,7 @@ mod lab;
 mod rack;
 mod ssh;
 mod sshd;
+mod twin;
 pub mod vm;
 mod vm_board;
 mod vm_disks;

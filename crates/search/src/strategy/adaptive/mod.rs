@@ -14,6 +14,7 @@
 mod explore;
 mod interim;
 mod learned;
+mod opening;
 mod race;
 mod share;
 mod start;
@@ -104,8 +105,13 @@ impl Strategy for Adaptive {
             return StrategyPlan::Done(SearchEnd::Exhausted);
         }
         let coding = Coding::of(space, &context.candidates_of_interest());
+        let twin = self.prior.as_ref().filter(|prior| prior.is_twin());
+        let twin = twin.and_then(|_| self.prior_mean(space)).filter(|_| context.is_opening());
         if context.is_before_start() {
-            return StrategyPlan::Try(context.start(&coding, self.prior_mean(space)));
+            let opening =
+                twin.filter(|_| history.is_empty()).and_then(|twin| context.opening(twin));
+            let start = || context.start(&coding, self.prior_mean(space));
+            return StrategyPlan::Try(opening.unwrap_or_else(start));
         }
         if let Some(rest) = context.rest_of_round() {
             return StrategyPlan::Try(rest);
@@ -113,11 +119,17 @@ impl Strategy for Adaptive {
         let model = self.model(space, &coding, history);
         let belief =
             Belief::of(&model, &context.eligible, settings.goal.within, &mut context.random);
+        if let Some(twin) = twin {
+            return match context.opening_goes_on(twin, &belief) || !context.can_search() {
+                true => context.race(&belief),
+                false => StrategyPlan::Try(context.start(&coding, Some(twin))),
+            };
+        }
         let probability = belief.choice().map_or(0.0, |(_, probability)| probability);
         let racing = context.is_racing();
         let confident = probability
             >= settings.goal.probability + EXTRA_CONFIDENCE * (1.0 - settings.goal.probability);
-        let left = context.search_share() - context.searched();
+        let left = context.search_share() - context.searched() - context.opened();
         if let Some(round) = context.interim(&belief).filter(|_| !racing && !confident) {
             return StrategyPlan::Try(round);
         }
@@ -152,8 +164,10 @@ impl Strategy for Adaptive {
         let tried = |of: &[CandidateIndex]| -> Vec<CandidateIndex> {
             of.iter().copied().filter(|index| context.eligible.contains(index)).collect()
         };
-        let raced = tried(&context.confirmed_candidates());
-        let confirmed = ConfirmingTrials::of(space, history);
+        // What a twin chose for the opening is no choice of the search that follows it.
+        let opened = if context.is_opening() { 0 } else { context.opened() as usize };
+        let raced = tried(&context.confirmed_candidates(opened));
+        let confirmed = ConfirmingTrials::of(space, &history[opened..]);
         let is_confirmed = |index: &CandidateIndex| confirmed.rounds(*index) >= MIN_ROUNDS;
         let confirmed: Vec<CandidateIndex> = raced.iter().copied().filter(is_confirmed).collect();
         let found = [confirmed, raced, tried(&measured)].into_iter().find(|of| !of.is_empty());

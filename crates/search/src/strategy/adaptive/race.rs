@@ -69,9 +69,9 @@ impl PlanContext<'_> {
         candidates_of(self.confirming_trials().skip(self.confirmed_before()))
     }
 
-    /// All candidates with confirming trials, sorted.
-    pub(super) fn confirmed_candidates(&self) -> Vec<CandidateIndex> {
-        candidates_of(self.confirming_trials())
+    /// All candidates with confirming trials after the first `opened`, sorted.
+    pub(super) fn confirmed_candidates(&self, opened: usize) -> Vec<CandidateIndex> {
+        candidates_of(self.confirming_trials().skip(opened))
     }
 
     /// The number of confirming trials before the last trial of the search.

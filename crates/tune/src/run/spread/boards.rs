@@ -14,16 +14,16 @@ use super::LockedBoard;
 use crate::record::TrialDevice;
 
 /// A board with its device.
-pub struct InspectedBoard {
-    pub board: LockedBoard,
+pub struct InspectedBoard<'a> {
+    pub board: LockedBoard<'a>,
     pub target: TrialTarget,
     offers: Capabilities,
     /// What the user called its device; nothing for a simulated card.
     named: Option<String>,
 }
 
-impl InspectedBoard {
-    fn inspect(request: RunRequest<'_>, mut board: LockedBoard) -> Result<Self, RunError> {
+impl<'a> InspectedBoard<'a> {
+    fn inspect(request: RunRequest<'_>, mut board: LockedBoard<'a>) -> Result<Self, RunError> {
         let found = (|| {
             let target = TrialTarget::look(request, board.host.as_mut())?;
             let offers = board.host.describe(&requirements(request))?;
@@ -60,14 +60,14 @@ impl InspectedBoard {
 
 /// Inspects the boards. Those that lack something, or whose kernel is another one than that of the
 /// run or of the first board, are named and given back.
-pub fn inspect(
+pub fn inspect<'a>(
     request: RunRequest<'_>,
-    boards: Vec<LockedBoard>,
+    boards: Vec<LockedBoard<'a>>,
     before: Option<&TestBedFacts>,
     ui: &mut dyn RunUi,
-) -> Result<Vec<InspectedBoard>, RunError> {
+) -> Result<Vec<InspectedBoard<'a>>, RunError> {
     let mut wanted = before.map(|facts| (facts.kernel.clone(), facts.machine.clone()));
-    let mut inspected: Vec<InspectedBoard> = Vec::new();
+    let mut inspected: Vec<InspectedBoard<'a>> = Vec::new();
     let mut last = None;
     for board in boards {
         let found = InspectedBoard::inspect(request, board).and_then(|board| {
@@ -96,7 +96,7 @@ pub fn inspect(
 }
 
 /// What all of them offer.
-pub fn common_offers(boards: &[InspectedBoard]) -> Capabilities {
+pub fn common_offers(boards: &[InspectedBoard<'_>]) -> Capabilities {
     let mut common = boards[0].offers.clone();
     for board in &boards[1..] {
         common.programs.retain(|name| board.offers.programs.contains(name));
@@ -107,7 +107,7 @@ pub fn common_offers(boards: &[InspectedBoard]) -> Capabilities {
 }
 
 /// Shows each device and asks for its data. A device that is not agreed to is left out.
-pub fn agree(boards: &mut Vec<InspectedBoard>, ui: &mut dyn RunUi) -> Result<(), RunError> {
+pub fn agree(boards: &mut Vec<InspectedBoard<'_>>, ui: &mut dyn RunUi) -> Result<(), RunError> {
     let (mut missing, mut agreed) = (Vec::new(), Vec::new());
     let mut last: Option<TrialError> = None;
     for mut board in boards.drain(..) {
@@ -146,7 +146,7 @@ pub fn agree(boards: &mut Vec<InspectedBoard>, ui: &mut dyn RunUi) -> Result<(),
 /// What has no effect on one of the boards is not tried on any.
 pub fn option_findings(
     request: RunRequest<'_>,
-    boards: &mut [InspectedBoard],
+    boards: &mut [InspectedBoard<'_>],
 ) -> Result<RunOptionFindings, RunError> {
     let mut common = RunOptionFindings::default();
     for board in boards {

@@ -16,10 +16,10 @@ use crate::spread::{Worker, WorkerPool};
 use boards::InspectedBoard;
 
 /// A board that nobody else uses. The host ends before the lock is released.
-pub struct LockedBoard {
+pub struct LockedBoard<'a> {
     /// Its name in the lab.
     pub name: String,
-    pub host: Box<dyn Host + Send>,
+    pub host: Box<dyn Host + Send + 'a>,
     pub lock: Box<dyn BoardLock>,
 }
 
@@ -38,7 +38,7 @@ pub trait BoardLock: Send {
 /// What the run would do on the first board.
 pub(super) fn preview(
     request: RunRequest<'_>,
-    boards: Vec<LockedBoard>,
+    boards: Vec<LockedBoard<'_>>,
     earlier: Option<&StoredRun>,
     ui: &mut dyn RunUi,
 ) -> Result<RunPreview, RunError> {
@@ -56,7 +56,7 @@ pub(super) fn preview(
 
 pub(super) fn run(
     request: RunRequest<'_>,
-    boards: Vec<LockedBoard>,
+    boards: Vec<LockedBoard<'_>>,
     earlier: Option<StoredRun>,
     ui: &mut dyn RunUi,
 ) -> Result<RunResult, RunError> {
@@ -81,7 +81,7 @@ pub(super) fn run(
 /// Takes the devices over, makes the trials, gives everything back.
 fn take(
     request: RunRequest<'_>,
-    boards: Vec<InspectedBoard>,
+    boards: Vec<InspectedBoard<'_>>,
     offers: &Capabilities,
     findings: &RunOptionFindings,
     earlier: Option<StoredRun>,
@@ -90,7 +90,7 @@ fn take(
     let made_on = boards.iter().map(InspectedBoard::made_on).collect();
     let requests: Vec<OpenRequest> =
         boards.iter().map(|board| board.open_request(request, offers)).collect();
-    let (targets, boards): (Vec<TrialTarget>, Vec<LockedBoard>) =
+    let (targets, boards): (Vec<TrialTarget>, Vec<LockedBoard<'_>>) =
         boards.into_iter().map(|board| (board.target, board.board)).unzip();
     let plan = RunPlan { request, target: &targets[0], offers };
     // What is wrong with the space and the directory shows before a device is touched.
@@ -117,7 +117,7 @@ fn take(
 }
 
 /// Works on one board until the run has no more for it, and gives the board back.
-fn work(mut board: LockedBoard, open: &OpenRequest, worker: Worker, request: RunRequest<'_>) {
+fn work(mut board: LockedBoard<'_>, open: &OpenRequest, worker: Worker, request: RunRequest<'_>) {
     let LockedBoard { host, lock, .. } = &mut board;
     let mut was_used = false;
     let mut still_ours = || {
@@ -142,6 +142,7 @@ fn serve(
     request: RunRequest<'_>,
     still_ours: &mut dyn FnMut() -> Result<(), TrialError>,
 ) -> Result<(), TrialError> {
+    host.prepare(&open.grant)?;
     let mut test_bed = host.open(open)?;
     worker.opened(test_bed.facts());
     worker.serve(test_bed.as_mut(), request.spec, &request.catalogs.workloads, still_ours)

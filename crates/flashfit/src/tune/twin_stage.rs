@@ -1,0 +1,150 @@
+//! `flashfit tune --twin FILE`: the trials on a twin of the device, before those on the device.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flashfit_host::{SystemRunner, path_text};
+use flashfit_target::{InspectedTarget, SIMULATED};
+use flashfit_testbed::TestBedSpec;
+use flashfit_tune::run::{Catalogs, Run, RunRequest, RunResult, ScratchFolder, TrialHosts};
+use flashfit_tune::{Objective, RunPrior, RunSpec, StoredRun, StrategyKind, TimeSpan, twin};
+use flashfit_user_error::ExitClass;
+
+use super::args::TuneArgs;
+use super::outcome;
+use super::twin_ui::TwinUi;
+use crate::command_error::CommandError;
+use crate::output::note;
+use crate::rendering::twin::{finished_text, plan_text};
+use crate::test_beds::{TestBedContext, vm};
+
+const USUAL_TRIALS: u32 = 200;
+const USUAL_TIME: TimeSpan = TimeSpan(30 * 60 * 1_000_000_000);
+const USUAL_SPEED_MIPS: u32 = 1000;
+/// The most machines at once.
+const MAX_GUESTS: usize = 4;
+/// The directory of the run on the twin, in that of the run on the device.
+const DIR: &str = "twin";
+
+/// The run on the twin that precedes a run.
+pub struct TwinStage {
+    spec: RunSpec,
+    dir: PathBuf,
+    time: Duration,
+    guests: usize,
+}
+
+impl TwinStage {
+    /// `None` if no twin is named.
+    pub fn of(args: &TuneArgs, spec: &RunSpec, dir: &Path) -> Result<Option<Self>, CommandError> {
+        let Some(file) = &args.twin.twin else { return Ok(None) };
+        let refused = |message: &str, hint: &str| {
+            Err(CommandError::new(ExitClass::Usage, message, Some(hint)))
+        };
+        if matches!(spec.on, TestBedSpec::Ssh { .. } | TestBedSpec::Lab { .. }) {
+            return refused(
+                "--twin needs the device on this machine",
+                "tune it here: --on here; or copy the twin to the board and run flashfit there",
+            );
+        }
+        if spec.strategy != StrategyKind::Adaptive {
+            return refused(
+                "only the adaptive strategy learns from a twin",
+                "use --strategy adaptive, or leave --twin out",
+            );
+        }
+        let file = std::path::absolute(file).map_err(|error| {
+            let message = format!("{}: {error}", file.display());
+            CommandError::new(ExitClass::Usage, message, None)
+        })?;
+        let target = format!("{SIMULATED}{}", path_text::to_text(&file));
+        // A file that is not a card is found before anything else is done.
+        InspectedTarget::inspect(&target, &SystemRunner::default(), spec.catalog_dir.as_deref())?;
+        let speed_mips = args.twin.twin_speed_mips.unwrap_or(USUAL_SPEED_MIPS);
+        let mut of_twin = twin::spec_of(spec, &target, speed_mips);
+        of_twin.limits.trials = Some(args.twin.twin_trials.unwrap_or(USUAL_TRIALS));
+        let usual = TimeSpan(spec.limits.budget_ns.map_or(USUAL_TIME.0, |ns| ns.min(USUAL_TIME.0)));
+        let time = Duration::from_nanos(args.twin.twin_time.unwrap_or(usual).0);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let guests = processors.min(MAX_GUESTS);
+        Ok(Some(Self { spec: of_twin, dir: dir.join(DIR), time, guests }))
+    }
+
+    /// What it will do, for the user to see before agreeing.
+    pub fn plan(&self) -> String {
+        plan_text(&self.spec, self.time, self.guests)
+    }
+
+    /// Makes the trials on the twin, or the rest of them, and returns what they say.
+    pub fn run(
+        &self,
+        args: &TuneArgs,
+        runner: &SystemRunner,
+    ) -> Result<Option<RunPrior>, CommandError> {
+        let earlier = match self.dir.join("run.json").exists() {
+            true => Some(self.earlier()?),
+            false => None,
+        };
+        // The report is written when it has ended.
+        let is_finished = self.dir.join("report.html").exists();
+        let trials = match earlier {
+            Some(earlier) if is_finished => earlier.trials,
+            earlier => self.trials(args, runner, earlier)?,
+        };
+        let prior = twin::prior_of(&trials, &Objective::of(&self.spec), &self.spec.target);
+        let prior = prior
+            .map_err(|error| CommandError::new(ExitClass::Environment, error.to_string(), None))?;
+        note(&finished_text(trials.len(), prior.as_ref()));
+        Ok(prior)
+    }
+
+    fn earlier(&self) -> Result<StoredRun, CommandError> {
+        let earlier = StoredRun::read(&self.dir)?;
+        if earlier.header.spec == self.spec {
+            return Ok(earlier);
+        }
+        let dir = self.dir.display();
+        let message = format!("{dir} has a run on a twin with other choices");
+        let hint = format!("repeat the command that began it, use another --dir, or remove {dir}");
+        Err(CommandError::new(ExitClass::Usage, message, Some(&hint)))
+    }
+
+    fn trials(
+        &self,
+        args: &TuneArgs,
+        runner: &SystemRunner,
+        earlier: Option<StoredRun>,
+    ) -> Result<Vec<flashfit_tune::TrialRecord>, CommandError> {
+        let Self { spec, dir, .. } = self;
+        let catalogs = Catalogs::load(spec)?;
+        let scratch = ScratchFolder::of(dir)?;
+        let context = TestBedContext { runner, catalogs: &catalogs, dir, scratch: scratch.path() };
+        let TestBedSpec::Vm(choice) = &spec.on else {
+            unreachable!("a twin is tuned in a virtual machine")
+        };
+        let hosts = TrialHosts::Boards(vm::guests(self.guests, choice, spec, context)?);
+        let request = RunRequest {
+            spec,
+            dir,
+            catalogs: &catalogs,
+            tool_version: env!("CARGO_PKG_VERSION"),
+            end_requested: false,
+            until: Instant::now().checked_add(self.time),
+        };
+        let mut ui = TwinUi::new(args.progress);
+        let result = match earlier {
+            None => Run::start(request, hosts, &mut ui),
+            Some(earlier) => Run::resume(request, hosts, earlier, &mut ui),
+        };
+        let RunResult { header, trials, ended } = result?;
+        let ended = ended.map_err(|error| {
+            let hint = "the trials on the twin are kept; repeat the command to continue";
+            CommandError::from(error).with_hint(hint)
+        });
+        let run = outcome::FinishedRun { header: &header, trials: &trials, ended: &ended };
+        if ended.is_ok() {
+            outcome::write(&run, &catalogs, dir)?;
+        }
+        ended.map(|_| trials)
+    }
+}

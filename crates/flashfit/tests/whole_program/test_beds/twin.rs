@@ -1,0 +1,84 @@
+//! `flashfit tune --twin FILE`: a simulated twin is tuned before the device.
+
+use serde_json::Value;
+
+use super::vm::with_machine;
+use crate::fixture::{Place, skip_without_cards};
+
+/// One workload and a few setups of ext4.
+const FEW: &str = "\
+filesystems = [\"ext4\"]
+schedulers = [\"none\"]
+workloads = [\"random-write\"]
+data_size = \"4MiB\"
+memory = \"16MiB\"
+runtime_ms = 100
+fresh = true
+allow = \"may-corrupt\"
+
+[options.ext4]
+exclude = [\"noatime\", \"discard\", \"nobarrier\", \"writeback\", \"fast_commit\"]
+";
+
+#[test]
+fn a_twin_that_cannot_be_used_is_refused_at_once() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let card = place.card();
+    let twin = ["--twin", "none.toml"];
+    place.tune(&card, &twin).said(2, &["none.toml"]);
+    assert!(!place.path("run").exists());
+    let twin = ["--twin", "card.toml", "--strategy", "random"];
+    place.tune(&card, &twin).said(2, &["only the adaptive strategy learns from a twin"]);
+    place.flashfit(&["tune", &card, "--twin-trials", "9"]).said(2, &["--twin"]);
+    let replay = ["tune", "--replay", "run", "--twin", "card.toml"];
+    place.flashfit(&replay).said(2, &["--twin", "cannot be used with"]);
+    // What the twin will take is shown before anybody agrees.
+    let dry = place.tune(&card, &["--twin", "card.toml", "--twin-trials", "30", "--dry-run"]);
+    dry.said(0, &["simulated: up to 30 trials in"]);
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn a_twin_is_tuned_first_and_the_device_decides() {
+    with_machine(|place| {
+        let card = place.card();
+        std::fs::write(place.path("few.toml"), FEW).unwrap();
+        let probe = ["probe", &card, "--write", "--twin", "twin.toml"];
+        place.flashfit(&probe).said(0, &[]);
+        let tune = |more: &[&str]| {
+            let few =
+                ["tune", &card, "--config", "few.toml", "--dir", "run", "--progress", "never"];
+            let twin = ["--twin", "twin.toml", "--twin-trials", "6", "--trials", "9"];
+            place.flashfit(&[&few[..], &twin[..], more].concat())
+        };
+        let answer: Value = serde_json::from_str(&tune(&["--json"]).stdout).unwrap();
+        let of = &answer["data"]["twin"];
+        assert!(of["results"].as_u64().unwrap() > 0, "{answer}");
+        assert!(of["text"].as_str().unwrap().contains("(simulated)"), "{answer}");
+        assert!(place.path("run/twin/report.html").exists());
+        let text = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+        let header: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(header["spec"]["prior"]["sources"][0]["likeness"], "twin");
+        let text = std::fs::read_to_string(place.path("run/twin/run.json")).unwrap();
+        let header: Value = serde_json::from_str(&text).unwrap();
+        assert!(header["spec"]["on"]["vm"]["speed_mips"] == 1000, "{header}");
+        // The first trials on the device are those of the finalists, next to the baseline.
+        let first: Value = serde_json::from_str(&place.recorded()[0]).unwrap();
+        assert_eq!(first["key"]["purpose"], "confirm", "{first}");
+        let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+        assert!(report.contains("of a simulated twin of this device"));
+        // A finished run on the twin is not repeated.
+        std::fs::remove_file(place.path("run/run.json")).unwrap();
+        std::fs::remove_file(place.path("run/trials.jsonl")).unwrap();
+        std::fs::remove_file(place.path("run/report.html")).unwrap();
+        let trials = std::fs::read(place.path("run/twin/trials.jsonl")).unwrap();
+        tune(&["--twin-trials", "6"]).said(2, &["--twin-trials"]);
+        let raw = place.path("run/raw.json");
+        let _ = std::fs::remove_file(raw);
+        tune(&[]).said(0, &["gains come from trials on the device only"]);
+        assert_eq!(std::fs::read(place.path("run/twin/trials.jsonl")).unwrap(), trials);
+    });
+}
