@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark twin-benchmark counted-rate starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -38,6 +38,8 @@ help:
 	@echo "make wear-benchmark  write docs/wear.md: quality of estimates of wear"
 	@echo "make search-benchmark  write docs/search.md: quality of the search"
 	@echo "make prior-benchmark  write docs/similar-devices.md: what a survey is worth to a search (an hour)"
+	@echo "make twin-benchmark  print what a twin of the device is worth to a search (half an hour)"
+	@echo "make counted-rate  trials an hour in virtual machines with counted instructions (GUESTS=2)"
 	@echo "make starting-states  write docs/starting-states.md: claimed gains against measurements by hand (root, an hour)"
 	@echo "make crash-benchmark  write docs/crash.md: crash states, rates, what is noticed (root, hours)"
 	@echo "make crash-catalog  write docs/crash-catalog.md: promises of the catalog, measured (root, hours)"
@@ -188,6 +190,15 @@ prior-benchmark: build
 	$(CARGO) bench --locked --quiet -p flashfit-search --bench prior > docs/similar-devices.md.new
 	python3 scripts/prior-grids.py $(FLASHFIT) $(SEEDS) >> docs/similar-devices.md.new
 	mv docs/similar-devices.md.new docs/similar-devices.md
+
+twin-benchmark: build
+	$(CARGO) bench --locked --quiet -p flashfit-search --bench prior -- --twin --only small
+	python3 scripts/twin-grids.py $(FLASHFIT) $(SEEDS)
+
+GUESTS := 2
+
+counted-rate: build
+	sh scripts/counted-rate.sh $(FLASHFIT) $(GUESTS)
 
 # CASES="--cards sd-c10-log --workloads sync-files" limits it.
 starting-states: build

@@ -34,6 +34,10 @@ pub struct TestBedArgs {
     /// or usb [default: virtio]. sd and emmc show a card's registers; do not trust their timings.
     #[arg(long, value_name = "DISK")]
     pub vm_disk: Option<VmDisk>,
+    /// Virtual machines at once, for a simulated card with counted instructions; each has its own
+    /// card [default: 1, and one for each processor for a twin].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub vm_guests: Option<u32>,
     /// How long to wait if no board of the lab is free [default: 10min].
     #[arg(long, value_name = "TIME")]
     pub lab_wait: Option<TimeSpan>,

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use flashfit_host::SystemRunner;
-use flashfit_target::InspectedTarget;
-use flashfit_testbed::TestBedSpec;
+use flashfit_target::{InspectedTarget, SIMULATED};
+use flashfit_testbed::{TestBedSpec, VmChoice};
 use flashfit_tune::RunSpec;
 use flashfit_tune::run::{Catalogs, RunResult, ScratchFolder, TrialHosts};
+use flashfit_user_error::ExitClass;
 
 use super::args::TuneArgs;
 use super::resolve::ResolvedSpec;
@@ -14,7 +15,7 @@ use crate::command_error::CommandError;
 use crate::consent;
 use crate::output::warn;
 use crate::test_beds::lab::{self, BoardAccess};
-use crate::test_beds::{self, TestBedContext};
+use crate::test_beds::{self, TestBedContext, vm};
 
 /// Calls `run` with the one place, or all free boards, of a run; releases them afterwards.
 pub fn with_hosts(
@@ -31,6 +32,10 @@ pub fn with_hosts(
         }
         let scratch = ScratchFolder::of(dir)?;
         let context = TestBedContext { runner, catalogs, dir, scratch: scratch.path() };
+        if let Some((choice, count)) = guests(args, spec)? {
+            let guests = vm::guests(count, choice, spec, context)?;
+            return run(TrialHosts::Boards(guests));
+        }
         let mut host = test_beds::place(spec, context)?;
         return run(TrialHosts::One(host.as_mut()));
     };
@@ -55,4 +60,26 @@ fn refuse_early(spec: &RunSpec) -> Result<(), CommandError> {
     let catalog = spec.catalog_dir.as_deref();
     let target = InspectedTarget::inspect(&spec.target, &SystemRunner::default(), catalog)?;
     Ok(target.device().map_or(Ok(()), consent::refuse_early)?)
+}
+
+/// Several virtual machines for the trials of a simulated card, if they were asked for. With a twin,
+/// they are for its trials.
+fn guests<'a>(
+    args: &TuneArgs,
+    spec: &'a RunSpec,
+) -> Result<Option<(&'a VmChoice, usize)>, CommandError> {
+    let has_twin = args.twin.twin.is_some() || args.twin.twin_first;
+    let Some(count) = args.stand.vm_guests.filter(|_| !has_twin) else { return Ok(None) };
+    match &spec.on {
+        TestBedSpec::Vm(choice)
+            if choice.speed_mips.is_some() && spec.target.starts_with(SIMULATED) =>
+        {
+            Ok(Some((choice, count as usize)))
+        }
+        _ => Err(CommandError::new(
+            ExitClass::Usage,
+            "several virtual machines at once need a simulated card with counted instructions",
+            Some("flashfit tune sim:NAME --on vm --vm-speed-mips 1000 --vm-guests 2"),
+        )),
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) mod resolve;
 mod schedulers;
 mod spec_check;
 mod spending;
+mod twin_probe;
+mod twin_run;
 mod twin_stage;
 mod twin_ui;
 mod ui;
@@ -55,7 +57,8 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let (resolved, earlier) = match &args.resume {
         Some(dir) => resume(args, dir, catalog)?,
         None => {
-            let resolved = resolve::resolve(args, catalog, &interrupt)?;
+            let mut resolved = resolve::resolve(args, catalog, &interrupt)?;
+            twin_probe::reserve(args, &mut resolved.spec);
             (survey::of_run(&args.survey, resolved)?, None)
         }
     };
@@ -68,10 +71,8 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         let request =
             RunRequest { spec, dir, catalogs: &catalogs, tool_version, end_requested, until: None };
         let twin = TwinStage::of(args, spec, dir)?;
-        let plan = twin.as_ref().map(TwinStage::plan);
         let mut ui = TuneUi::new(args, request, twin.map(|twin| (twin, &runner)))?;
         if args.dry_run {
-            plan.iter().for_each(|plan| note(plan));
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
             if args.json || args.json_stream {
                 let document = RunPreviewDocument::new(request, &preview);
@@ -140,7 +141,7 @@ fn resume(
     Ok((resolved, Some(run)))
 }
 
-/// An error that ends a run says how to continue it.
+/// An error that ends a run says how to go on.
 fn resumable(error: TuneError, spec: &RunSpec, dir: &Path) -> CommandError {
     let dir = format!("{}{}", quote_path(dir), again_words(spec));
     CommandError::from(error).in_dir(&dir).or_hint(&format!(

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::{FileSystemCatalog, Setup};
 use flashfit_tune::replay::{Recording, ReplayRequest, replay};
-use flashfit_tune::{Conclusion, Config, Weight};
+use flashfit_tune::{Conclusion, Config, RunPrior, StoredRun, Weight, twin};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output;
@@ -51,7 +52,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         allow: choice.allow,
         wanted: &wanted,
         life: choice.life.clone(),
-        prior: survey::of_replay(&args.survey, dirs, choice.judge.by)?,
+        prior: prior(args, dirs, &choice)?,
     };
     let replayed = replay(&recording, &question, &fs_catalog)?;
     let conclusion = Conclusion::of(
@@ -74,4 +75,18 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         return output::json(rendering::document(&shown));
     }
     output::print(&rendering::text(&shown, output::width()))
+}
+
+/// What is known before the first trial: the run of a twin, or what a survey has.
+fn prior(
+    args: &TuneArgs,
+    dirs: &[PathBuf],
+    choice: &ReplayChoice,
+) -> Result<Option<RunPrior>, CommandError> {
+    let Some(dir) = &args.twin_run else {
+        return survey::of_replay(&args.survey, dirs, choice.judge.by);
+    };
+    let StoredRun { header, trials } = StoredRun::read(dir)?;
+    twin::prior_of(&trials, &choice.judge, &header.spec.target)
+        .map_err(|error| CommandError::new(ExitClass::Usage, error.to_string(), None))
 }

@@ -1,22 +1,19 @@
 //! `flashfit tune --twin FILE`: the trials on a twin of the device, before those on the device.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashfit_host::{SystemRunner, path_text};
 use flashfit_target::{InspectedTarget, SIMULATED};
-use flashfit_testbed::TestBedSpec;
-use flashfit_tune::run::{Catalogs, Run, RunRequest, RunResult, ScratchFolder, TrialHosts};
+use flashfit_testbed::{TestBedSpec, WriteGrant};
 use flashfit_tune::{Objective, RunPrior, RunSpec, StoredRun, StrategyKind, TimeSpan, twin};
 use flashfit_user_error::ExitClass;
 
 use super::args::TuneArgs;
-use super::outcome;
-use super::twin_ui::TwinUi;
+use super::{twin_probe, twin_run};
 use crate::command_error::CommandError;
 use crate::output::note;
 use crate::rendering::twin::{finished_text, plan_text};
-use crate::test_beds::{TestBedContext, vm};
 
 const USUAL_TRIALS: u32 = 200;
 const USUAL_TIME: TimeSpan = TimeSpan(30 * 60 * 1_000_000_000);
@@ -25,9 +22,13 @@ const USUAL_SPEED_MIPS: u32 = 1000;
 const MAX_GUESTS: usize = 4;
 /// The directory of the run on the twin, in that of the run on the device.
 const DIR: &str = "twin";
+/// The twin that was fitted after a probe, there too.
+const FILE: &str = "twin.toml";
 
 /// The run on the twin that precedes a run.
 pub struct TwinStage {
+    /// The device that is probed first, and the file for its twin.
+    probe: Option<(RunSpec, PathBuf)>,
     spec: RunSpec,
     dir: PathBuf,
     time: Duration,
@@ -37,7 +38,10 @@ pub struct TwinStage {
 impl TwinStage {
     /// `None` if no twin is named.
     pub fn of(args: &TuneArgs, spec: &RunSpec, dir: &Path) -> Result<Option<Self>, CommandError> {
-        let Some(file) = &args.twin.twin else { return Ok(None) };
+        let own = dir.join(FILE);
+        let Some(file) = args.twin.twin.as_ref().or(args.twin.twin_first.then_some(&own)) else {
+            return Ok(None);
+        };
         let refused = |message: &str, hint: &str| {
             Err(CommandError::new(ExitClass::Usage, message, Some(hint)))
         };
@@ -59,28 +63,39 @@ impl TwinStage {
         })?;
         let target = format!("{SIMULATED}{}", path_text::to_text(&file));
         // A file that is not a card is found before anything else is done.
-        InspectedTarget::inspect(&target, &SystemRunner::default(), spec.catalog_dir.as_deref())?;
+        let is_there = !args.twin.twin_first || file.exists();
+        if is_there {
+            let catalog = spec.catalog_dir.as_deref();
+            InspectedTarget::inspect(&target, &SystemRunner::default(), catalog)?;
+        }
+        let probe = (!is_there).then(|| (spec.clone(), file));
         let speed_mips = args.twin.twin_speed_mips.unwrap_or(USUAL_SPEED_MIPS);
         let mut of_twin = twin::spec_of(spec, &target, speed_mips);
         of_twin.limits.trials = Some(args.twin.twin_trials.unwrap_or(USUAL_TRIALS));
         let usual = TimeSpan(spec.limits.budget_ns.map_or(USUAL_TIME.0, |ns| ns.min(USUAL_TIME.0)));
         let time = Duration::from_nanos(args.twin.twin_time.unwrap_or(usual).0);
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let guests = processors.min(MAX_GUESTS);
-        Ok(Some(Self { spec: of_twin, dir: dir.join(DIR), time, guests }))
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let guests = args.stand.vm_guests.map(|count| count as usize);
+        let guests = guests.unwrap_or_else(|| processors().min(MAX_GUESTS));
+        Ok(Some(Self { probe, spec: of_twin, dir: dir.join(DIR), time, guests }))
     }
 
     /// What it will do, for the user to see before agreeing.
     pub fn plan(&self) -> String {
-        plan_text(&self.spec, self.time, self.guests)
+        let probe = self.probe.as_ref().map(|(device, _)| twin_probe::plan(device) + "\n");
+        probe.unwrap_or_default() + &plan_text(&self.spec, self.time, self.guests)
     }
 
     /// Makes the trials on the twin, or the rest of them, and returns what they say.
     pub fn run(
         &self,
         args: &TuneArgs,
+        grant: &WriteGrant,
         runner: &SystemRunner,
     ) -> Result<Option<RunPrior>, CommandError> {
+        if let Some((device, file)) = &self.probe {
+            twin_probe::run(device, file, grant, runner)?;
+        }
         let earlier = match self.dir.join("run.json").exists() {
             true => Some(self.earlier()?),
             false => None,
@@ -89,7 +104,10 @@ impl TwinStage {
         let is_finished = self.dir.join("report.html").exists();
         let trials = match earlier {
             Some(earlier) if is_finished => earlier.trials,
-            earlier => self.trials(args, runner, earlier)?,
+            earlier => {
+                let how = (self.time, self.guests);
+                twin_run::trials((&self.spec, &self.dir), how, args, runner, earlier)?
+            }
         };
         let prior = twin::prior_of(&trials, &Objective::of(&self.spec), &self.spec.target);
         let prior = prior
@@ -107,44 +125,5 @@ impl TwinStage {
         let message = format!("{dir} has a run on a twin with other choices");
         let hint = format!("repeat the command that began it, use another --dir, or remove {dir}");
         Err(CommandError::new(ExitClass::Usage, message, Some(&hint)))
-    }
-
-    fn trials(
-        &self,
-        args: &TuneArgs,
-        runner: &SystemRunner,
-        earlier: Option<StoredRun>,
-    ) -> Result<Vec<flashfit_tune::TrialRecord>, CommandError> {
-        let Self { spec, dir, .. } = self;
-        let catalogs = Catalogs::load(spec)?;
-        let scratch = ScratchFolder::of(dir)?;
-        let context = TestBedContext { runner, catalogs: &catalogs, dir, scratch: scratch.path() };
-        let TestBedSpec::Vm(choice) = &spec.on else {
-            unreachable!("a twin is tuned in a virtual machine")
-        };
-        let hosts = TrialHosts::Boards(vm::guests(self.guests, choice, spec, context)?);
-        let request = RunRequest {
-            spec,
-            dir,
-            catalogs: &catalogs,
-            tool_version: env!("CARGO_PKG_VERSION"),
-            end_requested: false,
-            until: Instant::now().checked_add(self.time),
-        };
-        let mut ui = TwinUi::new(args.progress);
-        let result = match earlier {
-            None => Run::start(request, hosts, &mut ui),
-            Some(earlier) => Run::resume(request, hosts, earlier, &mut ui),
-        };
-        let RunResult { header, trials, ended } = result?;
-        let ended = ended.map_err(|error| {
-            let hint = "the trials on the twin are kept; repeat the command to continue";
-            CommandError::from(error).with_hint(hint)
-        });
-        let run = outcome::FinishedRun { header: &header, trials: &trials, ended: &ended };
-        if ended.is_ok() {
-            outcome::write(&run, &catalogs, dir)?;
-        }
-        ended.map(|_| trials)
     }
 }

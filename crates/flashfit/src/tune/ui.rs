@@ -53,6 +53,10 @@ impl<'a> TuneUi<'a> {
         };
         let is_watched = args.json_stream && !args.dry_run;
         let heartbeat = is_watched.then(|| Rc::new(Heartbeat::start()));
+        // A dry run says nothing else before its preview.
+        if let (true, Some((twin, _))) = (args.dry_run, &twin) {
+            note(&twin.plan());
+        }
         let wear = WearMeter::default();
         Ok(Self { args, request, twin, agreed, heartbeat, wear, progress: None })
     }
@@ -106,9 +110,9 @@ impl RunUi for TuneUi<'_> {
         consent::agreed(device, given.map(String::as_str), guard)
     }
 
-    fn prepare(&mut self, _: &WriteGrant) -> Result<Option<RunPrior>, RunError> {
+    fn prepare(&mut self, grant: &WriteGrant) -> Result<Option<RunPrior>, RunError> {
         let Some((twin, runner)) = &self.twin else { return Ok(None) };
-        Ok(twin.run(self.args, runner).map_err(CommandError::into_trial_error)?)
+        Ok(twin.run(self.args, grant, runner).map_err(CommandError::into_trial_error)?)
     }
 }
 

@@ -59,6 +59,14 @@ pub struct TuneArgs {
     /// Search these recorded runs instead of a device. Measures nothing and writes nothing.
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = REPLAY_EXCLUDES)]
     pub replay: Option<Vec<PathBuf>>,
+    /// With --replay: what this recorded run says as a twin of the replayed device.
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "replay",
+        conflicts_with_all = ["resume", "SurveyPriorArgs"]
+    )]
+    pub twin_run: Option<PathBuf>,
     /// Configuration file. Flags take precedence over it.
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,

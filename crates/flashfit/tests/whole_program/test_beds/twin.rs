@@ -27,17 +27,25 @@ fn a_twin_that_cannot_be_used_is_refused_at_once() {
     }
     let place = Place::new();
     let card = place.card();
-    let twin = ["--twin", "none.toml"];
-    place.tune(&card, &twin).said(2, &["none.toml"]);
+    std::fs::write(place.path("few.toml"), FEW).unwrap();
+    let tune = |more: &[&str]| {
+        let few = ["tune", &card, "--config", "few.toml", "--dir", "run"];
+        place.flashfit(&[&few[..], more].concat())
+    };
+    tune(&["--twin", "none.toml"]).said(2, &["none.toml"]);
     assert!(!place.path("run").exists());
-    let twin = ["--twin", "card.toml", "--strategy", "random"];
-    place.tune(&card, &twin).said(2, &["only the adaptive strategy learns from a twin"]);
+    let random = ["--twin", "card.toml", "--strategy", "random"];
+    tune(&random).said(2, &["only the adaptive strategy learns from a twin"]);
+    tune(&["--twin", "card.toml", "--twin-first"]).said(2, &["cannot be used with"]);
+    tune(&["--vm-guests", "2"]).said(2, &["--vm-speed-mips"]);
     place.flashfit(&["tune", &card, "--twin-trials", "9"]).said(2, &["--twin"]);
     let replay = ["tune", "--replay", "run", "--twin", "card.toml"];
     place.flashfit(&replay).said(2, &["--twin", "cannot be used with"]);
     // What the twin will take is shown before anybody agrees.
-    let dry = place.tune(&card, &["--twin", "card.toml", "--twin-trials", "30", "--dry-run"]);
-    dry.said(0, &["simulated: up to 30 trials in"]);
+    let dry = tune(&["--twin", "card.toml", "--twin-trials", "30", "--dry-run"]);
+    dry.said(0, &["up to 30 trials"]);
+    tune(&["--twin-first", "--dry-run"]).said(0, &["price of probing", "up to 200 trials"]);
+    assert!(!place.path("run").exists());
 }
 
 #[test]
@@ -80,5 +88,21 @@ fn a_twin_is_tuned_first_and_the_device_decides() {
         let _ = std::fs::remove_file(raw);
         tune(&[]).said(0, &["gains come from trials on the device only"]);
         assert_eq!(std::fs::read(place.path("run/twin/trials.jsonl")).unwrap(), trials);
+    });
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn a_probe_and_its_twin_come_first() {
+    with_machine(|place| {
+        let card = place.card();
+        std::fs::write(place.path("few.toml"), FEW).unwrap();
+        let few = ["tune", &card, "--config", "few.toml", "--dir", "run", "--progress", "never"];
+        let twin = ["--twin-first", "--twin-trials", "6", "--trials", "9"];
+        let ended = place.flashfit(&[&few[..], &twin[..]].concat());
+        ended.said(0, &["price of probing", "the twin is in", "(simulated)"]);
+        let fitted = std::fs::read_to_string(place.path("run/twin.toml")).unwrap();
+        assert!(fitted.contains("fitted"), "{fitted}");
+        assert!(place.path("run/twin/report.html").exists());
     });
 }

@@ -110,9 +110,14 @@ pub fn common_offers(boards: &[InspectedBoard<'_>]) -> Capabilities {
 pub fn agree(boards: &mut Vec<InspectedBoard<'_>>, ui: &mut dyn RunUi) -> Result<(), RunError> {
     let (mut missing, mut agreed) = (Vec::new(), Vec::new());
     let mut last: Option<TrialError> = None;
+    // Guests that are alike have one name, and are shown once.
+    let mut shown: Option<String> = None;
     for mut board in boards.drain(..) {
         let name = &board.board.name;
-        ui.event(RunEvent::Target { board: Some(name), target: &board.target });
+        if shown.as_ref() != Some(name) {
+            ui.event(RunEvent::Target { board: Some(name), target: &board.target });
+            shown = Some(name.clone());
+        }
         let Some(device) = board.target.inspected.device() else {
             agreed.push(board);
             continue;
