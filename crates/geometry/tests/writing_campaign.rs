@@ -10,6 +10,8 @@
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
 mod cards;
+#[path = "../benches/accuracy/oracle.rs"]
+mod oracle;
 
 use cards::DrawnCard;
 use flashfit_card::model::LayerKind;
@@ -51,6 +53,9 @@ struct Tallies {
     linear: Tally,
     random: Tally,
     write_unit: Tally,
+    /// Of the cards that show it to writes without noise.
+    shown_linear: Tally,
+    shown_write_unit: Tally,
     fast_area: Tally,
     no_fast_area: Tally,
 }
@@ -69,6 +74,9 @@ impl Tallies {
         };
         let is_unit = self.erase_block.add(&findings.erase_block, bytes(unit));
         let is_write_unit = self.write_unit.add(&findings.write_unit, bytes(write_unit));
+        if oracle::shows_write_unit(model) {
+            self.shown_write_unit.add(&findings.write_unit, bytes(write_unit));
+        }
         let area = fast_area_bytes(drawn);
         let close = |value| {
             let QuantityValue::Bytes(bytes) = value else { return false };
@@ -81,6 +89,9 @@ impl Tallies {
         let (mut is_linear, mut is_random) = ("", "");
         if model.layer.kind != LayerKind::PageMapped {
             is_linear = self.linear.add(&findings.open_erase_blocks_linear, near(open));
+            if oracle::shows_open_erase_blocks(model) {
+                self.shown_linear.add(&findings.open_erase_blocks_linear, near(open));
+            }
             // An update log keeps no unit open in random order, so there is no true value to
             // compare.
             if model.layer.kind != LayerKind::UpdateLog {

@@ -25,6 +25,8 @@ mod fragments;
 #[path = "../../../card-server/tests/support/nbd_client.rs"]
 mod nbd_client;
 mod nothing;
+#[path = "../../../geometry/benches/accuracy/oracle.rs"]
+mod oracle;
 #[path = "../../../geometry/benches/accuracy/reading.rs"]
 #[expect(dead_code, reason = "tests use more of it")]
 mod reading;

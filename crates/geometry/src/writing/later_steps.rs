@@ -7,6 +7,7 @@ use super::meter::{LARGEST_REQUEST, MeasurementStop};
 use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
 use super::openings::{self, Openings};
 use super::session::{WriteSession, found_bytes};
+use super::write_steps::{self, RunPlaces};
 use super::{change, fast_area};
 use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
 
@@ -31,6 +32,28 @@ impl WriteSession<'_> {
         let units = (erase_block, self.likely_write_unit());
         let found = fast_area::measure(&mut self.meter, &fill, &self.window, units)?;
         self.meter.probed.findings.pslc_cache = found;
+        Ok(())
+    }
+
+    /// Looks for the write unit once more, in runs of writes of one size, if it is unknown.
+    pub(super) fn look_for_write_steps(&mut self, merges: bool) -> Result<(), MeasurementStop> {
+        if self.likely_write_unit().is_some() {
+            return Ok(());
+        }
+        self.meter.now("measuring the write unit")?;
+        let layout = self.layout.unwrap_or(UnitLayout { unit: LARGEST_REQUEST, offset: 0 });
+        let placement = UnitPlacement { window: self.window.clone(), layout, write_bytes: 0 };
+        let starts = (0..placement.units()).map(|number| placement.start(number)).collect();
+        let places = RunPlaces { starts, room: layout.unit };
+        match write_steps::measure(&mut self.meter, places, merges) {
+            Err(MeasurementStop::Spent) => {}
+            found => {
+                let found = found?;
+                if found.value.is_some() {
+                    self.meter.probed.findings.write_unit = found;
+                }
+            }
+        }
         Ok(())
     }
 

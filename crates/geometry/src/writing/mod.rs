@@ -4,8 +4,8 @@
 //! writes cause merges, and between which boundaries ([`boundaries`]), of which units and parts of
 //! them ([`streams`]); if they do not, observe the erasures that any writing needs ([`erasures`],
 //! [`folding`]); count the open erase blocks ([`open_erase_blocks`], [`openings`], [`change`]); find
-//! the write unit ([`write_unit`]); and look for features of some devices: a log for small writes
-//! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
+//! the write unit ([`write_unit`], [`write_steps`]); and look for features of some devices: a log for
+//! small writes ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
 //! ([`fast_area`]), faster reads of never-written areas ([`unwritten`]).
 //!
 //! Everything in the region is overwritten; nothing outside is written. Evidence about the erase
@@ -37,6 +37,7 @@ mod smallest_write;
 pub mod streams;
 pub mod unwritten;
 mod wrap;
+pub mod write_steps;
 pub mod write_unit;
 pub mod zone;
 

@@ -169,8 +169,13 @@ impl<'a> WriteSession<'a> {
             self.meter.probed.findings.small_write_log = GeometryFinding::not_measured(reason);
             self.meter.probed.findings.special_zone = GeometryFinding::not_measured(reason);
         }
+        // Counting needs the write unit less than it changes a device that does not merge.
+        if !merges {
+            self.look_for_write_steps(merges)?;
+        }
         self.meter.now("counting open erase blocks")?;
-        self.count_open_erase_blocks(merges)
+        self.count_open_erase_blocks(merges)?;
+        if merges { self.look_for_write_steps(merges) } else { Ok(()) }
     }
 
     /// Writes a window sequentially, then makes scattered writes in it.

@@ -36,9 +36,16 @@ pub struct TimedWrite {
     time_ns: f64,
 }
 
+impl TimedWrite {
+    /// A write from the start of a write unit.
+    pub(super) fn at_start(length: u64, time_ns: f64) -> Self {
+        Self { offset: 0, length, time_ns }
+    }
+}
+
 /// A model of program operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// Each request starts a new write unit.
     Appended,
     /// Every touched write unit is programmed, with this parallelism.
@@ -122,7 +129,7 @@ fn programs(timed: &TimedWrite, size: u64, way: Way) -> f64 {
 }
 
 /// The log-likelihood of a size; `None` if operations would take negative time.
-fn fit(timed: &[TimedWrite], size: u64, way: Way) -> Option<f64> {
+pub(super) fn fit(timed: &[TimedWrite], size: u64, way: Way) -> Option<f64> {
     let rows: Vec<[f64; 3]> = timed
         .iter()
         .map(|timed| [1.0, timed.length as f64 / GRAIN as f64, programs(timed, size, way)])
@@ -131,7 +138,8 @@ fn fit(timed: &[TimedWrite], size: u64, way: Way) -> Option<f64> {
     (coefficients[2] > 0.0).then_some(log)
 }
 
-fn fit_without(timed: &[TimedWrite]) -> f64 {
+/// The log-likelihood without steps.
+pub(super) fn fit_without(timed: &[TimedWrite]) -> f64 {
     let rows: Vec<[f64; 2]> =
         timed.iter().map(|timed| [1.0, timed.length as f64 / GRAIN as f64]).collect();
     least_deviations(timed, &rows).map_or(f64::NEG_INFINITY, |(log, _)| log)
