@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """Measures what a twin of the device is worth to a search, on recorded grids.
 
-usage: twin-grids.py FLASHFIT [SEEDS]
+usage: twin-grids.py FLASHFIT [SEEDS [TRIALS]]
 
-Prints a table of docs/twin-first.md (make twin-benchmark). Unpacks examples/grids into a temporary
+Prints the second table of docs/tuning.md about twins (make twin-benchmark). Unpacks examples/grids into a temporary
 directory and replays the grids with `flashfit tune --replay --trials N`: without a twin, with the
 run on a card like the recorded one as its twin (`--twin-run`), and with that on another card, a twin
 that is wrong.
 """
 
 import json
-import math
 import statistics
 import subprocess
 import sys
@@ -25,8 +24,7 @@ CASES = [
     ("emmc-5.1", "usd-a2-cq-unsafe"),
     ("usd-a2-cq-unsafe", "emmc-5.1"),
 ]
-BUDGETS = [20, 40, 80, 160, 320]
-MANY = 480
+BUDGET = 40
 NEAR = 2.0
 
 
@@ -38,35 +36,12 @@ def regret(flashfit, runs, twin, trials, seed):
     return json.loads(done.stdout)["data"]["choice"]["regret_percent_hundredths"] / 100
 
 
-def needed(regrets):
-    """The least budget from which on all are near the best."""
-    least = MANY
-    for budget, found in zip(reversed(BUDGETS), reversed(regrets)):
-        if found > NEAR:
-            break
-        least = budget
-    return least
-
-
-def ratio(before, after):
-    logs = [math.log(a / b) for b, a in zip(before, after)]
-    mean = statistics.mean(logs)
-    half = 2 * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0
-    low, middle, high = (math.exp(mean + off) for off in (-half, 0, half))
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
-
-
-def quantile(values, share):
-    found = sorted(values)[round((len(values) - 1) * share)]
-    return "-" if found == MANY else str(found)
-
-
 def main():
     flashfit = sys.argv[1]
     seeds = range(1, 1 + int(sys.argv[2] if len(sys.argv) > 2 else 20))
-    print("| grid | twin | trials, median / 90 % | ratio | within 2 % with 40 trials | "
-          "regret % with 40, 90 % |")
-    print("|---|---|---|---|---|---|")
+    budget = int(sys.argv[3] if len(sys.argv) > 3 else BUDGET)
+    print(f"| grid | twin | within 2 % with {budget} trials | regret %, median / 90 % |")
+    print("|---|---|---|---|")
     with tempfile.TemporaryDirectory() as work:
         work = Path(work)
         for archive in ["similar", *{grid for grid, _ in CASES}]:
@@ -79,21 +54,16 @@ def main():
                 "of a similar card": sorted(map(str, work.glob(f"similar-{grid}-*"))),
                 "wrong": sorted(map(str, work.glob(f"similar-{other}-*"))),
             }
-            rows = {}
             for name, known in twins.items():
                 def of(seed):
-                    twin = known[seed % len(known)]
-                    return [regret(flashfit, runs, twin, budget, seed) for budget in BUDGETS]
+                    return regret(flashfit, runs, known[seed % len(known)], budget, seed)
                 with ThreadPoolExecutor(2) as pool:
-                    rows[name] = list(pool.map(of, seeds))
-            usual = [needed(found) for found in rows["none"]]
-            for name, found in rows.items():
-                trials = [needed(one) for one in found]
-                with_40 = [one[BUDGETS.index(40)] for one in found]
-                near = sum(one <= NEAR for one in with_40)
-                worst = sorted(with_40)[round((len(with_40) - 1) * 0.9)]
-                print(f"| {grid} | {name} | {quantile(trials, 0.5)} / {quantile(trials, 0.9)} | "
-                      f"{ratio(usual, trials)} | {near} of {len(found)} | {worst:.1f} |", flush=True)
+                    found = sorted(pool.map(of, seeds))
+                near = sum(one <= NEAR for one in found)
+                middle = statistics.median(found)
+                high = found[round((len(found) - 1) * 0.9)]
+                print(f"| {grid} | {name} | {near} of {len(found)} | {middle:.1f} / {high:.1f} |",
+                      flush=True)
 
 
 if __name__ == "__main__":

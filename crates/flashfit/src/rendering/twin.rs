@@ -14,7 +14,7 @@ pub fn plan_text(spec: &RunSpec, time: Duration, guests: usize) -> String {
     let trials = spec.limits.trials.unwrap_or(u32::MAX);
     let machines = if guests == 1 { "a virtual machine" } else { "virtual machines" };
     format!(
-        "first the twin {}, simulated: up to {trials} trials in {machines} with counted \
+        "before the trials on the device, those on its twin {}, simulated: up to {trials} trials in {machines} with counted \
          instructions ({guests} at once), {} at the longest, 0 bytes written to the device",
         spec.target,
         duration(time)

@@ -79,3 +79,60 @@ impl PlanContext<'_> {
         self.history.iter().take_while(is_opening).count() as f64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::history::{Purpose, TrialLength};
+    use crate::landscape::{LandscapeKind, SearchTrace, run, similar};
+    use crate::prior::{SearchPrior, SimilarResult};
+    use crate::settings::SearchSettings;
+    use crate::strategy::Adaptive;
+
+    /// A search with a twin of which everything is known.
+    fn with_twin(correlation: f64, trials: f64) -> (SearchTrace, bool) {
+        let kind = LandscapeKind::Small;
+        let landscape = kind.make(3);
+        let twin = similar(&landscape, kind, correlation, 9);
+        let cells = twin.truth.iter().enumerate().flat_map(|(candidate, row)| {
+            row.iter().enumerate().map(move |(workload, log_merit)| SimilarResult {
+                candidate,
+                workload,
+                length: TrialLength::Full,
+                log_merit: *log_merit,
+                repeats: 1,
+                sd: 0.0,
+            })
+        });
+        let known = SearchPrior::new(vec![cells.collect()]).of_twin();
+        let settings = SearchSettings { trials: Some(trials), ..SearchSettings::default() };
+        let strategy = Adaptive::with_prior(Some(known));
+        let trace = run(&strategy, &landscape, &settings).expect("a search");
+        let best = landscape.best();
+        let first = trace.history.iter().take_while(|trial| trial.proposal.batch.number == 0);
+        let has_best = first.map(|trial| trial.proposal.candidate).any(|index| index == best);
+        (trace, has_best)
+    }
+
+    fn searches(trace: &SearchTrace) -> bool {
+        trace.history.iter().any(|trial| trial.proposal.purpose == Purpose::Search)
+    }
+
+    #[test]
+    fn the_best_of_a_twin_run_first_and_few_trials_suffice() {
+        let (trace, has_best) = with_twin(1.0, 40.0);
+        assert_eq!(trace.history[0].proposal.purpose, Purpose::Confirm);
+        assert!(has_best);
+        let choice = trace.choice.expect("something was measured");
+        assert!(LandscapeKind::Small.make(3).regret(choice) < 0.02);
+    }
+
+    #[test]
+    fn a_twin_that_misleads_is_left_for_the_usual_search() {
+        let (trace, _) = with_twin(0.0, 120.0);
+        assert_eq!(trace.history[0].proposal.purpose, Purpose::Confirm);
+        assert!(searches(&trace));
+        let opened =
+            trace.history.iter().take_while(|trial| trial.proposal.purpose == Purpose::Confirm);
+        assert!(opened.count() <= 2 * 5 * 6, "at most two rounds");
+    }
+}
