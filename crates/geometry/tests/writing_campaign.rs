@@ -256,6 +256,18 @@ fn previously_misjudged_cards_are_correct() {
     }
 }
 
+/// On one card, collections of a log look like shifts that cost more; on the other, some shifts of
+/// a part of a write unit cost nothing.
+#[test]
+fn write_units_are_found_or_unclear() {
+    for seed in [34, 195] {
+        let drawn = cards::draw(seed);
+        let found = probe(seed, &drawn, true).findings.write_unit;
+        let unit = QuantityValue::Bytes(drawn.model.write_unit_bytes());
+        assert!(found.value.is_none_or(|value| value == unit), "{seed}: {found:?}");
+    }
+}
+
 #[test]
 fn fast_areas_are_found_by_bytes_per_second_and_only_where_they_are() {
     let (mut found, mut claimed) = (0, 0);

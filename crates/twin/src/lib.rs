@@ -4,9 +4,9 @@
 //! blocks in turn ([`fit_target`]). Candidate cards are simulated under the same measurement
 //! procedure ([`counts`], [`predict`]); their structure is searched ([`search`], [`structure`]) and
 //! their operation times are fitted ([`times`]). What a probe found is where the search starts
-//! ([`hints`]), and a twin without a cliff that it found is refused ([`cliff`]). The result is a card
-//! file ([`mod@file`]). Limits: one write at a time; no special zone at the start of the device, no
-//! flushed cache, no background work.
+//! ([`hints`]), and a twin without a cliff that it found is refused ([`cliff`]). The result is a
+//! card file ([`mod@file`]). Limits: one write at a time; no special zone at the start of the
+//! device, no flushed cache, no background work.
 
 pub mod cliff;
 pub mod counts;

@@ -3,10 +3,10 @@
 //! Steps: check the capacity ([`capacity`]); measure sequential writing; find out whether scattered
 //! writes cause merges, and between which boundaries ([`boundaries`]), of which units and parts of
 //! them ([`streams`]); if they do not, observe the erasures that any writing needs ([`erasures`],
-//! [`folding`]); count the open erase blocks ([`open_erase_blocks`], [`openings`], [`change`]); find
-//! the write unit ([`write_unit`], [`write_steps`]); and look for features of some devices: a log for
-//! small writes ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
-//! ([`fast_area`]), faster reads of never-written areas ([`unwritten`]).
+//! [`folding`]); count the open erase blocks ([`open_erase_blocks`], [`openings`], [`change`]);
+//! find the write unit ([`write_unit`], [`write_steps`]); and look for features of some devices: a
+//! log for small writes ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is
+//! written first ([`fast_area`]), faster reads of never-written areas ([`unwritten`]).
 //!
 //! Everything in the region is overwritten; nothing outside is written. Evidence about the erase
 //! block is added to the belief of a preceding read-only probe. Limits: one outstanding write; the

@@ -1,17 +1,17 @@
 //! Counts the open erase blocks by the cost of beginning one more.
 //!
-//! The beginnings of erase blocks are written, one after the other, while nothing is left to complete
-//! in those that are open. As many as the device keeps open cost only their own writing. The next one
-//! closes the first, which must be completed with copies, and so does each after it. A layer that
-//! maps chunks and continues closed ones in a log shows little of this when erase blocks are written
-//! in turn, because only the closed ones cost more; here every further one does. The number is a
-//! change point of the times, with a level before it and one after it.
+//! The beginnings of erase blocks are written, one after the other, while nothing is left to
+//! complete in those that are open. As many as the device keeps open cost only their own writing.
+//! The next one closes the first, which must be completed with copies, and so does each after it. A
+//! layer that maps chunks and continues closed ones in a log shows little of this when erase blocks
+//! are written in turn, because only the closed ones cost more; here every further one does. The
+//! number is a change point of the times, with a level before it and one after it.
 //!
-//! There are two ways to leave nothing to complete: to write other erase blocks from start to end, or
-//! to continue those that were begun. On a layer with a log for each erase block, either can leave
-//! logs in use, which look like fewer open erase blocks. So the number must be the same with both.
-//! Limits: the rest of a chunk must take visibly longer than the written beginning; writes that go to
-//! a log show nothing.
+//! There are two ways to leave nothing to complete: to write other erase blocks from start to end,
+//! or to continue those that were begun. On a layer with a log for each erase block, either can
+//! leave logs in use, which look like fewer open erase blocks. So the number must be the same with
+//! both. Limits: the rest of a chunk must take visibly longer than the written beginning; writes
+//! that go to a log show nothing.
 
 use super::meter::{MeasurementStop, Meter};
 use super::open_erase_blocks::{MAX_UNITS, UnitPlacement, UnitWriteCost};

@@ -1,12 +1,12 @@
 //! Infers the write unit from runs of writes of one size, and from shifted runs.
 //!
-//! In a run, writes of one size follow each other from the start of an erase block. Their time grows
-//! with the size in steps of what is programmed at the same time: a write unit, or one on each die.
-//! If the run begins behind a write of a part of a step, every write touches one write unit more,
-//! unless the part consists of whole write units. So the steps show how much is programmed at the
-//! same time, and the smallest shift that costs nothing is the write unit. Limits: a device that
-//! starts a new write unit for each request costs nothing with any shift; programming that is hidden
-//! behind the transfer shows no steps; the smallest shift is a sector.
+//! In a run, writes of one size follow each other from the start of an erase block. Their time
+//! grows with the size in steps of what is programmed at the same time: a write unit, or one on
+//! each die. If the run begins behind a write of a part of a step, every write touches one write
+//! unit more, unless the part consists of whole write units. So the steps show how much is
+//! programmed at the same time, and the smallest shift that costs nothing is the write unit.
+//! Limits: a device that starts a new write unit for each request costs nothing with any shift;
+//! programming that is hidden behind the transfer shows no steps; the smallest shift is a sector.
 
 use super::meter::{MeasurementStop, Meter};
 use super::write_unit::{TimedWrite, fit, fit_without};
@@ -40,8 +40,8 @@ const MOST_ERROR: f64 = 0.05;
 const REPEATS: usize = 2;
 /// Merges that end a run.
 const MERGES: usize = 4;
-/// Multiples of a write unit besides two, of which writes can be shifted by a write unit; one of them
-/// suffices, because collections of a log interfere.
+/// Multiples of a write unit besides two, of which writes can be shifted by a write unit. One of
+/// them suffices, because collections of a log interfere.
 const MULTIPLES: [u64; 2] = [4, 8];
 /// The share of the cost of a shift by a half below which a shift by a whole has other causes.
 const SMALL_PART: f64 = 0.5;
@@ -201,8 +201,8 @@ pub fn measure(
         large_ns_per_byte = large_ns_per_byte.min(Run::low(&run.times) / size as f64);
         all.push(run);
     }
-    // A device that does not merge may append what it maps in pieces of 4 KiB.
-    let unit = smallest_free_shift(&mut runs, sector)?.filter(|unit| merges || *unit > LEAST);
+    // On a device that does not merge, some shifts of a part of a write unit cost nothing, too.
+    let unit = if merges { smallest_free_shift(&mut runs, sector)? } else { None };
     if let Some(unit) = unit {
         let reason = "writes across multiples of this size take longer than shifted by it";
         return Ok(GeometryFinding::found(QuantityValue::Bytes(unit), CONFIDENCE, reason));
@@ -295,7 +295,7 @@ fn unit_of(
         if cost.is_dear() {
             // A device that does not merge may append what it maps in pieces of 4 KiB; then only a
             // shift by parts of these costs more, and dies look like write units.
-            let is_clear = merges || unit == steps.size || shift % LEAST == 0;
+            let is_clear = merges || shift % LEAST == 0;
             return Ok((unit >= LEAST && is_clear).then_some(unit));
         }
         if !cost.is_free() {

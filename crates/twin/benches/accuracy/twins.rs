@@ -1,5 +1,6 @@
 //! Fits twins to half of the cells of published open-block tables and predicts the other half, and
-//! fits twins to the whole tables. What the probe infers from the visible cells is where a fit starts.
+//! fits twins to the whole tables. What the probe infers from the visible cells is where a fit
+//! starts.
 
 use std::fmt::Write;
 
