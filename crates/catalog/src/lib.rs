@@ -21,7 +21,7 @@ pub use used::CatalogChecksum;
 /// Paths within `catalog/`, and the compressed files.
 static BUILT_IN: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-pub const FOLDERS: [&str; 13] = [
+pub const FOLDERS: [&str; 14] = [
     "cards",
     "counters",
     "filesystems",
@@ -29,6 +29,7 @@ pub const FOLDERS: [&str; 13] = [
     "geometry",
     "knobs",
     "life",
+    "patterns",
     "published",
     "recipes",
     "starts",

@@ -10,11 +10,12 @@ mod error;
 mod follow_up;
 pub mod free_space;
 mod import;
+pub mod patterns;
 mod region;
 mod remapped;
 mod run;
 mod saved;
-mod twin;
+pub mod twin;
 
 pub use document::{
     FittedTwin, NextCommand, ProbeDocument, ProbeMode, ProbeSettings, ProbedDevice, found_bytes,

@@ -40,7 +40,7 @@ pub struct RateRoom {
 impl RateRoom {
     /// Whether there is time for a measurement that is expected to take so long; the user may
     /// agree to more.
-    fn has_time_for(
+    pub(crate) fn has_time_for(
         &mut self,
         expected_ns: u64,
         elapsed_ns: u64,

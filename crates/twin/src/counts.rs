@@ -1,17 +1,24 @@
-//! Counts the operations of a simulated card for each cell of an open-block table.
+//! Counts the operations of a simulated card for each cell of an open-block table and each part of
+//! the patterns.
 //!
 //! The card is simulated once, with operation times chosen so that the counts can be read off: the
 //! card counts NAND operations itself; copies and log writes take times of such different magnitude
 //! that their sum reveals how many there were of each.
+
+mod work;
 
 use flashfit_card::{Card, InProcessCard};
 use flashfit_device::{BlockDev, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, ProcedureError, TableCell};
 
+pub use work::{BusFreeWork, CountedWork, FitBus};
+
 use crate::fit_target::FitTarget;
+use crate::pattern::PatternPlayer;
 use crate::structure::CardStructure;
-use crate::times::{TIMES, Times};
+use crate::times::Times;
+use work::Operations;
 
 /// The size of the writes that fill a card beforehand.
 const FILL_BYTES: usize = 1 << 20;
@@ -22,52 +29,20 @@ const COPY_NS: u64 = 1 << 16;
 /// A cell has fewer than 2^29 copies of `COPY_NS`.
 const LOG_NS: u64 = 1 << 45;
 
-/// The operations in a cell, for a given bus.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CountedWork {
-    /// Time in seconds during which the NAND waits for the bus.
-    pub fixed: f64,
-    /// Number of operations, in the order of [`Times`].
-    pub counts: [f64; TIMES],
-}
-
-/// The operations in a cell, for any bus.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BusFreeWork {
-    counts: [f64; TIMES],
-    request_bytes: f64,
-    page_bytes: f64,
-}
-
-/// A bus, and whether it or the NAND is the bottleneck.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FitBus {
-    pub bytes_per_second: u64,
-    /// Whether transferring a page takes longer than programming it.
-    pub limits: bool,
-}
-
-impl BusFreeWork {
-    /// The operations that take time on this bus. Transfer and programming of consecutive pages
-    /// overlap: the slower one counts for every page, the faster one for one page per request.
-    pub fn on(&self, bus: FitBus) -> CountedWork {
-        let [requests, programs, ..] = self.counts;
-        let mut counts = self.counts;
-        let rate = bus.bytes_per_second as f64;
-        let pages = (self.request_bytes / self.page_bytes).max(1.0);
-        if bus.limits {
-            counts[1] = (programs - (pages - 1.0) * requests).max(0.0);
-            return CountedWork { fixed: requests * self.request_bytes / rate, counts };
-        }
-        CountedWork { fixed: requests * self.request_bytes.min(self.page_bytes) / rate, counts }
-    }
-}
-
 /// The key of a cell: open blocks, order, and write size.
 pub type CellKey = (u32, AccessOrder, Bytes);
 
 pub fn key(cell: &TableCell) -> CellKey {
     (cell.units, cell.access, cell.write)
+}
+
+/// The operations of one structure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StructureCounts {
+    /// Of every cell of the runs of the target.
+    pub cells: Vec<(CellKey, BusFreeWork)>,
+    /// Of every part of its patterns, in their order.
+    pub parts: Vec<BusFreeWork>,
 }
 
 /// The procedure that measured a target.
@@ -97,25 +72,15 @@ pub fn precondition(
     Ok(device)
 }
 
-/// The operation counts of every cell in the runs of a target.
+/// The operation counts of every cell in the runs of a target, and of its patterns.
 ///
 /// # Errors
 /// When the sizes of the target do not fit the card.
 pub fn count(
     target: &FitTarget,
     structure: &CardStructure,
-) -> Result<Vec<(CellKey, BusFreeWork)>, ProcedureError> {
-    let zero = Times {
-        command: 0.0,
-        program: 0.0,
-        read: 0.0,
-        copy: 0.0,
-        erase: 0.0,
-        log: 0.0,
-        jump: 0.0,
-        switch: 0.0,
-    };
-    let mut model = structure.model(target.erase_block, u64::MAX, &zero);
+) -> Result<StructureCounts, ProcedureError> {
+    let mut model = structure.model(target, u64::MAX, &Times::NONE);
     model.nand.copy_ns = COPY_NS;
     model.layer.log_ns = model.layer.log_ns.map(|_| LOG_NS);
     let procedure = procedure(target);
@@ -123,35 +88,49 @@ pub fn count(
     let clock = device.clock().clone();
     let data = procedure.data();
     let page = structure.page;
-    let mut counts = Vec::new();
+    let flushes = device.describe().volatile_cache;
+    let mut cells = Vec::new();
     for &(units, access) in &target.runs {
         for write in procedure.sizes()? {
-            let before = device.card().counters();
+            let before = Operations::of(&device, page);
             let time_ns =
                 procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;
-            let after = device.card().counters();
             let requests = (u64::from(units) * target.erase_block.0 / write.0) as f64;
-            let programs = (after.nand_programmed_bytes - before.nand_programmed_bytes) / page;
-            let reads = (after.nand_read_bytes - before.nand_read_bytes) / page;
+            let operations = Operations::of(&device, page).since(&before, time_ns);
             let jumps = if access == AccessOrder::Linear { 0.0 } else { requests };
             let switches = if units == 1 { 0.0 } else { requests };
-            let operations = [
-                requests,
-                programs as f64,
-                reads as f64,
-                (time_ns % LOG_NS / COPY_NS) as f64,
-                (after.erases - before.erases) as f64,
-                (time_ns / LOG_NS) as f64,
-                jumps,
-                switches,
-            ];
-            let work = BusFreeWork {
-                counts: operations,
-                request_bytes: write.0 as f64,
-                page_bytes: page as f64,
-            };
-            counts.push(((units, access, write), work));
+            let flushed = if flushes { requests } else { 0.0 };
+            let work = BusFreeWork::of_table(operations, requests, write.0, page)
+                .with_streams(jumps, switches)
+                .with_flushes(flushed);
+            cells.push(((units, access, write), work));
         }
     }
-    Ok(counts)
+    let parts = count_patterns(target, structure, &mut device)?;
+    Ok(StructureCounts { cells, parts })
+}
+
+fn count_patterns(
+    target: &FitTarget,
+    structure: &CardStructure,
+    device: &mut InProcessCard<VirtualClock>,
+) -> Result<Vec<BusFreeWork>, ProcedureError> {
+    let Some(patterns) = &target.patterns else { return Ok(Vec::new()) };
+    let clock = device.clock().clone();
+    let flushes = device.describe().volatile_cache;
+    let mut player = PatternPlayer::new(0, SEED);
+    player.fill(device, 0, patterns.span.0)?;
+    let mut streams = patterns.streams(target.erase_block).into_iter();
+    let mut parts = Vec::new();
+    for measured in &patterns.measured {
+        for part in &measured.pattern.parts[..measured.parts_ns.len()] {
+            let before = Operations::of(device, structure.page);
+            let time_ns = player.time_ns(device, &clock, part)?;
+            let operations = Operations::of(device, structure.page).since(&before, time_ns);
+            let (jumps, switches) = streams.next().expect("one for each part");
+            let work = BusFreeWork::of_part(operations, part, structure.page, flushes);
+            parts.push(work.with_streams(jumps, switches));
+        }
+    }
+    Ok(parts)
 }

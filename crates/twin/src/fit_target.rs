@@ -6,14 +6,26 @@
 
 use std::collections::BTreeMap;
 
+use flashfit_card::card::streams::Streams;
 use flashfit_device::Bytes;
 use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
+
+use crate::counts::BusFreeWork;
+use crate::pattern::{MeasuredPattern, PatternRequest};
+use crate::times::Durations;
 
 /// Fewer cells do not determine a model.
 const MIN_CELLS: usize = 12;
 /// Upper limit of open blocks, to bound the time of the simulation.
 pub const MAX_UNITS: u32 = 64;
+/// How much the cells of tables, the parts of patterns and whole patterns count. In which part a
+/// merge falls is chance, so that the whole says more.
+const CELLS_SHARE: f64 = 1.0;
+const PARTS_SHARE: f64 = 0.5;
+const PATTERNS_SHARE: f64 = 1.5;
+/// Addressable erase blocks of a card without patterns.
+const CAPACITY_UNITS: u64 = 64;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitTarget {
@@ -24,6 +36,52 @@ pub struct FitTarget {
     /// The erase block that the measurement assumed: the largest write.
     pub erase_block: Bytes,
     pub least_write: Bytes,
+    /// Patterns that were measured after the runs.
+    pub patterns: Option<MeasuredPatterns>,
+    /// Whether the device declares a volatile cache.
+    pub volatile_cache: bool,
+}
+
+/// Patterns of one device, measured after `span` bytes were written once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredPatterns {
+    pub span: Bytes,
+    pub measured: Vec<MeasuredPattern>,
+}
+
+impl MeasuredPatterns {
+    /// Bytes per second of the fastest part that only reads.
+    pub fn read_rate(&self) -> Option<f64> {
+        let parts = self.measured.iter().flat_map(|of| of.pattern.parts.iter().zip(&of.parts_ns));
+        let rates = parts.filter_map(|(part, &ns)| {
+            let read = |request: &PatternRequest| match request {
+                PatternRequest::Read { length, .. } => Some(*length),
+                PatternRequest::Write { .. } | PatternRequest::Flush => None,
+            };
+            let bytes: Option<u64> = part.iter().map(read).sum();
+            Some(bytes? as f64 * 1e9 / ns.max(1) as f64)
+        });
+        rates.max_by(f64::total_cmp)
+    }
+
+    /// For each measured part, the writes that do not continue where the last one to their erase
+    /// block ended, and those to another erase block than the last one.
+    pub fn streams(&self, erase_block: Bytes) -> Vec<(f64, f64)> {
+        let mut streams = Streams::default();
+        let mut counts = Vec::new();
+        for of in &self.measured {
+            for part in &of.pattern.parts[..of.parts_ns.len()] {
+                let (mut jumps, mut switches) = (0.0, 0.0);
+                for (offset, length) in part.iter().flat_map(PatternRequest::written_pieces) {
+                    let step = streams.step(erase_block.0, offset, length);
+                    jumps += f64::from(u8::from(step.jumps));
+                    switches += f64::from(u8::from(step.switches));
+                }
+                counts.push((jumps, switches));
+            }
+        }
+        counts
+    }
 }
 
 impl FitTarget {
@@ -54,7 +112,62 @@ impl FitTarget {
             })
             .collect();
         let least_write = cells.iter().map(|cell| cell.write).min()?;
-        (cells.len() >= MIN_CELLS).then_some(Self { cells, runs, erase_block, least_write })
+        (cells.len() >= MIN_CELLS).then_some(Self {
+            cells,
+            runs,
+            erase_block,
+            least_write,
+            patterns: None,
+            volatile_cache: false,
+        })
+    }
+
+    /// Adds patterns of the same device, measured after its tables.
+    #[must_use]
+    pub fn with_patterns(self, patterns: Option<MeasuredPatterns>, volatile_cache: bool) -> Self {
+        Self { patterns, volatile_cache, ..self }
+    }
+
+    /// How large a card must be for the measurements; few erase blocks, so that it is fast to
+    /// simulate.
+    pub fn capacity(&self) -> Bytes {
+        let span = self.patterns.as_ref().map_or(0, |patterns| patterns.span.0);
+        let least = CAPACITY_UNITS * self.erase_block.0;
+        Bytes(span.max(least).div_ceil(self.erase_block.0) * self.erase_block.0)
+    }
+
+    /// All durations: of the cells, of all parts, and of whole patterns.
+    pub fn durations(&self) -> Durations {
+        let unit = self.erase_block.0 as f64;
+        let seconds =
+            |cell: &TableCell| unit * f64::from(cell.units) / cell.bytes_per_second as f64;
+        let mut all: Vec<(f64, f64)> = Vec::new();
+        let mut add = |seconds: Vec<f64>, share: f64| {
+            let weight = share / seconds.len().max(1) as f64;
+            all.extend(seconds.into_iter().map(|of| (of, weight)));
+        };
+        add(self.cells.iter().map(seconds).collect(), CELLS_SHARE);
+        if let Some(patterns) = &self.patterns {
+            let parts_ns = patterns.measured.iter().map(|of| &of.parts_ns);
+            let in_seconds = |ns: u64| ns.max(1) as f64 / 1e9;
+            add(parts_ns.clone().flatten().map(|&ns| in_seconds(ns)).collect(), PARTS_SHARE);
+            add(parts_ns.map(|all| in_seconds(all.iter().sum())).collect(), PATTERNS_SHARE);
+        }
+        Durations::weighted(all)
+    }
+
+    /// The sums over each pattern of what is known of all its parts.
+    pub fn pattern_sums(&self, parts: &[BusFreeWork]) -> Vec<BusFreeWork> {
+        let measured = self.patterns.iter().flat_map(|patterns| &patterns.measured);
+        let mut begin = 0;
+        measured
+            .map(|of| {
+                let end = begin + of.parts_ns.len();
+                let sum = parts[begin..end].iter().copied().reduce(BusFreeWork::plus);
+                begin = end;
+                sum.expect("a measured pattern has parts")
+            })
+            .collect()
     }
 
     /// The largest number of open blocks.

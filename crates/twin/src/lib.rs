@@ -13,6 +13,7 @@ pub mod counts;
 pub mod file;
 pub mod fit_target;
 pub mod hints;
+pub mod pattern;
 pub mod predict;
 pub mod search;
 pub mod structure;
@@ -30,6 +31,7 @@ use cliff::SeenCliff;
 use counts::CellKey;
 use fit_target::FitTarget;
 pub use hints::DeviceHints;
+use predict::Predicted;
 use search::{FitInterrupted, Search, SimulatedCounts};
 use structure::CardStructure;
 
@@ -45,6 +47,8 @@ pub struct Twin {
     pub comparison: Comparison,
     /// The same by the kind of writes.
     pub groups: Vec<CellGroup>,
+    /// The simulated durations of every measured part of the patterns, in nanoseconds.
+    pub parts_ns: Vec<u64>,
 }
 
 impl Twin {
@@ -135,13 +139,13 @@ pub fn fit_to(
         least_write: target.least_write,
     })?;
     let bus = best.bus.bytes_per_second;
-    let mut model = best.structure.model(target.erase_block, bus, &best.fitted.times);
+    let mut model = best.structure.model(target, bus, &best.fitted.times);
     model.name = plain_name(name);
     model.title = format!("Twin of {what}");
     model.source =
         format!("fitted by flashfit to {} open-block rates of {what}", target.cells.len());
     model.layer.lookup_ns = hints.lookup_ns;
-    let rates = predict::predict(&model, target)?;
+    let Predicted { rates, parts_ns } = predict::predict(&model, target)?;
     let rate = |key: CellKey| rates.rate(key.0, key.1, key.2).map(|rate| rate as f64);
     if let Some(cliff) = cliffs.iter().find(|cliff| !cliff.shows_in(rate)) {
         return Err(TwinError::LacksCliff { open: cliff.open, access: cliff.access });
@@ -149,7 +153,7 @@ pub fn fit_to(
     let known = OpenBlockTable { cells: target.cells.clone() };
     let comparison = Comparison::of(&known, &rates).ok_or(TwinError::TooFewRates)?;
     let groups = CellGroup::all(&known, &rates, few_units(target, &hints, &best.structure));
-    Ok(Twin { model, structure: best.structure, rates, comparison, groups })
+    Ok(Twin { model, structure: best.structure, rates, comparison, groups, parts_ns })
 }
 
 /// The most units that count as few: the open erase blocks, or half of the units of the table.

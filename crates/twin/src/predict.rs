@@ -1,14 +1,25 @@
 //! Simulates the measurement procedure of a target on a card model.
 
-use flashfit_card::CardModel;
+use flashfit_card::{CardModel, InProcessCard};
+use flashfit_device::{BlockDevError, VirtualClock};
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{OpenBlockTable, ProcedureError, TableCell};
 
-use crate::counts::{precondition, procedure};
-use crate::fit_target::FitTarget;
+use crate::counts::{SEED, precondition, procedure};
+use crate::fit_target::{FitTarget, MeasuredPatterns};
+use crate::pattern::PatternPlayer;
 
-/// The simulated rates of a model in every cell of a target's runs.
-pub fn predict(model: &CardModel, target: &FitTarget) -> Result<OpenBlockTable, ProcedureError> {
+/// What a model takes for the measurements of a target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predicted {
+    /// Simulated rates in every cell of the runs.
+    pub rates: OpenBlockTable,
+    /// Simulated durations of every measured part of the patterns, in nanoseconds.
+    pub parts_ns: Vec<u64>,
+}
+
+/// Simulates all measurements of a target, in their order.
+pub fn predict(model: &CardModel, target: &FitTarget) -> Result<Predicted, ProcedureError> {
     let procedure = procedure(target);
     let mut device = precondition(model)?;
     let clock = device.clock().clone();
@@ -24,5 +35,25 @@ pub fn predict(model: &CardModel, target: &FitTarget) -> Result<OpenBlockTable, 
             cells.push(TableCell { units, access, write, bytes_per_second });
         }
     }
-    Ok(OpenBlockTable { cells })
+    let parts_ns = match &target.patterns {
+        Some(patterns) => time_patterns(&mut device, patterns)?,
+        None => Vec::new(),
+    };
+    Ok(Predicted { rates: OpenBlockTable { cells }, parts_ns })
+}
+
+fn time_patterns(
+    device: &mut InProcessCard<VirtualClock>,
+    patterns: &MeasuredPatterns,
+) -> Result<Vec<u64>, BlockDevError> {
+    let clock = device.clock().clone();
+    let mut player = PatternPlayer::new(0, SEED);
+    player.fill(device, 0, patterns.span.0)?;
+    let mut parts_ns = Vec::new();
+    for of in &patterns.measured {
+        for part in &of.pattern.parts[..of.parts_ns.len()] {
+            parts_ns.push(player.time_ns(device, &clock, part)?);
+        }
+    }
+    Ok(parts_ns)
 }

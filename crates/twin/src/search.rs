@@ -18,10 +18,10 @@ use flashfit_geometry::probed::ProbeObserver;
 
 use crate::cliff::SeenCliff;
 use crate::counts::{self, BusFreeWork, CellKey, CountedWork, FitBus, key};
-use crate::fit_target::FitTarget;
+use crate::fit_target::{FitTarget, MeasuredPatterns};
 use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind, bus_for};
-use crate::times::{self, FittedTimes};
+use crate::times::{self, Durations, FittedTimes};
 
 /// How many kinds of layer are searched in detail.
 const KINDS_SEARCHED: usize = 3;
@@ -34,6 +34,8 @@ const LIMITING_BUS_FACTOR: f64 = 1.03;
 /// A common write unit that is also fast to simulate.
 const START_PAGE: u64 = 16384;
 const MAX_OPEN: u32 = 16;
+/// A common size of a volatile cache, in bytes.
+const START_CACHE: u64 = 512 << 10;
 /// Candidate sizes of the largest write that goes to a log.
 const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
 /// Upper limit of passes over all values.
@@ -44,7 +46,13 @@ const MISSING_CLIFF: f64 = 3.0;
 /// Cached counts of simulated structures, valid for any subset of a target's cells.
 #[derive(Debug, Default)]
 pub struct SimulatedCounts {
-    counts: BTreeMap<CardStructure, Option<BTreeMap<OrderedKey, BusFreeWork>>>,
+    counts: BTreeMap<CardStructure, Option<KnownWork>>,
+}
+
+#[derive(Debug)]
+struct KnownWork {
+    cells: BTreeMap<OrderedKey, BusFreeWork>,
+    parts: Vec<BusFreeWork>,
 }
 
 /// A [`CellKey`] that can be ordered.
@@ -70,8 +78,8 @@ pub struct FitInterrupted;
 
 pub struct Search<'a> {
     target: &'a FitTarget,
-    durations: Vec<f64>,
-    buses: [FitBus; 2],
+    durations: Durations,
+    buses: Vec<FitBus>,
     cache: &'a mut SimulatedCounts,
     observer: &'a mut dyn ProbeObserver,
     hints: DeviceHints,
@@ -85,12 +93,7 @@ impl<'a> Search<'a> {
         cache: &'a mut SimulatedCounts,
         observer: &'a mut dyn ProbeObserver,
     ) -> Self {
-        let unit = target.erase_block.0 as f64;
-        let durations = target
-            .cells
-            .iter()
-            .map(|cell| unit * f64::from(cell.units) / cell.bytes_per_second as f64)
-            .collect();
+        let durations = target.durations();
         let (buses, hints) = (buses_of(target), DeviceHints::default());
         Self { buses, target, durations, cache, observer, hints, cliffs: &[], tried: 0 }
     }
@@ -172,9 +175,11 @@ impl<'a> Search<'a> {
                 ends.map(|end| end.expect("a simulation does not panic")).collect::<Vec<_>>()
             });
             for (structure, counts) in batch.iter().zip(counted) {
-                let by_key =
-                    counts.map(|all| all.into_iter().map(|(k, c)| (ordered(k), c)).collect());
-                self.cache.counts.insert(*structure, by_key);
+                let known = counts.map(|all| KnownWork {
+                    cells: all.cells.into_iter().map(|(k, c)| (ordered(k), c)).collect(),
+                    parts: all.parts,
+                });
+                self.cache.counts.insert(*structure, known);
             }
         }
         Ok(structures.iter().filter_map(|structure| self.fitted(*structure)).collect())
@@ -182,15 +187,21 @@ impl<'a> Search<'a> {
 
     fn fitted(&self, structure: CardStructure) -> Option<BestFit> {
         let all = self.cache.counts.get(&structure)?.as_ref()?;
-        let work: Option<Vec<BusFreeWork>> =
-            self.target.cells.iter().map(|cell| all.get(&ordered(key(cell))).copied()).collect();
-        let work = work?;
-        let on_each = self.buses.into_iter().map(|bus| {
+        let work: Option<Vec<BusFreeWork>> = self
+            .target
+            .cells
+            .iter()
+            .map(|cell| all.cells.get(&ordered(key(cell))).copied())
+            .collect();
+        let mut work = work?;
+        work.extend(&all.parts);
+        work.extend(self.target.pattern_sums(&all.parts));
+        let on_each = self.buses.iter().map(|&bus| {
             let counts: Vec<CountedWork> = work.iter().map(|work| work.on(bus)).collect();
             let fitted = times::fit(&counts, &self.durations, structure.page);
             let rate = |cell: CellKey| {
                 let bytes = f64::from(cell.0);
-                Some(bytes / fitted.times.duration(&all.get(&ordered(cell))?.on(bus)))
+                Some(bytes / fitted.times.duration(&all.cells.get(&ordered(cell))?.on(bus)))
             };
             let missing = self.cliffs.iter().filter(|cliff| !cliff.shows_in(rate)).count();
             let score = fitted.error + MISSING_CLIFF * missing as f64;
@@ -222,6 +233,7 @@ impl<'a> Search<'a> {
                 log_request: log_request.unwrap_or(4096),
                 chunk: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
                 spare_units: 6,
+                cache: if self.target.volatile_cache { START_CACHE } else { 0 },
             };
             starts.push(structure.normalized());
         }
@@ -290,7 +302,9 @@ impl<'a> Search<'a> {
                 .collect(),
             7 => [1, 2, 4, 8, 16].map(|log| with(&|s| s.log_units = log)).to_vec(),
             8 => [true, false].map(|scratch| with(&|s| s.scratch = scratch)).to_vec(),
-            _ => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
+            9 => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
+            _ if from.cache == 0 => Vec::new(),
+            _ => powers(16384, 16 << 20).map(|cache| with(&|s| s.cache = cache)).collect(),
         };
         for structure in &mut others {
             if structure.kind == OrderedLayerKind::PageMapped {
@@ -346,27 +360,38 @@ impl<'a> Search<'a> {
         divides(structure.page)
             && divides(structure.chunk)
             && structure.page % 512 == 0
+            && (!structure.scratch
+                || u64::from(structure.open_erase_blocks) * structure.page <= unit)
             && (structure.kind != OrderedLayerKind::UpdateLog
                 || structure.chunk % structure.page == 0)
     }
 }
 
 /// Number of values that the search changes.
-const VALUES: usize = 10;
+const VALUES: usize = 11;
 
 fn by_error(one: &BestFit, other: &BestFit) -> std::cmp::Ordering {
     one.score.total_cmp(&other.score).then(one.structure.cmp(&other.structure))
 }
 
-/// A bus that limits no rate, and one that limits the fastest rates. The upper decile's median is
-/// used, so that outliers do not matter.
-fn buses_of(target: &FitTarget) -> [FitBus; 2] {
+/// A bus that limits no rate, one that limits the fastest writes, and one as fast as the large
+/// reads of the patterns. The upper decile's median is used, so that outliers do not matter.
+fn buses_of(target: &FitTarget) -> Vec<FitBus> {
     let mut rates: Vec<f64> =
         target.cells.iter().map(|cell| cell.bytes_per_second as f64).collect();
     rates.sort_by(f64::total_cmp);
     let upper = median(&rates[rates.len() * 9 / 10..]);
-    [
-        FitBus { bytes_per_second: bus_for(upper as u64), limits: false },
-        FitBus { bytes_per_second: (upper * LIMITING_BUS_FACTOR).max(1000.0) as u64, limits: true },
-    ]
+    let limiting = (upper * LIMITING_BUS_FACTOR).max(1000.0);
+    let reads = target.patterns.as_ref().and_then(MeasuredPatterns::read_rate).unwrap_or(0.0);
+    let free = bus_for(upper.max(reads) as u64);
+    let mut buses = vec![FitBus { bytes_per_second: free, limits: false }];
+    if reads <= limiting {
+        buses.push(FitBus { bytes_per_second: limiting as u64, limits: true });
+    }
+    if reads > 0.0 {
+        let bytes_per_second = (reads * LIMITING_BUS_FACTOR).max(limiting) as u64;
+        buses.push(FitBus { bytes_per_second, limits: false });
+        buses.push(FitBus { bytes_per_second, limits: true });
+    }
+    buses
 }

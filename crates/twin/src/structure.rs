@@ -6,10 +6,9 @@ use flashfit_card::model::{
 };
 use flashfit_device::Bytes;
 
+use crate::fit_target::FitTarget;
 use crate::times::Times;
 
-/// Addressable erase blocks; few, so that the twin is fast to simulate.
-const CAPACITY_UNITS: u64 = 64;
 /// Erase blocks that a layer needs besides the open ones and its log.
 const SPARE_UNITS: u32 = 4;
 /// A bus that is not the bottleneck is at least this much faster than the fastest rate, in tenths.
@@ -40,6 +39,8 @@ pub struct CardStructure {
     pub chunk: u64,
     /// Additional spare blocks of a page-mapped layer, which reduce garbage collection.
     pub spare_units: u32,
+    /// Size of the declared volatile cache, in bytes; 0 without one.
+    pub cache: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,6 +81,9 @@ impl CardStructure {
             self.chunk = 0;
         }
         self.open_erase_blocks_random = self.open_erase_blocks_random.min(self.open_erase_blocks);
+        if self.cache > 0 {
+            self.buffer = false;
+        }
         if self.buffer {
             // The buffer makes the scratch block redundant.
             self.scratch = false;
@@ -87,7 +91,9 @@ impl CardStructure {
         self
     }
 
-    pub fn model(&self, erase_block: Bytes, bus: u64, times: &Times) -> CardModel {
+    /// The card of this structure for a target, with a bus in bytes per second.
+    pub fn model(&self, target: &FitTarget, bus: u64, times: &Times) -> CardModel {
+        let erase_block = target.erase_block;
         let ns = |seconds: f64| (seconds * 1e9).round().clamp(0.0, 6e10) as u64;
         let has_log = matches!(self.kind, OrderedLayerKind::LogBlock | OrderedLayerKind::UpdateLog);
         let has_open_logs =
@@ -99,7 +105,7 @@ impl CardStructure {
             title: String::new(),
             source: String::new(),
             counterpart: None,
-            capacity: Bytes(CAPACITY_UNITS * erase_block.0),
+            capacity: target.capacity(),
             sector_bytes: 512,
             nand: NandModel {
                 cell: CellType::default(),
@@ -144,11 +150,11 @@ impl CardStructure {
                 switch_ns: ns(times.switch),
             },
             zone: None,
-            cache: self.buffer.then_some(CacheModel {
-                bytes: mapped,
+            cache: (self.buffer || self.cache > 0).then_some(CacheModel {
+                bytes: Bytes(self.cache.max(mapped.0)),
                 order: CacheOrder::default(),
-                flush_ns: 0,
-                undeclared: true,
+                flush_ns: if self.cache > 0 { ns(times.flush) } else { 0 },
+                undeclared: self.cache == 0,
             }),
             discard: None,
             queue: QueueModel::default(),

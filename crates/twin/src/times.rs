@@ -9,7 +9,7 @@
 use crate::counts::CountedWork;
 
 /// Number of [`Times`].
-pub const TIMES: usize = 8;
+pub const TIMES: usize = 9;
 
 /// Operation times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,12 +30,27 @@ pub struct Times {
     pub jump: f64,
     /// Overhead of a write to a different erase block than the last one.
     pub switch: f64,
+    /// Flushing the volatile cache, besides the writes and the command.
+    pub flush: f64,
 }
 
 impl Times {
+    /// Operations that take no time.
+    pub const NONE: Self = Self {
+        command: 0.0,
+        program: 0.0,
+        read: 0.0,
+        copy: 0.0,
+        erase: 0.0,
+        log: 0.0,
+        jump: 0.0,
+        switch: 0.0,
+        flush: 0.0,
+    };
+
     fn from_logs(logs: &[f64; TIMES]) -> Self {
-        let [command, program, read, copy, erase, log, jump, switch] = logs.map(f64::exp);
-        Self { command, program, read, copy, erase, log, jump, switch }
+        let [command, program, read, copy, erase, log, jump, switch, flush] = logs.map(f64::exp);
+        Self { command, program, read, copy, erase, log, jump, switch, flush }
     }
 
     /// Duration of a cell in seconds.
@@ -49,6 +64,7 @@ impl Times {
             self.log,
             self.jump,
             self.switch,
+            self.flush,
         ];
         work.fixed + times.iter().zip(&work.counts).map(|(time, count)| time * count).sum::<f64>()
     }
@@ -57,7 +73,7 @@ impl Times {
 /// Typical logarithmic times for a write unit in bytes: MLC NAND, and commands of an SD card.
 fn typical(page: u64) -> [f64; TIMES] {
     let program = 1.5e-3 * (page as f64 / 16384.0).sqrt();
-    [3e-4, program, 1e-4, 2e-4, 3e-3, 5e-4, 5e-5, 5e-5].map(f64::ln)
+    [3e-4, program, 1e-4, 2e-4, 3e-3, 5e-4, 5e-5, 5e-5, 5e-4].map(f64::ln)
 }
 
 /// Log ratio from which the loss grows linearly.
@@ -80,13 +96,35 @@ pub struct FittedTimes {
 /// A factor of ten; larger errors of a cell count as this.
 const MAX_ERROR: f64 = 2.303;
 
-/// Fits the times to the durations of the cells, in seconds.
-pub fn fit(counts: &[CountedWork], durations: &[f64], page: u64) -> FittedTimes {
+/// Durations that times are fitted to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Durations {
+    pub seconds: Vec<f64>,
+    /// One for each; their mean is 1.
+    pub weights: Vec<f64>,
+}
+
+impl Durations {
+    /// With weights in any unit.
+    pub fn weighted(all: Vec<(f64, f64)>) -> Self {
+        let mean = all.iter().map(|(_, weight)| weight).sum::<f64>() / all.len().max(1) as f64;
+        let (seconds, weights) =
+            all.into_iter().map(|(seconds, weight)| (seconds, weight / mean)).unzip();
+        Self { seconds, weights }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.seconds.iter().copied().zip(self.weights.iter().copied())
+    }
+}
+
+/// Fits the times to the durations of the cells.
+pub fn fit(counts: &[CountedWork], durations: &Durations, page: u64) -> FittedTimes {
     let typical = typical(page);
     let starts = [
         [0.0; TIMES],
-        [0.0, 0.5, 0.0, 2.0, 0.0, 2.5, 2.0, 2.0],
-        [1.0, -0.7, 0.0, -2.0, 0.0, -2.0, 0.0, 3.0],
+        [0.0, 0.5, 0.0, 2.0, 0.0, 2.5, 2.0, 2.0, 1.0],
+        [1.0, -0.7, 0.0, -2.0, 0.0, -2.0, 0.0, 3.0, -1.0],
     ];
     let fitted = starts.into_iter().map(|offset| {
         let start = std::array::from_fn(|at| typical[at] + offset[at]);
@@ -98,13 +136,18 @@ pub fn fit(counts: &[CountedWork], durations: &[f64], page: u64) -> FittedTimes 
     FittedTimes { times, error: error(&times, counts, durations) }
 }
 
-/// Mean absolute log ratio of the durations, each at most `MAX_ERROR`.
-pub fn error(times: &Times, counts: &[CountedWork], durations: &[f64]) -> f64 {
-    let errors = counts
-        .iter()
-        .zip(durations)
-        .map(|(count, durations)| (times.duration(count) / durations).ln().abs().min(MAX_ERROR));
-    errors.sum::<f64>() / counts.len().max(1) as f64
+/// Weighted mean of the absolute log ratios of the durations, each at most `MAX_ERROR`.
+fn error(times: &Times, counts: &[CountedWork], durations: &Durations) -> f64 {
+    mean_error(counts.iter().map(|count| times.duration(count)), durations)
+}
+
+/// Weighted mean of the absolute log ratios of `seconds` to the durations, each at most a factor
+/// of ten.
+pub fn mean_error(seconds: impl Iterator<Item = f64>, durations: &Durations) -> f64 {
+    let errors = seconds
+        .zip(durations.iter())
+        .map(|(seconds, (of, weight))| weight * (seconds / of).ln().abs().min(MAX_ERROR));
+    errors.sum::<f64>() / durations.seconds.len().max(1) as f64
 }
 
 /// A robust loss: quadratic for small residuals, linear for large ones.
@@ -115,14 +158,14 @@ fn loss(residual: f64) -> f64 {
 fn total(
     logs: &[f64; TIMES],
     counts: &[CountedWork],
-    durations: &[f64],
+    durations: &Durations,
     typical: &[f64; TIMES],
 ) -> f64 {
     let times = Times::from_logs(logs);
     let cells: f64 = counts
         .iter()
-        .zip(durations)
-        .map(|(count, durations)| loss((times.duration(count) / durations).ln()))
+        .zip(durations.iter())
+        .map(|(count, (seconds, weight))| weight * loss((times.duration(count) / seconds).ln()))
         .sum();
     let prior: f64 =
         logs.iter().zip(typical).map(|(log, typical)| PRIOR_WEIGHT * (log - typical).powi(2)).sum();
@@ -131,7 +174,7 @@ fn total(
 
 fn minimize(
     counts: &[CountedWork],
-    durations: &[f64],
+    durations: &Durations,
     start: [f64; TIMES],
     typical: &[f64; TIMES],
 ) -> ([f64; TIMES], f64) {
@@ -170,7 +213,7 @@ fn minimize(
 fn derivatives(
     logs: &[f64; TIMES],
     counts: &[CountedWork],
-    durations: &[f64],
+    durations: &Durations,
     typical: &[f64; TIMES],
 ) -> ([f64; TIMES], [[f64; TIMES]; TIMES]) {
     let times = logs.map(f64::exp);
@@ -180,11 +223,11 @@ fn derivatives(
     for (at, row) in hessian.iter_mut().enumerate() {
         row[at] = PRIOR_WEIGHT;
     }
-    for (count, durations) in counts.iter().zip(durations) {
+    for (count, (seconds, weight)) in counts.iter().zip(durations.iter()) {
         let parts: [f64; TIMES] = std::array::from_fn(|at| times[at] * count.counts[at]);
         let time = count.fixed + parts.iter().sum::<f64>();
-        let residual = (time / durations).ln();
-        let weight = 1.0 / (1.0 + (residual / ROBUST).powi(2)).sqrt();
+        let residual = (time / seconds).ln();
+        let weight = weight / (1.0 + (residual / ROBUST).powi(2)).sqrt();
         for one in 0..TIMES {
             let share = parts[one] / time;
             gradient[one] += weight * residual * share;
@@ -239,6 +282,7 @@ mod tests {
             log: 4e-3,
             jump: 1e-4,
             switch: 1e-3,
+            flush: 2e-4,
         };
         let counts: Vec<CountedWork> = (0..60_u32)
             .map(|cell| CountedWork {
@@ -251,7 +295,8 @@ mod tests {
         let mut durations: Vec<f64> = counts.iter().map(|count| truth.duration(count)).collect();
         durations[5] *= 8.0;
         durations[17] /= 5.0;
-        let fitted = fit(&counts, &durations, 16384);
+        let known = Durations::weighted(durations.iter().map(|&of| (of, 1.0)).collect());
+        let fitted = fit(&counts, &known, 16384);
         let wrong = counts.iter().zip(&durations).filter(|(count, durations)| {
             (fitted.times.duration(count) / **durations).ln().abs() > 0.1
         });

@@ -9,7 +9,7 @@
 mod discard;
 mod fake;
 mod image;
-mod streams;
+pub mod streams;
 mod transfer;
 
 use std::fs::File;

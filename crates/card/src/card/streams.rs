@@ -16,6 +16,15 @@ pub struct Streams {
     last: Option<u64>,
 }
 
+/// What a write does with the streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamStep {
+    /// Whether it does not continue where the last one to its erase block ended.
+    pub jumps: bool,
+    /// Whether it goes to another erase block than the last one.
+    pub switches: bool,
+}
+
 impl Streams {
     /// Additional time of a write because of earlier ones, in nanoseconds.
     pub fn switch_cost_ns(&mut self, model: &CardModel, offset: u64, length: u64) -> u64 {
@@ -23,7 +32,12 @@ impl Streams {
         if jump_ns == 0 && switch_ns == 0 || length == 0 {
             return 0;
         }
-        let unit_bytes = model.erase_block_bytes();
+        let step = self.step(model.erase_block_bytes(), offset, length);
+        u64::from(step.jumps) * jump_ns + u64::from(step.switches) * switch_ns
+    }
+
+    /// The next write; `length` must not be 0. All in bytes.
+    pub fn step(&mut self, unit_bytes: u64, offset: u64, length: u64) -> StreamStep {
         let (unit, end) = (offset / unit_bytes, offset + length);
         let switches = self.last.is_some_and(|last| last != unit);
         let jumps = self.ends.get(&unit).map_or(offset % unit_bytes != 0, |&last| last != offset);
@@ -32,13 +46,6 @@ impl Streams {
         let last_unit = (end - 1) / unit_bytes;
         self.last = Some(last_unit);
         self.ends.insert(last_unit, end);
-        let mut time_ns = 0;
-        if jumps {
-            time_ns += jump_ns;
-        }
-        if switches {
-            time_ns += switch_ns;
-        }
-        time_ns
+        StreamStep { jumps, switches }
     }
 }

@@ -227,6 +227,10 @@ fn open_erase_blocks(model: &CardModel) -> Checked {
     let Some(open) = model.layer.open_erase_blocks else { return Ok(()) };
     require(open > 0, "layer.open_units", || "is zero".to_owned())?;
     require(model.layer.random_pages != Some(0), RANDOM_PAGES, || "is zero".to_owned())?;
+    // A new scratch block begins with the partial pages of the other open erase blocks.
+    require(!model.layer.scratch || open <= model.pages_per_unit(), "layer.scratch", || {
+        format!("{open} open erase blocks need as many pages in an erase block")
+    })?;
     let random = model.layer.open_erase_blocks_random;
     require(random.is_none_or(|random| random <= open), RANDOM, || {
         format!("exceeds the {open} open erase blocks")

@@ -61,7 +61,7 @@ pub fn section() -> String {
                 };
                 let compared = OpenBlockTable { cells: compared.cells };
                 let rates =
-                    predict::predict(&twin.model, &target).expect("the model was simulated");
+                    predict::predict(&twin.model, &target).expect("the model was simulated").rates;
                 let comparison = Comparison::of(&compared, &rates).expect("half of the cells");
                 let (median, ninth) = (
                     comparison.median_error_thousandths,
