@@ -29,7 +29,7 @@ pub fn of(target: &InspectedTarget) -> Option<TestPrice> {
         max_write: None,
         max_read_ns: None,
         max_time_ns: None,
-        with_twin: false,
+        twin: None,
         seed: 1,
         expected: None,
     };

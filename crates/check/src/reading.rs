@@ -101,7 +101,7 @@ fn read_or_reason(
         max_write: None,
         max_read_ns: Some(max_read_ns),
         max_time_ns: None,
-        with_twin: false,
+        twin: None,
         seed: 1,
         expected: None,
     };

@@ -11,6 +11,7 @@ use flashfit_geometry::flashbench::CellGroup;
 use flashfit_geometry::probed::{FailedRequest, ProbeEvidence, Probed};
 use flashfit_geometry::{Geometry, GeometryFinding, GeometryFindings, QuantityValue};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
+use flashfit_twin::pattern::PatternRatio;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -96,6 +97,12 @@ pub struct FittedTwin {
     /// The writes that it does not.
     #[serde(default)]
     pub not_for: Vec<String>,
+    /// How long patterns of file systems take on the device and on the twin.
+    #[serde(default)]
+    pub patterns: Vec<PatternRatio>,
+    /// Other kinds of layers that explain the measurements as well.
+    #[serde(default)]
+    pub alike: Vec<String>,
 }
 
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {

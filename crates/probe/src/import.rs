@@ -9,6 +9,7 @@ use flashfit_twin::DeviceHints;
 use crate::document::{ProbeMode, ProbeSettings};
 use crate::error::ProbeRunError;
 use crate::run::ProbeOutcome;
+use crate::twin::TwinMeasurements;
 
 /// Infers the geometry of one device from the tables in these files.
 ///
@@ -22,7 +23,8 @@ pub fn import(
     let probed = inference::infer(&imported);
     let hints = DeviceHints::from_findings(&imported, &probed.findings);
     let tables = imported.open_erase_blocks;
-    Ok((settings(files, seed), ProbeOutcome { probed, tables, hints, failure: None }))
+    let twin = TwinMeasurements { tables, patterns: None, hints };
+    Ok((settings(files, seed), ProbeOutcome { probed, twin, failure: None }))
 }
 
 /// All tables of the files; a warning names the file where there are several.

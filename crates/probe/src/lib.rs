@@ -27,4 +27,4 @@ pub use region::{DeviceRegion, ExpectedDevice};
 pub use remapped::Remapped;
 pub use run::{AgreeToLoss, ProbeOutcome, ProbeRun, ProbeRunOptions, WriteBudget, WriteEstimate};
 pub use saved::{SavedGeometry, read_geometry};
-pub use twin::fit_twin;
+pub use twin::{TwinMeasurements, fit_twin};

@@ -2,21 +2,22 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flashfit_device::{BlockDev, Bytes, Clock, Device, DeviceLock, Refusal, WriteConsent};
+use flashfit_device::{Bytes, Device, DeviceLock, Refusal, WriteConsent};
 use flashfit_geometry::Probed;
-use flashfit_geometry::flashbench::OpenBlockTable;
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, ProbeEstimate, QuickLook, WritingOptions};
 use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_twin::DeviceHints;
+use flashfit_twin::pattern::file::PatternSet;
 
 use crate::device::TimedDevice;
 use crate::document::{ProbeMode, ProbeSettings, ProbedDevice, found_bytes};
 use crate::error::ProbeRunError;
+use crate::patterns;
 use crate::region::{DeviceRegion, ExpectedDevice};
 use crate::remapped::Remapped;
-use crate::twin::{self, RateRoom};
+use crate::twin::{self, RateRoom, TwinMeasurements};
 
 /// A few large reads show how fast the device is.
 const LOOKS: u64 = 8;
@@ -24,6 +25,11 @@ const LOOK_BYTES: u64 = 1 << 20;
 
 /// The longest time of a probe that writes, unless the user gives another.
 const USUAL_TIME_NS: u64 = 15 * 60 * 1_000_000_000;
+/// And for what a twin is fitted to, after that; of a time that the user gave, at most a part.
+const TWIN_TIME_NS: u64 = 10 * 60 * 1_000_000_000;
+const TWIN_TIME_PERCENT: u64 = 40;
+/// The part of the time and the bytes for a twin that rates may take.
+const RATES_PERCENT: u64 = 40;
 
 fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
@@ -45,8 +51,8 @@ pub struct ProbeRunOptions {
     /// The longest time that a probe that writes may take, in nanoseconds; 15 minutes if
     /// `None`, except for a simulated card, whose time costs nobody anything.
     pub max_time_ns: Option<u64>,
-    /// Whether rates are measured that a twin can be fitted to.
-    pub with_twin: bool,
+    /// The patterns that are timed for a twin, besides rates; `None` without a twin.
+    pub twin: Option<PatternSet>,
     pub seed: u64,
     /// The device as it was shown where the user agreed, if that was elsewhere.
     pub expected: Option<ExpectedDevice>,
@@ -84,9 +90,7 @@ pub struct ProbeRun<'a> {
 #[derive(Debug, Default)]
 pub struct ProbeOutcome {
     pub probed: Probed,
-    /// Rates that a twin can be fitted to.
-    pub tables: Vec<OpenBlockTable>,
-    pub hints: DeviceHints,
+    pub twin: TwinMeasurements,
     /// What ended the probe early.
     pub failure: Option<ProbeRunError>,
 }
@@ -212,39 +216,62 @@ impl<'a> ProbeRun<'a> {
         let mut probed = written.after(&read);
         probed.notes.append(&mut opened.notes);
         let failure = interruption(&probed);
-        let hints = DeviceHints::from_probe(&probed.findings);
-        let mut outcome = ProbeOutcome { failure, hints, ..ProbeOutcome::default() };
-        if outcome.failure.is_none() && self.options.with_twin && !self.lacks_capacity(&probed) {
-            let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
-            match self.rates(device, clock, &probed, observer) {
-                Ok(table) => outcome.tables.push(table),
-                Err(ProbeRunError::Interrupted) => {
-                    outcome.failure = Some(ProbeRunError::Interrupted);
+        let mut outcome = ProbeOutcome { failure, ..ProbeOutcome::default() };
+        outcome.twin.hints = DeviceHints::from_probe(&probed.findings);
+        outcome.twin.hints.device = Some(opened.device.describe());
+        if let (None, Some(set)) = (&outcome.failure, &self.options.twin) {
+            if !self.lacks_capacity(&probed) {
+                let measured = &mut outcome.twin;
+                match self.measure_for_twin(&mut opened, set, &mut probed, measured, observer) {
+                    Err(ProbeRunError::Interrupted) => {
+                        outcome.failure = Some(ProbeRunError::Interrupted);
+                    }
+                    ended => ended?,
                 }
-                Err(error) => return Err(error),
             }
         }
         Ok(ProbeOutcome { probed, ..outcome })
     }
 
-    fn rates(
+    fn measure_for_twin(
         &self,
-        device: &mut dyn BlockDev,
-        clock: &dyn Clock,
-        probed: &Probed,
+        opened: &mut TimedDevice,
+        set: &PatternSet,
+        probed: &mut Probed,
+        measured: &mut TwinMeasurements,
         observer: &mut dyn ProbeObserver,
-    ) -> Result<OpenBlockTable, ProbeRunError> {
+    ) -> Result<(), ProbeRunError> {
+        let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
+        let begin_ns = clock.now_ns();
         let [start, length] = self.region;
-        let room = RateRoom {
+        let (twin_bytes, seed) = (self.budget().twin_bytes, self.options.seed);
+        let rates_bytes = twin_bytes / 100 * RATES_PERCENT;
+        let max_time_ns = self.max_time_ns();
+        let rates_end_ns =
+            max_time_ns.map(|most| most - self.twin_time_ns() / 100 * (100 - RATES_PERCENT));
+        let room = |left_bytes, elapsed_ns, max_time_ns| RateRoom {
             region: start..start + length,
-            left_bytes: self.budget().twin_bytes,
-            elapsed_ns: probed.elapsed_ns,
-            max_time_ns: self.max_time_ns(),
+            left_bytes,
+            elapsed_ns,
+            max_time_ns,
         };
         let declared = self.target.declared_geometry().erase_block.map(|known| known.bytes);
         let declared = declared.filter(|_| !self.target.is_simulated());
         let unit = found_bytes(&probed.findings.erase_block).or(declared);
-        twin::measure(device, clock, unit, room, observer, self.options.seed)
+        let rates_room = room(rates_bytes, probed.elapsed_ns, rates_end_ns);
+        measured.tables.push(twin::measure(device, clock, unit, rates_room, observer, seed)?);
+        let elapsed_ns = probed.elapsed_ns.saturating_add(clock.now_ns() - begin_ns);
+        let patterns_room = room(twin_bytes - rates_bytes, elapsed_ns, max_time_ns);
+        let found = patterns::measure(device, clock, set, patterns_room, observer, seed)?;
+        if found.is_none() {
+            probed.notes.push(format!(
+                "No patterns of file systems were timed for the twin: they need {} of the region, \
+                 the time to fill them, and as many bytes more.",
+                set.span
+            ));
+        }
+        measured.patterns = found;
+        Ok(())
     }
 
     /// A device that lacks capacity is a fake: there is nothing to fit a twin to.
@@ -281,12 +308,22 @@ impl<'a> ProbeRun<'a> {
     }
 
     fn max_time_ns(&self) -> Option<u64> {
-        let usual = (!self.target.is_simulated()).then_some(USUAL_TIME_NS);
-        self.options.max_time_ns.or(usual)
+        let usual = USUAL_TIME_NS + self.options.twin.as_ref().map_or(0, |_| TWIN_TIME_NS);
+        self.options.max_time_ns.or((!self.target.is_simulated()).then_some(usual))
+    }
+
+    /// The part of the time that is kept for what a twin is fitted to.
+    fn twin_time_ns(&self) -> u64 {
+        match (&self.options.twin, self.options.max_time_ns) {
+            (None, _) => 0,
+            (Some(_), None) => TWIN_TIME_NS,
+            (Some(_), Some(most)) => TWIN_TIME_NS.min(most / 100 * TWIN_TIME_PERCENT),
+        }
     }
 
     fn budget(&self) -> WriteBudget {
-        let wanted = if self.options.with_twin { twin::USUAL_BYTES } else { 0 };
+        let usual = twin::USUAL_BYTES + patterns::USUAL_BYTES;
+        let wanted = self.options.twin.as_ref().map_or(0, |_| usual);
         match self.options.max_write {
             None => WriteBudget {
                 probe_bytes: writing::default_max_write_bytes(self.region[1]),
@@ -318,7 +355,9 @@ impl<'a> ProbeRun<'a> {
             seed: self.options.seed,
             region: start..start + length,
             max_write_bytes: self.budget().probe_bytes,
-            max_time_ns: self.max_time_ns().map(|most| most.saturating_sub(elapsed_ns)),
+            max_time_ns: self
+                .max_time_ns()
+                .map(|most| most.saturating_sub(self.twin_time_ns()).saturating_sub(elapsed_ns)),
             check_capacity: true,
             compressible: self.target.is_simulated(),
         }

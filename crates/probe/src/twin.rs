@@ -12,6 +12,8 @@ use flashfit_geometry::flashbench::{
 };
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_twin::DeviceHints;
+use flashfit_twin::fit_target::MeasuredPatterns;
+use flashfit_twin::structure::CardStructure;
 
 use crate::document::FittedTwin;
 use crate::error::ProbeRunError;
@@ -113,20 +115,28 @@ pub fn measure(
     Ok(OpenBlockTable { cells })
 }
 
-/// Fits a card model to the tables of `what`, a device or files. The text is that of its card file
-/// at `path`.
+/// What a twin is fitted to.
+#[derive(Debug, Default)]
+pub struct TwinMeasurements {
+    pub tables: Vec<OpenBlockTable>,
+    pub patterns: Option<MeasuredPatterns>,
+    pub hints: DeviceHints,
+}
+
+/// Fits a card model to what was measured of `what`, a device or files. The text is that of its
+/// card file at `path`.
 ///
 /// # Errors
 /// If the tables have too little for a model, or the observer interrupts.
 pub fn fit_twin(
-    tables: &[OpenBlockTable],
-    hints: DeviceHints,
+    measured: &TwinMeasurements,
     what: &str,
     path: &Path,
     observer: &mut dyn ProbeObserver,
 ) -> Result<(FittedTwin, String), ProbeRunError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let twin = flashfit_twin::fit(tables, hints, (&stem, what), observer)?;
+    let TwinMeasurements { tables, patterns, hints } = measured;
+    let twin = flashfit_twin::fit(tables, patterns.clone(), *hints, (&stem, what), observer)?;
     let text = twin.to_toml()?;
     let GoodFor { good, not } = twin.good_for();
     let fitted = FittedTwin {
@@ -138,6 +148,8 @@ pub fn fit_twin(
         groups: twin.groups,
         good_for: good,
         not_for: not,
+        patterns: twin.patterns,
+        alike: twin.alike.iter().map(CardStructure::summary).collect(),
     };
     Ok((fitted, text))
 }

@@ -6,6 +6,7 @@ use flashfit_catalog::Origin;
 use flashfit_geometry::flashbench::GoodFor;
 
 use crate::Twin;
+use crate::pattern::PatternRatio;
 
 /// Keys found by the search.
 const SEARCHED: [&str; 11] = [
@@ -45,13 +46,14 @@ impl Twin {
         let mut text = format!(
             "# {}\n#\n# A twin: a simulated card whose parameters were fitted by flashfit. Its behavior is \
              simulated;\n# the real device may work differently inside.\n# Compared with the {} rates that it \
-             was fitted to: median ratio {}, nine in ten within {}.\n{}# Its capacity is reduced \
-             for a fast simulation; no other figure depends on it.\n\n",
+             was fitted to: median ratio {}, nine in ten within {}.\n{}{}{}\n",
             self.model.title,
             comparison.cells,
             hundredths(comparison.median_error_thousandths),
             hundredths(comparison.ninth_decile_error_thousandths),
+            self.pattern_line(),
             self.good_for_lines(),
+            self.alike_lines(),
         );
         let body = toml::to_string(&self.model).expect("a card model is plain data");
         for line in body.lines() {
@@ -70,6 +72,29 @@ impl Twin {
         }
         CardModel::parse(&text, &Origin::File("the twin".into()))?;
         Ok(text)
+    }
+
+    fn pattern_line(&self) -> String {
+        let mut errors: Vec<u64> =
+            self.patterns.iter().map(PatternRatio::error_thousandths).collect();
+        errors.sort_unstable();
+        let Some(median) = errors.get(errors.len() / 2) else { return String::new() };
+        format!(
+            "# Compared with the {} patterns of file systems: median ratio {}, largest {}.\n",
+            errors.len(),
+            hundredths(*median),
+            hundredths(*errors.last().expect("it has a median"))
+        )
+    }
+
+    /// What it could have been as well, as comments.
+    fn alike_lines(&self) -> String {
+        let alike = self.alike.iter().map(|of| format!("#   {}\n", of.summary()));
+        let lines: String = alike.collect();
+        match lines.is_empty() {
+            true => lines,
+            false => format!("# The measurements do not tell it apart from:\n{lines}"),
+        }
     }
 
     /// Which writes it reproduces within 1.3 (half of the rates) and 2 (nine in ten), as comments.

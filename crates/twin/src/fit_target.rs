@@ -128,6 +128,15 @@ impl FitTarget {
         Self { patterns, volatile_cache, ..self }
     }
 
+    /// `84 open-block rates and 19 patterns`.
+    pub fn measurements(&self) -> String {
+        let rates = format!("{} open-block rates", self.cells.len());
+        match self.patterns.as_ref().map_or(0, |patterns| patterns.measured.len()) {
+            0 => rates,
+            patterns => format!("{rates} and {patterns} patterns"),
+        }
+    }
+
     /// How large a card must be for the measurements; few erase blocks, so that it is fast to
     /// simulate.
     pub fn capacity(&self) -> Bytes {

@@ -1,5 +1,6 @@
 //! What a probe found out about a device besides its open-block tables.
 
+use flashfit_device::BlockDevInfo;
 use flashfit_geometry::flashbench::Imported;
 use flashfit_geometry::flashbench::inference::align_step;
 use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityValue};
@@ -14,6 +15,8 @@ pub struct DeviceHints {
     pub write_unit: Option<u64>,
     /// The largest write that goes to a separate log.
     pub log_request: Option<u64>,
+    /// What the device reports about itself.
+    pub device: Option<BlockDevInfo>,
 }
 
 impl DeviceHints {
@@ -33,6 +36,7 @@ impl DeviceHints {
             open_erase_blocks_random: count(&findings.open_erase_blocks_random),
             write_unit: bytes(&findings.write_unit),
             log_request: bytes(&findings.small_write_log),
+            device: None,
         }
     }
 

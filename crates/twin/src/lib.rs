@@ -1,7 +1,7 @@
 //! Fits card models ("twins") to measurements of real devices.
 //!
 //! A twin is fitted to open-block tables: how fast a device accepts writes that go to several erase
-//! blocks in turn ([`fit_target`]). Candidate cards are simulated under the same measurement
+//! blocks in turn ([`fit_target`]), and to patterns of file systems ([`pattern`]). Candidate cards are simulated under the same measurement
 //! procedure ([`counts`], [`predict`]); their structure is searched ([`search`], [`structure`]) and
 //! their operation times are fitted ([`times`]). What a probe found is where the search starts
 //! ([`hints`]), and a twin without a cliff that it found is refused ([`cliff`]). The result is a
@@ -20,7 +20,8 @@ pub mod structure;
 pub mod times;
 
 use flashfit_card::CardModel;
-use flashfit_device::Bytes;
+use flashfit_card::model::DiscardModel;
+use flashfit_device::{BlockDevInfo, Bytes};
 use flashfit_geometry::flashbench::{
     AccessOrder, CellGroup, Comparison, GoodFor, OpenBlockTable, ProcedureError,
 };
@@ -29,11 +30,17 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use cliff::SeenCliff;
 use counts::CellKey;
-use fit_target::FitTarget;
+use fit_target::{FitTarget, MeasuredPatterns};
 pub use hints::DeviceHints;
+use pattern::PatternRatio;
 use predict::Predicted;
-use search::{FitInterrupted, Search, SimulatedCounts};
+use search::{FitInterrupted, FoundFit, Search, SimulatedCounts};
 use structure::CardStructure;
+
+/// The largest twin.
+const MOST_BYTES: u64 = 8 << 30;
+/// Larger granularities of discards cannot be served to a kernel.
+const MOST_DISCARD_BYTES: u64 = 1 << 31;
 
 /// A fitted card model and its agreement with the measurements.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,14 +54,24 @@ pub struct Twin {
     pub comparison: Comparison,
     /// The same by the kind of writes.
     pub groups: Vec<CellGroup>,
-    /// The simulated durations of every measured part of the patterns, in nanoseconds.
-    pub parts_ns: Vec<u64>,
+    /// How long each pattern takes on the device and on the twin.
+    pub patterns: Vec<PatternRatio>,
+    /// The best structures of other kinds of layers that explain the measurements as well.
+    pub alike: Vec<CardStructure>,
 }
 
 impl Twin {
     /// Which writes it reproduces, and which it does not.
     pub fn good_for(&self) -> GoodFor {
-        GoodFor::of(&self.groups)
+        let mut all = GoodFor::of(&self.groups);
+        for pattern in &self.patterns {
+            match pattern.is_good() {
+                Some(true) => all.good.push(pattern.what.clone()),
+                Some(false) => all.not.push(pattern.what.clone()),
+                None => {}
+            }
+        }
+        all
     }
 }
 
@@ -109,15 +126,18 @@ impl UserError for TwinError {
     }
 }
 
-/// Fits a twin to open-block tables of one device; this takes seconds to minutes and is
+/// Fits a twin to open-block tables and patterns of one device; this takes seconds to minutes and is
 /// deterministic. The tuple gives the card's name and a description of the device.
 pub fn fit(
     tables: &[OpenBlockTable],
+    patterns: Option<MeasuredPatterns>,
     hints: DeviceHints,
     (name, what): (&str, &str),
     watch: &mut dyn ProbeObserver,
 ) -> Result<Twin, TwinError> {
     let target = FitTarget::from_tables(tables).ok_or(TwinError::TooFewRates)?;
+    let volatile_cache = hints.device.is_some_and(|device| device.volatile_cache);
+    let target = target.with_patterns(patterns, volatile_cache);
     fit_to(&target, &mut SimulatedCounts::default(), hints, (name, what), watch)
 }
 
@@ -134,7 +154,7 @@ pub fn fit_to(
         .with_hints(&hints, &cliffs)
         .run()
         .map_err(|FitInterrupted| TwinError::Interrupted)?;
-    let best = best.ok_or(TwinError::NoModel {
+    let FoundFit { best, alike } = best.ok_or(TwinError::NoModel {
         erase_block: target.erase_block,
         least_write: target.least_write,
     })?;
@@ -142,8 +162,7 @@ pub fn fit_to(
     let mut model = best.structure.model(target, bus, &best.fitted.times);
     model.name = plain_name(name);
     model.title = format!("Twin of {what}");
-    model.source =
-        format!("fitted by flashfit to {} open-block rates of {what}", target.cells.len());
+    model.source = format!("fitted by flashfit to {} of {what}", target.measurements());
     model.layer.lookup_ns = hints.lookup_ns;
     let Predicted { rates, parts_ns } = predict::predict(&model, target)?;
     let rate = |key: CellKey| rates.rate(key.0, key.1, key.2).map(|rate| rate as f64);
@@ -152,8 +171,26 @@ pub fn fit_to(
     }
     let known = OpenBlockTable { cells: target.cells.clone() };
     let comparison = Comparison::of(&known, &rates).ok_or(TwinError::TooFewRates)?;
+    let patterns = target.patterns.as_ref();
+    let patterns = patterns.map(|all| PatternRatio::all(all, &parts_ns)).unwrap_or_default();
+    like_device(&mut model, hints.device);
     let groups = CellGroup::all(&known, &rates, few_units(target, &hints, &best.structure));
-    Ok(Twin { model, structure: best.structure, rates, comparison, groups, parts_ns })
+    Ok(Twin { model, structure: best.structure, rates, comparison, groups, patterns, alike })
+}
+
+/// Gives a card what a device reports: its size, up to what is still fast to simulate, its sectors
+/// and its discards.
+fn like_device(model: &mut CardModel, device: Option<BlockDevInfo>) {
+    let Some(device) = device else { return };
+    let unit = model.nand.erase_block.0;
+    let capacity = device.capacity_bytes.clamp(model.capacity.0, model.capacity.0.max(MOST_BYTES));
+    model.capacity = Bytes(capacity / unit * unit);
+    model.sector_bytes = device.sector_bytes;
+    let granularity = Bytes(device.discard_granularity_bytes);
+    let is_usable = granularity.0 > 0
+        && granularity.0 % u64::from(device.sector_bytes) == 0
+        && granularity.0 <= MOST_DISCARD_BYTES.min(model.capacity.0);
+    model.discard = is_usable.then_some(DiscardModel { granularity });
 }
 
 /// The most units that count as few: the open erase blocks, or half of the units of the table.

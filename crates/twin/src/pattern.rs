@@ -7,11 +7,13 @@
 
 pub mod file;
 mod made;
+mod ratio;
 mod recorded;
 
 use flashfit_device::random::Random;
 use flashfit_device::{BlockDev, BlockDevError, Clock};
 
+pub use ratio::PatternRatio;
 pub use recorded::of_trace;
 
 /// Longer writes and reads are made in pieces of this size, in bytes.

@@ -34,12 +34,16 @@ const LIMITING_BUS_FACTOR: f64 = 1.03;
 /// A common write unit that is also fast to simulate.
 const START_PAGE: u64 = 16384;
 const MAX_OPEN: u32 = 16;
+/// The most open erase blocks that patterns tell apart.
+const MOST_SHOWN: u32 = 10;
 /// A common size of a volatile cache, in bytes.
 const START_CACHE: u64 = 512 << 10;
 /// Candidate sizes of the largest write that goes to a log.
 const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
 /// Upper limit of passes over all values.
 const MAX_ROUNDS: usize = 3;
+/// A difference of the mean absolute log ratio that says nothing about which structure is right.
+const ALIKE: f64 = 0.02;
 /// What a missing cliff adds to the error: more than any error that cells can have.
 const MISSING_CLIFF: f64 = 3.0;
 
@@ -70,6 +74,14 @@ pub struct BestFit {
     pub bus: FitBus,
     /// The error of the fit, and more for each cliff that it lacks.
     pub score: f64,
+}
+
+/// The result of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundFit {
+    pub best: BestFit,
+    /// The best of other kinds of layers whose error is about the same.
+    pub alike: Vec<CardStructure>,
 }
 
 /// The observer stopped the search.
@@ -108,7 +120,7 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     /// [`FitInterrupted`] when the observer stops it.
-    pub fn run(&mut self) -> Result<Option<BestFit>, FitInterrupted> {
+    pub fn run(&mut self) -> Result<Option<FoundFit>, FitInterrupted> {
         let mut starts = Vec::new();
         for kind in KINDS {
             let all = self.evaluate(&self.starts(kind))?;
@@ -122,13 +134,19 @@ impl<'a> Search<'a> {
         for start in starts {
             found.push(self.improve(start)?);
         }
-        let Some(best) = found.into_iter().min_by(by_error) else { return Ok(None) };
+        let Some(mut best) = found.iter().copied().min_by(by_error) else { return Ok(None) };
         // The result of one kind may suit another kind whose own start was worse.
         let others = self.evaluate(&self.as_other_kinds(best.structure))?;
-        match others.into_iter().min_by(by_error) {
-            Some(other) if other.score < best.score - MIN_GAIN => self.improve(other).map(Some),
-            _ => Ok(Some(best)),
+        if let Some(other) = others.into_iter().min_by(by_error) {
+            if other.score < best.score - MIN_GAIN {
+                best = self.improve(other)?;
+            }
         }
+        let as_good = |of: &&BestFit| {
+            of.structure.kind != best.structure.kind && of.score <= best.score + ALIKE
+        };
+        let alike = found.iter().filter(as_good).map(|of| of.structure).collect();
+        Ok(Some(FoundFit { best, alike }))
     }
 
     /// Coordinate descent from one structure.
@@ -246,7 +264,9 @@ impl<'a> Search<'a> {
     /// One more than the target has means any larger number, unless the probe found it.
     fn max_open(&self) -> u32 {
         let found = self.hints.open_erase_blocks.unwrap_or(0);
-        (self.target.most_units() + 1).max(found).min(MAX_OPEN + 1)
+        // Patterns show more open erase blocks than a short table.
+        let shown = self.target.patterns.as_ref().map_or(0, |_| MOST_SHOWN);
+        (self.target.most_units() + 1).max(found).max(shown).min(MAX_OPEN + 1)
     }
 
     /// The structures that differ from `from` in one value.

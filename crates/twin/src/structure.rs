@@ -91,6 +91,17 @@ impl CardStructure {
         self
     }
 
+    /// `log-block with 4 open erase blocks`.
+    pub fn summary(&self) -> String {
+        let kind = match self.kind {
+            OrderedLayerKind::BlockMapped => "block-mapped",
+            OrderedLayerKind::LogBlock => "log-block",
+            OrderedLayerKind::UpdateLog => "update-log",
+            OrderedLayerKind::PageMapped => return format!("page-mapped by {}", Bytes(self.chunk)),
+        };
+        format!("{kind} with {} open erase blocks", self.open_erase_blocks)
+    }
+
     /// The card of this structure for a target, with a bus in bytes per second.
     pub fn model(&self, target: &FitTarget, bus: u64, times: &Times) -> CardModel {
         let erase_block = target.erase_block;

@@ -53,6 +53,7 @@ fn table(layer: &str) -> OpenBlockTable {
 fn twin(table: &OpenBlockTable) -> Twin {
     fit(
         std::slice::from_ref(table),
+        None,
         DeviceHints::default(),
         ("my card/1", "a small card"),
         &mut NoObserver,
@@ -110,11 +111,11 @@ fn too_few_rates_and_an_interruption_are_reported() {
         }
     }
     let error =
-        fit(&[few.clone()], DeviceHints::default(), ("a", "b"), &mut StopAtOnce).unwrap_err();
+        fit(&[few.clone()], None, DeviceHints::default(), ("a", "b"), &mut StopAtOnce).unwrap_err();
     assert!(matches!(error, TwinError::Interrupted));
     few.cells.truncate(5);
-    let error = fit(&[few], DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
+    let error = fit(&[few], None, DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
     assert!(matches!(error, TwinError::TooFewRates));
-    let error = fit(&[], DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
+    let error = fit(&[], None, DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
     assert!(matches!(error, TwinError::TooFewRates));
 }

@@ -27,6 +27,8 @@ mod nbd_client;
 mod nothing;
 #[path = "../../../geometry/benches/accuracy/oracle.rs"]
 mod oracle;
+#[path = "../../../probe/benches/accuracy/ranks.rs"]
+mod ranks;
 #[path = "../../../geometry/benches/accuracy/reading.rs"]
 #[expect(dead_code, reason = "tests use more of it")]
 mod reading;
@@ -51,11 +53,13 @@ use trials::{State, Trial};
 /// Simulated cards for the figures, and for stated times.
 const CARDS: u64 = 300;
 const TIMED_CARDS: u64 = 60;
+/// Cards on which twins rank file systems.
+const RANKED_CARDS: usize = 12;
 /// The first seed of the cards for stated times.
 const TIMED: u64 = cards::EVALUATION + 200_000;
 
 /// The sections, in their order.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "cards",
     "nothing",
     "tables",
@@ -68,6 +72,7 @@ const PARTS: [&str; 12] = [
     "confidence",
     "time",
     "fakes",
+    "ranks",
 ];
 
 fn main() {
@@ -100,7 +105,8 @@ fn main() {
             "fragments" => fragments::section(),
             "confidence" => calibration::section(trials()),
             "time" => stated_time::section(TIMED..TIMED + count.min(TIMED_CARDS)),
-            _ => fakes::section(),
+            "fakes" => fakes::section(),
+            _ => ranks::section(first, RANKED_CARDS),
         };
         println!("{section}");
         std::io::stdout().flush().unwrap();

@@ -7,6 +7,7 @@ use flashfit_device::Bytes;
 use flashfit_probe::{DeviceRegion, ExpectedDevice, ProbeRunOptions};
 use flashfit_testbed::TestBedSpec;
 use flashfit_tune::TimeSpan;
+use flashfit_twin::pattern::file::PatternSet;
 
 use super::region::region;
 use crate::cli::{confirmed_name, size, target_name};
@@ -70,7 +71,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "write")]
     pub max_write: Option<Bytes>,
     /// Longest time for a probe that writes; it then ends with what is known, or asks at a terminal
-    /// [default: 15min, no limit for simulated cards].
+    /// [default: 15min, 25min with --twin, no limit for simulated cards].
     #[arg(long, value_name = "TIME", requires = "write")]
     pub max_time: Option<TimeSpan>,
     /// Fit a model of a simulated card to the measurements and write it to this file, for sim:FILE.
@@ -116,18 +117,26 @@ impl ProbeArgs {
     }
 
     /// The probe of `name` that is asked for.
-    pub fn options(&self, name: &str) -> ProbeRunOptions {
-        ProbeRunOptions {
+    ///
+    /// # Errors
+    /// If the patterns of the catalog are wrong.
+    pub fn options(
+        &self,
+        name: &str,
+        catalog: Option<&Path>,
+    ) -> Result<ProbeRunOptions, CommandError> {
+        let twin = self.twin.as_ref().map(|_| PatternSet::load(catalog)).transpose()?;
+        Ok(ProbeRunOptions {
             name: name.to_owned(),
             write: self.write,
             region: self.region,
             max_write: self.max_write,
             max_read_ns: None,
             max_time_ns: self.max_time.map(|most| most.0),
-            with_twin: self.twin.is_some(),
+            twin,
             seed: self.seed,
             expected: self.shown.clone(),
-        }
+        })
     }
 
     /// Writes one of them.

@@ -69,7 +69,7 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     };
     let runner = SystemRunner::default();
     let target = InspectedTarget::inspect(name, &runner, catalog)?;
-    let probe = ProbeRun::new(&target, args.options(name))?;
+    let probe = ProbeRun::new(&target, args.options(name, catalog)?)?;
     if args.dry_run {
         let would = WouldProbe::look(name, args.write, &target, &probe)?;
         return match args.json {

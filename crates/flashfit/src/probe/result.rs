@@ -65,7 +65,7 @@ fn fitted(
     let Some(path) = args.twin.as_deref().filter(|_| outcome.failure.is_none()) else {
         return Ok(None);
     };
-    let twin = fit_twin(&outcome.tables, outcome.hints, what, path, progress);
+    let twin = fit_twin(&outcome.twin, what, path, progress);
     progress.finish();
     let (twin, text) = twin?;
     args.write(path, OutputKind::CardModel, &text)?;

@@ -13,6 +13,7 @@ use flashfit_probe::{ProbeDocument, ProbeMode};
 use flashfit_report::probability;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::{plain, plain_command, wrap};
+use flashfit_twin::pattern::PatternRatio;
 
 use crate::rendering::duration;
 
@@ -231,11 +232,28 @@ impl Page {
             ratio(twin.ninth_decile_error_thousandths)
         );
         self.paragraph("", &text);
+        let mut errors: Vec<u64> =
+            twin.patterns.iter().map(PatternRatio::error_thousandths).collect();
+        errors.sort_unstable();
+        if let (Some(median), Some(most)) = (errors.get(errors.len() / 2), errors.last()) {
+            let text = format!(
+                "Of {} patterns of file systems, half take as long on it as on the device within a \
+                 factor of {}, and all within {}.",
+                errors.len(),
+                ratio(*median),
+                ratio(*most)
+            );
+            self.paragraph("", &text);
+        }
         for (title, writes) in [("Good for:", &twin.good_for), ("Not for:", &twin.not_for)] {
             if !writes.is_empty() {
                 self.line(title);
             }
             writes.iter().for_each(|writes| self.paragraph("  ", writes));
+        }
+        if !twin.alike.is_empty() {
+            self.line("The measurements do not tell it apart from:");
+            twin.alike.iter().for_each(|structure| self.paragraph("  ", structure));
         }
     }
 
