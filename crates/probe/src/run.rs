@@ -27,7 +27,7 @@ const LOOK_BYTES: u64 = 1 << 20;
 const USUAL_TIME_NS: u64 = 15 * 60 * 1_000_000_000;
 /// And for what a twin is fitted to, after that; of a time that the user gave, at most a part.
 const TWIN_TIME_NS: u64 = 10 * 60 * 1_000_000_000;
-const TWIN_TIME_PERCENT: u64 = 40;
+const TWIN_TIME_PERCENT: u64 = 60;
 /// The part of the time and the bytes for a twin that rates may take.
 const RATES_PERCENT: u64 = 40;
 

@@ -378,6 +378,9 @@ mod tests {
         assert_rejected(&[BLOCK, ("spare_units = 4", "spare_units = 3")], "nand.spare_units");
         assert_rejected(&[BLOCK, ("open_units = 3", "open_units = 0")], "layer.open_units");
         assert_rejected(&[BLOCK, ("open_units = 3", "")], "layer.open_units");
+        let many = "open_units = 33\nscratch = true";
+        let spare = ("spare_units = 4", "spare_units = 99");
+        assert_rejected(&[BLOCK, ("open_units = 3", many), spare], "layer.scratch");
         let page = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nopen_units = 3");
         assert_rejected(&[page], "layer.open_units");
     }

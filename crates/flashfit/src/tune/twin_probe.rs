@@ -8,6 +8,7 @@ use flashfit_probe::{ProbeRun, ProbeRunOptions, fit_twin};
 use flashfit_target::InspectedTarget;
 use flashfit_testbed::WriteGrant;
 use flashfit_tune::RunSpec;
+use flashfit_twin::pattern::file::PatternSet;
 use flashfit_user_error::ExitClass;
 
 use super::args::TuneArgs;
@@ -31,25 +32,25 @@ pub fn reserve(args: &TuneArgs, spec: &mut RunSpec) {
 }
 
 /// The probe that precedes the run of `spec`, whose limit leaves as much for it.
-fn options(spec: &RunSpec) -> ProbeRunOptions {
-    ProbeRunOptions {
+fn options(spec: &RunSpec) -> Result<ProbeRunOptions, CommandError> {
+    Ok(ProbeRunOptions {
         name: spec.target.clone(),
         write: true,
         region: None,
         max_write: spec.limits.max_write_bytes.map(Bytes),
         max_read_ns: None,
         max_time_ns: Some(MAX_TIME_NS),
-        with_twin: true,
+        twin: Some(PatternSet::load(spec.catalog_dir.as_deref())?),
         seed: spec.seed,
         expected: None,
-    }
+    })
 }
 
 /// What the probe costs, before anybody agrees.
 pub fn plan(spec: &RunSpec) -> String {
     let price = || -> Result<String, CommandError> {
         let target = inspect(spec)?;
-        let probe = ProbeRun::new(&target, options(spec))?;
+        let probe = ProbeRun::new(&target, options(spec)?)?;
         Ok(Price::of_probe(&target, &probe.estimate()?).text())
     };
     // Who may not read the device yet sees the rest of the plan.
@@ -70,7 +71,7 @@ pub fn run(
     runner: &SystemRunner,
 ) -> Result<(), CommandError> {
     let target = inspect(spec)?;
-    let probe = ProbeRun::new(&target, options(spec))?;
+    let probe = ProbeRun::new(&target, options(spec)?)?;
     let mut progress = ProbeProgress::new(runner.interrupt().clone());
     let outcome = probe.run(
         &mut |shown, _| {
@@ -92,7 +93,7 @@ pub fn run(
     if let Some(failure) = outcome.failure {
         return Err(failure.into());
     }
-    let fitted = fit_twin(&outcome.tables, outcome.hints, &spec.target, file, &mut progress);
+    let fitted = fit_twin(&outcome.twin, &spec.target, file, &mut progress);
     progress.finish();
     let (twin, text) = fitted?;
     if let Some(dir) = file.parent() {

@@ -7,9 +7,9 @@
 
 use std::fmt::Write;
 
-use flashfit_card::{Card, CardModel, InProcessCard};
+use flashfit_card::{CardModel, InProcessCard};
 use flashfit_catalog::entries;
-use flashfit_device::{BlockDev, Bytes, Clock, VirtualClock};
+use flashfit_device::{BlockDev, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::OpenBlockTable;
 use flashfit_geometry::probed::NoObserver;
 use flashfit_probe::patterns;

@@ -1,0 +1,179 @@
+//! Twins that are fitted to patterns: of cards that open-block tables cannot tell apart, each gets a
+//! twin that takes as long as it does for patterns.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use flashfit_card::CardModel;
+use flashfit_catalog::Origin;
+use flashfit_device::{BlockDev, Bytes};
+use flashfit_geometry::flashbench::OpenBlockProcedure;
+use flashfit_geometry::probed::NoObserver;
+use flashfit_twin::counts::precondition;
+use flashfit_twin::fit_target::MeasuredPatterns;
+use flashfit_twin::pattern::file::PatternSet;
+use flashfit_twin::pattern::{MeasuredPattern, PatternPlayer, PatternRequest};
+use flashfit_twin::{DeviceHints, Twin, fit};
+
+const CARD: &str = r#"
+name = "middle"
+title = "A card"
+source = "made up"
+capacity = "128MiB"
+sector_bytes = 4096
+[nand]
+page = "16KiB"
+erase_unit = "512KiB"
+read_ns = 80_000
+program_ns = 1_200_000
+erase_ns = 4_000_000
+copy_ns = 100_000
+endurance_cycles = 1000
+spare_units = 16
+[bus]
+command_ns = 250_000
+bytes_per_second = 25_000_000
+[layer]
+"#;
+
+/// A few of the patterns of the catalog, smaller: a fit takes seconds.
+const SMALL_SET: &str = r#"
+span = "64MiB"
+[[pattern]]
+name = "read"
+what = "reading"
+reads = true
+bytes = "256KiB"
+count = 16
+order = "random"
+within = "64MiB"
+parts = 1
+[[pattern]]
+name = "in-order"
+what = "writing in order, synced"
+bytes = "4KiB"
+count = 128
+order = "linear"
+streams = 2
+within = "32MiB"
+sync = true
+parts = 2
+[[pattern]]
+name = "far"
+what = "writing at random, synced"
+bytes = "4KiB"
+count = 128
+order = "random"
+within = "32MiB"
+sync = true
+parts = 2
+[[pattern]]
+name = "mixed"
+what = "writing small and large, synced"
+bytes = "4KiB"
+count = 64
+order = "random"
+within = "32MiB"
+large = "128KiB"
+sync = true
+parts = 2
+[[pattern]]
+name = "random"
+what = "writing at random"
+bytes = "32KiB"
+count = 128
+order = "random"
+within = "64MiB"
+parts = 2
+"#;
+
+/// Measures a card with these last sections, in the middle of its region, and fits a twin.
+fn twin(sections: &str) -> Twin {
+    let origin = Origin::File("middle.toml".into());
+    let model = CardModel::parse(&format!("{CARD}{sections}"), &origin).unwrap();
+    let mut device = precondition(&model).unwrap();
+    let clock = device.clock().clone();
+    let erase_block = model.nand.erase_block;
+    let least_write = Bytes::kib(16);
+    let procedure = OpenBlockProcedure { erase_block, least_write, most_units: 3, seed: 9 };
+    let table = procedure.run(&mut device, &clock).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("patterns")).unwrap();
+    std::fs::write(dir.path().join("patterns/twin.toml"), SMALL_SET).unwrap();
+    let set = PatternSet::load(Some(dir.path())).unwrap();
+    let mut player = PatternPlayer::new(32 << 20, 5);
+    player.fill(&mut device, 0, set.span.0).unwrap();
+    let mut measured = Vec::new();
+    for pattern in set.patterns {
+        let parts = pattern.parts.iter();
+        let parts_ns =
+            parts.map(|part| player.time_ns(&mut device, &clock, part).unwrap()).collect();
+        measured.push(MeasuredPattern { pattern, parts_ns });
+    }
+    let patterns = MeasuredPatterns { span: set.span, measured };
+    let hints = DeviceHints { device: Some(device.describe()), ..DeviceHints::default() };
+    fit(&[table], Some(patterns), hints, ("twin", "a card"), &mut NoObserver).unwrap()
+}
+
+#[test]
+fn a_twin_takes_as_long_as_its_card_for_most_patterns() {
+    for sections in [
+        "kind = \"log-block\"\nopen_units = 2\nlog_units = 2\nlog_request = \"16KiB\"\n[discard]\ngranularity = \"64KiB\"",
+        "kind = \"page-mapped\"\nmap_unit = \"4KiB\"\n[cache]\nbytes = \"256KiB\"\nflush_ns = 700_000",
+    ] {
+        let twin = twin(sections);
+        let good = twin.patterns.iter().filter(|pattern| pattern.is_good() == Some(true)).count();
+        assert!(good * 10 >= twin.patterns.len() * 8, "{sections}: {:?}", twin.patterns);
+        let wants_cache = sections.contains("[cache]");
+        assert_eq!(twin.model.declares_cache(), wants_cache);
+        assert_eq!(twin.model.discard.is_some(), !wants_cache);
+        assert_eq!((twin.model.capacity, twin.model.sector_bytes), (Bytes(128 << 20), 4096));
+        let text = twin.to_toml().unwrap();
+        assert!(text.contains("patterns of file systems: median ratio 1."), "{text}");
+    }
+}
+
+#[test]
+fn all_patterns_of_the_catalog_fit_into_its_span() {
+    let set = PatternSet::load(None).unwrap();
+    assert!(set.patterns.len() >= 19, "{}", set.patterns.len());
+    for pattern in &set.patterns {
+        let requests: Vec<&PatternRequest> = pattern.parts.iter().flatten().collect();
+        let ends = requests.iter().map(|request| match request {
+            PatternRequest::Read { offset, length } | PatternRequest::Write { offset, length } => {
+                offset + length
+            }
+            PatternRequest::Flush => 0,
+        });
+        assert!(ends.max().unwrap() <= set.span.0, "{}", pattern.name);
+        let starts_with_flush =
+            |part: &Vec<PatternRequest>| part.first() == Some(&PatternRequest::Flush);
+        let inner = &pattern.parts[1..];
+        assert!(!inner.iter().any(starts_with_flush), "{}", pattern.name);
+        assert!(!pattern.parts.iter().any(Vec::is_empty), "{}", pattern.name);
+    }
+}
+
+#[test]
+fn a_user_catalog_with_a_mistake_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("patterns")).unwrap();
+    let file = dir.path().join("patterns/twin.toml");
+    for (text, reason) in [
+        (
+            "span = \"1MiB\"\n[[trace]]\nname = \"ext4-logs\"\nmost = \"1MiB\"\nparts = 1",
+            "needs 512 MiB",
+        ),
+        (
+            "span = \"1MiB\"\n[[trace]]\nname = \"ext5-logs\"\nmost = \"1MiB\"\nparts = 1",
+            "unknown trace",
+        ),
+        (
+            "span = \"1MiB\"\n[[pattern]]\nname = \"a\"\nwhat = \"b\"\nbytes = \"4KiB\"\ncount = 1\norder = \"random\"\nwithin = \"2MiB\"\nparts = 1",
+            "does not fit",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = PatternSet::load(Some(dir.path())).unwrap_err().to_string();
+        assert!(error.contains(reason) && error.contains("twin.toml"), "{error}");
+    }
+}
