@@ -1,5 +1,5 @@
-//! What is known of devices like that of a run, from before its first trial: what a survey has, or what
-//! trials of a simulated twin gave.
+//! What is known of devices like that of a run, from before its first trial: what a survey has, or
+//! what trials of a simulated twin gave.
 //!
 //! Kept with the run, so that a run that is continued makes the same decisions without the survey.
 

@@ -1,5 +1,5 @@
-//! When a run begins no further trial: by its budget, which counts the time in trials, or by the time
-//! of this machine, which for trials with a simulated clock is another one.
+//! When a run begins no further trial: by its budget, which counts the time in trials, or by the
+//! time of this machine, which for trials with a simulated clock is another one.
 
 use std::time::Instant;
 

@@ -1,12 +1,12 @@
 //! Fits card models ("twins") to measurements of real devices.
 //!
 //! A twin is fitted to open-block tables: how fast a device accepts writes that go to several erase
-//! blocks in turn ([`fit_target`]), and to patterns of file systems ([`pattern`]). Candidate cards are simulated under the same measurement
-//! procedure ([`counts`], [`predict`]); their structure is searched ([`search`], [`structure`]) and
-//! their operation times are fitted ([`times`]). What a probe found is where the search starts
-//! ([`hints`]), and a twin without a cliff that it found is refused ([`cliff`]). The result is a
-//! card file ([`mod@file`]). Limits: one write at a time; no special zone at the start of the
-//! device, no flushed cache, no background work.
+//! blocks in turn ([`fit_target`]), and to patterns of file systems ([`pattern`]). Candidate cards
+//! are simulated under the same measurement procedure ([`counts`], [`predict`]); their structure is
+//! searched ([`search`], [`structure`]) and their operation times are fitted ([`times`]). What a
+//! probe found is where the search starts ([`hints`]), and a twin without a cliff that it found is
+//! refused ([`cliff`]). The result is a card file ([`mod@file`]). Limits: one write at a time; no
+//! special zone at the start of the device, no flushed cache, no background work.
 
 pub mod cliff;
 pub mod counts;

@@ -1,9 +1,9 @@
 //! Patterns: series of reads, writes and flushes whose duration tells the layers of cards apart.
 //!
 //! A table of open erase blocks does not show what file systems meet: small synced writes, flushes,
-//! a log for small writes, reads. Patterns are made of `catalog/patterns` ([`mod@file`]) and timed in
-//! parts, on a device and on the candidates alike. Limits: one request at a time, so queues do not
-//! show; no discards; no idle time in between.
+//! a log for small writes, reads. Patterns are made of `catalog/patterns` ([`mod@file`]) and timed
+//! in parts, on a device and on the candidates alike. Limits: one request at a time, so queues do
+//! not show; no discards; no idle time in between.
 
 pub mod file;
 mod made;

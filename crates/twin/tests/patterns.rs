@@ -1,5 +1,5 @@
-//! Twins that are fitted to patterns: of cards that open-block tables cannot tell apart, each gets a
-//! twin that takes as long as it does for patterns.
+//! Twins that are fitted to patterns: of cards that open-block tables cannot tell apart, each gets
+//! a twin that takes as long as it does for patterns.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

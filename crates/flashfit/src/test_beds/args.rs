@@ -7,7 +7,7 @@ use flashfit_host::capability;
 use flashfit_host::program::{quote, quote_path};
 use flashfit_lab::Tags;
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
-use flashfit_tune::{Config, RunSpec, TimeSpan};
+use flashfit_tune::{Config, TimeSpan};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -120,21 +120,6 @@ impl TestBedArgs {
             None => Ok(usual(target, vm)),
         }
     }
-}
-
-/// What the command that goes on with a run says besides its directory.
-pub fn again_words(spec: &RunSpec) -> String {
-    let mut words = match &spec.on {
-        TestBedSpec::Ssh { host } => format!(" --on {}", quote(&format!("ssh:{host}"))),
-        TestBedSpec::Vm(VmChoice { kernel: Some(kernel), .. }) => {
-            format!(" --vm-kernel {}", quote_path(kernel))
-        }
-        TestBedSpec::Here | TestBedSpec::Vm(_) | TestBedSpec::Lab { .. } => String::new(),
-    };
-    if let Some(catalog) = &spec.catalog_dir {
-        words.push_str(&format!(" --catalog {}", quote_path(catalog)));
-    }
-    words
 }
 
 /// This machine where it can make trials on `target`, else a virtual one.

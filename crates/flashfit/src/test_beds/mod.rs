@@ -1,5 +1,6 @@
 //! Test beds by name: from the choice to a place for trials.
 
+pub mod again_words;
 pub mod args;
 pub mod lab;
 pub mod ssh;

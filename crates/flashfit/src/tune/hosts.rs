@@ -62,8 +62,8 @@ fn refuse_early(spec: &RunSpec) -> Result<(), CommandError> {
     Ok(target.device().map_or(Ok(()), consent::refuse_early)?)
 }
 
-/// Several virtual machines for the trials of a simulated card, if they were asked for. With a twin,
-/// they are for its trials.
+/// Several virtual machines for the trials of a simulated card, if they were asked for. With a
+/// twin, they are for its trials.
 fn guests<'a>(
     args: &TuneArgs,
     spec: &'a RunSpec,

@@ -42,7 +42,7 @@ use crate::probe;
 use crate::rendering::run_preview;
 use crate::rendering::run_preview_document::RunPreviewDocument;
 use crate::survey;
-use crate::test_beds::args::again_words;
+use crate::test_beds::again_words::again_words;
 use args::TuneArgs;
 use outcome::OutputForm;
 use resolve::ResolvedSpec;

@@ -1,7 +1,7 @@
 //! Twins judged by how they rank file systems.
 //!
-//! Cards are drawn at random and measured as `probe --write --twin` does, in as much time. A twin is
-//! fitted, and card and twin are given recorded workloads of file systems, from the same state.
+//! Cards are drawn at random and measured as `probe --write --twin` does, in as much time. A twin
+//! is fitted, and card and twin are given recorded workloads of file systems, from the same state.
 //! Limits: the erase block is given; recorded requests come one after the other, so neither the
 //! kernel nor queues nor what depends on a file system's size take part.
 

@@ -4,8 +4,8 @@
 //! For each seed, a search runs on a landscape without results of others, with those of devices
 //! that are like it, and with those of devices that have nothing in common with it. Prints the
 //! first part of docs/similar-devices.md. `--seeds N` sets the number of seeds, from 300,
-//! `--threads N` the number of concurrent searches, `--only KIND` one kind of landscape, `--twin` takes
-//! simulated twins of the device in place of other devices. No pass or fail.
+//! `--threads N` the number of concurrent searches, `--only KIND` one kind of landscape, `--twin`
+//! takes simulated twins of the device in place of other devices. No pass or fail.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

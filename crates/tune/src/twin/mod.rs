@@ -1,5 +1,5 @@
-//! The twin first: a simulated card that was fitted to the device is tuned in a virtual machine with
-//! counted instructions, and what it gave is the prior of the search on the device.
+//! The twin first: a simulated card that was fitted to the device is tuned in a virtual machine
+//! with counted instructions, and what it gave is the prior of the search on the device.
 //!
 //! Limits: the twin has the costs that a probe can measure, not the firmware of the device, and the
 //! guest has its own kernel. So nothing that the twin said decides: the gain comes from trials on the

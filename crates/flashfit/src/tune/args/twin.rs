@@ -14,8 +14,8 @@ pub struct TwinArgs {
     /// trials on the device.
     #[arg(long, value_name = "FILE", group = "twin_source", conflicts_with = "SurveyPriorArgs")]
     pub twin: Option<PathBuf>,
-    /// Probe the device by writing first (at most 10 minutes), fit such a twin to it, and tune both.
-    /// Half of --max-write is for the probe.
+    /// Probe the device by writing first (at most 10 minutes), fit such a twin to it, and tune
+    /// both. Half of --max-write is for the probe.
     #[arg(long, group = "twin_source", conflicts_with = "SurveyPriorArgs")]
     pub twin_first: bool,
     /// Trials on the twin; a short trial counts as a fraction [default: 200].

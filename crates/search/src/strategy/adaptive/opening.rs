@@ -1,5 +1,5 @@
-//! The opening of a search whose prior comes from a twin of the device: the setups that are best on the
-//! twin run first, next to the baseline, in confirming trials.
+//! The opening of a search whose prior comes from a twin of the device: the setups that are best on
+//! the twin run first, next to the baseline, in confirming trials.
 //!
 //! After each round the model says how far the twin holds. If it leaves little doubt about the best,
 //! the race goes on with these finalists and ends the search. If the twin misleads, or after
