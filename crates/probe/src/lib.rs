@@ -4,6 +4,7 @@
 //! The probes themselves are in `geometry`. Nothing here prints or asks: progress and the user's
 //! consent are callbacks.
 
+mod counted;
 mod device;
 mod document;
 mod error;

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flashfit_device::{Bytes, Device, DeviceLock, Refusal, WriteConsent};
+use flashfit_device::{BlockDev, Bytes, Clock, Device, DeviceLock, Refusal, WriteConsent};
 use flashfit_geometry::Probed;
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_geometry::reading::{self, ReadingOptions};
@@ -11,6 +11,7 @@ use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_twin::DeviceHints;
 use flashfit_twin::pattern::file::PatternSet;
 
+use crate::counted::CountedDevice;
 use crate::device::TimedDevice;
 use crate::document::{ProbeMode, ProbeSettings, ProbedDevice, found_bytes};
 use crate::error::ProbeRunError;
@@ -28,8 +29,9 @@ const USUAL_TIME_NS: u64 = 15 * 60 * 1_000_000_000;
 /// And for what a twin is fitted to, after that; of a time that the user gave, at most a part.
 const TWIN_TIME_NS: u64 = 10 * 60 * 1_000_000_000;
 const TWIN_TIME_PERCENT: u64 = 60;
-/// The part of the time and the bytes for a twin that rates may take.
-const RATES_PERCENT: u64 = 40;
+/// The parts of the time and of the bytes for a twin that rates may take.
+const RATES_TIME_PERCENT: u64 = 40;
+const RATES_BYTES_PERCENT: u64 = 75;
 
 fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
@@ -221,18 +223,16 @@ impl<'a> ProbeRun<'a> {
         outcome.twin.hints.device = Some(opened.device.describe());
         if let (None, Some(set)) = (&outcome.failure, &self.options.twin) {
             if !self.lacks_capacity(&probed) {
+                // What the probe found is kept where this fails.
                 let measured = &mut outcome.twin;
-                match self.measure_for_twin(&mut opened, set, &mut probed, measured, observer) {
-                    Err(ProbeRunError::Interrupted) => {
-                        outcome.failure = Some(ProbeRunError::Interrupted);
-                    }
-                    ended => ended?,
-                }
+                outcome.failure =
+                    self.measure_for_twin(&mut opened, set, &mut probed, measured, observer).err();
             }
         }
         Ok(ProbeOutcome { probed, ..outcome })
     }
 
+    /// Measures what a twin is fitted to, and adds what that cost.
     fn measure_for_twin(
         &self,
         opened: &mut TimedDevice,
@@ -241,27 +241,45 @@ impl<'a> ProbeRun<'a> {
         measured: &mut TwinMeasurements,
         observer: &mut dyn ProbeObserver,
     ) -> Result<(), ProbeRunError> {
-        let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
+        let clock = opened.clock.as_ref();
+        let mut device = CountedDevice::new(opened.device.as_mut());
+        let begin_ns = clock.now_ns();
+        let ended = self.measure_on(&mut device, clock, set, probed, measured, observer);
+        probed.elapsed_ns = probed.elapsed_ns.saturating_add(clock.now_ns() - begin_ns);
+        probed.written_bytes += device.written_bytes();
+        ended
+    }
+
+    fn measure_on(
+        &self,
+        device: &mut dyn BlockDev,
+        clock: &dyn Clock,
+        set: &PatternSet,
+        probed: &mut Probed,
+        measured: &mut TwinMeasurements,
+        observer: &mut dyn ProbeObserver,
+    ) -> Result<(), ProbeRunError> {
         let begin_ns = clock.now_ns();
         let [start, length] = self.region;
         let (twin_bytes, seed) = (self.budget().twin_bytes, self.options.seed);
-        let rates_bytes = twin_bytes / 100 * RATES_PERCENT;
+        let rates_bytes = twin_bytes / 100 * RATES_BYTES_PERCENT;
         let max_time_ns = self.max_time_ns();
         let rates_end_ns =
-            max_time_ns.map(|most| most - self.twin_time_ns() / 100 * (100 - RATES_PERCENT));
-        let room = |left_bytes, elapsed_ns, max_time_ns| RateRoom {
+            max_time_ns.map(|most| most - self.twin_time_ns() / 100 * (100 - RATES_TIME_PERCENT));
+        let room = |left_bytes, elapsed_ns, max_time_ns, asks| RateRoom {
             region: start..start + length,
             left_bytes,
             elapsed_ns,
             max_time_ns,
+            asks,
         };
         let declared = self.target.declared_geometry().erase_block.map(|known| known.bytes);
         let declared = declared.filter(|_| !self.target.is_simulated());
         let unit = found_bytes(&probed.findings.erase_block).or(declared);
-        let rates_room = room(rates_bytes, probed.elapsed_ns, rates_end_ns);
+        let rates_room = room(rates_bytes, probed.elapsed_ns, rates_end_ns, false);
         measured.tables.push(twin::measure(device, clock, unit, rates_room, observer, seed)?);
         let elapsed_ns = probed.elapsed_ns.saturating_add(clock.now_ns() - begin_ns);
-        let patterns_room = room(twin_bytes - rates_bytes, elapsed_ns, max_time_ns);
+        let patterns_room = room(twin_bytes - rates_bytes, elapsed_ns, max_time_ns, true);
         let found = patterns::measure(device, clock, set, patterns_room, observer, seed)?;
         if found.is_none() {
             probed.notes.push(format!(

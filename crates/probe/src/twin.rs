@@ -37,6 +37,8 @@ pub struct RateRoom {
     /// The time that the probe has taken, and the most that it may take, in nanoseconds.
     pub elapsed_ns: u64,
     pub max_time_ns: Option<u64>,
+    /// Whether the user may be asked for more time.
+    pub asks: bool,
 }
 
 impl RateRoom {
@@ -52,7 +54,8 @@ impl RateRoom {
         loop {
             match self.max_time_ns {
                 Some(most_ns) if spent_ns.saturating_add(expected_ns) >= most_ns => {
-                    let Some(more_ns) = observer.extend(spent_ns) else { return false };
+                    let more_ns = self.asks.then(|| observer.extend(spent_ns)).flatten();
+                    let Some(more_ns) = more_ns else { return false };
                     self.max_time_ns = Some(most_ns.saturating_add(more_ns.max(1)));
                 }
                 _ => return true,
@@ -223,11 +226,14 @@ mod tests {
             left_bytes: 1 << 30,
             elapsed_ns: 600,
             max_time_ns,
+            asks: true,
         };
         assert!(room(None).has_time_for(u64::MAX, 500, &mut NoObserver));
         assert!(room(Some(1200)).has_time_for(50, 500, &mut NoObserver));
         assert!(!room(Some(1200)).has_time_for(200, 500, &mut NoObserver));
         assert!(room(Some(1200)).has_time_for(200, 500, &mut Asked(Some(1000))));
         assert!(!room(Some(1200)).has_time_for(20_000, 500, &mut Asked(Some(1000))));
+        let mut quiet = RateRoom { asks: false, ..room(Some(1200)) };
+        assert!(!quiet.has_time_for(200, 500, &mut Asked(Some(1000))));
     }
 }

@@ -113,6 +113,7 @@ impl Judge {
             left_bytes,
             elapsed_ns: 0,
             max_time_ns: Some(max_time_ns),
+            asks: false,
         };
         let unit = Some(model.nand.erase_block);
         let watch = &mut NoObserver;
