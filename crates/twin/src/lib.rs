@@ -126,8 +126,8 @@ impl UserError for TwinError {
     }
 }
 
-/// Fits a twin to open-block tables and patterns of one device; this takes seconds to minutes and is
-/// deterministic. The tuple gives the card's name and a description of the device.
+/// Fits a twin to open-block tables and patterns of one device; this takes seconds to minutes and
+/// is deterministic. The tuple gives the card's name and a description of the device.
 pub fn fit(
     tables: &[OpenBlockTable],
     patterns: Option<MeasuredPatterns>,

@@ -2,8 +2,8 @@
 //! with counted instructions, and what it gave is the prior of the search on the device.
 //!
 //! Limits: the twin has the costs that a probe can measure, not the firmware of the device, and the
-//! guest has its own kernel. So nothing that the twin said decides: the gain comes from trials on the
-//! device, and the search learns from them how far the twin holds ([`agreement`]).
+//! guest has its own kernel. So nothing that the twin said decides: the gain comes from trials on
+//! the device, and the search learns from them how far the twin holds ([`agreement`]).
 
 pub mod agreement;
 

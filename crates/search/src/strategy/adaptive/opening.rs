@@ -1,8 +1,8 @@
 //! The opening of a search whose prior comes from a twin of the device: the setups that are best on
 //! the twin run first, next to the baseline, in confirming trials.
 //!
-//! After each round the model says how far the twin holds. If it leaves little doubt about the best,
-//! the race goes on with these finalists and ends the search. If the twin misleads, or after
+//! After each round the model says how far the twin holds. If it leaves little doubt about the
+//! best, the race goes on with these finalists and ends the search. If the twin misleads, or after
 //! [`MAX_ROUNDS`] rounds, the usual search begins, and the trials so far count for it.
 //!
 //! Limit: with a budget of less than a round, the search begins as usual.
