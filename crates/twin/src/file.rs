@@ -75,15 +75,14 @@ impl Twin {
     }
 
     fn pattern_line(&self) -> String {
-        let mut errors: Vec<u64> =
-            self.patterns.iter().map(PatternRatio::error_thousandths).collect();
-        errors.sort_unstable();
-        let Some(median) = errors.get(errors.len() / 2) else { return String::new() };
+        let Some((median, largest)) = PatternRatio::median_and_largest(&self.patterns) else {
+            return String::new();
+        };
         format!(
             "# Compared with the {} patterns of file systems: median ratio {}, largest {}.\n",
-            errors.len(),
-            hundredths(*median),
-            hundredths(*errors.last().expect("it has a median"))
+            self.patterns.len(),
+            hundredths(median),
+            hundredths(largest)
         )
     }
 

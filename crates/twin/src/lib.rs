@@ -37,8 +37,9 @@ use predict::Predicted;
 use search::{FitInterrupted, FoundFit, Search, SimulatedCounts};
 use structure::CardStructure;
 
-/// The largest twin.
+/// The largest twin, and the fewest erase blocks of one.
 const MOST_BYTES: u64 = 8 << 30;
+const LEAST_UNITS: u64 = 4;
 /// Larger granularities of discards cannot be served to a kernel.
 const MOST_DISCARD_BYTES: u64 = 1 << 31;
 
@@ -183,8 +184,9 @@ pub fn fit_to(
 fn like_device(model: &mut CardModel, device: Option<BlockDevInfo>) {
     let Some(device) = device else { return };
     let unit = model.nand.erase_block.0;
-    let capacity = device.capacity_bytes.clamp(model.capacity.0, model.capacity.0.max(MOST_BYTES));
-    model.capacity = Bytes(capacity / unit * unit);
+    let capacity = device.capacity_bytes.min(model.capacity.0.max(MOST_BYTES));
+    // A device that is smaller than a few erase blocks cannot be measured, either.
+    model.capacity = Bytes((capacity / unit).max(LEAST_UNITS) * unit);
     model.sector_bytes = device.sector_bytes;
     let granularity = Bytes(device.discard_granularity_bytes);
     let is_usable = granularity.0 > 0

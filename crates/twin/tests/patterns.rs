@@ -1,5 +1,5 @@
-//! Twins that are fitted to patterns: of cards that open-block tables cannot tell apart, each gets
-//! a twin that takes as long as it does for patterns.
+//! A twin that is fitted to patterns takes as long for them as its card, and has its size, sectors,
+//! cache and discards. The patterns of the catalog are complete.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -72,6 +72,14 @@ pub fn run(
 ) -> Result<(), CommandError> {
     let target = inspect(spec)?;
     let probe = ProbeRun::new(&target, options(spec)?)?;
+    // A file that cannot be written is found before the device is erased.
+    if let Some(dir) = file.parent() {
+        std::fs::create_dir_all(dir).map_err(|error| {
+            let message = format!("{}: {error}", dir.display());
+            CommandError::new(ExitClass::Environment, message, None)
+        })?;
+    }
+    let output = OutputFile::check(file, OutputKind::CardModel, false)?;
     let mut progress = ProbeProgress::new(runner.interrupt().clone());
     let outcome = probe.run(
         &mut |shown, _| {
@@ -96,13 +104,7 @@ pub fn run(
     let fitted = fit_twin(&outcome.twin, &spec.target, file, &mut progress);
     progress.finish();
     let (twin, text) = fitted?;
-    if let Some(dir) = file.parent() {
-        std::fs::create_dir_all(dir).map_err(|error| {
-            let message = format!("{}: {error}", dir.display());
-            CommandError::new(ExitClass::Environment, message, None)
-        })?;
-    }
-    OutputFile::check(file, OutputKind::CardModel, false)?.write(&text)?;
+    output.write(&text)?;
     note(&format!(
         "the twin is in {}; its rates and the measured ones differ by a factor of {:.2} in the \
          median",

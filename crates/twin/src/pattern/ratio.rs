@@ -37,6 +37,13 @@ impl PatternRatio {
         of.collect()
     }
 
+    /// The median and the largest error, in thousandths; `None` without patterns.
+    pub fn median_and_largest(all: &[Self]) -> Option<(u64, u64)> {
+        let mut errors: Vec<u64> = all.iter().map(Self::error_thousandths).collect();
+        errors.sort_unstable();
+        Some((*errors.get(errors.len() / 2)?, *errors.last()?))
+    }
+
     /// The ratio of the longer duration to the shorter, in thousandths: 1000 is not an error.
     pub fn error_thousandths(&self) -> u64 {
         let (one, other) = (self.measured_ns.max(1), self.simulated_ns.max(1));

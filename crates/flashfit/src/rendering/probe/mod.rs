@@ -232,16 +232,13 @@ impl Page {
             ratio(twin.ninth_decile_error_thousandths)
         );
         self.paragraph("", &text);
-        let mut errors: Vec<u64> =
-            twin.patterns.iter().map(PatternRatio::error_thousandths).collect();
-        errors.sort_unstable();
-        if let (Some(median), Some(most)) = (errors.get(errors.len() / 2), errors.last()) {
+        if let Some((median, largest)) = PatternRatio::median_and_largest(&twin.patterns) {
             let text = format!(
                 "Of {} patterns of file systems, half take as long on it as on the device within a \
                  factor of {}, and all within {}.",
-                errors.len(),
-                ratio(*median),
-                ratio(*most)
+                twin.patterns.len(),
+                ratio(median),
+                ratio(largest)
             );
             self.paragraph("", &text);
         }
