@@ -107,7 +107,8 @@ impl Twin {
     }
 }
 
+/// Rounded up, because the text says "within".
 fn hundredths(thousandths: u64) -> String {
-    let hundredths = (thousandths + 5) / 10;
+    let hundredths = thousandths.div_ceil(10);
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }

@@ -220,8 +220,11 @@ impl Page {
 
     fn twin(&mut self, document: &ProbeDocument) {
         let Some(twin) = &document.twin else { return };
-        let ratio =
-            |thousandths: u64| format!("{}.{:02}", thousandths / 1000, thousandths % 1000 / 10);
+        // Rounded up, because the text says "within".
+        let ratio = |thousandths: u64| {
+            let hundredths = thousandths.div_ceil(10);
+            format!("{}.{:02}", hundredths / 100, hundredths % 100)
+        };
         self.text.push('\n');
         let text = format!(
             "The twin in {} reproduces, within a factor of {}, half of the {} rates that it was \
