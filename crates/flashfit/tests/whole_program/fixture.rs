@@ -130,6 +130,16 @@ impl Place {
         command
     }
 
+    /// A cache directory of its own, in which there is nothing but kernels.
+    pub fn empty_cache(&self) -> PathBuf {
+        let folder = self.path("cache/flashfit");
+        std::fs::create_dir_all(&folder).unwrap();
+        if let Ok(kernels) = std::fs::read_link(cache().join("flashfit/kernels")) {
+            std::os::unix::fs::symlink(kernels, folder.join("kernels")).unwrap();
+        }
+        self.path("cache")
+    }
+
     /// Runs the command and waits.
     pub fn flashfit(&self, args: &[&str]) -> Ended {
         Ended::new(self.command(args).output().unwrap())

@@ -396,6 +396,8 @@ impl Host for VmHost<'_> {
 
     fn prepare(&mut self, grant: &WriteGrant) -> Result<(), TrialError> {
         self.check_disk(grant)?;
+        // A machine that was asked about its options has no device.
+        self.running = None;
         if let (WriteGrant::Card { name, model }, true) = (grant, self.serves_inside()) {
             self.card_mib = self.card_mib_for(model.capacity)?;
             // A card's own file keeps its path in the guest.
