@@ -112,7 +112,7 @@ fn data_of(name: &str, seed: u64) -> BTreeMap<PathBuf, Vec<u8>> {
     std::fs::create_dir(&scratch).unwrap();
     let mut plan = plan(scratch);
     plan.seed = seed;
-    plan.memory_bytes = 16 << 20;
+    plan.memory_bytes = 32 << 20;
     let workloads = Workloads::load(None).unwrap();
     let files = Mutex::new(BTreeMap::new());
     let record = || *files.lock().unwrap() = contents(&point.join("flashfit-bench"));
