@@ -211,7 +211,7 @@ impl<'a> PlanContext<'a> {
     /// check is another chance to be wrong about it.
     fn required_probability(&self) -> f64 {
         let count = self.eligible.len().max(2) as f64;
-        1.0 - (1.0 - self.settings.goal.probability) * (1.0 - 1.0 / count).powi(3)
+        1.0 - (1.0 - self.settings.goal.probability) * (1.0 - 1.0 / count).powi(5)
     }
 
     fn workloads(&self) -> usize {
