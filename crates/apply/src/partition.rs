@@ -75,6 +75,18 @@ fn is_as_planned(partition: &NewPartition) -> bool {
     })
 }
 
+/// What is there instead of the partition.
+fn what_is_there(partition: &NewPartition) -> String {
+    match Device::from_sysfs(&SystemRoots::default(), &partition.node) {
+        Ok(Device { partition_start: Some(start), capacity, .. }) => {
+            format!("it is at {} bytes with {} bytes", start.0, capacity.0)
+        }
+        Ok(_) => "it is no partition".to_owned(),
+        Err(_) if partition.node.is_file() => "a regular file has its name; remove it".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
 fn wait_for(partition: &NewPartition) -> Result<(), ApplyError> {
     let asked = Instant::now();
     while !is_as_planned(partition) {
@@ -82,10 +94,11 @@ fn wait_for(partition: &NewPartition) -> Result<(), ApplyError> {
             let NewPartition { node, start, size, .. } = partition;
             return Err(ApplyError::NotAsPlanned {
                 what: vec![format!(
-                    "the kernel does not show {} at {} bytes with {} bytes",
+                    "the kernel does not show {} at {} bytes with {} bytes: {}",
                     node.display(),
                     start.0,
-                    size.0
+                    size.0,
+                    what_is_there(partition)
                 )],
             });
         }
