@@ -86,13 +86,17 @@ impl TwinStage {
         probe.unwrap_or_default() + &plan_text(&self.spec, self.time, self.guests)
     }
 
-    /// Makes the trials on the twin, or the rest of them, and returns what they say.
+    /// Makes the trials on the twin, or the rest of them, and returns what they say. The virtual
+    /// machine may have more file systems than the place of the device, where only `usable` ones
+    /// can be tried.
     pub fn run(
-        &self,
+        &mut self,
         args: &TuneArgs,
         grant: &WriteGrant,
+        usable: &[String],
         runner: &SystemRunner,
     ) -> Result<Option<RunPrior>, CommandError> {
+        self.spec.filesystems.retain(|name| usable.contains(name));
         if let Some((device, file)) = &self.probe {
             twin_probe::run(device, file, grant, runner)?;
         }

@@ -110,9 +110,13 @@ impl RunUi for TuneUi<'_> {
         consent::agreed(device, given.map(String::as_str), guard)
     }
 
-    fn prepare(&mut self, grant: &WriteGrant) -> Result<Option<RunPrior>, RunError> {
-        let Some((twin, runner)) = &self.twin else { return Ok(None) };
-        Ok(twin.run(self.args, grant, runner).map_err(CommandError::into_trial_error)?)
+    fn prepare(
+        &mut self,
+        grant: &WriteGrant,
+        usable: &[String],
+    ) -> Result<Option<RunPrior>, RunError> {
+        let Some((twin, runner)) = &mut self.twin else { return Ok(None) };
+        Ok(twin.run(self.args, grant, usable, runner).map_err(CommandError::into_trial_error)?)
     }
 }
 

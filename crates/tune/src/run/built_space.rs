@@ -77,6 +77,22 @@ fn chosen_schedulers(spec: &RunSpec, offered: &[Scheduler]) -> Result<Vec<Schedu
     Ok(spec.schedulers.clone())
 }
 
+/// Those of the run's file systems that can be used there.
+pub(super) fn usable(
+    spec: &RunSpec,
+    fs_catalog: &FileSystemCatalog,
+    room: Bytes,
+    offers: &Capabilities,
+) -> Result<Vec<String>, RunError> {
+    let mut found = spec.filesystems.clone();
+    for name in &spec.filesystems {
+        if unusable(fs_catalog.filesystem(name)?, room, offers).is_some() {
+            found.retain(|other| other != name);
+        }
+    }
+    Ok(found)
+}
+
 fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Capabilities) -> Option<UnusableReason> {
     if let Some(reason) = &filesystem.plan_only {
         return Some(UnusableReason::PlanOnly(reason.clone()));

@@ -91,12 +91,17 @@ pub trait RunUi {
     ) -> Result<String, TrialError>;
 
     /// Called once before a new run in one place, when the user has agreed and nothing was written:
-    /// what its search begins with besides what its specification says.
+    /// what its search begins with besides what its specification says. Of the file systems of the
+    /// run, `usable` are those that its place has.
     ///
     /// # Errors
     /// If the run cannot begin.
-    fn prepare(&mut self, grant: &WriteGrant) -> Result<Option<RunPrior>, RunError> {
-        let _ = grant;
+    fn prepare(
+        &mut self,
+        grant: &WriteGrant,
+        usable: &[String],
+    ) -> Result<Option<RunPrior>, RunError> {
+        let _ = (grant, usable);
         Ok(None)
     }
 }
@@ -229,7 +234,12 @@ fn begin(
     host: &mut dyn Host,
     ui: &mut dyn RunUi,
 ) -> Result<RunResult, RunError> {
-    let prior = if earlier.is_none() { ui.prepare(&grant)? } else { None };
+    let catalog = &request.catalogs.filesystems;
+    let room = target.filesystem_size();
+    let prior = match earlier {
+        None => ui.prepare(&grant, &built_space::usable(request.spec, catalog, room, offers)?)?,
+        Some(_) => None,
+    };
     let with_prior = prior.map(|prior| RunSpec { prior: Some(prior), ..request.spec.clone() });
     let request = RunRequest { spec: with_prior.as_ref().unwrap_or(request.spec), ..request };
     take::run(RunPlan { request, target, offers }, grant, host, earlier, ui)

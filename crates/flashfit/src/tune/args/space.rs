@@ -89,8 +89,8 @@ pub struct SearchSpaceArgs {
     /// Amount of data that a workload uses [default: 16MiB; 128MiB with the standard profile].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub data_size: Option<Bytes>,
-    /// Memory limit for a workload, page cache included; at least 32MiB [default: 64MiB; 256MiB with
-    /// the standard profile].
+    /// Memory limit for a workload, page cache included; at least 32MiB [default: 64MiB; 256MiB
+    /// with the standard profile].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<Bytes>,
     /// Longest time for a stage of a workload, in milliseconds [default: 2000; 10000 with the

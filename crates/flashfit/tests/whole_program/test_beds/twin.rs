@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::vm::with_machine;
 use crate::fixture::{Ended, Place, skip_without_cards};
 
-/// One workload and a few setups of ext4.
+/// One workload and a few setups of ext4, and f2fs where this kernel has it.
 const FEW: &str = "\
-filesystems = [\"ext4\"]
+filesystems = [\"ext4\", \"f2fs\"]
 schedulers = [\"none\"]
 workloads = [\"random-write\"]
 data_size = \"4MiB\"
@@ -73,6 +73,12 @@ fn a_twin_is_tuned_first_and_the_device_decides() {
         let text = std::fs::read_to_string(place.path("run/twin/run.json")).unwrap();
         let header: Value = serde_json::from_str(&text).unwrap();
         assert!(header["spec"]["on"]["vm"]["speed_mips"] == 1000, "{header}");
+        // The machine has f2fs; the twin tries it only for a device that may have it.
+        let kinds = std::fs::read_to_string("/proc/filesystems").unwrap();
+        let here = ["ext4", "f2fs"].map(|name| kinds.lines().any(|line| line.ends_with(name)));
+        let tried = header["spec"]["filesystems"].to_string();
+        let tried = ["ext4", "f2fs"].map(|name| tried.contains(name));
+        assert_eq!(tried, here, "{header}");
         // The first trials on the device are those of the finalists, next to the baseline.
         let first: Value = serde_json::from_str(&place.recorded()[0]).unwrap();
         assert_eq!(first["key"]["purpose"], "confirm", "{first}");
@@ -91,8 +97,8 @@ fn a_twin_is_tuned_first_and_the_device_decides() {
     });
 }
 
-/// A guest that is asked what its kernel knows, because nobody has asked before, boots before it has
-/// the card.
+/// A guest that is asked what its kernel knows, because nobody has asked before, boots before it
+/// has the card.
 #[test]
 #[ignore = "full: boots virtual machines"]
 fn guests_of_an_unknown_kernel_have_their_card() {
