@@ -4,8 +4,9 @@
 //! --nocapture` runs the read-only probe on each card first, as the command does, then the writing
 //! probe, and prints a line per card and the totals. Seeds can be listed (`3,6,22`). With
 //! `FLASHFIT_USED`, cards are completely written beforehand; with `FLASHFIT_FAST_AREAS`, only those
-//! with a fast area are probed, and with `FLASHFIT_MERGING` only those whose layer merges. Without
-//! `FLASHFIT_CARDS`, a few new cards are tested without the read-only probe. Times are simulated.
+//! with a fast area are probed, with `FLASHFIT_MERGING` only those whose layer merges, and with
+//! `FLASHFIT_APPENDING` only the others. Without `FLASHFIT_CARDS`, a few new cards are tested
+//! without the read-only probe. Times are simulated.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
@@ -101,7 +102,8 @@ impl Tallies {
         format!(
             "{seed:4} {:11} {:6} pslc {:5} {:5}M {:5}K wu {:3}K d{} | unit {:>6} {is_unit:5} | \
              lin {open:2} {:>2} {is_linear:5} | ran {random:2} {:>2} {is_random:5} | \
-             wu {:>4} {is_write_unit:5} | area {} {} {is_area} | {:5} s, {:6} MiB | {:.4} {}",
+             wu {:>4} {is_write_unit:5} {:.4} {} | area {} {} {is_area} | {:5} s, {:6} MiB | \
+             {:.4} {}",
             format!("{:?}", model.layer.kind),
             format!("{:?}", drawn.noise),
             model.nand.pslc.is_some(),
@@ -113,6 +115,8 @@ impl Tallies {
             shown(&findings.open_erase_blocks_linear),
             shown(&findings.open_erase_blocks_random),
             shown(&findings.write_unit),
+            findings.write_unit.confidence.unwrap_or(0.0),
+            findings.write_unit.reason,
             area.unwrap_or(0) >> 10,
             shown(&findings.pslc_cache),
             probed.elapsed_ns / 1_000_000_000,
@@ -191,12 +195,14 @@ fn known_geometries_are_found() {
     let mut times = Vec::new();
     let only_fast_areas = std::env::var_os("FLASHFIT_FAST_AREAS").is_some();
     let only_merging = std::env::var_os("FLASHFIT_MERGING").is_some();
+    let only_appending = std::env::var_os("FLASHFIT_APPENDING").is_some();
     for seed in seeds {
         let drawn = cards::draw(seed);
+        let is_page_mapped = drawn.model.layer.kind == LayerKind::PageMapped;
         if only_fast_areas && fast_area_bytes(&drawn).is_none() {
             continue;
         }
-        if only_merging && drawn.model.layer.kind == LayerKind::PageMapped {
+        if only_merging && is_page_mapped || only_appending && !is_page_mapped {
             continue;
         }
         let probed = probe(seed, &drawn, verbose);

@@ -176,10 +176,13 @@ impl Sample {
     /// The log-density of a deviation: the distribution of the adjacent reads, plus rare stalls.
     fn density(&self, deviation: f64, wider: f64) -> f64 {
         let count = self.beside.len() as f64;
-        let width = self.scale * count.powf(-0.2);
-        let near =
-            self.beside.iter().map(|of| log_student_3(deviation - wider * of, wider * width));
-        let near = log_sum_exp(near) - count.ln();
+        let width = wider * self.scale * count.powf(-0.2);
+        // The sum of densities without logarithms, since there are many reads of each kind.
+        let shares = self.beside.iter().map(|of| {
+            let scaled = (deviation - wider * of) / width;
+            (1.0 + scaled * scaled / 3.0).powi(-2)
+        });
+        let near = log_student_3(0.0, width) + (shares.sum::<f64>() / count).ln();
         let far = log_student_3(deviation, STALL_SPREAD * self.base);
         log_sum_exp([(1.0 - STALLS).ln() + near, STALLS.ln() + far].into_iter())
     }
