@@ -103,7 +103,7 @@ impl Tallies {
             "{seed:4} {:11} {:6} pslc {:5} {:5}M {:5}K wu {:3}K d{} | unit {:>6} {is_unit:5} | \
              lin {open:2} {:>2} {is_linear:5} | ran {random:2} {:>2} {is_random:5} | \
              wu {:>4} {is_write_unit:5} {:.4} {} | area {} {} {is_area} | {:5} s, {:6} MiB | \
-             {:.4} {}",
+             {:.4} {} | {}",
             format!("{:?}", model.layer.kind),
             format!("{:?}", drawn.noise),
             model.nand.pslc.is_some(),
@@ -123,6 +123,7 @@ impl Tallies {
             probed.written_bytes >> 20,
             findings.erase_block.confidence.unwrap_or(0.0),
             findings.erase_block.reason,
+            findings.open_erase_blocks_linear.reason,
         )
     }
 }

@@ -103,7 +103,8 @@ pub fn shows_open_erase_blocks(model: &CardModel) -> bool {
 /// shifted by half of it than when they are shifted by all of it.
 pub fn shows_write_unit(model: &CardModel) -> bool {
     let unit = model.write_unit_bytes();
-    if unit / 2 < u64::from(model.sector_bytes) {
+    // Shifts are whole sectors.
+    if unit % (2 * u64::from(model.sector_bytes)) != 0 {
         return false;
     }
     let mut card = QuietCard::new(model, 16);

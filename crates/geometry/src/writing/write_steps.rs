@@ -36,6 +36,8 @@ const EQUAL: f64 = 0.04;
 /// Standard errors that a difference must exceed, and the largest one with which nothing shows.
 const ERRORS: f64 = 4.0;
 const MOST_ERROR: f64 = 0.05;
+/// The smallest error of a log ratio: a device changes between two runs.
+const LEAST_ERROR: f64 = 0.01;
 /// Further runs where it is unclear whether a shift costs anything.
 const REPEATS: usize = 2;
 /// Merges that end a run.
@@ -168,6 +170,15 @@ impl ShiftCost {
     fn is_dear(self) -> bool {
         self.ratio >= self.least.max(ERRORS * self.error)
     }
+
+    /// The probability that this one costs nothing although `dear` does. Otherwise both are shifts
+    /// by a part of a write unit, which cost the same.
+    fn differs_from(self, dear: Self) -> f64 {
+        let both = self.error.hypot(dear.error).max(LEAST_ERROR);
+        let alike = -0.5 * ((dear.ratio - self.ratio) / both).powi(2);
+        let free = -0.5 * (self.ratio / self.error.max(LEAST_ERROR)).powi(2);
+        1.0 / (1.0 + (alike - free).exp())
+    }
 }
 
 /// Measures and infers the write unit. `merges`: whether scattered writes cause merges.
@@ -203,19 +214,18 @@ pub fn measure(
     }
     // On a device that does not merge, some shifts of a part of a write unit cost nothing, too.
     let unit = if merges { smallest_free_shift(&mut runs, sector)? } else { None };
-    if let Some(unit) = unit {
+    if let Some((unit, probability)) = unit {
         let reason = "writes across multiples of this size take longer than shifted by it";
-        return Ok(GeometryFinding::found(QuantityValue::Bytes(unit), CONFIDENCE, reason));
+        return Ok(answer(unit, CONFIDENCE.min(probability), reason));
     }
     let Some(steps) = Steps::infer(&all) else {
         return nothing("write times do not grow in steps of a single size");
     };
     match unit_of(&mut runs, &steps, sector, merges)? {
-        Some(unit) => {
+        Some((unit, probability)) => {
             let reason = "write times grow in steps, and writes across multiples of this size \
                           take longer";
-            let value = QuantityValue::Bytes(unit);
-            Ok(GeometryFinding::found(value, steps.probability, reason))
+            Ok(answer(unit, steps.probability * probability, reason))
         }
         None => {
             let value = QuantityValue::Bytes(steps.size);
@@ -225,6 +235,16 @@ pub fn measure(
             Ok(GeometryFinding::inconclusive(reason, candidates))
         }
     }
+}
+
+/// The finding of a write unit, if it is sure enough.
+fn answer(unit: u64, probability: f64, reason: &str) -> GeometryFinding {
+    let value = QuantityValue::Bytes(unit);
+    if probability >= SURE {
+        return GeometryFinding::found(value, probability, reason);
+    }
+    let reason = "it is unclear which shifts of a part of a step cost more";
+    GeometryFinding::inconclusive(reason, vec![CandidateValue { value, probability }])
 }
 
 /// What is programmed at the same time.
@@ -274,17 +294,19 @@ fn fit_steps(timed: &[TimedWrite], size: u64) -> Option<f64> {
     fit(timed, size, super::write_unit::Way::Appended)
 }
 
-/// The smallest part of a step by which runs can be shifted without cost.
+/// The smallest part of a step by which runs can be shifted without cost, and how clear that is.
 fn unit_of(
     runs: &mut Runs<'_, '_>,
     steps: &Steps,
     sector: u64,
     merges: bool,
-) -> Result<Option<u64>, MeasurementStop> {
-    if !runs.shift(steps.size, steps.size)?.is_free() {
+) -> Result<Option<(u64, f64)>, MeasurementStop> {
+    let whole = runs.shift(steps.size, steps.size)?;
+    if !whole.is_free() {
         return Ok(None);
     }
     let mut unit = steps.size;
+    let mut free = vec![whole];
     // Up to four dies, and one more to see that the shift matters at all.
     for _ in 0..3 {
         let shift = unit / 2;
@@ -296,21 +318,24 @@ fn unit_of(
             // A device that does not merge may append what it maps in pieces of 4 KiB; then only a
             // shift by parts of these costs more, and dies look like write units.
             let is_clear = merges || shift % LEAST == 0;
-            return Ok((unit >= LEAST && is_clear).then_some(unit));
+            let probability = free.iter().map(|free| free.differs_from(cost)).product();
+            return Ok((unit >= LEAST && is_clear).then_some((unit, probability)));
         }
         if !cost.is_free() {
             return Ok(None);
         }
+        free.push(cost);
         unit = shift;
     }
     Ok(None)
 }
 
-/// The smallest shift that costs nothing for larger writes, while half of it does.
+/// The smallest shift that costs nothing for larger writes, while half of it does, and how clear
+/// that is.
 fn smallest_free_shift(
     runs: &mut Runs<'_, '_>,
     sector: u64,
-) -> Result<Option<u64>, MeasurementStop> {
+) -> Result<Option<(u64, f64)>, MeasurementStop> {
     let room = runs.places.room;
     let sizes = (12..=18).flat_map(|exponent| [1_u64 << exponent, 3 << (exponent - 1)]);
     for unit in sizes.filter(|unit| unit * SHARE <= room && unit % (2 * sector) == 0) {
@@ -334,7 +359,7 @@ fn smallest_free_shift(
             is_free = is_free || whole.is_free() && runs.shift(unit, multiple * unit)?.is_free();
         }
         // A larger size would agree with what is unclear about this one.
-        return Ok(is_free.then_some(unit));
+        return Ok(is_free.then_some((unit, whole.differs_from(half))));
     }
     Ok(None)
 }
@@ -361,6 +386,18 @@ mod tests {
         let smooth: Vec<Run> =
             runs.iter().map(|of| run(of.size, 3e5 + 100.0 * of.size as f64)).collect();
         assert!(Steps::infer(&smooth).is_none());
+    }
+
+    #[test]
+    fn two_shifts_that_cost_about_the_same_give_no_write_unit() {
+        let cost = |ratio: f64, error: f64| ShiftCost { ratio, error, least: DEARER };
+        assert!(cost(0.01, 0.02).differs_from(cost(0.5, 0.02)) > 0.999);
+        // Both count as what they are, free and dear, but may well be the same.
+        let (free, dear) = (cost(0.08, 0.045), cost(0.19, 0.045));
+        assert!(free.is_free() && dear.is_dear());
+        assert!(free.differs_from(dear) < SURE, "{}", free.differs_from(dear));
+        assert_eq!(answer(8192, free.differs_from(dear), "").value, None);
+        assert_eq!(answer(8192, 0.99, "").value, Some(QuantityValue::Bytes(8192)));
     }
 
     #[test]
