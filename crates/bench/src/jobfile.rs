@@ -101,6 +101,22 @@ fn check_option(key: &str, value: &str) -> Result<(), String> {
     Err(format!("`{value}` is not a valid value of `{key}` in a workload: expected {form}"))
 }
 
+/// The options of a section, after those of `[global]` before it; `None` if a line is invalid.
+pub fn options<'a>(text: &'a str, section: &str) -> Option<Vec<(&'a str, &'a str)>> {
+    let (mut found, mut current) = (Vec::new(), "");
+    for line in text.split('\n') {
+        match parse(line).ok()? {
+            Line::Section(_) if current == section => break,
+            Line::Section(name) => current = name,
+            Line::Option(key, value) if current == section || current == "global" => {
+                found.push((key, value));
+            }
+            Line::Option(..) | Line::Empty => {}
+        }
+    }
+    (current == section).then_some(found)
+}
+
 /// The file with additional settings at its start.
 pub fn with_global(text: &str, settings: &str) -> String {
     format!("[global]\n{settings}\n{text}")

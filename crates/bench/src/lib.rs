@@ -12,6 +12,7 @@ pub mod figures;
 pub mod fio;
 pub mod job_keys;
 mod jobfile;
+mod plain_file;
 pub mod plan;
 pub mod result;
 pub mod run;

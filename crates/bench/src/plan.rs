@@ -97,6 +97,11 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
+    /// Whether files are laid out the same for both; the size of requests does not matter for that.
+    pub(crate) fn lays_out_like(self, other: Self) -> bool {
+        Self { block: other.block, ..self } == other
+    }
+
     /// With at most `files` files, but at least one.
     pub(crate) fn with_files(self, files: u64, file_bytes: u64) -> Self {
         let files = files.clamp(1, self.files);

@@ -1,6 +1,7 @@
 //! Runs a workload: lays out its files, measures stage by stage, cleans up.
 //!
-//! A separate run of fio (`create_only`) lays out the files, so it is not part of any result.
+//! Files are laid out before, by `crate::plain_file` or a separate run of fio (`create_only`), so
+//! this is not part of any result.
 //! Before each stage, dirty data is written back and the page cache is dropped. A stage can also be
 //! a task (`crate::task`) or a command (`crate::command`).
 
@@ -49,6 +50,7 @@ pub fn run_workload(
         plan,
         memory_limit,
         target: &prepared,
+        laid_out: None,
         result: WorkloadResult::default(),
     };
     for point in points {
@@ -167,6 +169,7 @@ struct Run<'a> {
     plan: &'a RunPlan,
     memory_limit: Option<&'a MemoryLimit>,
     target: &'a PreparedTarget<'a>,
+    laid_out: Option<filling::LaidOut>,
     result: WorkloadResult,
 }
 

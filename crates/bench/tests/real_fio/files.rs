@@ -15,6 +15,7 @@ use crate::bed::{Around, Bed, Traced, plan};
 pub const TESTS: &[Test] = &[
     ("each_small_file_is_created_and_synced_in_turn", small_files_in_turn),
     ("files_are_created_written_read_and_deleted_in_their_stages", files_in_stages),
+    ("files_are_laid_out_once_unless_they_changed", files_laid_out_once),
     ("waiting_for_the_device_is_in_the_time", waiting_is_in_the_time),
     ("data_is_neither_compressible_nor_repetitive", data_does_not_compress),
     ("the_seed_determines_the_data", the_seed_decides),
@@ -75,6 +76,32 @@ fn files_in_stages() {
     assert_eq!(*seen.lock().unwrap(), [(1024, 0), (1024, all), (1024, all), (0, 0)]);
     for stage in &stages {
         assert_eq!(stage.read.or(stage.write).unwrap().operations, 1024, "{}", stage.name);
+    }
+}
+
+/// Neither the layout of a single file nor finding it unchanged at the next point starts fio, and
+/// fio takes the file as it is.
+fn files_laid_out_once() {
+    for is_cut in [false, true] {
+        let mut bed = Bed::new(64);
+        bed.plan.data_size_bytes = 4 << 20;
+        let folder = bed.mounted.point().join("flashfit-bench");
+        let count = Mutex::new(0);
+        let after = || {
+            let mut count = count.lock().unwrap();
+            *count += 1;
+            if is_cut && *count == 1 {
+                let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+                std::fs::File::options().write(true).open(file).unwrap().set_len(4096).unwrap();
+            }
+        };
+        let result = bed.run_with(&Around { before: &|| (), after: &after }, "random-write");
+        let result = result.unwrap();
+        assert_eq!((*count.lock().unwrap(), result.points.len()), (3, 3));
+        assert_eq!(result.fill_bytes, if is_cut { 8 << 20 } else { 4 << 20 });
+        for point in &result.points {
+            assert_eq!(point.stages[0].write.unwrap().bytes, 4 << 20);
+        }
     }
 }
 
