@@ -10,6 +10,8 @@ pub(crate) struct Architecture {
     pub qemu: &'static str,
     /// Value of `-machine`.
     pub machine: &'static str,
+    /// Value of `-cpu` for an emulated processor.
+    pub emulated: &'static str,
     /// The kernel's name for the first serial port.
     pub console: &'static str,
     /// The Debian package that depends on the newest kernel.
@@ -19,6 +21,9 @@ pub(crate) struct Architecture {
 const X86_64: Architecture = Architecture {
     qemu: "qemu-system-x86_64",
     machine: "pc,usb=off,vmport=off,hpet=off",
+    // With these two features, kernel and C library copy and clear memory by instructions that QEMU
+    // emulates byte by byte: a fifth of the time of a trial.
+    emulated: "max,erms=off,fsrm=off",
     console: "ttyS0",
     kernel_package: "linux-image-amd64",
 };
@@ -26,6 +31,7 @@ const X86_64: Architecture = Architecture {
 const AARCH64: Architecture = Architecture {
     qemu: "qemu-system-aarch64",
     machine: "virt",
+    emulated: "max",
     console: "ttyAMA0",
     kernel_package: "linux-image-arm64",
 };

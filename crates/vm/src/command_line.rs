@@ -52,7 +52,7 @@ pub(crate) fn arguments(
     args.flag("-nodefaults").flag("-no-user-config").flag("-no-reboot");
     args.pair("-name", "flashfit-vm").pair("-display", "none");
     args.pair("-machine", architecture.machine);
-    processor(&mut args, options, decided.accelerator);
+    processor(&mut args, options, decided);
     args.pair("-m", format!("{}M", memory_mib(options, initramfs.bytes)));
     args.pair("-seed", (options.seed & 0xffff_ffff).to_string());
     args.pair("-kernel", escaped(decided.image));
@@ -118,16 +118,17 @@ fn check(options: &VmOptions) -> Result<(), VmError> {
     Ok(())
 }
 
-fn processor(args: &mut Args, options: &VmOptions, accelerator: Accelerator) {
-    match (options.speed, accelerator) {
+fn processor(args: &mut Args, options: &VmOptions, decided: &MachineDecisions<'_>) {
+    let emulated = decided.architecture.emulated;
+    match (options.speed, decided.accelerator) {
         (ClockSpeed::RealTime, Accelerator::Kvm) => {
             args.pair("-accel", "kvm").pair("-cpu", kvm::PROCESSOR);
         }
         (ClockSpeed::RealTime, Accelerator::Tcg) => {
-            args.pair("-accel", "tcg").pair("-cpu", "max");
+            args.pair("-accel", "tcg").pair("-cpu", emulated);
         }
         (ClockSpeed::Counted { shift }, _) => {
-            args.pair("-accel", "tcg,thread=single").pair("-cpu", "max");
+            args.pair("-accel", "tcg,thread=single").pair("-cpu", emulated);
             // With `sleep`, idle time passes in real time; without, it is skipped.
             let is_alone = options.disks.is_empty() && options.ports.is_empty();
             let sleep = if is_alone { "off" } else { "on" };
@@ -326,6 +327,15 @@ mod tests {
         let line = line(Vec::new(), ClockSpeed::Counted { shift: 3 }).unwrap();
         assert!(line.contains("-icount shift=3,sleep=off"), "{line}");
         assert!(line.contains("thread=single") && !line.contains("flashfit.disks"), "{line}");
+    }
+
+    #[test]
+    fn an_emulated_processor_copies_words_not_bytes() {
+        for speed in [ClockSpeed::RealTime, ClockSpeed::Counted { shift: 0 }] {
+            let line = line(Vec::new(), speed).unwrap();
+            let is_off = line.contains("-cpu max,erms=off,fsrm=off");
+            assert!(is_off || cfg!(not(target_arch = "x86_64")), "{line}");
+        }
     }
 
     #[test]
