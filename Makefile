@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark twin-benchmark counted-rate starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark twin-benchmark counted-rate twin-ranks starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -40,6 +40,7 @@ help:
 	@echo "make prior-benchmark  write docs/similar-devices.md: what a survey is worth to a search (an hour)"
 	@echo "make twin-benchmark  print what a twin of the device is worth to a search (half an hour)"
 	@echo "make counted-rate  trials an hour in virtual machines with counted instructions (GUESTS=2)"
+	@echo "make twin-ranks  how twins of drawn cards rank setups in such machines (hours)"
 	@echo "make starting-states  write docs/starting-states.md: claimed gains against measurements by hand (root, an hour)"
 	@echo "make crash-benchmark  write docs/crash.md: crash states, rates, what is noticed (root, hours)"
 	@echo "make crash-catalog  write docs/crash-catalog.md: promises of the catalog, measured (root, hours)"
@@ -199,6 +200,19 @@ GUESTS := 2
 
 counted-rate: build
 	sh scripts/counted-rate.sh $(FLASHFIT) $(GUESTS)
+
+# Seeds of cards that flashfit was not tuned on, the first ones of 640 MiB to 8 GiB.
+TWIN_CARDS := 1000000 1000002 1000003 1000004
+TWIN_RANKS := target/twin-ranks
+
+twin-ranks: build
+	$(CARGO) build --release --locked --quiet -p flashfit-geometry --example drawn_card
+	mkdir -p $(TWIN_RANKS)/cards
+	for seed in $(TWIN_CARDS); do \
+		target/release/examples/drawn_card $$seed > $(TWIN_RANKS)/cards/drawn-$$seed.toml || exit 1; \
+	done
+	WORK=$(TWIN_RANKS) GUESTS=$(GUESTS) python3 scripts/twin-ranks.py $(FLASHFIT) \
+		$(TWIN_CARDS:%=$(TWIN_RANKS)/cards/drawn-%.toml)
 
 # CASES="--cards sd-c10-log --workloads sync-files" limits it.
 starting-states: build

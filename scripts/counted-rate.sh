@@ -5,6 +5,7 @@
 #
 # Short trials of eight setups under one light workload on a simulated slow card. Times of trials are
 # those of the guest's clock; the rate is by the clock of this machine, from the first trial to the last.
+# The processor time of this machine, with that of booting, depends less on what else runs.
 set -eu
 flashfit=$(realpath "$1")
 guests=${2:-2}
@@ -27,17 +28,22 @@ allow = "may-corrupt"
 [options.ext4]
 exclude = ["noatime", "discard", "nobarrier", "fast_commit"]
 EOF
-"$flashfit" tune sim:sd-c4-block --config rate.toml --on vm --vm-speed-mips 1000 \
-    --vm-guests "$guests" --dir run --progress never > /dev/null 2> log || { cat log; exit 1; }
-python3 - "$guests" <<'EOF'
-import json, sys
+python3 - "$guests" "$flashfit" <<'EOF'
+import json, os, resource, subprocess, sys
+command = [sys.argv[2], "tune", "sim:sd-c4-block", "--config", "rate.toml", "--on", "vm", "--vm-speed-mips", "1000"]
+command += ["--vm-guests", sys.argv[1], "--dir", "run", "--progress", "never"]
+done = subprocess.run(command, capture_output=True, text=True)
+if done.returncode:
+    sys.exit(done.stderr)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
 trials = [json.loads(line) for line in open("run/trials.jsonl")]
 begun = [trial["started_unix_s"] for trial in trials]
 guests = int(sys.argv[1])
 seconds = max(begun) - min(begun)
 # The trials that begin last are not in that time.
 rate = 3600 * (len(trials) - guests) / max(seconds, 1)
-print(f"{len(trials)} trials, {guests} guests: {rate:.0f} trials an hour")
+print(f"{len(trials)} trials, {guests} guests: {rate:.0f} trials an hour, load {os.getloadavg()[1]:.1f}")
+print(f"{(used.ru_utime + used.ru_stime) / len(trials):.1f} s of this machine's processors a trial")
 total = sum(trial["phases"]["total_ns"] for trial in trials)
 print(f"{total / len(trials) / 1e9:.2f} s of guest time a trial:")
 for phase in sorted({name for trial in trials for name in trial["phases"]} - {"total_ns"}):

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Measures how twins rank setups of file systems, in virtual machines with counted instructions.
+
+usage: twin-ranks.py FLASHFIT CARD...     (make twin-ranks)
+
+For each card, a twin is fitted by `flashfit probe --write --twin`. The same setups are then measured once under
+three workloads on the card and on its twin, by `flashfit tune --on vm --vm-speed-mips`. Prints one
+line of docs/accuracy.md for each card and workload as soon as it is known: Spearman's rank
+correlation over the setups, and how far the setup that is best on the twin is below the best one on
+the card. Intervals are 95 % bootstrap intervals over setups. Runs are kept in WORK (a directory), so
+an interrupted measurement continues.
+"""
+
+import json
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+WORK = Path(os.environ.get("WORK", "target/twin-ranks"))
+MIPS = 1000
+WORKLOADS = ["create-read-delete", "random-write", "sync-files"]
+# What does not depend on the geometry that a device declares, because a twin declares another one.
+CONFIG = """
+catalog_dir = "CATALOG"
+filesystems = ["ext4", "btrfs", "f2fs", "xfs", "nilfs2"]
+schedulers = ["none"]
+workloads = ["create-read-delete", "random-write", "sync-files"]
+data_size = "4MiB"
+memory = "32MiB"
+runtime_ms = 400
+fresh = true
+strategy = "exhaustive"
+repeats = 1
+confirm_rounds = 0
+allow = "may-corrupt"
+seed = 7
+
+[options.ext4]
+exclude = ["noatime", "discard", "nobarrier", "fast_commit", "geometry"]
+include = ["journal-data", "nodelalloc", "bigalloc"]
+
+[options.btrfs]
+exclude = ["noatime", "discard", "nodiscard", "nobarrier", "geometry", "ssd", "ssd_spread"]
+include = ["metadata-single"]
+
+[options.f2fs]
+exclude = ["noatime", "discard", "nodiscard", "geometry"]
+include = ["logs-2"]
+
+[options.xfs]
+exclude = ["noatime", "discard", "geometry"]
+include = ["agcount-2"]
+
+[options.nilfs2]
+exclude = ["noatime", "discard", "geometry"]
+"""
+DRAWS = 2000
+ROOT = Path(__file__).resolve().parent.parent
+# One point instead of three, to measure more setups.
+POINT = "16KiB"
+GUESTS = os.environ.get("GUESTS", "2")
+
+
+def run(arguments, log):
+    with log.open("w") as out:
+        done = subprocess.run(arguments, stdout=out, stderr=subprocess.STDOUT)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, arguments))}: see {log}")
+
+
+def catalog():
+    """The catalog of the user: random writes of one size."""
+    folder = (WORK / "catalog").resolve()
+    (folder / "workloads").mkdir(parents=True, exist_ok=True)
+    text = (ROOT / "catalog/workloads/random-write.fio").read_text()
+    text = re.sub(r'quick-points = .*', f'quick-points = ["{POINT}"]', text)
+    (folder / "workloads/random-write.fio").write_text(text)
+    return folder
+
+
+def measured(flashfit, card, folder):
+    """The trials on a card; a run that was interrupted goes on."""
+    config, log = folder.with_suffix(".toml"), folder.with_suffix(".log")
+    config.write_text(CONFIG.replace("CATALOG", str(catalog())))
+    if not (folder / "run.json").exists():
+        run([flashfit, "tune", f"sim:{card}", "--config", config, "--on", "vm", "--vm-speed-mips",
+             str(MIPS), "--vm-guests", GUESTS, "--dir", folder, "--progress", "never"], log)
+    elif not log.with_suffix(".done").exists():
+        run([flashfit, "tune", "--resume", folder, "--progress", "never"], log)
+    log.with_suffix(".done").touch()
+    return merits(folder)
+
+
+def merits(folder):
+    """The score of docs/run-format.md by workload and setup."""
+    found = {}
+    for line in (folder / "trials.jsonl").read_text().splitlines():
+        trial = json.loads(line)
+        if "completed" not in trial["outcome"]:
+            continue
+        rates = []
+        for point in trial["outcome"]["completed"]["points"]:
+            for stage in point["stages"]:
+                for figures in filter(None, (stage["read"], stage["write"])):
+                    rates.append(
+                        figures["bytes_per_second"] / 1024 if stage["kind"] == "throughput"
+                        else figures["operations_per_second_thousandths"] / 1000)
+        setup = trial["key"]["setup"]
+        name = " ".join([setup["filesystem"], *setup["options"]])
+        score = sum(math.log(max(rate, 1)) for rate in rates) / len(rates)
+        found.setdefault(trial["key"]["workload"], {})[name] = score
+    return found
+
+
+def ranks(values):
+    """Ranks, of equal values their mean."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    found = [0.0] * len(values)
+    at = 0
+    while at < len(order):
+        end = at
+        while end < len(order) and values[order[end]] == values[order[at]]:
+            end += 1
+        for position in order[at:end]:
+            found[position] = (at + end - 1) / 2
+        at = end
+    return found
+
+
+def spearman(pairs):
+    one, other = (ranks(values) for values in zip(*pairs))
+    mean = (len(pairs) - 1) / 2
+    product = lambda a, b: sum((x - mean) * (y - mean) for x, y in zip(a, b))
+    return product(one, other) / math.sqrt(product(one, one) * product(other, other) or 1e-9)
+
+
+def lost(pairs):
+    """By how many percent the card's rate under the twin's best is below the card's best."""
+    best_of_twin = max(pairs, key=lambda pair: pair[1])[0]
+    return 100 * (1 - math.exp(best_of_twin - max(card for card, _ in pairs)))
+
+
+def interval(pairs, of):
+    draw = random.Random(1)
+    found = sorted(of(draw.choices(pairs, k=len(pairs))) for _ in range(DRAWS))
+    return found[DRAWS // 40], found[-DRAWS // 40 - 1]
+
+
+def wilson(count, of):
+    share, z = count / of, 1.96
+    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
+    half = z / (1 + z * z / of) * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    return f"{count} of {of}: {100 * share:.0f} % ({100 * (middle - half):.0f} to {100 * (middle + half):.0f})"
+
+
+def main():
+    flashfit, cards = Path(sys.argv[1]).resolve(), [Path(name).resolve() for name in sys.argv[2:]]
+    WORK.mkdir(parents=True, exist_ok=True)
+    print("| card | workload | setups | rank correlation | twin's best, below the card's best | ratio of the rates, median and largest |")
+    print("|---|---|---|---|---|---|", flush=True)
+    ranked, near, both, all_pairs = 0, 0, 0, 0
+    for card in cards:
+        twin = (WORK / f"{card.stem}-twin.toml").resolve()
+        if not twin.exists():
+            run([flashfit, "probe", f"sim:{card}", "--write", "--twin", twin], WORK / f"{card.stem}-probe.log")
+        on_card = measured(flashfit, card, WORK / card.stem)
+        on_twin = measured(flashfit, twin, WORK / f"{card.stem}-on-twin")
+        for workload in WORKLOADS:
+            one, other = on_card.get(workload, {}), on_twin.get(workload, {})
+            pairs = [(one[name], other[name]) for name in sorted(one) if name in other]
+            rank, loss = spearman(pairs), lost(pairs)
+            low, high = interval(pairs, spearman)
+            ratios = sorted(math.exp(abs(a - b)) for a, b in pairs)
+            all_pairs += 1
+            ranked += rank >= 0.8
+            near += loss <= 5
+            both += rank >= 0.8 and loss <= 5
+            print(f"| {card.stem} | {workload} | {len(pairs)} | {rank:.2f} ({low:.2f} to {high:.2f}) | {loss:.0f} % | {ratios[len(ratios) // 2]:.2f}, {ratios[-1]:.1f} |", flush=True)
+    print("\n| pairs of card and workload | rank correlation at least 0.8 | best within 5 % | both |\n|---|---|---|---|")
+    print(f"| {all_pairs} | {wilson(ranked, all_pairs)} | {wilson(near, all_pairs)} | {wilson(both, all_pairs)} |")
+
+
+if __name__ == "__main__":
+    main()
