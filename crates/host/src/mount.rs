@@ -5,7 +5,7 @@
 //! even if they are killed.
 
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread::sleep;
@@ -32,8 +32,8 @@ pub enum MountError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// mount(8) succeeded, but the file system is not mounted.
-    #[error("{} is not mounted on {} although mount succeeded", node.display(), point.display())]
-    NotMounted { node: PathBuf, point: PathBuf },
+    #[error("{} is not mounted on {} although mount succeeded: {shown}", node.display(), point.display())]
+    NotMounted { node: PathBuf, point: PathBuf, shown: String },
     #[error("{}: {source}", point.display())]
     System { point: PathBuf, source: std::io::Error },
 }
@@ -119,7 +119,8 @@ impl Mounted {
         if mounted.is_there(node).map_err(system)? {
             Ok(mounted)
         } else {
-            Err(MountError::NotMounted { node: node.to_owned(), point: mounted.point.clone() })
+            let (node, point) = (node.to_owned(), mounted.point.clone());
+            Err(MountError::NotMounted { node, point, shown: mounted.shown() })
         }
     }
 
@@ -137,7 +138,11 @@ impl Mounted {
             Ok(mounted)
         } else {
             let node = PathBuf::from(program.name());
-            Err(MountError::NotMounted { node, point: mounted.point.clone() })
+            Err(MountError::NotMounted {
+                node,
+                point: mounted.point.clone(),
+                shown: mounted.shown(),
+            })
         }
     }
 
@@ -156,9 +161,27 @@ impl Mounted {
             return Ok(true);
         }
         let expected = std::fs::metadata(node)?.rdev();
-        let expected = (rustix::fs::major(expected), rustix::fs::minor(expected));
-        // btrfs reports an anonymous device number; its source is the node.
-        Ok(entry.device == expected || entry.source == node)
+        let (major, minor) = (rustix::fs::major(expected), rustix::fs::minor(expected));
+        if entry.device == (major, minor) || entry.source == node {
+            return Ok(true);
+        }
+        // btrfs reports an anonymous device number, and as source the name under which mkfs knew the
+        // device. Linux 6.1.192 keeps that name, which may be that of a descriptor of a process that
+        // has ended.
+        Ok(entry.kind == "btrfs"
+            && match std::fs::metadata(&entry.source) {
+                Ok(source) if source.file_type().is_block_device() => source.rdev() == expected,
+                _ => is_in_mounted_btrfs((major, minor))?,
+            })
+    }
+
+    /// What the kernel shows there.
+    fn shown(&self) -> String {
+        match mountinfo::at(&self.point) {
+            Ok(Some(entry)) => format!("{} is", entry.source.display()),
+            Ok(None) => "nothing is".to_owned(),
+            Err(error) => error.to_string(),
+        }
     }
 
     /// Leaves the file system mounted after the drop.
@@ -186,6 +209,14 @@ impl Mounted {
             }
         }
     }
+}
+
+/// Whether a device belongs to a btrfs that is mounted somewhere.
+fn is_in_mounted_btrfs((major, minor): (u32, u32)) -> std::io::Result<bool> {
+    let block = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"))?;
+    let Some(name) = block.file_name() else { return Ok(false) };
+    let mut all = std::fs::read_dir("/sys/fs/btrfs")?.flatten();
+    Ok(all.any(|filesystem| filesystem.path().join("devices").join(name).exists()))
 }
 
 impl Drop for Mounted {

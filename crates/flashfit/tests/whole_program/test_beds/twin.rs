@@ -121,6 +121,20 @@ fn guests_of_an_unknown_kernel_have_their_card() {
     });
 }
 
+/// Linux 6.1.192 shows a btrfs under the name by which mkfs was given the device.
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn btrfs_is_measured_in_a_counted_machine() {
+    with_machine(|place| {
+        let card = place.card();
+        std::fs::write(place.path("few.toml"), FEW).unwrap();
+        let few = ["tune", &card, "--config", "few.toml", "--dir", "run", "--fs", "btrfs"];
+        let vm = ["--on", "vm", "--vm-speed-mips", "1000", "--trials", "2"];
+        place.flashfit(&[&few[..], &vm[..]].concat()).said(0, &[]);
+        assert!(place.recorded().iter().all(|trial| trial.contains("completed")));
+    });
+}
+
 #[test]
 #[ignore = "full: boots virtual machines"]
 fn a_probe_and_its_twin_come_first() {
