@@ -32,7 +32,11 @@ pub enum MountError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// mount(8) succeeded, but the file system is not mounted.
-    #[error("{} is not mounted on {} although mount succeeded: {shown}", node.display(), point.display())]
+    #[error(
+        "{} is not mounted on {} although mount succeeded: {shown}",
+        node.display(),
+        point.display()
+    )]
     NotMounted { node: PathBuf, point: PathBuf, shown: String },
     #[error("{}: {source}", point.display())]
     System { point: PathBuf, source: std::io::Error },
@@ -165,9 +169,9 @@ impl Mounted {
         if entry.device == (major, minor) || entry.source == node {
             return Ok(true);
         }
-        // btrfs reports an anonymous device number, and as source the name under which mkfs knew the
-        // device. Linux 6.1.192 keeps that name, which may be that of a descriptor of a process that
-        // has ended.
+        // btrfs reports an anonymous device number, and as source the name under which mkfs knew
+        // the device. Linux 6.1.192 keeps that name, which may be that of a descriptor of a
+        // process that has ended.
         Ok(entry.kind == "btrfs"
             && match std::fs::metadata(&entry.source) {
                 Ok(source) if source.file_type().is_block_device() => source.rdev() == expected,
