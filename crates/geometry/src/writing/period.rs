@@ -84,8 +84,8 @@ impl TimeClasses {
     }
 }
 
-/// Logarithms of w (w + 1) ... (w + n - 1) for each number n of requests: there are many phases, and
-/// a table makes each of them cheap.
+/// Logarithms of w (w + 1) ... (w + n - 1) for each number n of requests: there are many phases,
+/// and a table makes each of them cheap.
 #[derive(Debug)]
 struct RisingFactorials {
     /// For the weight of one class.
