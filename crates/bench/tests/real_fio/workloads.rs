@@ -92,7 +92,7 @@ fn check_point(workload: &Workload, point: &PointResult) {
 
 fn workloads_run_within_a_memory_limit() {
     let mut bed = Bed::new(320);
-    let limit = match MemoryLimit::new(24 << 20) {
+    let limit = match MemoryLimit::new(32 << 20) {
         Ok(limit) => limit,
         Err(reason) => {
             assert!(skip(Some(TestNeed::Isolation.missing(reason.to_string()))));
