@@ -21,7 +21,7 @@ set -euo pipefail
 # Jobs in the background would ignore SIGINT otherwise, and so would what the tests start.
 set -m
 
-PER_PROGRAM_SECONDS=1500
+PER_PROGRAM_SECONDS=2400
 SLOWEST=10
 # With more failures than this, nothing is run a second time.
 MOST_SECOND_TRIES=5
