@@ -341,10 +341,17 @@ fn mounts_of(system: &SystemRoots, name: &str) -> Vec<DeviceMount> {
 }
 
 /// Whether a mount is of the block device `name`: by device number, or by source where the number
-/// is anonymous, as on btrfs.
+/// is anonymous, as on btrfs. The source of a btrfs may be the name of a descriptor by which mkfs
+/// was given the device; once that is gone, all devices of mounted btrfs count as mounted there.
 pub(crate) fn is_mount_of(system: &SystemRoots, entry: &MountEntry, name: &str) -> bool {
     if entry.device.0 == 0 {
         entry.source == Path::new("/dev").join(name)
+            || entry.kind == "btrfs"
+                && entry.source.starts_with("/proc")
+                && match device_number(&entry.source) {
+                    Some(number) => system.name_of(number).as_deref() == Some(name),
+                    None => system.is_in_mounted_btrfs(name),
+                }
     } else {
         system.name_of(entry.device).as_deref() == Some(name)
     }

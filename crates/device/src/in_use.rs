@@ -356,6 +356,20 @@ mod tests {
     }
 
     #[test]
+    fn a_btrfs_that_is_shown_under_a_name_that_is_gone_is_mounted() {
+        let folder = tempfile::tempdir().unwrap();
+        let system =
+            SystemRoots { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
+        std::fs::create_dir_all(system.proc.join("self")).unwrap();
+        let mount = "2 2 0:9 / /n rw - btrfs /proc/4194999/fd/15 rw\n";
+        std::fs::write(system.proc.join("self/mountinfo"), mount).unwrap();
+        assert_eq!(of_device(&system, "zz9", &[]).uses, []);
+        std::fs::create_dir_all(system.sys.join("fs/btrfs/1234/devices/zz9")).unwrap();
+        let expected = DeviceUse::Mounted { node: "/dev/zz9".into(), point: "/n".into() };
+        assert_eq!(of_device(&system, "zz9", &[]).uses, [expected]);
+    }
+
+    #[test]
     fn hidden_processes_are_reported_as_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");

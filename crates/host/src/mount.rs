@@ -33,7 +33,7 @@ pub enum MountError {
     Program(#[from] ProgramError),
     /// mount(8) succeeded, but the file system is not mounted.
     #[error(
-        "{} is not mounted on {} although mount succeeded: {shown}",
+        "{} is not mounted on {} although mount succeeded; {shown}",
         node.display(),
         point.display()
     )]
@@ -154,7 +154,8 @@ impl Mounted {
         &self.point
     }
 
-    /// Whether `node` is currently mounted at the mount point.
+    /// Whether `node` is currently mounted at the mount point. Limit: where the kernel shows a
+    /// btrfs under a name that is gone, any mounted btrfs with this device counts.
     ///
     /// # Errors
     /// When `/proc` or the node cannot be read.
@@ -182,8 +183,8 @@ impl Mounted {
     /// What the kernel shows there.
     fn shown(&self) -> String {
         match mountinfo::at(&self.point) {
-            Ok(Some(entry)) => format!("{} is", entry.source.display()),
-            Ok(None) => "nothing is".to_owned(),
+            Ok(Some(entry)) => format!("the kernel shows {} there", entry.source.display()),
+            Ok(None) => "the kernel shows nothing there".to_owned(),
             Err(error) => error.to_string(),
         }
     }

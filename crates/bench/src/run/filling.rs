@@ -85,7 +85,7 @@ impl Run<'_> {
     }
 }
 
-/// The files that fio laid out.
+/// The files that were laid out.
 pub(super) struct LaidOut {
     folder: PathBuf,
     sizes: Sizes,

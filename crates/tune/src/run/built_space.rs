@@ -84,10 +84,10 @@ pub(super) fn usable(
     room: Bytes,
     offers: &Capabilities,
 ) -> Result<Vec<String>, RunError> {
-    let mut found = spec.filesystems.clone();
+    let mut found = Vec::new();
     for name in &spec.filesystems {
-        if unusable(fs_catalog.filesystem(name)?, room, offers).is_some() {
-            found.retain(|other| other != name);
+        if unusable(fs_catalog.filesystem(name)?, room, offers).is_none() {
+            found.push(name.clone());
         }
     }
     Ok(found)
