@@ -32,6 +32,8 @@ THREADS=$((processors * 2))
 # What compares times or the wear that follows from them, and what watches loop devices by number,
 # runs when nothing else does.
 ALONE=" flashfit/alignment card-server/served "
+# Start first in a clean clone, where no run says how long each takes.
+LONG=" flashfit/whole_program crash/oracles lab/lab flashfit/power_loss bench/real_fio search/contract "
 
 usage() {
     sed -n 's/^# usage: /usage: /p' "$0" >&2
@@ -108,8 +110,10 @@ build() {
 # Longest first: as the last run took, and those that have not been run before the others.
 order() {
     touch "$work/durations"
-    awk -F '\t' 'FILENAME == ARGV[1] { took[$1] = $2; next }
-        { print ($1 in took ? took[$1] : 100000) "\t" $0 }' "$work/durations" "$work/programs.new" |
+    awk -F '\t' -v long="$LONG" '
+        function unknown(name, at) { at = index(long, " " name " "); return at ? 200000 - at : 100000 }
+        FILENAME == ARGV[1] { took[$1] = $2; next }
+        { print ($1 in took ? took[$1] : unknown($1)) "\t" $0 }' "$work/durations" "$work/programs.new" |
         sort -rn | cut -f 2- >"$work/programs"
 }
 
