@@ -26,6 +26,7 @@ mod qemu;
 mod qmp;
 mod saved;
 mod tree;
+mod trimmed;
 mod unfinished;
 mod vm;
 

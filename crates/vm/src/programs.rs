@@ -2,16 +2,18 @@
 //! script's interpreter, and some files of `/etc`.
 //!
 //! Libraries are listed by the program's own loader, which knows search paths and
-//! processor-specific variants. Limit: libraries loaded at run time (`dlopen`) are not found.
+//! processor-specific variants. A copy of fio lacks those of its network engines
+//! ([`crate::trimmed`]). Limit: libraries loaded at run time (`dlopen`) are not found.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_host::{Program, Runner, program};
 
-use crate::elf;
 use crate::tree::Tree;
+use crate::{elf, trimmed};
 
 const LIST_WAIT: Duration = Duration::from_secs(20);
 const C_LIBRARY: &str = "libc.so.6";
@@ -25,6 +27,27 @@ const SETTINGS: [(&str, &str); 4] = [
     ("mkfs.nilfs2", "/etc/nilfs_cleanerd.conf"),
     ("blkid", "/etc/blkid.conf"),
 ];
+
+/// Libraries by the program that has no use for them in the guest, by the beginning of their file
+/// names: GlusterFS, NBD, RDMA, Ceph and persistent memory.
+const UNUSED_LIBRARIES: [(&str, &[&str]); 1] = [(
+    "fio",
+    &[
+        "libgfapi.so",
+        "libnbd.so",
+        "libibverbs.so",
+        "librdmacm.so",
+        "librados.so",
+        "librbd.so",
+        "libpmem.so",
+        "libpmemblk.so",
+    ],
+)];
+
+pub(crate) fn unused_libraries(program: &str) -> &'static [&'static str] {
+    let found = UNUSED_LIBRARIES.iter().find(|(name, _)| *name == program);
+    found.map_or(&[], |(_, libraries)| *libraries)
+}
 
 /// Adds the program called `name` under its path on the host; returns that path, or `None` if the
 /// host does not have it.
@@ -51,7 +74,26 @@ pub(crate) fn bring_needs(tree: &mut Tree, file: &Path, runner: &dyn Runner) -> 
 
 fn add(tree: &mut Tree, path: &Path, runner: &dyn Runner, depth: u32) -> io::Result<()> {
     let file = tree.as_on_host(path)?;
-    needs(tree, &file, runner, depth)
+    match without_unused_libraries(&file)? {
+        None => needs(tree, &file, runner, depth),
+        Some(copy) => {
+            tree.made_from(&file)?;
+            let mut listed = tempfile::NamedTempFile::new()?;
+            listed.write_all(&copy)?;
+            tree.bytes(&file, std::fs::metadata(&file)?.mode() & 0o7777, copy);
+            needs(tree, listed.path(), runner, depth)
+        }
+    }
+}
+
+fn without_unused_libraries(file: &Path) -> io::Result<Option<Vec<u8>>> {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let unused = unused_libraries(name);
+    if unused.is_empty() {
+        return Ok(None);
+    }
+    let is_unused = |library: &str| unused.iter().any(|unused| library.starts_with(unused));
+    Ok(trimmed::without(&std::fs::read(file)?, is_unused))
 }
 
 fn needs(tree: &mut Tree, file: &Path, runner: &dyn Runner, depth: u32) -> io::Result<()> {

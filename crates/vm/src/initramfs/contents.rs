@@ -11,7 +11,7 @@ use crate::VmError;
 use crate::kernel::Kernel;
 use crate::modules::{ModulePresence, Modules};
 use crate::options::VmOptions;
-use crate::programs;
+use crate::programs::{self, unused_libraries};
 use crate::tree::Tree;
 
 const INIT: &str = include_str!("init.sh");
@@ -40,7 +40,8 @@ pub(super) fn request(options: &VmOptions) -> String {
     let programs: Vec<_> = options.programs.iter().map(|name| (name, found(name))).collect();
     let _ = writeln!(text, "{} {INIT}", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "{:?} {:?}", options.agent, options.agent_args);
-    let _ = writeln!(text, "{programs:?} {:?}", program::find("busybox"));
+    let unused: Vec<_> = options.programs.iter().map(|name| unused_libraries(name)).collect();
+    let _ = writeln!(text, "{programs:?} {unused:?} {:?}", program::find("busybox"));
     let _ = writeln!(text, "{:?} {:?}", options.kernel, options.modules);
     let _ = writeln!(text, "{:?} {:?}", options.files, boot_modules(options));
     text
