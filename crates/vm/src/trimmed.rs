@@ -1,12 +1,13 @@
 //! Removes libraries from a copy of a program that does not need them in the guest.
 //!
 //! Debian's fio loads 64 libraries, of which eight direct ones, with all that they need, are for
-//! engines that write over a network or to persistent memory. A guest has neither, and no workload can
-//! use these engines. A start of an emulated fio spends more than half of its time with loading them.
+//! engines that write over a network or to persistent memory. A guest has neither, and no workload
+//! can use these engines. A start of an emulated fio spends more than half of its time with loading
+//! them.
 //!
-//! In the copy, the loader's list (`DT_NEEDED`) and the versions that are checked (`.gnu.version_r`)
-//! lack these libraries. Symbols that come from them become weak: their address is 0, so a program
-//! that uses them after all dies. Nothing is moved, and no code changes.
+//! In the copy, the loader's list (`DT_NEEDED`) and the versions that are checked
+//! (`.gnu.version_r`) lack these libraries. Symbols that come from them become weak: their address
+//! is 0, so a program that uses them after all dies. Nothing is moved, and no code changes.
 //!
 //! Limits: 64-bit little-endian programs with section headers. Other programs are copied whole.
 //! Source: System V ABI, Dynamic Linking; Linux Standard Base, Symbol Versioning.
