@@ -1,8 +1,8 @@
 //! What a run may take and write, before its first trial: ranges from the volume of its workloads
 //! and the speed of slow and of fast devices.
 //!
-//! Limit: the device was not measured, so the ranges are wide. The share of the device's life rests
-//! on an assumed endurance, because hardly any device reports one.
+//! Limit: the device was not measured, so the ranges are wide. The share of the device's life mostly
+//! rests on an assumed endurance, because hardly any device reports one.
 
 use std::ops::RangeInclusive;
 
@@ -62,8 +62,14 @@ pub struct Shortfall {
 }
 
 impl Forecast {
-    /// The forecast of a run on a device of this size; `None` if nothing limits the run.
-    pub fn of(spec: &RunSpec, workloads: &[Workload], capacity_bytes: u64) -> Option<Self> {
+    /// The forecast of a run on a device of this size, of which each erase block bears so many
+    /// erases; `None` if nothing limits the run.
+    pub fn of(
+        spec: &RunSpec,
+        workloads: &[Workload],
+        capacity_bytes: u64,
+        rated_erases: u64,
+    ) -> Option<Self> {
         let plan = spec.run_plan();
         let named: Vec<&Workload> =
             workloads.iter().filter(|workload| spec.workloads.contains(&workload.name)).collect();
@@ -109,7 +115,7 @@ impl Forecast {
         let written_least = (fewest * (trial_bytes / 4)).min(written_most);
         let life = |bytes: u64| {
             let erases = erases_of_each_block(bytes * ASSUMED_AMPLIFICATION, capacity_bytes);
-            life_thousandths(erases, ASSUMED_ERASES)
+            life_thousandths(erases, rated_erases)
         };
         Some(Self {
             time_ns: (fewest * fast_ns).min(time)..=time,
@@ -144,7 +150,8 @@ mod tests {
             spec.limits.max_write_bytes = None;
             spec.limits.trials = None;
             change(&mut spec);
-            Forecast::of(&spec, workloads.all(), 4 << 30).and_then(|found| found.shortfall)
+            Forecast::of(&spec, workloads.all(), 4 << 30, ASSUMED_ERASES)
+                .and_then(|found| found.shortfall)
         };
         let second_ns = 1_000_000_000;
         assert_eq!(shortfall(&|spec| spec.limits.budget_ns = Some(86_400 * second_ns)), None);

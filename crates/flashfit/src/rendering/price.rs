@@ -118,16 +118,14 @@ impl WearPrice {
     }
 
     fn text(&self) -> String {
-        let number = |thousandths: u64| format!("{:.3}", thousandths as f64 / 1000.0);
+        let number = |thousandths: u64| short(thousandths as f64 / 1000.0);
         let range = |[least, most]: [u64; 2]| format!("{} to {}", number(least), number(most));
-        let rated = if self.rated_is_assumed { "assuming" } else { "rated for" };
+        let rated = rated_text((self.rated_erases, self.rated_is_assumed));
         format!(
             "{} erases of each erase block on average, which is {} % of the device's life \
-             ({rated} {} erases of each, and 1 to {ASSUMED_AMPLIFICATION} bytes programmed for 1 \
-             written)",
+             ({rated}, and 1 to {ASSUMED_AMPLIFICATION} bytes programmed for 1 written)",
             range(self.erases_thousandths),
             range(self.life_percent_thousandths),
-            self.rated_erases
         )
     }
 }
@@ -155,6 +153,27 @@ pub fn rated_erases(target: &InspectedTarget) -> Option<(u64, bool)> {
     }
 }
 
+/// Two significant digits below 10.
+pub fn short(number: f64) -> String {
+    match number {
+        10.0.. => format!("{number:.0}"),
+        1.0.. => format!("{number:.1}"),
+        0.1.. => format!("{number:.2}"),
+        _ => format!("{number:.3}"),
+    }
+}
+
+/// `rated for 3000 erases of each`.
+pub fn rated_text((erases, is_assumed): (u64, bool)) -> String {
+    let rated = if is_assumed { "assuming" } else { "rated for" };
+    format!("{rated} {erases} erases of each")
+}
+
+/// The same as [`rated_erases`], and for a file as if it were a device.
+pub fn rated_or_assumed_erases(target: &InspectedTarget) -> (u64, bool) {
+    rated_erases(target).unwrap_or((ASSUMED_ERASES, true))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +192,7 @@ mod tests {
         assert!(!wear.rated_is_assumed);
         assert_eq!(wear.life_percent_thousandths[1], 400_000_u64.div_ceil(wear.rated_erases));
         let text = price.text();
-        for part in ["1 s to 2 min", "written, 0.500 to 4.000 erases", "% of the device's life"] {
+        for part in ["1 s to 2 min", "written, 0.50 to 4.0 erases", "% of the device's life"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -10,7 +10,7 @@ use flashfit_host::Program;
 use flashfit_report::text::{fold_command, wrap};
 use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
-use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast, Shortfall};
+use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
 use flashfit_tune::starts;
 use flashfit_tune::{
@@ -18,6 +18,7 @@ use flashfit_tune::{
 };
 
 use crate::consent::{what_is_lost, would_be_refused};
+use crate::rendering::price::{rated_or_assumed_erases, rated_text, short};
 use crate::rendering::setup_commands::partitioning;
 use crate::rendering::{duration, prior};
 use crate::test_beds;
@@ -50,15 +51,15 @@ pub fn geometry_text(subject: &TrialTarget) -> String {
 pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
     let RunRequest { spec, catalogs, .. } = request;
     let capacity = subject.inspected.capacity();
-    let Some(found) = Forecast::of(spec, &catalogs.workloads, capacity.0) else {
+    let rated = rated_or_assumed_erases(&subject.inspected);
+    let Some(found) = Forecast::of(spec, &catalogs.workloads, capacity.0, rated.0) else {
         return "expected: nothing limits this run; --budget 30min does".to_owned();
     };
     let time = |ns: &u64| duration(Duration::from_nanos(*ns));
-    let life = |thousandths: &u64| format!("{:.2}", *thousandths as f64 / 1000.0);
+    let life = |thousandths: &u64| short(*thousandths as f64 / 1000.0);
     let expected = format!(
         "expected: {} to {} of trials ({} to {} of them), {} to {} written, {} to {} % of the \
-         device's life, assuming {ASSUMED_ERASES} erases of each erase block and \
-         {ASSUMED_AMPLIFICATION} bytes programmed for 1 written",
+         device's life ({} erase block, and {ASSUMED_AMPLIFICATION} bytes programmed for 1 written)",
         time(found.time_ns.start()),
         time(found.time_ns.end()),
         found.trials.start(),
@@ -67,6 +68,7 @@ pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
         Bytes(*found.written_bytes.end()),
         life(found.life.start()),
         life(found.life.end()),
+        rated_text(rated),
     );
     match &found.shortfall {
         Some(shortfall) => format!("{expected}\n{}", shortfall_text(shortfall)),

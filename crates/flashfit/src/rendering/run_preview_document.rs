@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use flashfit_geometry::Geometry;
 use flashfit_host::path_text;
 use flashfit_target::TargetSource;
-use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, ASSUMED_ERASES, Forecast, Shortfall};
+use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::consent::{what_is_lost, would_be_refused};
+use crate::rendering::price::rated_or_assumed_erases;
 use crate::test_beds;
 
 #[derive(Debug, JsonSchema, Serialize)]
@@ -44,7 +45,7 @@ struct ForecastRanges {
     written_bytes: [u64; 2],
     /// Share of the device's life, in thousandths of a percent.
     life_percent_thousandths: [u64; 2],
-    /// The erases that each erase block bears; always an assumption.
+    /// The erases that each erase block bears.
     rated_erases: u64,
     rated_is_assumed: bool,
     /// For each byte written; an assumption.
@@ -54,15 +55,15 @@ struct ForecastRanges {
 }
 
 impl ForecastRanges {
-    fn new(found: &Forecast) -> Self {
+    fn new(found: &Forecast, (rated_erases, rated_is_assumed): (u64, bool)) -> Self {
         let ends = |range: &RangeInclusive<u64>| [*range.start(), *range.end()];
         Self {
             time_ns: ends(&found.time_ns),
             trials: ends(&found.trials),
             written_bytes: ends(&found.written_bytes),
             life_percent_thousandths: ends(&found.life),
-            rated_erases: ASSUMED_ERASES,
-            rated_is_assumed: true,
+            rated_erases,
+            rated_is_assumed,
             programmed_bytes_per_byte: ASSUMED_AMPLIFICATION,
             shortfall: found.shortfall.clone(),
         }
@@ -78,6 +79,7 @@ impl RunPreviewDocument {
             TargetSource::Card(_) => None,
         };
         let capacity = target.inspected.capacity();
+        let rated = rated_or_assumed_erases(&target.inspected);
         Self {
             target: spec.target.clone(),
             refusal: device.and_then(would_be_refused),
@@ -96,8 +98,8 @@ impl RunPreviewDocument {
             filesystems: spec.filesystems.clone(),
             workloads: spec.workloads.clone(),
             setups: space.problem.setups.iter().map(|setup| setup.label()).collect(),
-            forecast: Forecast::of(spec, &catalogs.workloads, capacity.0)
-                .map(|found| ForecastRanges::new(&found)),
+            forecast: Forecast::of(spec, &catalogs.workloads, capacity.0, rated.0)
+                .map(|found| ForecastRanges::new(&found, rated)),
         }
     }
 }

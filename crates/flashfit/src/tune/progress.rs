@@ -32,6 +32,7 @@ pub struct TuneProgress {
     phase: RunPhase,
     wear: WearMeter,
     leader: Option<String>,
+    until: Option<Instant>,
 }
 
 impl TuneProgress {
@@ -46,7 +47,12 @@ impl TuneProgress {
         let made = u64::try_from(made).expect("a run has few trials");
         let (spent, began) = ((Duration::ZERO, 0), Instant::now());
         let phase = RunPhase::default();
-        Self { shown, made, spent, began, heartbeat, phase, wear, leader: None }
+        Self { shown, made, spent, began, heartbeat, phase, wear, leader: None, until: None }
+    }
+
+    /// Of trials on a twin, none of which begins after `until`, whatever the budget is.
+    pub fn of_twin(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
     }
 
     /// Takes the bar off the screen.
@@ -61,13 +67,15 @@ impl TuneProgress {
 impl Observer for TuneProgress {
     fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
         let wear = self.wear.wear(so_far.spent.written_bytes);
-        let spent = spending::so_far(so_far, wear.as_ref());
+        let to = if self.until.is_some() { " to the simulated twin" } else { "" };
+        let spent = spending::so_far(so_far, wear.as_ref()) + to;
         if let Some(heartbeat) = &self.heartbeat {
             self.phase = RunPhase::of_trial(key, so_far, (self.made, self.spent), wear);
             heartbeat.set(self.phase.clone());
         }
         let left = so_far.left.unwrap_or(1);
-        let remaining = remaining::in_words(so_far, self.spent);
+        let limit = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let remaining = remaining::in_words(so_far, self.spent, limit);
         let what = format!("{} under {}", key.setup.label(), key.workload);
         match &mut self.shown {
             Shown::Bar(bar) => {
@@ -87,7 +95,8 @@ impl Observer for TuneProgress {
                     false => format!("{least} to {left}"),
                 };
                 let to_go = format!("{trials} to go; {remaining}; now ");
-                note(&on_one_line(&format!("{made} trials in {elapsed}; {to_go}"), &what));
+                let trials = if made == 1 { "trial" } else { "trials" };
+                note(&on_one_line(&format!("{made} {trials} in {elapsed}; {to_go}"), &what));
                 note(&on_one_line(&format!("  so far: {spent}"), ""));
             }
             Shown::Lines { .. } | Shown::Nothing => {}

@@ -39,11 +39,21 @@ pub fn of_run(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> Option<Remain
     Some(RemainingTime { least_ns: ns(least), most_ns: most.map(ns) })
 }
 
-/// The same in words.
-pub fn in_words(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> String {
+/// The same in words, for a run that ends after `limit`.
+pub fn in_words(
+    so_far: &RunProgress<'_>,
+    spent: (Duration, u32),
+    limit: Option<Duration>,
+) -> String {
     of_run(so_far, spent).map_or("no estimate yet".to_owned(), |left| {
-        range(Duration::from_nanos(left.least_ns), left.most_ns.map(Duration::from_nanos))
+        let (least, most) = (left.least_ns, left.most_ns.map(Duration::from_nanos));
+        within(Duration::from_nanos(least), most, limit)
     })
+}
+
+fn within(least: Duration, most: Option<Duration>, limit: Option<Duration>) -> String {
+    let most = most.into_iter().chain(limit).min();
+    range(most.map_or(least, |most| least.min(most)), most)
 }
 
 /// `3 min to 21 min left`.
@@ -78,5 +88,8 @@ mod tests {
         let (short, long) = (Duration::from_secs(45), Duration::from_secs(7500));
         assert_eq!(range(short, Some(long)), "45 s to 2 h 5 min left");
         assert_eq!(range(short, Some(short)), "about 45 s left");
+        let limit = Duration::from_secs(300);
+        assert_eq!(within(short, Some(long), Some(limit)), "45 s to 5 min 0 s left");
+        assert_eq!(within(long, None, Some(limit)), "about 5 min 0 s left");
     }
 }

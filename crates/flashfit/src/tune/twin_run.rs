@@ -29,15 +29,16 @@ pub fn trials(
         unreachable!("a twin is tuned in a virtual machine")
     };
     let hosts = TrialHosts::Boards(vm::guests(guests, choice, spec, context)?);
+    let until = Instant::now().checked_add(time);
     let request = RunRequest {
         spec,
         dir,
         catalogs: &catalogs,
         tool_version: env!("CARGO_PKG_VERSION"),
         end_requested: false,
-        until: Instant::now().checked_add(time),
+        until,
     };
-    let mut ui = TwinUi::new(args.progress);
+    let mut ui = TwinUi::new(args.progress, until);
     let result = match earlier {
         None => Run::start(request, hosts, &mut ui),
         Some(earlier) => Run::resume(request, hosts, earlier, &mut ui),

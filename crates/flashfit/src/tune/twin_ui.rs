@@ -1,5 +1,7 @@
 //! What the user sees of the trials on a twin. Nobody is asked: a simulated card loses no data.
 
+use std::time::Instant;
+
 use flashfit_device::{ConsentMethod, Device};
 use flashfit_testbed::TrialError;
 use flashfit_tune::Observer;
@@ -12,19 +14,22 @@ use crate::output::{note, warn};
 
 pub struct TwinUi {
     when: ProgressArg,
+    until: Option<Instant>,
     /// Once trials begin.
     progress: Option<TuneProgress>,
 }
 
 impl TwinUi {
-    pub fn new(when: ProgressArg) -> Self {
-        Self { when, progress: None }
+    /// No trial begins after `until`.
+    pub fn new(when: ProgressArg, until: Option<Instant>) -> Self {
+        Self { when, until, progress: None }
     }
 
     fn progress(&mut self, made: usize) -> &mut TuneProgress {
-        let when = self.when;
-        self.progress
-            .get_or_insert_with(|| TuneProgress::new(when, made, None, WearMeter::default()))
+        let (when, until) = (self.when, self.until);
+        self.progress.get_or_insert_with(|| {
+            TuneProgress::new(when, made, None, WearMeter::default()).of_twin(until)
+        })
     }
 }
 
