@@ -1,8 +1,8 @@
 //! What a run may take and write, before its first trial: ranges from the volume of its workloads
 //! and the speed of slow and of fast devices.
 //!
-//! Limit: the device was not measured, so the ranges are wide. The share of the device's life mostly
-//! rests on an assumed endurance, because hardly any device reports one.
+//! Limit: the device was not measured, so the ranges are wide. The share of the device's life
+//! mostly rests on an assumed endurance, because hardly any device reports one.
 
 use std::ops::RangeInclusive;
 
