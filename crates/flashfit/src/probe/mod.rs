@@ -8,7 +8,7 @@ pub mod free_space;
 mod next;
 pub mod quick;
 mod region;
-mod result;
+pub mod result;
 pub mod saved;
 pub mod watch;
 

@@ -73,7 +73,7 @@ fn fitted(
 }
 
 /// A device that has less than it says is a bad verdict.
-fn lacking(document: &ProbeDocument) -> Option<CommandError> {
+pub fn lacking(document: &ProbeDocument) -> Option<CommandError> {
     let real = found_bytes(&document.findings.capacity)?;
     let announced = Bytes(document.device.as_ref()?.capacity_bytes);
     (real < announced).then(|| {

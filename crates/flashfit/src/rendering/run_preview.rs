@@ -57,13 +57,15 @@ pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
     };
     let time = |ns: &u64| duration(Duration::from_nanos(*ns));
     let life = |thousandths: &u64| short(*thousandths as f64 / 1000.0);
+    let trials = match (found.trials.start(), found.trials.end()) {
+        (fewest, most) if fewest == most => most.to_string(),
+        (fewest, most) => format!("{fewest} to {most}"),
+    };
     let expected = format!(
-        "expected: {} to {} of trials ({} to {} of them), {} to {} written, {} to {} % of the \
+        "expected: {} to {} of trials ({trials} of them), {} to {} written, {} to {} % of the \
          device's life ({} erase block, and {ASSUMED_AMPLIFICATION} bytes programmed for 1 written)",
         time(found.time_ns.start()),
         time(found.time_ns.end()),
-        found.trials.start(),
-        found.trials.end(),
         Bytes(*found.written_bytes.start()),
         Bytes(*found.written_bytes.end()),
         life(found.life.start()),

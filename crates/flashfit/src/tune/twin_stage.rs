@@ -6,11 +6,13 @@ use std::time::Duration;
 use flashfit_host::{SystemRunner, path_text};
 use flashfit_target::{InspectedTarget, SIMULATED};
 use flashfit_testbed::{TestBedSpec, WriteGrant};
-use flashfit_tune::{Objective, RunPrior, RunSpec, StoredRun, StrategyKind, TimeSpan, twin};
+use flashfit_tune::run::RunPreparation;
+use flashfit_tune::{Objective, RunSpec, StoredRun, StrategyKind, TimeSpan, twin};
 use flashfit_user_error::ExitClass;
 
 use super::args::TuneArgs;
-use super::{twin_probe, twin_run};
+use super::twin_probe::ProbeStage;
+use super::twin_run;
 use crate::command_error::CommandError;
 use crate::output::note;
 use crate::rendering::twin::{finished_text, plan_text};
@@ -27,8 +29,7 @@ const FILE: &str = "twin.toml";
 
 /// The run on the twin that precedes a run.
 pub struct TwinStage {
-    /// The device that is probed first, and the file for its twin.
-    probe: Option<(RunSpec, PathBuf)>,
+    probe: Option<ProbeStage>,
     spec: RunSpec,
     dir: PathBuf,
     time: Duration,
@@ -68,7 +69,7 @@ impl TwinStage {
             let catalog = spec.catalog_dir.as_deref();
             InspectedTarget::inspect(&target, &SystemRunner::default(), catalog)?;
         }
-        let probe = (!is_there).then(|| (spec.clone(), file));
+        let probe = args.twin.twin_first.then(|| ProbeStage::new(spec, dir, &file));
         let speed_mips = args.twin.twin_speed_mips.unwrap_or(USUAL_SPEED_MIPS);
         let mut of_twin = twin::spec_of(spec, &target, speed_mips);
         of_twin.limits.trials = Some(args.twin.twin_trials.unwrap_or(USUAL_TRIALS));
@@ -82,7 +83,7 @@ impl TwinStage {
 
     /// What it will do, for the user to see before agreeing.
     pub fn plan(&self) -> String {
-        let probe = self.probe.as_ref().map(|(device, _)| twin_probe::plan(device) + "\n");
+        let probe = self.probe.as_ref().and_then(ProbeStage::plan).map(|plan| plan + "\n");
         probe.unwrap_or_default() + &plan_text(&self.spec, self.time, self.guests)
     }
 
@@ -95,10 +96,13 @@ impl TwinStage {
         grant: &WriteGrant,
         usable: &[String],
         runner: &SystemRunner,
-    ) -> Result<Option<RunPrior>, CommandError> {
+    ) -> Result<RunPreparation, CommandError> {
         self.spec.filesystems.retain(|name| usable.contains(name));
-        if let Some((device, file)) = &self.probe {
-            twin_probe::run(device, file, grant, runner)?;
+        let found = self.probe.as_ref().map(|probe| probe.run(grant, runner)).transpose()?;
+        // What the user says of the device counts more.
+        let geometry = found.flatten().filter(|_| args.what.geometry.is_none());
+        if let Some(geometry) = &geometry {
+            self.spec.probed = geometry.clone().or(self.spec.probed.clone());
         }
         let earlier = match self.dir.join("run.json").exists() {
             true => Some(self.earlier()?),
@@ -117,7 +121,7 @@ impl TwinStage {
         let prior = prior
             .map_err(|error| CommandError::new(ExitClass::Environment, error.to_string(), None))?;
         note(&finished_text(trials.len(), prior.as_ref()));
-        Ok(prior)
+        Ok(RunPreparation { prior, geometry })
     }
 
     fn earlier(&self) -> Result<StoredRun, CommandError> {

@@ -47,7 +47,7 @@ impl RunUi for TwinUi {
                 self.progress(made);
             }
             RunEvent::Ended => self.progress.iter_mut().for_each(TuneProgress::finish),
-            RunEvent::Target { .. } | RunEvent::SpreadOver(_) => {}
+            RunEvent::Target { .. } | RunEvent::Probed(_) | RunEvent::SpreadOver(_) => {}
         }
     }
 

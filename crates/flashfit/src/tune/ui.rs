@@ -1,14 +1,14 @@
 //! What the user sees of a run and is asked for.
 
-use std::collections::BTreeMap;
+mod agreed;
+
 use std::rc::Rc;
 
 use flashfit_device::{ConsentMethod, Device};
 use flashfit_host::SystemRunner;
-use flashfit_testbed::{TestBedSpec, TrialError, WriteGrant};
-use flashfit_tune::run::{RunError, RunEvent, RunRequest, RunUi};
-use flashfit_tune::{Observer, RunPrior};
-use flashfit_user_error::ExitClass;
+use flashfit_testbed::{TrialError, WriteGrant};
+use flashfit_tune::Observer;
+use flashfit_tune::run::{RunError, RunEvent, RunPreparation, RunRequest, RunUi};
 
 use super::announce;
 use super::args::TuneArgs;
@@ -19,6 +19,7 @@ use super::wear_so_far::WearMeter;
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::output::{note, warn};
+use agreed::Agreed;
 
 pub struct TuneUi<'a> {
     args: &'a TuneArgs,
@@ -33,24 +34,13 @@ pub struct TuneUi<'a> {
     progress: Option<TuneProgress>,
 }
 
-/// The names of `--confirm`.
-enum Agreed {
-    Device(Option<String>),
-    /// By board.
-    Boards(BTreeMap<String, String>),
-}
-
 impl<'a> TuneUi<'a> {
     pub fn new(
         args: &'a TuneArgs,
         request: RunRequest<'a>,
         twin: Option<(TwinStage, &'a SystemRunner)>,
     ) -> Result<Self, CommandError> {
-        let agreed = match request.spec.on {
-            _ if args.dry_run => Agreed::Device(None),
-            TestBedSpec::Lab { .. } => Agreed::Boards(by_board(&args.confirm)?),
-            _ => Agreed::Device(of_device(&args.confirm)?),
-        };
+        let agreed = Agreed::of(args, &request.spec.on)?;
         let is_watched = args.json_stream && !args.dry_run;
         let heartbeat = is_watched.then(|| Rc::new(Heartbeat::start()));
         // A dry run says nothing else before its preview.
@@ -80,6 +70,7 @@ impl RunUi for TuneUi<'_> {
                 announce::forecast(self.request, target);
                 self.twin.iter().for_each(|(twin, _)| note(&twin.plan()));
             }
+            RunEvent::Probed(target) => announce::geometry(target),
             RunEvent::SpreadOver(boards) => {
                 note(&format!("spread over {}; shown for the first", boards.join(", ")));
             }
@@ -102,49 +93,15 @@ impl RunUi for TuneUi<'_> {
         device: &Device,
         guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
     ) -> Result<String, TrialError> {
-        let given = match (&self.agreed, board) {
-            (Agreed::Boards(names), Some(board)) => names.get(board),
-            (Agreed::Device(name), _) => name.as_ref(),
-            (Agreed::Boards(_), None) => None,
-        };
-        consent::agreed(device, given.map(String::as_str), guard)
+        consent::agreed(device, self.agreed.name(board), guard)
     }
 
     fn prepare(
         &mut self,
         grant: &WriteGrant,
         usable: &[String],
-    ) -> Result<Option<RunPrior>, RunError> {
-        let Some((twin, runner)) = &mut self.twin else { return Ok(None) };
+    ) -> Result<RunPreparation, RunError> {
+        let Some((twin, runner)) = &mut self.twin else { return Ok(RunPreparation::default()) };
         Ok(twin.run(self.args, grant, usable, runner).map_err(CommandError::into_trial_error)?)
     }
-}
-
-fn of_device(confirmed: &[String]) -> Result<Option<String>, CommandError> {
-    match confirmed {
-        [] => Ok(None),
-        [name] => Ok(Some(name.clone())),
-        _ => Err(CommandError::new(
-            ExitClass::Usage,
-            "one device is tuned, but several are confirmed",
-            Some("give --confirm once"),
-        )),
-    }
-}
-
-/// `BOARD:NAME` by board.
-fn by_board(confirmed: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
-    let parts = confirmed.iter().flat_map(|text| text.split(','));
-    parts
-        .map(|part| match part.split_once(':') {
-            Some((board, name)) if !board.is_empty() && !name.is_empty() => {
-                Ok((board.to_owned(), name.to_owned()))
-            }
-            _ => Err(CommandError::new(
-                ExitClass::Usage,
-                format!("`{part}` does not name a board"),
-                Some("in a lab: --confirm BOARD:NAME,BOARD:NAME"),
-            )),
-        })
-        .collect()
 }

@@ -29,6 +29,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use flashfit_device::{ConsentMethod, Device};
+use flashfit_geometry::Geometry;
 use flashfit_run_format::RunPrior;
 use flashfit_testbed::{Capabilities, Host, Requirements, TrialError, WriteGrant};
 
@@ -91,8 +92,8 @@ pub trait RunUi {
     ) -> Result<String, TrialError>;
 
     /// Called once before a new run in one place, when the user has agreed and nothing was written:
-    /// what its search begins with besides what its specification says. Of the file systems of the
-    /// run, `usable` are those that its place has.
+    /// what it begins with besides what its specification says. Of the file systems of the run,
+    /// `usable` are those that its place has.
     ///
     /// # Errors
     /// If the run cannot begin.
@@ -100,9 +101,28 @@ pub trait RunUi {
         &mut self,
         grant: &WriteGrant,
         usable: &[String],
-    ) -> Result<Option<RunPrior>, RunError> {
+    ) -> Result<RunPreparation, RunError> {
         let _ = (grant, usable);
-        Ok(None)
+        Ok(RunPreparation::default())
+    }
+}
+
+/// What is found out between the user's agreement and the first trial.
+#[derive(Debug, Default)]
+pub struct RunPreparation {
+    /// What is known of setups.
+    pub prior: Option<RunPrior>,
+    /// What a probe of the device found, if there was one.
+    pub geometry: Option<Geometry>,
+}
+
+impl RunPreparation {
+    fn added_to(self, spec: &RunSpec) -> RunSpec {
+        RunSpec {
+            prior: self.prior.or_else(|| spec.prior.clone()),
+            probed: self.geometry.unwrap_or_default().or(spec.probed.clone()),
+            ..spec.clone()
+        }
     }
 }
 
@@ -113,6 +133,8 @@ pub enum RunEvent<'a> {
         board: Option<&'a str>,
         target: &'a TrialTarget,
     },
+    /// The same device, as a probe after that found it to be.
+    Probed(&'a TrialTarget),
     /// The boards on which a preview would run.
     SpreadOver(&'a [String]),
     /// A board takes no part, for this reason.
@@ -236,12 +258,19 @@ fn begin(
 ) -> Result<RunResult, RunError> {
     let catalog = &request.catalogs.filesystems;
     let room = target.filesystem_size();
-    let prior = match earlier {
+    let prepared = match earlier {
         None => ui.prepare(&grant, &built_space::usable(request.spec, catalog, room, offers)?)?,
-        Some(_) => None,
+        Some(_) => RunPreparation::default(),
     };
-    let with_prior = prior.map(|prior| RunSpec { prior: Some(prior), ..request.spec.clone() });
-    let request = RunRequest { spec: with_prior.as_ref().unwrap_or(request.spec), ..request };
+    let is_probed = prepared.geometry.is_some();
+    let spec = prepared.added_to(request.spec);
+    let request = RunRequest { spec: &spec, ..request };
+    let probed = match is_probed {
+        true => Some(TrialTarget::of(request, target.inspected.clone())?),
+        false => None,
+    };
+    probed.iter().for_each(|target| ui.event(RunEvent::Probed(target)));
+    let target = probed.as_ref().unwrap_or(target);
     take::run(RunPlan { request, target, offers }, grant, host, earlier, ui)
 }
 

@@ -39,8 +39,15 @@ impl TrialTarget {
         request: RunRequest<'_>,
         place: &mut dyn flashfit_testbed::Host,
     ) -> Result<Self, RunError> {
+        Self::of(request, found(request.spec, place)?)
+    }
+
+    /// How the trials of a run use this device.
+    pub(super) fn of(
+        request: RunRequest<'_>,
+        inspected: InspectedTarget,
+    ) -> Result<Self, RunError> {
         let spec = request.spec;
-        let inspected = found(spec, place)?;
         let known =
             |bytes: Option<Bytes>| bytes.map(|bytes| Sourced::new(bytes, QuantitySource::Given));
         let given =

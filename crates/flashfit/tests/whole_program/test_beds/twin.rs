@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::vm::with_machine;
-use crate::fixture::{Ended, Place, skip_without_cards};
+use crate::fixture::{Ended, FAST_CARD, Place, skip_without_cards};
 
 /// One workload and a few setups of ext4, and f2fs where this kernel has it.
 const FEW: &str = "\
@@ -126,7 +126,12 @@ fn guests_of_an_unknown_kernel_have_their_card_and_mount_btrfs() {
 #[ignore = "full: boots virtual machines"]
 fn a_probe_and_its_twin_come_first() {
     with_machine(|place| {
-        let card = place.card();
+        // Erase blocks show where writes cross their boundaries.
+        let card = FAST_CARD.replace("\"page-mapped\"", "\"block-mapped\"\nopen_units = 4");
+        let card = card.replace("program_ns = 2000", "program_ns = 100000");
+        let card = card.replace("erase_ns = 10000", "erase_ns = 1000000");
+        place.file("blocks.toml", &card);
+        let card = format!("sim:{}", place.arg("blocks.toml"));
         std::fs::write(place.path("few.toml"), FEW).unwrap();
         let few = ["tune", &card, "--config", "few.toml", "--dir", "run", "--progress", "never"];
         let twin = ["--twin-first", "--twin-trials", "6", "--trials", "9"];
@@ -136,6 +141,13 @@ fn a_probe_and_its_twin_come_first() {
         assert!(ended.stdout.contains("The twin (simulated)"), "{ended:#?}");
         let fitted = std::fs::read_to_string(place.path("run/twin.toml")).unwrap();
         assert!(fitted.contains("fitted"), "{fitted}");
+        // The run uses what the probe found, not only the trials on the twin.
+        let read = |name: &str| -> Value {
+            serde_json::from_str(&std::fs::read_to_string(place.path(name)).unwrap()).unwrap()
+        };
+        let found = &read("run/probe.json")["erase_unit"]["bytes"];
+        let is_used = |run: &str| &read(run)["spec"]["probed"]["erase_unit"]["bytes"] == found;
+        assert!(found == 1 << 20 && is_used("run/run.json") && is_used("run/twin/run.json"));
         assert!(place.path("run/twin/report.html").exists());
     });
 }
