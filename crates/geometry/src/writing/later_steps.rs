@@ -7,7 +7,7 @@ use super::meter::{LARGEST_REQUEST, MeasurementStop};
 use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
 use super::openings::{self, Openings};
 use super::session::{WriteSession, found_bytes};
-use super::write_steps::{self, RunPlaces};
+use super::write_steps::{self, RunPlaces, ShiftVerdict};
 use super::{change, fast_area};
 use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
 
@@ -35,26 +35,49 @@ impl WriteSession<'_> {
         Ok(())
     }
 
-    /// Looks for the write unit once more, in runs of writes of one size, if it is unknown.
+    /// Looks for the write unit once more, in runs of writes of one size, if it is unknown. One
+    /// that write times by size showed is confirmed by shifts, since a half of it fits nearly as
+    /// well.
     pub(super) fn look_for_write_steps(&mut self, merges: bool) -> Result<(), MeasurementStop> {
-        if self.likely_write_unit().is_some() {
+        let known = self.likely_write_unit();
+        let is_to_confirm = merges && self.read_pages[0].value.is_none();
+        if known.is_some() && !is_to_confirm {
             return Ok(());
         }
         self.meter.now("measuring the write unit")?;
-        let layout = self.layout.unwrap_or(UnitLayout { unit: LARGEST_REQUEST, offset: 0 });
-        let placement = UnitPlacement { window: self.window.clone(), layout, write_bytes: 0 };
-        let starts = (0..placement.units()).map(|number| placement.start(number)).collect();
-        let places = RunPlaces { starts, room: layout.unit };
-        match write_steps::measure(&mut self.meter, places, merges) {
+        match self.measure_write_unit(known, merges) {
             Err(MeasurementStop::Spent) => {}
             found => {
-                let found = found?;
-                if found.value.is_some() {
+                if let Some(found) = found? {
                     self.meter.probed.findings.write_unit = found;
                 }
             }
         }
         Ok(())
+    }
+
+    fn measure_write_unit(
+        &mut self,
+        known: Option<u64>,
+        merges: bool,
+    ) -> Result<Option<GeometryFinding>, MeasurementStop> {
+        let layout = self.layout.unwrap_or(UnitLayout { unit: LARGEST_REQUEST, offset: 0 });
+        let placement = UnitPlacement { window: self.window.clone(), layout, write_bytes: 0 };
+        let starts = (0..placement.units()).map(|number| placement.start(number)).collect();
+        let places = RunPlaces { starts, room: layout.unit };
+        if let Some(known) = known {
+            let (meter, ns_per_byte) = (&mut self.meter, self.ns_per_byte);
+            match write_steps::confirm(meter, places.clone(), known, ns_per_byte)? {
+                ShiftVerdict::Confirmed | ShiftVerdict::Unclear => return Ok(None),
+                ShiftVerdict::Refuted => {}
+            }
+            // Kept if the rest cannot be measured.
+            let reason = "write times grow in steps of this size, but shifts by it cost more";
+            self.meter.probed.findings.write_unit =
+                GeometryFinding::inconclusive(reason, Vec::new());
+        }
+        let found = write_steps::measure(&mut self.meter, places, merges)?;
+        Ok(found.value.is_some().then_some(found))
     }
 
     /// The write unit so far, in bytes.

@@ -237,6 +237,45 @@ pub fn measure(
     }
 }
 
+/// What shifted writes say about a write unit that was found in another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShiftVerdict {
+    /// A shift by it costs nothing, one by half of it does.
+    Confirmed,
+    /// A shift by it costs as much as one by a part of a write unit.
+    Refuted,
+    Unclear,
+}
+
+/// Shifts writes by a write unit that was found in another way. `ns_per_byte`: the time of large
+/// writes.
+pub fn confirm(
+    meter: &mut Meter<'_>,
+    places: RunPlaces,
+    unit: u64,
+    ns_per_byte: f64,
+) -> Result<ShiftVerdict, MeasurementStop> {
+    let (large, sector) = (LARGEST.min(places.room / SHARE), meter.sector_bytes());
+    if places.starts.is_empty() || 4 * unit > places.room || unit % (2 * sector) != 0 {
+        return Ok(ShiftVerdict::Unclear);
+    }
+    let mut runs = Runs { meter, places, next: 0, large, ns_per_byte, least_dear: DEARER };
+    let whole = runs.shift(unit, 2 * unit)?;
+    let half = runs.shift(unit / 2, 2 * unit)?;
+    Ok(verdict(whole, half))
+}
+
+fn verdict(whole: ShiftCost, half: ShiftCost) -> ShiftVerdict {
+    // Part of a larger unit costs as much as half of it.
+    if whole.is_dear() && whole.ratio > SMALL_PART * half.ratio {
+        ShiftVerdict::Refuted
+    } else if half.is_dear() && whole.differs_from(half) >= SURE {
+        ShiftVerdict::Confirmed
+    } else {
+        ShiftVerdict::Unclear
+    }
+}
+
 /// The finding of a write unit, if it is sure enough.
 fn answer(unit: u64, probability: f64, reason: &str) -> GeometryFinding {
     let value = QuantityValue::Bytes(unit);
@@ -398,6 +437,15 @@ mod tests {
         assert!(free.differs_from(dear) < SURE, "{}", free.differs_from(dear));
         assert_eq!(answer(8192, free.differs_from(dear), "").value, None);
         assert_eq!(answer(8192, 0.99, "").value, Some(QuantityValue::Bytes(8192)));
+    }
+
+    #[test]
+    fn a_shift_by_a_write_unit_costs_nothing_and_one_by_half_of_it_does() {
+        let cost = |ratio: f64| ShiftCost { ratio, error: 0.01, least: DEARER };
+        assert_eq!(verdict(cost(0.0), cost(0.4)), ShiftVerdict::Confirmed);
+        // Half of the true write unit, and a device that shows none.
+        assert_eq!(verdict(cost(0.4), cost(0.4)), ShiftVerdict::Refuted);
+        assert_eq!(verdict(cost(0.0), cost(0.0)), ShiftVerdict::Unclear);
     }
 
     #[test]
