@@ -39,17 +39,23 @@ const TRIALS: [u64; 5] = [1 << 20, 5 << 20, 24 << 20, 120 << 20, 600 << 20];
 /// The shortest request if the write unit is unknown, and the factor to a longer one.
 const SHORTEST: u64 = 4 << 10;
 const LONGER: u64 = 2;
+/// And if neither length fills a write unit.
+const MUCH_LONGER: u64 = 4;
 /// Write units that are considered then: 2^k and 3 x 2^k, in KiB.
 const WRITE_UNITS_KIB: [u64; 12] = [4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 /// Largest ratio of the areas by requests of two lengths if a write unit explains both, and of the
 /// areas by all such write units.
 const SAME_AREA: f64 = 1.07;
 const SAME_ANSWER: f64 = 1.15;
+/// And of the blocks.
+const SAME_BLOCK: f64 = 1.03;
 /// The length of large requests, and how many are made at least; an area that is too large for a
 /// log for small writes.
 const LARGE: u64 = 256 << 10;
 const FEWEST_LARGE: u64 = 48;
 const CERTAINLY_NO_LOG: f64 = 32e6;
+/// The smallest ratio of times of large requests if the area may be a log of two erase blocks.
+const SLOWER_THAN_LOG: f64 = 1.5;
 /// The largest block, relative to an erase block.
 const LESS: f64 = 0.75;
 const CONFIDENCE: f64 = 0.97;
@@ -93,12 +99,11 @@ pub fn measure(
         if let Some(seen) = of_size(meter, window, bytes, write_unit)? {
             // A block with one bit per cell holds less than an erase block of several; the log for
             // small writes of other devices often has two erase blocks.
-            let is_erase_block = |bytes: f64| match erase_block {
-                Some(erase_block) => bytes > LESS * erase_block as f64,
-                None => bytes > LESS / 2.0 * seen.bytes,
-            };
-            let is_fast = !seen.block_bytes.is_some_and(is_erase_block)
-                && is_slow_in_large_requests(meter, window, &seen)?;
+            let large = |share: f64, of: f64| seen.block_bytes.is_some_and(|by| by > share * of);
+            let is_erase_block = erase_block.is_some_and(|bytes| large(LESS, bytes as f64));
+            let may_be_log = erase_block.is_none() && large(LESS / 2.0, seen.bytes);
+            let is_fast =
+                !is_erase_block && is_slow_in_large_requests(meter, window, &seen, may_be_log)?;
             return Ok(if is_fast { found(&seen) } else { nothing });
         }
     }
@@ -130,7 +135,14 @@ fn of_size(
             let block_bytes = blocks.map(|blocks| bytes / blocks as f64);
             return Ok(Some(FoundArea { bytes, block_bytes, request_bytes, ratio }));
         }
-        trial = trial.with_requests_of(trial.request_bytes * LONGER);
+        trial = match seen.as_slice() {
+            // Both lengths take one write unit, so a longer one needs as many requests.
+            [.., one, other] if one.requests < SAME_AREA * other.requests => {
+                let longer = other.request_bytes * MUCH_LONGER;
+                trial.with_requests_of(longer).with_room_for(other.requests)
+            }
+            _ => trial.with_requests_of(trial.request_bytes * LONGER),
+        };
     }
     Ok(None)
 }
@@ -141,6 +153,7 @@ fn is_slow_in_large_requests(
     meter: &mut Meter<'_>,
     window: &Range<u64>,
     seen: &FoundArea,
+    may_be_log: bool,
 ) -> Result<bool, MeasurementStop> {
     // Those that are written over and over fit into the area.
     let area = seen.bytes as u64;
@@ -153,7 +166,16 @@ fn is_slow_in_large_requests(
     for ratio in &mut ratios {
         *ratio = trial.ratio(meter)?;
     }
-    Ok(median(&ratios) > fold_trial::SLOWER)
+    Ok(are_slow(ratios, may_be_log))
+}
+
+/// Whether three ratios show that large requests are slow; all of them clearly if it may be a log.
+fn are_slow(ratios: [f64; 3], may_be_log: bool) -> bool {
+    let least = ratios.into_iter().fold(f64::INFINITY, f64::min);
+    if may_be_log {
+        return least > SLOWER_THAN_LOG;
+    }
+    median(&ratios) > fold_trial::SLOWER || least > fold_trial::SLOWER_PERIODICALLY
 }
 
 /// The size on which the write units that explain the last two results agree.
@@ -168,7 +190,11 @@ fn area_bytes(seen: &[FoldingOnset], write_unit: Option<u64>) -> Option<f64> {
     for unit in units {
         let bytes = |of: &FoldingOnset| of.requests * room(of.request_bytes, unit);
         let (one, other) = (before.map_or_else(|| bytes(last), bytes), bytes(last));
-        if one.max(other) < SAME_AREA * one.min(other) {
+        // A period is exact, a number of blocks may be off by one.
+        let block = |of: &FoldingOnset| of.block_bytes(room(of.request_bytes, unit));
+        let blocks = before.and_then(block).zip(block(last));
+        let have_same_block = blocks.is_none_or(|(one, other)| are_alike(one, other, SAME_BLOCK));
+        if have_same_block && are_alike(one, other, SAME_AREA) {
             // A number of blocks is exact, a beginning of slow requests is not.
             let is_exact = before.is_some_and(|of| of.blocks.is_some()) && last.blocks.is_none();
             areas.push(if is_exact { one } else { other });
@@ -177,6 +203,10 @@ fn area_bytes(seen: &[FoldingOnset], write_unit: Option<u64>) -> Option<f64> {
     let least = areas.iter().copied().reduce(f64::min)?;
     let most = areas.iter().copied().reduce(f64::max)?;
     (most < SAME_ANSWER * least).then(|| (least * most).sqrt())
+}
+
+fn are_alike(one: f64, other: f64, ratio: f64) -> bool {
+    one.max(other) < ratio * one.min(other)
 }
 
 /// The room of consecutive requests in bytes, on average: addresses are divided into write units,
@@ -279,6 +309,28 @@ mod tests {
         // Half of them lie in two units.
         assert_eq!(room(16 << 10, 24 << 10), 32768.0);
         assert_eq!(room(4 << 10, 512), 4096.0);
+    }
+
+    #[test]
+    fn a_block_more_does_not_look_like_another_write_unit() {
+        // Blocks of 1 MiB, ten by requests of 64 KiB; one too many by those of 128 KiB.
+        let of = |requests: f64, blocks: usize, kib: u64| FoldingOnset {
+            requests,
+            request_bytes: kib << 10,
+            ratio: 3.0,
+            blocks: Some(blocks),
+        };
+        assert_eq!(area_bytes(&[of(160.0, 10, 64), of(88.0, 11, 128)], None), None);
+        let area = area_bytes(&[of(160.0, 10, 64), of(80.0, 10, 128)], None).unwrap();
+        assert!((area / (10 << 20) as f64 - 1.0).abs() < 0.1, "{area}");
+    }
+
+    #[test]
+    fn two_blocks_are_no_log_if_large_requests_are_clearly_slow() {
+        assert!(are_slow([2.9, 2.8, 3.1], true));
+        assert!(!are_slow([2.9, 1.2, 3.1], true));
+        assert!(are_slow([1.1, 1.12, 1.08], false));
+        assert!(!are_slow([1.01, 1.12, 1.08], false));
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub struct FoldPeriod {
     /// Requests that a block holds.
     pub period: f64,
     pub blocks: usize,
+    /// How much longer a request takes on average because of folding, in typical times. Stalls for
+    /// other reasons count little.
+    pub rise: f64,
     /// Evidence against times without a period, less that of trying them all, as a logarithm.
     pub log: f64,
 }
@@ -82,13 +85,14 @@ pub fn fit(times: &[f32], first_valid: usize) -> Option<FoldPeriod> {
     let (period, phase) = best?;
     let gain = count as f64 / 2.0 * ((whole + least) / (best_rest + least)).ln();
     let log = gain - (tried.max(2) as f64).ln();
-    let blocks = blocks(&logs, period, phase, first_valid)?;
-    (log > 0.0 && period >= LEAST_PERIOD).then_some(FoldPeriod { period, blocks, log })
+    let (blocks, fold) = blocks(&logs, period, phase, first_valid)?;
+    let rise = fold / period;
+    (log > 0.0 && period >= LEAST_PERIOD).then_some(FoldPeriod { period, blocks, rise, log })
 }
 
-/// The number of blocks, by where folds begin. They may take longer later, when the device must
-/// make room for what is folded.
-fn blocks(logs: &[f64], period: f64, phase: f64, first_valid: usize) -> Option<usize> {
+/// The number of blocks, by where folds begin, and the time of a fold. They may take longer later,
+/// when the device must make room for what is folded.
+fn blocks(logs: &[f64], period: f64, phase: f64, first_valid: usize) -> Option<(usize, f64)> {
     let mut teeth = Vec::new();
     let mut at = phase;
     while at < logs.len() as f64 {
@@ -114,7 +118,8 @@ fn blocks(logs: &[f64], period: f64, phase: f64, first_valid: usize) -> Option<u
     let valid = 1.0 - place.fract();
     let partly = (low.exp() + valid * (high.exp() - low.exp())).ln();
     let blocks = if partly > border { first + 1 } else { first };
-    (blocks >= 1 && 4 * wrong(first) <= later.len()).then_some(blocks)
+    let is_clear = blocks >= 1 && 4 * wrong(first) <= later.len();
+    is_clear.then_some((blocks, high.exp() - low.exp()))
 }
 
 /// Sums of all times.
@@ -195,6 +200,9 @@ mod tests {
                 assert!((found.period / period - 1.0).abs() < 0.01, "{period} {shift}: {found:?}");
                 assert_eq!(found.blocks, blocks, "{period} {shift}: {found:?}");
                 assert!(found.log > 20.0, "{found:?}");
+                // A fold takes 24 typical times, also where others stall for as long.
+                let rise = found.rise * period;
+                assert!((18.0..32.0).contains(&rise), "{period} {shift}: {found:?}");
             }
         }
     }

@@ -19,8 +19,12 @@ use crate::probed::SamplePurpose;
 const SLOW: f32 = 1.2;
 /// The smallest ratio of mean times.
 pub const SLOWER: f64 = 1.15;
+/// And with a period, which is evidence itself.
+pub const SLOWER_PERIODICALLY: f64 = 1.06;
 /// The most requests of a trial.
 const REQUESTS: u64 = 640;
+/// The most further obsolete requests, as a divisor.
+const PASSED: u64 = 8;
 /// Evidence of slow requests, and of a period, as logarithms.
 const HINTED: f64 = 3.0;
 const CLEAR_PERIOD: f64 = 20.0;
@@ -34,6 +38,10 @@ const MOST_BEFORE_PERIODS: f64 = 0.72;
 /// Trials of a size, the fewest that agree, and the most without a result.
 const MOST_TRIALS: usize = 5;
 const SUCCESSFUL: usize = 3;
+/// The fewest that suffice if all of them have the same period and number of blocks, and the
+/// largest ratio of these periods.
+const SUCCESSFUL_PERIODS: usize = 2;
+const SAME_PERIOD: f64 = 1.01;
 const MOST_FAILED: usize = 1;
 /// Largest ratio of results that agree.
 const ALIKE: f64 = 1.05;
@@ -50,6 +58,13 @@ pub struct FoldingOnset {
     pub ratio: f64,
     /// The number of blocks, if requests are slow periodically.
     pub blocks: Option<usize>,
+}
+
+impl FoldingOnset {
+    /// The bytes of a block if each request takes so much room.
+    pub fn block_bytes(&self, room: f64) -> Option<f64> {
+        self.blocks.map(|blocks| self.requests * room / blocks as f64)
+    }
 }
 
 fn typical(times: &[f32]) -> f32 {
@@ -103,6 +118,16 @@ fn slowdown(obsolete: &[f32], valid: &[f32], request_bytes: u64) -> Option<Foldi
     })
 }
 
+/// Whether enough trials have one period and number of blocks.
+fn have_same_period(seen: &[FoldingOnset]) -> bool {
+    let is_same = |pair: &[FoldingOnset]| {
+        let ratio = pair[1].requests / pair[0].requests;
+        let is_alike = (1.0 / SAME_PERIOD..SAME_PERIOD).contains(&ratio);
+        is_alike && pair[0].blocks.is_some() && pair[0].blocks == pair[1].blocks
+    };
+    seen.len() >= SUCCESSFUL_PERIODS && seen.windows(2).all(is_same)
+}
+
 /// The slowdown if requests are slow periodically.
 fn of_period(obsolete: &[f32], valid: &[f32], request_bytes: u64) -> Option<FoldingOnset> {
     let times = [relative(obsolete, typical(obsolete)), relative(valid, typical(valid))].concat();
@@ -110,9 +135,8 @@ fn of_period(obsolete: &[f32], valid: &[f32], request_bytes: u64) -> Option<Fold
     let found = fold_period::fit(&times, obsolete.len() - PLACES as usize)?;
     let requests = found.period * found.blocks as f64;
     let is_within = requests <= MOST_BEFORE_PERIODS * valid.len() as f64;
-    let after = (requests as usize).min(valid.len() - 1);
-    let ratio = mean(&valid[after..]) / mean(obsolete);
-    let is_clear = is_within && ratio > SLOWER && found.log > CLEAR_PERIOD;
+    let ratio = 1.0 + found.rise;
+    let is_clear = is_within && ratio > SLOWER_PERIODICALLY && found.log > CLEAR_PERIOD;
     let blocks = Some(found.blocks).filter(|blocks| *blocks >= LEAST_BLOCKS);
     (is_clear && blocks.is_some()).then_some(FoldingOnset {
         requests,
@@ -147,6 +171,12 @@ impl<'a> Trial<'a> {
         Self { window: self.window, request_bytes, count }
     }
 
+    /// At least so many times the requests that an area holds as a trial needs.
+    pub fn with_room_for(self, requests: f64) -> Self {
+        let least = (requests / MOST_BEFORE).ceil() as u64;
+        Self { count: self.count.max(least), ..self }
+    }
+
     fn run(&self, meter: &mut Meter<'_>) -> Result<Option<FoldingOnset>, MeasurementStop> {
         let Some([obsolete, valid]) = self.times(meter)? else { return Ok(None) };
         let of_period = of_period(&obsolete, &valid, self.request_bytes);
@@ -167,10 +197,12 @@ impl<'a> Trial<'a> {
         // Whole write units.
         let base = window.start.next_multiple_of(request_bytes);
         let mut obsolete: Vec<f32> = Vec::new();
-        for number in 0..count {
+        // Each trial begins at another part of a block, so their errors of a block differ.
+        let passed = meter.random.below(count / PASSED + 1);
+        for number in 0..count + passed {
             let at = base + number % PLACES * stride;
             let time = meter.write(SamplePurpose::WriteRandom, at, request_bytes)? as f32;
-            if number >= count / 2 {
+            if number >= count / 2 + passed {
                 obsolete.push(time);
             }
         }
@@ -202,10 +234,51 @@ impl<'a> Trial<'a> {
                 (1.0 / ALIKE..ALIKE).contains(&ratio)
             };
             let alike = seen.iter().filter(is_like).count();
-            if alike >= SUCCESSFUL && 2 * alike > number {
+            let is_enough = alike >= SUCCESSFUL && 2 * alike > number;
+            if is_enough || number == seen.len() && have_same_period(&seen) {
                 return Ok(Some(middle));
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(requests: f64, blocks: Option<usize>) -> FoldingOnset {
+        FoldingOnset { requests, request_bytes: 1 << 20, ratio: 2.0, blocks }
+    }
+
+    #[test]
+    fn two_trials_suffice_only_with_the_same_period() {
+        assert!(have_same_period(&[seen(120.1, Some(15)), seen(120.1, Some(15))]));
+        assert!(!have_same_period(&[seen(120.1, Some(15))]));
+        assert!(!have_same_period(&[seen(120.1, Some(15)), seen(128.1, Some(16))]));
+        assert!(!have_same_period(&[seen(120.1, None), seen(120.1, None)]));
+    }
+
+    #[test]
+    fn a_period_shows_where_folding_takes_little_longer() {
+        // A block of 8 requests is folded while one of them takes twice as long. The block that
+        // begins at 195 is the first one with valid data, and 13 blocks later the first folded one.
+        let time = |at: usize| match at {
+            at if at % 8 != 3 => 1.0 + (at % 3) as f32 / 100.0,
+            0..296 => 1.1,
+            _ => 2.0,
+        };
+        let times: Vec<f32> = (0..800).map(time).collect();
+        let found = of_period(&times[..200], &times[200..], 1 << 18).unwrap();
+        assert_eq!(found.blocks, Some(13), "{found:?}");
+        assert!((found.requests / 104.0 - 1.0).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn longer_requests_of_one_write_unit_do_not_become_too_few() {
+        let window = 0..1 << 30;
+        let trial = Trial::new(&window, 5 << 20, 4096).with_requests_of(16 << 10);
+        assert_eq!(trial.count, 320);
+        assert_eq!(trial.with_room_for(352.0).count, 587);
     }
 }
