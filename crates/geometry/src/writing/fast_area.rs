@@ -162,6 +162,10 @@ fn is_slow_in_large_requests(
     if seen.bytes > CERTAINLY_NO_LOG {
         return Ok(true);
     }
+    // Shorter requests may go to a log, too.
+    if may_be_log && length < LARGE {
+        return Ok(false);
+    }
     let mut ratios = [0.0; 3];
     for ratio in &mut ratios {
         *ratio = trial.ratio(meter)?;
