@@ -284,6 +284,7 @@ impl<'a> Search<'a> {
         let mut others: Vec<CardStructure> = match value {
             // The random-order log keeps its size in bytes.
             0 => powers(4096, 65536)
+                .chain(self.hints.write_unit)
                 .map(|page| {
                     with(&|s| {
                         let bytes = u64::from(s.random_pages) * s.page;
@@ -292,7 +293,16 @@ impl<'a> Search<'a> {
                     })
                 })
                 .collect(),
-            1 => [true, false].map(|buffer| with(&|s| s.buffer = buffer)).to_vec(),
+            // A scratch block only shows where no buffer collects partial pages, and without both,
+            // more pages are programmed than with either.
+            1 => [(true, false), (false, false), (false, true)]
+                .map(|(buffer, scratch)| {
+                    with(&|s| {
+                        s.buffer = buffer;
+                        s.scratch = scratch;
+                    })
+                })
+                .to_vec(),
             2 => powers(4096, (unit / 2).min(512 << 10))
                 .map(|log| with(&|s| s.log_request = log))
                 .collect(),
@@ -321,8 +331,7 @@ impl<'a> Search<'a> {
                 .map(|open| with(&|s| s.open_erase_blocks_random = open))
                 .collect(),
             7 => [1, 2, 4, 8, 16].map(|log| with(&|s| s.log_units = log)).to_vec(),
-            8 => [true, false].map(|scratch| with(&|s| s.scratch = scratch)).to_vec(),
-            9 => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
+            8 => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
             _ if from.cache == 0 => Vec::new(),
             _ => powers(16384, 16 << 20).map(|cache| with(&|s| s.cache = cache)).collect(),
         };
@@ -388,7 +397,7 @@ impl<'a> Search<'a> {
 }
 
 /// Number of values that the search changes.
-const VALUES: usize = 11;
+const VALUES: usize = 10;
 
 fn by_error(one: &BestFit, other: &BestFit) -> std::cmp::Ordering {
     one.score.total_cmp(&other.score).then(one.structure.cmp(&other.structure))
