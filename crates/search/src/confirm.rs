@@ -219,7 +219,7 @@ impl ConfirmingTrials {
     ) -> Option<PairedMean> {
         let total: f64 = workloads.iter().map(|&workload| self.weights[workload]).sum();
         let (mut mean, mut variance, mut per_freedom) = (0.0, 0.0, 0.0);
-        let mut rounds = usize::MAX;
+        let (mut rounds, mut own_shares) = (usize::MAX, 0.0);
         // The share of each round in the gain.
         let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
         let mut comparisons = Vec::new();
@@ -239,13 +239,17 @@ impl ConfirmingTrials {
             for round in differences.keys() {
                 *shares.entry(*round).or_default() += weight / count as f64;
             }
+            own_shares += weight.powi(2) / count as f64;
             comparisons.push(Comparisons {
                 weight,
                 differences: self.with_starts((one, other), workload, &differences),
                 within: self.within[workload],
             });
         }
-        variance += 2.0 * self.visit * shares.values().map(|share| share * share).sum::<f64>();
+        // The noise of a workload contains the shared effect, so only what it adds between
+        // workloads is missing.
+        let together = shares.values().map(|share| share * share).sum::<f64>() - own_shares;
+        variance += 2.0 * self.visit * together.max(0.0);
         let freedom = if per_freedom > 0.0 { variance.powi(2) / per_freedom } else { 1.0 };
         let has_noise = workloads.iter().all(|&workload| self.noise[workload].freedom > 0.0);
         let freedom = if rounds > 1 && has_noise { freedom } else { 0.0 };
@@ -401,27 +405,39 @@ mod tests {
         assert!(high - low > 0.4, "{gain:?}");
     }
 
-    #[test]
-    fn intervals_of_paired_rounds_have_their_coverage() {
+    /// The share of intervals of six rounds that contain the true gain, after a search that
+    /// measured this many setups twice.
+    fn coverage(searched_twice: usize) -> f64 {
         let mut random = RandomStream::new(9);
         let mut inside = 0;
         const SEARCHES: usize = 2000;
         for _ in 0..SEARCHES {
-            let history: Vec<Observation> = (0..6)
-                .flat_map(|round| {
-                    let common = 0.1 * random.normal();
-                    [0, 5].map(|candidate| {
-                        let stall = if random.unit() < 0.03 { -0.5 } else { 0.0 };
-                        let noise = 0.08f64.mul_add(random.normal(), common + stall);
-                        observation(candidate, round, noise)
-                    })
-                })
-                .collect();
+            let mut noise = || {
+                let stall = if random.unit() < 0.03 { -0.5 } else { 0.0 };
+                0.08f64.mul_add(random.normal(), stall)
+            };
+            let mut history = Vec::new();
+            for (candidate, repeat) in (0..searched_twice).flat_map(|c| [(c, 0), (c, 1)]) {
+                let mut of_search = observation(candidate, repeat, noise());
+                of_search.proposal.purpose = Purpose::Search;
+                history.push(of_search);
+            }
+            for round in 0..6 {
+                let common = noise();
+                history.extend([0, 5].map(|index| observation(index, round, common + noise())));
+            }
             let gain = ConfirmingTrials::of(&space(), &history).gain(5, 0).expect("both ran");
             let (low, high) = gain.interval.expect("six rounds");
             inside += usize::from(low <= 0.0 && 0.0 <= high);
         }
-        let share = inside as f64 / SEARCHES as f64;
-        assert!((0.93..0.97).contains(&share), "{share}");
+        inside as f64 / SEARCHES as f64
+    }
+
+    #[test]
+    fn intervals_of_paired_rounds_have_their_coverage() {
+        for searched_twice in [0, 6] {
+            let share = coverage(searched_twice);
+            assert!((0.93..0.97).contains(&share), "{searched_twice}: {share}");
+        }
     }
 }

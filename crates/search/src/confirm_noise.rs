@@ -48,18 +48,35 @@ pub struct WorkloadFit {
 
 /// The noise from repeats of the same kind, such as those of a candidate.
 pub fn of_repeats<K>(trials: &BTreeMap<K, BTreeMap<u32, f64>>) -> WorkloadNoise {
-    let mut deviations = Vec::new();
-    let mut freedom = 0.0;
-    for repeats in trials.values().filter(|repeats| repeats.len() > 1) {
-        let count = repeats.len() as f64;
-        let mut sorted: Vec<f64> = repeats.values().copied().collect();
-        sorted.sort_by(f64::total_cmp);
-        let center = if count > 2.0 { median(&sorted) } else { sorted.iter().sum::<f64>() / count };
-        let widen = (count / (count - 1.0)).sqrt();
-        deviations.extend(sorted.iter().map(|value| widen * (value - center)));
-        freedom += count - 1.0;
+    let repeated = trials.values().filter(|repeats| repeats.len() > 1);
+    let groups: Vec<Vec<f64>> =
+        repeated.map(|repeats| repeats.values().copied().collect()).collect();
+    let freedom = groups.iter().map(|group| group.len() - 1).sum::<usize>() as f64;
+    let unknown = WorkloadNoise::default();
+    if groups.is_empty() {
+        return unknown;
     }
-    noise_of(&mut deviations, freedom, WorkloadNoise::default())
+    let center = |group: &Vec<f64>| {
+        let mut sorted = group.clone();
+        sorted.sort_by(f64::total_cmp);
+        median(&sorted)
+    };
+    let mut centers: Vec<f64> = groups.iter().map(center).collect();
+    let mut residuals = Vec::new();
+    // From the medians towards the means with outliers pulled in: squares around medians are more
+    // than the degrees of freedom account for.
+    for _ in 0..ITERATIONS {
+        let apart = groups.iter().zip(&centers);
+        residuals = apart
+            .flat_map(|(group, center)| group.iter().map(move |value| value - center))
+            .collect();
+        let limit = CLIP * scale(&residuals, freedom, unknown);
+        for (group, center) in groups.iter().zip(&mut centers) {
+            let pulled = group.iter().map(|value| (value - *center).clamp(-limit, limit));
+            *center += pulled.sum::<f64>() / group.len() as f64;
+        }
+    }
+    noise_of(&mut residuals, freedom, unknown)
 }
 
 /// The noise from residuals, combined with what is known from elsewhere.
@@ -120,6 +137,7 @@ pub fn fit(rounds: &Rounds, starts: &Starts, prior: WorkloadNoise) -> WorkloadFi
     let freedom = (trials.len() + 1).saturating_sub(candidates.len() + effects.len()) as f64;
     let mut values: Vec<f64> = trials.iter().map(|(.., value)| *value).collect();
     let mut residuals = vec![0.0; trials.len()];
+    let mut pulled = residuals.clone();
     let cells = Cells::of(&trials, starts);
     for _ in 0..ITERATIONS {
         for _ in 0..ITERATIONS {
@@ -144,15 +162,16 @@ pub fn fit(rounds: &Rounds, starts: &Starts, prior: WorkloadNoise) -> WorkloadFi
         let centers = cells.centers(&residuals);
         let apart: Vec<f64> = residuals.iter().zip(&centers).map(|(r, c)| r - c).collect();
         let limit = CLIP * scale(&apart, cells.freedom(freedom), prior);
-        for ((((candidate, round, _), apart), center), value) in
-            trials.iter().zip(&apart).zip(&centers).zip(&mut values)
+        for ((apart, center), pulled) in apart.iter().zip(&centers).zip(&mut pulled) {
+            *pulled = center + apart.clamp(-limit, limit);
+        }
+        for (((candidate, round, _), pulled), value) in trials.iter().zip(&pulled).zip(&mut values)
         {
-            let pulled = center + apart.clamp(-limit, limit);
             *value = candidates[candidate] + effects[round] + pulled;
         }
     }
     let mut fit = WorkloadFit { values: rounds.clone(), ..WorkloadFit::default() };
-    (fit.noise, fit.within) = cells.noise(&residuals, freedom, prior);
+    (fit.noise, fit.within) = cells.noise(&residuals, &pulled, freedom, prior);
     for (((candidate, round, _), residual), value) in trials.iter().zip(&residuals).zip(&values) {
         fit.values.entry(*candidate).or_default().insert(*round, *value);
         let limit = CLIP * fit.noise.variance.sqrt();
@@ -213,6 +232,16 @@ mod tests {
             (0..).zip(effects).map(|(r, e)| (r, sd.mul_add(random.normal(), *e))).collect()
         };
         (0..).zip(shared.iter().map(of)).collect()
+    }
+
+    #[test]
+    fn repeats_give_the_noise_however_many_there_are_of_each_setup() {
+        for count in [2, 3, 4, 8] {
+            let mut random = RandomStream::new(7);
+            let trials = rounds(&vec![vec![0.0; count]; 1000 / count], 0.05, &mut random);
+            let found = of_repeats(&trials).variance.sqrt();
+            assert!((0.046..0.054).contains(&found), "{count}: {found}");
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub type Starts = BTreeMap<(CandidateIndex, u32), u64>;
 const ENOUGH_FOR_OUTLIERS: usize = 3;
 /// With fewer degrees of freedom, the noise of trials that started alike is not known.
 const LEAST_FREEDOM: f64 = 2.0;
+/// A residual that moved by less was not an outlier, but rounded.
+const MIN_PULL: f64 = 1e-9;
 
 /// Trials by candidate and kind of state.
 pub struct Cells {
@@ -80,10 +82,12 @@ impl Cells {
         self.of.iter().zip(residuals).map(center).collect()
     }
 
-    /// The noise of comparisons over all states, and that of trials that started alike.
+    /// The noise of comparisons over all states, and that of trials that started alike; `pulled`
+    /// are the residuals with outliers among those that started alike pulled in.
     pub fn noise(
         &self,
         residuals: &[f64],
+        pulled: &[f64],
         freedom: f64,
         prior: WorkloadNoise,
     ) -> (WorkloadNoise, WorkloadNoise) {
@@ -99,9 +103,15 @@ impl Cells {
         }
         let alike = noise_of(&mut apart, freedom - self.freedom, prior);
         let within = if alike.freedom < LEAST_FREEDOM { robust } else { alike };
-        let squares: f64 = residuals.iter().map(|value| value * value).sum();
-        let over_states = WorkloadNoise { variance: squares / freedom, freedom };
-        let noise = if over_states.variance > within.variance { over_states } else { within };
+        // The mean is that of the pulled values, so their variance counts, as in Huber's estimate.
+        let squares: f64 = pulled.iter().map(|value| value * value).sum();
+        let is_inside = |(one, other): &(&f64, &f64)| (*one - *other).abs() < MIN_PULL;
+        let inside = pulled.iter().zip(residuals).filter(is_inside).count();
+        let share = (inside as f64 / residuals.len() as f64).max(0.5);
+        let variance = squares / freedom / share.powi(2);
+        let over_states = WorkloadNoise { variance, freedom };
+        // States cannot make comparisons less noisy: if it seems so, they have no effect.
+        let noise = if variance > within.variance { over_states } else { robust };
         (noise, within)
     }
 }
