@@ -7,6 +7,8 @@
 //! two trials of some setups (`repeated`). The ideal width is that of a normal interval with the
 //! simulated standard error. `--runs N` sets the number of simulated searches per row.
 
+#![expect(clippy::print_stdout, reason = "it prints the table")]
+
 use flashfit_search::landscape::LandscapeNoise;
 use flashfit_search::{
     Batch, Candidate, ConfirmingTrials, Factor, FactorRole, Gain, Observation, Proposal, Purpose,
