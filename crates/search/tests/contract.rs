@@ -123,11 +123,16 @@ fn confirming_rounds_have_two_batches_with_disjoint_workloads() {
         let mut known: BTreeSet<usize> = BTreeSet::new();
         for (round, batches) in &rounds {
             let halves: Vec<_> = batches.values().collect();
+            // Workloads with little noise sit out some rounds; three or fewer make one batch.
+            if let [only] = halves[..] {
+                assert!(only.values().all(|workloads| workloads.len() < 4), "{seed} {round}");
+                continue;
+            }
             let [first, second] = halves[..] else { panic!("{seed} {round}: {batches:?}") };
             assert!(first.keys().eq(second.keys()), "{seed} {round}: {batches:?}");
             for (candidate, workloads) in first {
                 let others = &second[candidate];
-                assert_eq!((workloads.len(), others.len()), (3, 3), "{seed} {round}");
+                assert!(workloads.len().abs_diff(others.len()) <= 1, "{seed} {round}");
                 assert!(workloads.is_disjoint(others), "{seed} {round}");
                 joined_late += usize::from(known.insert(*candidate) && *round > 0);
             }
