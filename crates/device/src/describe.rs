@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::mount::is_device_of_mounted_btrfs;
 use flashfit_host::mountinfo::{self, MountEntry};
 use flashfit_host::{Runner, loop_device, path_text};
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
@@ -350,7 +351,7 @@ pub(crate) fn is_mount_of(system: &SystemRoots, entry: &MountEntry, name: &str) 
                 && entry.source.starts_with("/proc")
                 && match device_number(&entry.source) {
                     Some(number) => system.name_of(number).as_deref() == Some(name),
-                    None => system.is_in_mounted_btrfs(name),
+                    None => is_device_of_mounted_btrfs(&system.sys, name.as_ref()),
                 }
     } else {
         system.name_of(entry.device).as_deref() == Some(name)

@@ -23,12 +23,6 @@ impl SystemRoots {
         self.sys.join("class/block").join(name)
     }
 
-    /// Whether a block device belongs to a btrfs that is mounted.
-    pub(crate) fn is_in_mounted_btrfs(&self, name: &str) -> bool {
-        let mounted = std::fs::read_dir(self.sys.join("fs/btrfs")).into_iter().flatten().flatten();
-        mounted.into_iter().any(|found| found.path().join("devices").join(name).exists())
-    }
-
     /// A one-line attribute, trimmed; `None` when it is absent or empty. What is not UTF-8 in it
     /// becomes U+FFFD.
     pub fn attribute(&self, path: &Path) -> Option<String> {

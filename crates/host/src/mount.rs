@@ -4,6 +4,7 @@
 //! (mount_namespaces(7)): the kernel unmounts everything when the process and its children end,
 //! even if they are killed.
 
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -216,12 +217,15 @@ impl Mounted {
     }
 }
 
-/// Whether a device belongs to a btrfs that is mounted somewhere.
 fn is_in_mounted_btrfs((major, minor): (u32, u32)) -> std::io::Result<bool> {
     let block = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"))?;
-    let Some(name) = block.file_name() else { return Ok(false) };
-    let mut all = std::fs::read_dir("/sys/fs/btrfs")?.flatten();
-    Ok(all.any(|filesystem| filesystem.path().join("devices").join(name).exists()))
+    Ok(block.file_name().is_some_and(|name| is_device_of_mounted_btrfs(Path::new("/sys"), name)))
+}
+
+/// Whether the block device `name` belongs to a btrfs that is mounted somewhere, by sysfs at `sys`.
+pub fn is_device_of_mounted_btrfs(sys: &Path, name: &OsStr) -> bool {
+    let mut all = std::fs::read_dir(sys.join("fs/btrfs")).into_iter().flatten().flatten();
+    all.any(|filesystem| filesystem.path().join("devices").join(name).exists())
 }
 
 impl Drop for Mounted {

@@ -17,8 +17,8 @@ use std::ops::Range;
 use object::LittleEndian as LE;
 use object::elf::{
     DT_NEEDED, DT_VERNEED, DT_VERNEEDNUM, Dyn64, SHN_UNDEF, SHT_DYNAMIC, SHT_DYNSYM,
-    SHT_GNU_VERNEED, SHT_GNU_VERSYM, STB_WEAK, SectionType, Sym64, VER_NDX_GLOBAL, Vernaux,
-    Verneed, VersionIndex, Versym, VersymIndex,
+    SHT_GNU_VERNEED, SHT_GNU_VERSYM, STB_WEAK, SectionHeader64, SectionType, Sym64, VER_NDX_GLOBAL,
+    Vernaux, Verneed, VersionIndex, Versym, VersymIndex,
 };
 use object::pod::{Pod, bytes_of_slice_mut, from_bytes, from_bytes_mut, slice_from_all_bytes_mut};
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
@@ -37,13 +37,10 @@ struct Tables {
 pub(crate) fn without(program: &[u8], is_unused: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
     let tables = tables(program)?;
     let mut copy = program.to_owned();
-    let unused =
-        |name: u32| is_unused(text(program.get(tables.names.clone())?, name)?).then_some(());
-    let is_changed = remove_needed(copy.get_mut(tables.dynamic.clone())?, &unused)?;
-    if !is_changed {
-        return None;
-    }
-    let versions = remove_versions(copy.get_mut(tables.needed_versions.clone())?, &unused)?;
+    let names = program.get(tables.names.clone())?;
+    let is_unused = |name: u32| text(names, name).is_some_and(&is_unused);
+    remove_needed(copy.get_mut(tables.dynamic.clone())?, &is_unused)?;
+    let versions = remove_versions(copy.get_mut(tables.needed_versions.clone())?, &is_unused)?;
     let dynamic: &mut [Dyn64<LE>] = all(copy.get_mut(tables.dynamic.clone())?)?;
     for entry in dynamic {
         match entry.d_tag.get(LE) {
@@ -59,21 +56,19 @@ pub(crate) fn without(program: &[u8], is_unused: impl Fn(&str) -> bool) -> Optio
 fn tables(program: &[u8]) -> Option<Tables> {
     let file = ElfFile64::<LE, _>::parse(program).ok()?;
     let sections = file.elf_header().sections(LE, program).ok()?;
-    let place = |kind: SectionType| {
-        let section = sections.iter().find(|section| section.sh_type(LE) == kind)?;
+    let of = |kind: SectionType| sections.iter().find(|section| section.sh_type(LE) == kind);
+    let place = |section: &SectionHeader64<LE>| {
         let (start, bytes) = section.file_range(LE)?;
         let start = usize::try_from(start).ok()?;
         Some(start..start.checked_add(usize::try_from(bytes).ok()?)?)
     };
-    let (_, symbols) = sections.enumerate().find(|(_, one)| one.sh_type(LE) == SHT_DYNSYM)?;
-    let names = sections.section(symbols.link(LE)).ok()?.file_range(LE)?;
-    let (start, end) = (usize::try_from(names.0).ok()?, usize::try_from(names.0 + names.1).ok()?);
+    let symbols = of(SHT_DYNSYM)?;
     Some(Tables {
-        dynamic: place(SHT_DYNAMIC)?,
-        symbols: place(SHT_DYNSYM)?,
-        names: start..end,
-        needed_versions: place(SHT_GNU_VERNEED)?,
-        symbol_versions: place(SHT_GNU_VERSYM)?,
+        dynamic: place(of(SHT_DYNAMIC)?)?,
+        symbols: place(symbols)?,
+        names: place(sections.section(symbols.link(LE)).ok()?)?,
+        needed_versions: place(of(SHT_GNU_VERNEED)?)?,
+        symbol_versions: place(of(SHT_GNU_VERSYM)?)?,
     })
 }
 
@@ -87,18 +82,17 @@ fn all<T: Pod>(bytes: &mut [u8]) -> Option<&mut [T]> {
 }
 
 /// Moves the entries that stay to the front; the rest becomes the end mark, which is all zeros.
-fn remove_needed(dynamic: &mut [u8], unused: &dyn Fn(u32) -> Option<()>) -> Option<bool> {
+/// `None` if all stay.
+fn remove_needed(dynamic: &mut [u8], is_unused: &dyn Fn(u32) -> bool) -> Option<()> {
     let entries: &mut [Dyn64<LE>] = all(dynamic)?;
-    let is_unused = |entry: &Dyn64<LE>| {
-        let name = u32::try_from(entry.d_val.get(LE)).ok();
-        entry.d_tag.get(LE) == DT_NEEDED && name.and_then(unused).is_some()
+    let stays = |entry: &&Dyn64<LE>| {
+        entry.d_tag.get(LE) != DT_NEEDED || !u32::try_from(entry.d_val.get(LE)).is_ok_and(is_unused)
     };
-    let kept: Vec<Dyn64<LE>> = entries.iter().filter(|entry| !is_unused(entry)).copied().collect();
-    let is_changed = kept.len() < entries.len();
+    let kept: Vec<Dyn64<LE>> = entries.iter().filter(stays).copied().collect();
     let (front, rest) = entries.split_at_mut(kept.len());
     front.copy_from_slice(&kept);
     bytes_of_slice_mut(rest).fill(0);
-    Some(is_changed)
+    (!rest.is_empty()).then_some(())
 }
 
 struct NeededVersions {
@@ -109,15 +103,12 @@ struct NeededVersions {
 }
 
 /// Takes the records of unused libraries out of the chain.
-fn remove_versions(
-    records: &mut [u8],
-    unused: &dyn Fn(u32) -> Option<()>,
-) -> Option<NeededVersions> {
+fn remove_versions(records: &mut [u8], is_unused: &dyn Fn(u32) -> bool) -> Option<NeededVersions> {
     let (mut kept, mut removed) = (Vec::new(), Vec::new());
     let mut at = 0;
     loop {
         let (record, _) = from_bytes::<Verneed<LE>>(records.get(at..)?).ok()?;
-        if unused(record.vn_file.get(LE)).is_some() {
+        if is_unused(record.vn_file.get(LE)) {
             let mut version_at = at + usize::try_from(record.vn_aux.get(LE)).ok()?;
             for _ in 0..record.vn_cnt.get(LE) {
                 let (version, _) = from_bytes::<Vernaux<LE>>(records.get(version_at..)?).ok()?;
@@ -145,24 +136,19 @@ fn remove_versions(
 /// anywhere, and are still found in the libraries that stay.
 fn weaken(copy: &mut [u8], tables: &Tables, removed: &[VersionIndex]) -> Option<()> {
     let versions: &mut [Versym<LE>] = all(copy.get_mut(tables.symbol_versions.clone())?)?;
-    let own = |version: VersymIndex| version.index() <= VER_NDX_GLOBAL;
-    let is_removed = |version: VersymIndex| removed.contains(&version.index());
-    let mut chosen = Vec::new();
-    for version in versions {
-        let found = version.0.get(LE);
-        chosen.push((is_removed(found), own(found)));
-        if is_removed(found) {
-            version.0.set(LE, VersymIndex::from(VER_NDX_GLOBAL));
-        }
+    let before: Vec<VersionIndex> = versions.iter().map(|one| one.0.get(LE).index()).collect();
+    for version in versions.iter_mut().filter(|one| removed.contains(&one.0.get(LE).index())) {
+        version.0.set(LE, VersymIndex::from(VER_NDX_GLOBAL));
     }
     let symbols: &mut [Sym64<LE>] = all(copy.get_mut(tables.symbols.clone())?)?;
-    for (symbol, (is_removed, is_own)) in symbols.iter_mut().zip(chosen).skip(1) {
+    for (symbol, version) in symbols.iter_mut().zip(before).skip(1) {
+        let is_removed = removed.contains(&version);
         let is_undefined = symbol.st_shndx.get(LE) == SHN_UNDEF;
         // Data that the program copies from the library would be lacking.
         if is_removed && !is_undefined {
             return None;
         }
-        if is_undefined && (is_removed || is_own) {
+        if is_undefined && (is_removed || version <= VER_NDX_GLOBAL) {
             symbol.set_st_info(STB_WEAK, symbol.st_type());
         }
     }

@@ -7,6 +7,8 @@ use flashfit_host::input_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rendering::two_digits;
+
 /// Its name in the run directory.
 pub const FILE: &str = "crash.json";
 const MOST_BYTES: u64 = 64 << 10;
@@ -54,15 +56,9 @@ impl CrashTest {
         format!(
             "Tested {setup} at simulated power cuts (Linux {kernel}, workload {workload}): {states} \
              states, {broken} broken {promises} (at most {} %, 95 %).",
-            percent(self.upper_bound_millionths as f64 / 1e4)
+            two_digits(self.upper_bound_millionths as f64 / 1e4)
         )
     }
-}
-
-/// With two significant digits.
-fn percent(value: f64) -> String {
-    let digits = (1.0 - value.max(1e-6).log10().floor()).clamp(0.0, 6.0);
-    format!("{value:.*}", digits as usize)
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ mod starts;
 #[cfg(feature = "survey")]
 pub mod survey;
 pub mod twin;
+mod two_digits;
 pub mod verdict;
 pub mod wear;
 pub mod wear_age;
@@ -71,6 +72,7 @@ use flashfit_tune::{
 };
 
 pub use duration::duration;
+pub use two_digits::two_digits;
 
 /// A run with what is derived from it.
 pub struct RunView<'a> {

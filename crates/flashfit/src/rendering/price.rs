@@ -13,7 +13,7 @@ use flashfit_tune::forecast::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::duration;
+use super::{duration, two_digits};
 
 /// Ranges, least and most each.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -118,7 +118,7 @@ impl WearPrice {
     }
 
     fn text(&self) -> String {
-        let number = |thousandths: u64| short(thousandths as f64 / 1000.0);
+        let number = |thousandths: u64| two_digits(thousandths as f64 / 1000.0);
         let range = |[least, most]: [u64; 2]| format!("{} to {}", number(least), number(most));
         let rated = rated_text((self.rated_erases, self.rated_is_assumed));
         format!(
@@ -150,16 +150,6 @@ pub fn rated_erases(target: &InspectedTarget) -> Option<(u64, bool)> {
         TargetSource::Card(model) => Some((model.nand.endurance_cycles, false)),
         TargetSource::Device(device) if is_file(device) => None,
         TargetSource::Device(_) => Some((ASSUMED_ERASES, true)),
-    }
-}
-
-/// Two significant digits below 10.
-pub fn short(number: f64) -> String {
-    match number {
-        10.0.. => format!("{number:.0}"),
-        1.0.. => format!("{number:.1}"),
-        0.1.. => format!("{number:.2}"),
-        _ => format!("{number:.3}"),
     }
 }
 

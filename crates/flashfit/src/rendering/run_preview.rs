@@ -18,9 +18,9 @@ use flashfit_tune::{
 };
 
 use crate::consent::{what_is_lost, would_be_refused};
-use crate::rendering::price::{rated_or_assumed_erases, rated_text, short};
+use crate::rendering::price::{rated_or_assumed_erases, rated_text};
 use crate::rendering::setup_commands::partitioning;
-use crate::rendering::{duration, prior};
+use crate::rendering::{duration, prior, two_digits};
 use crate::test_beds;
 
 /// A placeholder for the loop device that an image or a card will get, and for its partition.
@@ -56,7 +56,7 @@ pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
         return "expected: nothing limits this run; --budget 30min does".to_owned();
     };
     let time = |ns: &u64| duration(Duration::from_nanos(*ns));
-    let life = |thousandths: &u64| short(*thousandths as f64 / 1000.0);
+    let life = |thousandths: &u64| two_digits(*thousandths as f64 / 1000.0);
     let trials = match (found.trials.start(), found.trials.end()) {
         (fewest, most) if fewest == most => most.to_string(),
         (fewest, most) => format!("{fewest} to {most}"),

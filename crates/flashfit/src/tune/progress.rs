@@ -32,7 +32,8 @@ pub struct TuneProgress {
     phase: RunPhase,
     wear: WearMeter,
     leader: Option<String>,
-    until: Option<Instant>,
+    /// Of trials on a twin: when none begins any more.
+    twin_until: Option<Instant>,
 }
 
 impl TuneProgress {
@@ -47,12 +48,12 @@ impl TuneProgress {
         let made = u64::try_from(made).expect("a run has few trials");
         let (spent, began) = ((Duration::ZERO, 0), Instant::now());
         let phase = RunPhase::default();
-        Self { shown, made, spent, began, heartbeat, phase, wear, leader: None, until: None }
+        Self { shown, made, spent, began, heartbeat, phase, wear, leader: None, twin_until: None }
     }
 
-    /// Of trials on a twin, none of which begins after `until`, whatever the budget is.
+    /// Of trials on a twin, none of which begins after `until`.
     pub fn of_twin(self, until: Option<Instant>) -> Self {
-        Self { until, ..self }
+        Self { twin_until: until, ..self }
     }
 
     /// Takes the bar off the screen.
@@ -67,15 +68,14 @@ impl TuneProgress {
 impl Observer for TuneProgress {
     fn on_trial_start(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
         let wear = self.wear.wear(so_far.spent.written_bytes);
-        let to = if self.until.is_some() { " to the simulated twin" } else { "" };
+        let to = if self.twin_until.is_some() { " to the simulated twin" } else { "" };
         let spent = spending::so_far(so_far, wear.as_ref()) + to;
         if let Some(heartbeat) = &self.heartbeat {
             self.phase = RunPhase::of_trial(key, so_far, (self.made, self.spent), wear);
             heartbeat.set(self.phase.clone());
         }
         let left = so_far.left.unwrap_or(1);
-        let limit = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-        let remaining = remaining::in_words(so_far, self.spent, limit);
+        let remaining = remaining::in_words(so_far, self.spent, self.twin_until);
         let what = format!("{} under {}", key.setup.label(), key.workload);
         match &mut self.shown {
             Shown::Bar(bar) => {

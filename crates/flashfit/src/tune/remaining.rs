@@ -4,7 +4,7 @@
 //! its budget. Trials count for as long as the mean of those so far, and a budget in time ends a
 //! run within one trial of it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashfit_search::Answer;
 use flashfit_tune::{Percent, RunProgress};
@@ -39,12 +39,13 @@ pub fn of_run(so_far: &RunProgress<'_>, spent: (Duration, u32)) -> Option<Remain
     Some(RemainingTime { least_ns: ns(least), most_ns: most.map(ns) })
 }
 
-/// The same in words, for a run that ends after `limit`.
+/// The same in words, for a run that ends at `until`.
 pub fn in_words(
     so_far: &RunProgress<'_>,
     spent: (Duration, u32),
-    limit: Option<Duration>,
+    until: Option<Instant>,
 ) -> String {
+    let limit = until.map(|until| until.saturating_duration_since(Instant::now()));
     of_run(so_far, spent).map_or("no estimate yet".to_owned(), |left| {
         let (least, most) = (left.least_ns, left.most_ns.map(Duration::from_nanos));
         within(Duration::from_nanos(least), most, limit)

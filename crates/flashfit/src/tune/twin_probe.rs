@@ -123,15 +123,16 @@ impl ProbeStage {
         let fitted = fit_twin(&outcome.twin, &self.device.target, &self.twin, &mut progress);
         progress.finish();
         let (twin, text) = fitted?;
-        note(&format!(
-            "the twin is in {}; its rates and the measured ones differ by a factor of {:.2} in the \
-             median",
-            self.twin.display(),
-            twin.median_error_thousandths as f64 / 1000.0
-        ));
+        let median_error = twin.median_error_thousandths as f64 / 1000.0;
         document.twin = Some(twin);
         found.write(&document.text())?;
-        output.write(&text)
+        output.write(&text)?;
+        note(&format!(
+            "the twin is in {}; its rates and the measured ones differ by a factor of \
+             {median_error:.2} in the median",
+            self.twin.display()
+        ));
+        Ok(())
     }
 }
 

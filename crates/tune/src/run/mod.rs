@@ -265,10 +265,8 @@ fn begin(
     let is_probed = prepared.geometry.is_some();
     let spec = prepared.added_to(request.spec);
     let request = RunRequest { spec: &spec, ..request };
-    let probed = match is_probed {
-        true => Some(TrialTarget::of(request, target.inspected.clone())?),
-        false => None,
-    };
+    let look_again = || TrialTarget::of(request, target.inspected.clone());
+    let probed = is_probed.then(look_again).transpose()?;
     probed.iter().for_each(|target| ui.event(RunEvent::Probed(target)));
     let target = probed.as_ref().unwrap_or(target);
     take::run(RunPlan { request, target, offers }, grant, host, earlier, ui)

@@ -97,6 +97,23 @@ fn a_twin_is_tuned_first_and_the_device_decides() {
     });
 }
 
+/// The probe finds it before anything is tuned.
+#[test]
+fn a_fake_capacity_ends_a_run_that_probes_first() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let fake = format!("{FAST_CARD}[fake]\nreal_capacity = \"96MiB\"\nbeyond = \"lost\"\n");
+    place.file("fake.toml", &fake);
+    std::fs::write(place.path("few.toml"), FEW).unwrap();
+    let card = format!("sim:{}", place.arg("fake.toml"));
+    let tune = ["tune", &card, "--config", "few.toml", "--dir", "run", "--progress", "never"];
+    let ended = place.flashfit(&[&tune[..], &["--twin-first", "--fs", "ext4"]].concat());
+    ended.said(1, &["it is a fake"]);
+    assert!(!place.path("run").exists(), "nothing is left of a run that did not begin");
+}
+
 #[track_caller]
 fn assert_all_guests_work(ended: &Ended) {
     let is_left_out = |line: &str| line.trim_start_matches("twin: ").starts_with("left out: ");
