@@ -4,12 +4,13 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark twin-benchmark counted-rate twin-ranks starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-rest test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark twin-benchmark counted-rate twin-ranks starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
 	@echo "make test   run the daily tests; as root it installs missing packages, without root some are skipped"
-	@echo "make test-full  run all tests: kill campaigns and the lab too"
+	@echo "make test-rest  run what the daily tests leave out: kill campaigns, power cuts, the lab"
+	@echo "make test-full  run all tests"
 	@echo "make build  build target/release/flashfit"
 	@echo "make static build a static binary for boards: target/*/static/flashfit"
 	@echo "make lint   rustfmt and clippy, warnings as errors"
@@ -93,7 +94,11 @@ test:
 	@sh scripts/prepare.sh test
 	@CARGO="$(CARGO)" scripts/run-tests.sh daily
 
-# All tests, including kill campaigns and the lab.
+# What the daily tests leave out.
+test-rest:
+	@sh scripts/prepare.sh test-full
+	@CARGO="$(CARGO)" scripts/run-tests.sh rest
+
 test-full:
 	@sh scripts/prepare.sh test-full
 	@CARGO="$(CARGO)" scripts/run-tests.sh full
@@ -151,9 +156,10 @@ harm:
 
 # The campaigns of all test beds, one after the other.
 kills:
-	@sh scripts/prepare.sh test
+	@sh scripts/prepare.sh test-full
 	FLASHFIT_KILLS=100 $(CARGO) test --locked -p flashfit --test whole_program random_kills -- \
 		--ignored --nocapture --test-threads 1
+	FLASHFIT_KILLS=100 $(CARGO) test --locked -p flashfit-lab --test lab random_kills -- --ignored --nocapture
 
 findings:
 	$(CARGO) bench --locked --quiet -p flashfit --bench findings > docs/findings.md.new

@@ -3,9 +3,10 @@
 # `N passed, N failed, N skipped`. Prints the output of failed test programs only; all of it is kept
 # in target/run-tests. The exit code is 1 when a test failed.
 #
-# usage: run-tests.sh daily|full [PROGRAM...]
+# usage: run-tests.sh daily|rest|full [PROGRAM...]
 #
 #   daily    what is not marked `#[ignore = "full: ..."]`
+#   rest     what is marked so
 #   full     all tests
 #   PROGRAM  only these test programs, by the name that the progress lines show
 #
@@ -43,6 +44,7 @@ usage() {
 mode=${1:-}
 case $mode in
 daily) selection=() ;;
+rest) selection=(--ignored) ;;
 full) selection=(--include-ignored) ;;
 *) usage ;;
 esac
@@ -55,6 +57,7 @@ rm -rf "$work/out"
 mkdir -p "$work/out"
 work=$(cd "$work" && pwd)
 out=$work/out
+durations=$work/durations.$mode
 
 say() { printf '%s\n' "$*"; }
 
@@ -109,11 +112,11 @@ build() {
 
 # Longest first: as the last run took, and those that have not been run before the others.
 order() {
-    touch "$work/durations"
+    touch "$durations"
     awk -F '\t' -v long="$LONG" '
         function unknown(name, at) { at = index(long, " " name " "); return at ? 200000 - at : 100000 }
         FILENAME == ARGV[1] { took[$1] = $2; next }
-        { print ($1 in took ? took[$1] : unknown($1)) "\t" $0 }' "$work/durations" "$work/programs.new" |
+        { print ($1 in took ? took[$1] : unknown($1)) "\t" $0 }' "$durations" "$work/programs.new" |
         sort -rn | cut -f 2- >"$work/programs"
 }
 
@@ -127,9 +130,7 @@ run() {
     local name=$1 program=$2 folder=$3 base status=0
     shift 3
     base=$(base_of "$name")
-    local list=(--list "$@")
-    [ "$mode" = daily ] || list+=(--include-ignored)
-    "$program" "${list[@]}" 2>/dev/null | sed -n 's/: test$//p' >"$base.list"
+    "$program" --list "${selection[@]}" "$@" 2>/dev/null | sed -n 's/: test$//p' >"$base.list"
     "$program" --list --ignored 2>/dev/null | sed -n 's/: test$//p' >"$base.ignored"
     : >"$base.skips"
     say "$EPOCHREALTIME" >"$base.begun"
@@ -208,6 +209,13 @@ if [ $# -gt 0 ]; then
         - "$work/programs" >"$work/programs.wanted"
     mv "$work/programs.wanted" "$work/programs"
 fi
+if [ "$mode" = rest ]; then
+    while IFS= read -r line; do
+        program=$(cut -f 2 <<<"$line")
+        if "$program" --list --ignored 2>/dev/null | grep -q ': test$'; then say "$line"; fi
+    done <"$work/programs" >"$work/programs.wanted"
+    mv "$work/programs.wanted" "$work/programs"
+fi
 total=$(wc -l <"$work/programs")
 [ "$total" -gt 0 ] || { say "error: no such test program: $*" >&2; exit 2; }
 say "running $total test programs ($mode), $JOBS at a time"
@@ -226,7 +234,7 @@ finish() {
     finished=$((finished + 1))
     passed=$((passed + p - skips)) failed=$((failed + f)) ignored=$((ignored + i))
     skipped=$((skipped + skips))
-    printf '%s\t%s\n' "$name" "$seconds" >>"$work/durations.new"
+    printf '%s\t%s\n' "$name" "$seconds" >>"$durations.new"
     local also=
     [ "$f" -eq 0 ] || also+=", $f FAILED"
     [ "$skips" -eq 0 ] || also+=", $skips skipped"
@@ -248,7 +256,7 @@ await_one() {
     unset "running[$ended]"
 }
 
-: >"$work/durations.new"
+: >"$durations.new"
 for part in together alone; do
     while IFS=$'\t' read -r name program folder <&3; do
         most=$JOBS
@@ -298,8 +306,8 @@ if [ "$failed" -le "$MOST_SECOND_TRIES" ]; then
 fi
 
 # What a run of some programs measured does not replace what is known about the others.
-awk -F '\t' '!seen[$1]++' "$work/durations.new" "$work/durations" >"$work/durations.all"
-mv "$work/durations.all" "$work/durations"
+awk -F '\t' '!seen[$1]++' "$durations.new" "$durations" >"$durations.all"
+mv "$durations.all" "$durations"
 seconds=$(awk -v begun="$begun" -v now="$EPOCHREALTIME" 'BEGIN { printf "%.0f", now - begun }')
 
 cat "$out"/*.skips >"$work/skips"
@@ -324,6 +332,6 @@ if [ "$failed" -gt 0 ]; then
 fi
 say ""
 say "the tests took $seconds s; output of each program: $out"
-[ "$ignored" -eq 0 ] || say "$ignored more tests run only in make test-full"
+[ "$ignored" -eq 0 ] || say "$ignored more tests run only in make test-rest"
 say "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

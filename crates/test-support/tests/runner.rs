@@ -7,14 +7,22 @@ use std::time::{Duration, Instant};
 
 /// Passes one test, skips one, ignores one, and then fails, dies or hangs as `HOW` says.
 const PROGRAM: &str = r#"#!/bin/sh
-case "$*" in *--list*) printf 'a: test\nb: test\nslow: test\n'; exit;; esac
+case "$*" in
+*"--list --ignored"*) printf 'slow: test\n'; exit ;;
+*--list*) printf 'a: test\nb: test\nslow: test\n'; exit ;;
+esac
 echo "at most 1 at a time"
-echo "running 3 tests"
-sleep 0.1
-echo "test a    ... ok"
-printf 'b\tno QEMU\n' >>"$FLASHFIT_SKIP_LOG"
-printf 'a\tin part: no mkfs.x\n' >>"$FLASHFIT_SKIP_LOG"
-echo "test b - should panic ... ok"
+case "$*" in
+--ignored*) echo "running 1 test" ;;
+*)
+    echo "running 3 tests"
+    sleep 0.1
+    echo "test a    ... ok"
+    printf 'b\tno QEMU\n' >>"$FLASHFIT_SKIP_LOG"
+    printf 'a\tin part: no mkfs.x\n' >>"$FLASHFIT_SKIP_LOG"
+    echo "test b - should panic ... ok"
+    ;;
+esac
 case "$*" in
 *ignored*) sleep 0.2; echo "test slow ... ok" ;;
 *) echo "test slow ... ignored, full: long" ;;
@@ -50,11 +58,13 @@ impl Suite {
         let messages = [
             program("lib", "flashfit_x", true, "program"),
             program("test", "whole", true, "program"),
+            program("test", "empty", true, "empty"),
             program("bin", "x", false, "not-a-test"),
         ];
         let suite = Self { folder };
         suite.file("messages", &messages.concat());
         suite.file("program", PROGRAM);
+        suite.file("empty", "#!/bin/sh\n");
         suite.file("cargo", &CARGO.replace("FOLDER", &root));
         suite
     }
@@ -94,7 +104,7 @@ fn the_output_ends_with_one_line_of_counts() {
     assert_eq!(code, Some(0), "{text}");
     assert!(
         text.ends_with(
-            "\n2 more tests run only in make test-full\n2 passed, 0 failed, 2 skipped\n"
+            "\n2 more tests run only in make test-rest\n2 passed, 0 failed, 2 skipped\n"
         ),
         "{text}"
     );
@@ -107,6 +117,14 @@ fn the_output_ends_with_one_line_of_counts() {
     let slowest: Vec<&str> =
         slowest.map_while(|line| line.split(' ').next_back()).take(6).collect();
     assert_eq!(slowest, ["slow", "slow", "a", "a", "b", "b"], "{text}");
+}
+
+#[test]
+fn the_daily_tests_and_the_rest_are_all_tests() {
+    let (code, text) = Suite::new().run("rest", "");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.ends_with("\n2 passed, 0 failed, 0 skipped\n"), "{text}");
+    assert!(!text.contains("x/empty") && !text.contains("more tests"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! Locks of a killed process are released by the next one, those of one that panics by itself.
+//!
+//! The suite does a few kills at random moments, `make kills` a hundred (`FLASHFIT_KILLS`).
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use flashfit_lab::{Lab, LabError, LabSettings};
 
 use crate::rack::{Rack, wait_until};
 use crate::{LIMIT, locked, tags};
+
+const IN_THE_SUITE: u64 = 16;
 
 /// Not a test: the process that the tests kill. It holds a place and a second reservation, or locks
 /// and releases places in a loop.
@@ -52,6 +56,7 @@ fn start_holder(rack: &Rack, work: &str) -> Child {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn locks_of_a_killed_process_are_released() {
     let Some(rack) = Rack::start() else { return };
     let mut holder = start_holder(&rack, "hold");
@@ -82,6 +87,7 @@ fn locks_of_a_killed_process_are_released() {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn locks_are_released_at_a_panic() {
     let Some(rack) = Rack::start() else { return };
     let ended = start_holder(&rack, "panic").wait().unwrap();
@@ -89,25 +95,22 @@ fn locks_are_released_at_a_panic() {
     rack.assert_all_released();
 }
 
+/// Even-numbered kills are at any moment of several rounds of locking and releasing, the others
+/// soon after a lock.
 #[test]
-#[ignore = "full: fifty kills take seven minutes"]
-fn a_hundred_kills_leave_no_lock() {
-    kills(0..50);
-}
-
-#[test]
-#[ignore = "full: fifty kills take seven minutes"]
-fn a_hundred_kills_leave_no_lock_second_half() {
-    kills(50..100);
-}
-
-fn kills(numbers: std::ops::Range<u64>) {
+#[ignore = "full: kills for minutes"]
+fn random_kills_leave_no_lock() {
     let Some(rack) = Rack::start() else { return };
-    let (mut places_left, count) = (0, numbers.end - numbers.start);
-    for kill in numbers {
+    let count = std::env::var("FLASHFIT_KILLS").map_or(IN_THE_SUITE, |n| n.parse().unwrap());
+    let mut places_left = 0;
+    for kill in 0..count {
         let mut holder = start_holder(&rack, "again");
-        // Different moments, spread over several rounds of locking and releasing.
-        std::thread::sleep(Duration::from_millis(kill * 7919 % 9000));
+        let is_at_any_moment = kill % 2 == 0;
+        if !is_at_any_moment {
+            wait_until("it is about to lock a place", || rack.records() > 0);
+        }
+        let most_ms = if is_at_any_moment { 9000 } else { 2000 };
+        std::thread::sleep(Duration::from_millis(kill * 7919 % most_ms));
         holder.kill().expect("it runs");
         holder.wait().expect("it was started");
         let lab = rack.open();

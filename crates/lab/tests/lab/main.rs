@@ -28,6 +28,7 @@ fn locked(lab: &Lab, text: &str) -> LockedPlace {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn boards_are_reserved_locked_switched_and_released() {
     let Some(rack) = Rack::start() else { return };
     let lab = rack.open();
@@ -69,6 +70,7 @@ fn boards_are_reserved_locked_switched_and_released() {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn places_of_other_users_are_reported_and_not_touched() {
     let Some(rack) = Rack::start() else { return };
     assert!(rack.client("desk", "bob", &["-p", "board1", "lock"]).contains("acquired"));
@@ -102,6 +104,7 @@ fn places_of_other_users_are_reported_and_not_touched() {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn locks_are_regained_after_a_restart_of_the_coordinator() {
     let Some(mut rack) = Rack::start() else { return };
     let mut settings = rack.settings();
@@ -138,6 +141,7 @@ fn locks_are_regained_after_a_restart_of_the_coordinator() {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn failing_switches_and_exporters_are_reported_and_places_released() {
     let Some(mut rack) = Rack::start() else { return };
     let mut settings = rack.settings();
@@ -178,6 +182,7 @@ impl Runner for CutOff {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn locks_of_an_interrupted_call_are_released() {
     let Some(rack) = Rack::start() else { return };
     for word in ["reserve", "lock"] {
@@ -207,6 +212,7 @@ impl Runner for NoConnection {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn locks_that_could_not_be_released_are_released_at_the_next_start() {
     let Some(rack) = Rack::start() else { return };
     let work = Arc::new(SystemRunner::default());
@@ -235,6 +241,7 @@ fn locks_that_could_not_be_released_are_released_at_the_next_start() {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn a_board_gets_its_power_back_after_an_interrupt() {
     let Some(rack) = Rack::start() else { return };
     let interrupt = Interrupt::new();
@@ -252,6 +259,7 @@ fn a_board_gets_its_power_back_after_an_interrupt() {
 }
 
 #[test]
+#[ignore = "full: runs a lab"]
 fn an_interrupt_at_any_moment_leaves_no_lock() {
     let Some(rack) = Rack::start() else { return };
     for delay_ms in [300, 900, 1300, 1900, 2600, 3400] {
