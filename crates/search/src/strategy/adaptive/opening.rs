@@ -3,10 +3,12 @@
 //!
 //! After each round the model says how far the twin holds. If it leaves little doubt about the
 //! best, the race goes on with these finalists and ends the search. If the twin misleads, or after
-//! [`MAX_ROUNDS`] rounds, the usual search begins, and the trials so far count for it.
+//! [`MAX_ROUNDS`] rounds, the usual search begins, and the trials so far count for it. With a budget
+//! that is too small for a search and for confirming what it finds, the race always goes on.
 //!
 //! Limit: with a budget of less than a round, the search begins as usual.
 
+use crate::confirm::MIN_ROUNDS;
 use crate::history::{Observation, Purpose};
 use crate::model::Belief;
 use crate::prior::PriorMean;
@@ -15,11 +17,12 @@ use crate::strategy::Request;
 
 use super::PlanContext;
 
-/// The most finalists of the twin, and the fewest.
+/// The most finalists of the twin.
 const MAX_FINALISTS: usize = 4;
-const MIN_FINALISTS: usize = 2;
-/// The share of the budget that the first round may take, if it has more than [`MIN_FINALISTS`].
-const ROUND_SHARE: f64 = 0.15;
+/// The finalists if the budget is not enough to confirm any.
+const UNCONFIRMED_FINALISTS: usize = 2;
+/// The fewest setups of the usual search, the baseline included.
+const MIN_SEARCHED: usize = 3;
 /// Rounds after which the usual search begins, unless the best is almost certain.
 const MAX_ROUNDS: usize = 2;
 /// A twin holds if trials on the device differ at least this much of what they do on the twin.
@@ -38,12 +41,12 @@ impl PlanContext<'_> {
         let baseline = self.space.baseline;
         let a_candidate = self.workloads() as f64;
         let left = self.settings.trials.unwrap_or(f64::INFINITY);
-        let affordable = |count: usize| (count + 1) as f64 * a_candidate;
-        let count = (MIN_FINALISTS..=MAX_FINALISTS)
+        let cost = |trials: usize| trials as f64 * a_candidate;
+        let count = (1..=MAX_FINALISTS)
             .rev()
-            .find(|&count| affordable(count) <= ROUND_SHARE * left)
-            .unwrap_or(MIN_FINALISTS);
-        if affordable(count) > left || self.table.excluded(baseline).is_some() {
+            .find(|&count| cost(trials_to_confirm(count)) <= left)
+            .unwrap_or(UNCONFIRMED_FINALISTS);
+        if cost(count + 1) > left || self.table.excluded(baseline).is_some() {
             return None;
         }
         let mut best: Vec<CandidateIndex> =
@@ -67,10 +70,10 @@ impl PlanContext<'_> {
         holds && (is_sure || (is_likely && rounds < MAX_ROUNDS))
     }
 
-    /// Whether the budget leaves enough for the usual search.
+    /// Whether the budget leaves enough for the usual search and for confirming what it finds.
     pub(super) fn can_search(&self) -> bool {
-        let least = (MIN_FINALISTS + 1) as f64 * self.workloads() as f64;
-        self.settings.remaining(self.history) >= least
+        let least = MIN_SEARCHED + 2 * MIN_ROUNDS;
+        self.settings.remaining(self.history) >= (least * self.workloads()) as f64
     }
 
     /// What the opening cost, in full-length trials.
@@ -80,8 +83,16 @@ impl PlanContext<'_> {
     }
 }
 
+/// The trials under each workload that confirm one of so many finalists: all in the first round, one
+/// in each later round, and another one in the second round if there were more than two.
+fn trials_to_confirm(finalists: usize) -> usize {
+    let later = 2 * (MIN_ROUNDS - 1);
+    finalists + 1 + later + usize::from(finalists > 2)
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::confirm::{ConfirmingTrials, MIN_ROUNDS};
     use crate::history::{Purpose, TrialLength};
     use crate::landscape::{LandscapeKind, SearchTrace, run, similar};
     use crate::prior::{SearchPrior, SimilarResult};
@@ -124,6 +135,21 @@ mod tests {
         assert!(has_best);
         let choice = trace.choice.expect("something was measured");
         assert!(LandscapeKind::Small.make(3).regret(choice) < 0.02);
+    }
+
+    #[test]
+    fn a_budget_of_few_trials_is_enough_to_confirm_a_setup_of_the_twin() {
+        let workloads = 6.0;
+        let space = LandscapeKind::Small.make(3).space;
+        for per_workload in [8.0, 9.0, 10.0, 11.0, 12.0, 15.0] {
+            for correlation in [1.0, 0.5] {
+                let (trace, _) = with_twin(correlation, per_workload * workloads);
+                assert!(!searches(&trace), "{per_workload} {correlation}");
+                let choice = trace.choice.expect("something was measured");
+                let confirmed = ConfirmingTrials::of(&space, &trace.history);
+                assert!(confirmed.rounds(choice) >= MIN_ROUNDS, "{per_workload} {correlation}");
+            }
+        }
     }
 
     #[test]

@@ -219,7 +219,13 @@ impl PlanContext<'_> {
         } else {
             let first = MAX_FINALISTS.min(raced.len());
             let field = first.div_ceil(1 << (rounds / ROUNDS_PER_FIELD).min(8)).max(2);
-            field.min(affordable.saturating_sub(baseline_slots))
+            // Enough must be left to confirm one of them.
+            let later = MIN_ROUNDS.saturating_sub(rounds + 1) * (1 + baseline_slots);
+            field.min(affordable.saturating_sub(baseline_slots + later)).max(1)
+        };
+        let rounds_left = affordable / (1 + baseline_slots);
+        let can_be_confirmed = |index: &CandidateIndex| {
+            confirmed.rounds(*index) + rounds_left >= MIN_ROUNDS || rounds == 0
         };
         let is_left = |index: &CandidateIndex| {
             *index != baseline && self.eligible.binary_search(index).is_ok()
@@ -231,6 +237,9 @@ impl PlanContext<'_> {
         order.extend(self.observed_best().filter(|_| rounds < MIN_ROUNDS));
         order.extend(by_probability_of_best(belief));
         let mut finalists: Vec<CandidateIndex> = Vec::new();
+        if order.iter().any(|index| is_left(index) && can_be_confirmed(index)) {
+            order.retain(can_be_confirmed);
+        }
         for index in order {
             let may_run = is_left(&index)
                 && (open || is_raced(&index) || rounds == 0 || Some(index) == preferred)
