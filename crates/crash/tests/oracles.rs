@@ -139,7 +139,7 @@ fn honest_file_systems_raise_no_alarm() {
             for label in ["ext4", "xfs", "ext4:journal-data", "ext3"] {
                 assert_honest(&run(&CampaignPlan {
                     workload: workload.clone(),
-                    ..plan(label, 500)
+                    ..plan(label, 150)
                 }));
             }
         }
@@ -220,6 +220,9 @@ fn a_file_that_btrfs_loses_is_found_and_shrunk() {
     });
 }
 
+/// Batches enough for several interruptions.
+const FIRST_ROUND: u64 = 400;
+
 /// A campaign that ends at any batch continues with the same log, and counts no state twice.
 #[test]
 fn an_interrupted_campaign_continues() {
@@ -227,7 +230,7 @@ fn an_interrupted_campaign_continues() {
         return;
     }
     isolated(|| {
-        let plan = CampaignPlan { flushes: FlushFault::All, ..plan("ext4", 1000) };
+        let plan = CampaignPlan { flushes: FlushFault::All, ..plan("ext4", FIRST_ROUND) };
         let dir = tempfile::tempdir().unwrap();
         let points = MountPoints::take(&[dir.path()]).unwrap();
         for attempt in 1.. {
@@ -258,8 +261,7 @@ fn an_interrupted_campaign_continues() {
                 }
                 ended => {
                     let results = ended.unwrap();
-                    let first: u32 = 1000;
-                    let expected = u64::from(first) + results[0].counts.recovery_cuts;
+                    let expected = FIRST_ROUND + results[0].counts.recovery_cuts;
                     assert_eq!(results[0].counts.states, expected, "{:?}", results[0].counts);
                     assert!(attempt > 2, "it was never interrupted");
                     break;

@@ -67,7 +67,7 @@ impl SearchPrior {
         Self { is_twin: true, ..self }
     }
 
-    pub(crate) fn is_twin(&self) -> bool {
+    pub fn is_twin(&self) -> bool {
         self.is_twin
     }
 

@@ -2,6 +2,15 @@
 
 use flashfit_tune::{Likeness, RunPrior};
 
+/// What a search assumes whose belief includes results of other devices.
+pub fn assumption(is_of_twin: bool) -> &'static str {
+    if is_of_twin {
+        "if its twin (simulated) is right about setups that were not tried"
+    } else {
+        "if setups that were not tried do as on similar devices"
+    }
+}
+
 /// For a report, what was known before the first trial.
 pub fn fact(prior: &RunPrior) -> String {
     format!("{} were known before the first trial", what(prior))

@@ -195,7 +195,10 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
         counted.made,
         counted.short,
         replayed.full_length_trials(),
-        verdict::ended(replayed.ended),
+        verdict::ended(
+            replayed.ended,
+            replayed.problem.prior.as_ref().map(|prior| super::prior::assumption(prior.is_twin())),
+        ),
     ));
     lines.push(String::new());
     let Some(found) = &conclusion.recommendation else {

@@ -172,13 +172,17 @@ pub fn strategy_name(strategy: StrategyKind) -> &'static str {
     }
 }
 
-/// Why a search ended, as part of a sentence.
-pub fn ended(ended: RunEnd) -> String {
+/// Why a search ended, as part of a sentence. `assumption` is what the search took from what it
+/// knew before ([`super::prior::assumption`]).
+pub fn ended(ended: RunEnd, assumption: Option<&str>) -> String {
     match ended {
-        RunEnd::Search(SearchEnd::Confident { probability }) => format!(
-            "ended when the choice was close enough to the best with a probability of {}",
-            flashfit_report::probability(probability)
-        ),
+        RunEnd::Search(SearchEnd::Confident { probability }) => {
+            let assumption = assumption.map_or(String::new(), |text| format!(" {text}"));
+            format!(
+                "ended when the choice was close enough to the best with a probability of {}{assumption}",
+                flashfit_report::probability(probability)
+            )
+        }
         RunEnd::Search(SearchEnd::Budget) => "ended when the budget of trials was spent".to_owned(),
         RunEnd::Search(SearchEnd::Exhausted) => {
             "ended because there was nothing left to try".to_owned()
@@ -192,8 +196,12 @@ pub fn ended(ended: RunEnd) -> String {
 
 fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
+    let basis = match view.header.spec.prior {
+        Some(_) => ", from trials on this device alone",
+        None => "",
+    };
     let probability = format!(
-        "The estimated probability that {} is within {within} of the best setup: {}.",
+        "The estimated probability that {} is within {within} of the best setup{basis}: {}.",
         in_words(found.recommended(), &found.baseline),
         flashfit_report::probability(found.within)
     );

@@ -95,7 +95,11 @@ pub fn present(
         CommandError::from(error).with_hint("the run is kept: flashfit report DIR -o FILE")
     })?;
     let why = match ended {
-        Ok(ended) => verdict::ended(*ended),
+        Ok(ended) => {
+            let known = header.spec.prior.as_ref();
+            let assumption = known.map(|prior| rendering::prior::assumption(prior.is_of_twin()));
+            verdict::ended(*ended, assumption)
+        }
         Err(_) => "was interrupted; this is the result so far".to_owned(),
     };
     if form == OutputForm::Text {

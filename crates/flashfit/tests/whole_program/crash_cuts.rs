@@ -115,7 +115,7 @@ fn an_interrupted_or_killed_campaign_continues_and_leaves_no_machine() {
     let dir = place.arg("cuts");
     let records = std::path::Path::new(&dir).join("records.jsonl");
     let count = || std::fs::read_to_string(&records).map_or(0, |text| text.lines().count());
-    let mut run = place.command(&["crash", "cuts", "--cuts", "14", "--dir", &dir]).spawn().unwrap();
+    let mut run = place.command(&["crash", "cuts", "--cuts", "9", "--dir", &dir]).spawn().unwrap();
     wait_until("there are two records", || count() >= 2);
     let machines = machines_of(&run);
     run.kill().unwrap();
@@ -133,6 +133,6 @@ fn an_interrupted_or_killed_campaign_continues_and_leaves_no_machine() {
     wait_until("its machines have ended", || !machines.iter().any(|id| is_running(*id)));
     let ended = place.flashfit(&[&resume[..], &["--json"]].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(setups(&ended.stdout)[0]["states"].as_u64(), Some(14));
-    assert_eq!(count(), 14);
+    assert_eq!(setups(&ended.stdout)[0]["states"].as_u64(), Some(9));
+    assert_eq!(count(), 9);
 }
