@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-rest test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark twin-benchmark counted-rate twin-ranks starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
+.PHONY: deb static-all dist test-same test-arm64 test-arm64-user test-armhf test-install doc schemas dependencies fuzz-check test-debian13 help prepare build static demo test test-rest test-full lint bench cards findings grids workload-pairs accuracy search-benchmark prior-benchmark twin-benchmark counted-rate twin-ranks twin-first starting-states wear-benchmark option-life crash-benchmark crash-catalog harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -42,6 +42,7 @@ help:
 	@echo "make twin-benchmark  print what a twin of the device is worth to a search (half an hour)"
 	@echo "make counted-rate  trials an hour in virtual machines with counted instructions (GUESTS=2)"
 	@echo "make twin-ranks  how twins of drawn cards rank setups in such machines (hours)"
+	@echo "make twin-first  what few trials find that begin with these twins (after make twin-ranks)"
 	@echo "make starting-states  write docs/starting-states.md: claimed gains against measurements by hand (root, an hour)"
 	@echo "make crash-benchmark  write docs/crash.md: crash states, rates, what is noticed (root, hours)"
 	@echo "make crash-catalog  write docs/crash-catalog.md: promises of the catalog, measured (root, hours)"
@@ -219,6 +220,9 @@ twin-ranks: build
 	done
 	WORK=$(TWIN_RANKS) GUESTS=$(GUESTS) python3 scripts/twin-ranks.py $(FLASHFIT) \
 		$(TWIN_CARDS:%=$(TWIN_RANKS)/cards/drawn-%.toml)
+
+twin-first: build
+	WORK=$(TWIN_RANKS) python3 scripts/twin-first.py $(FLASHFIT) $(TWIN_CARDS:%=drawn-%)
 
 # CASES="--cards sd-c10-log --workloads sync-files" limits it.
 starting-states: build

@@ -109,7 +109,7 @@ fn random_kills_leave_no_lock() {
         if !is_at_any_moment {
             wait_until("it is about to lock a place", || rack.records() > 0);
         }
-        let most_ms = if is_at_any_moment { 9000 } else { 2000 };
+        let most_ms = if is_at_any_moment { 9000 } else { 1000 };
         std::thread::sleep(Duration::from_millis(kill * 7919 % most_ms));
         holder.kill().expect("it runs");
         holder.wait().expect("it was started");

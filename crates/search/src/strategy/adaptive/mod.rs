@@ -38,7 +38,7 @@ const RACE_SHARE: f64 = 0.2;
 const RACE_SHARE_BEYOND: f64 = 0.5;
 const AMPLE: f64 = 60.0;
 /// There is no race if its least number of rounds takes more than this share of the budget.
-const MAX_RACE_SHARE: f64 = 0.5;
+const MAX_RACE_SHARE: f64 = 0.73;
 /// Extra confidence required to leave the search phase, as a share of the remaining doubt.
 /// Otherwise the race would barely confirm the goal.
 const EXTRA_CONFIDENCE: f64 = 0.04;
