@@ -52,6 +52,9 @@ impl Gain {
 
 /// The fewest rounds that can show a difference.
 pub const MIN_ROUNDS: usize = 4;
+
+/// The fewest confirming trials of a setup and the baseline under each workload.
+pub const MIN_CONFIRMING_TRIALS: usize = 2 * MIN_ROUNDS;
 /// The probability of each end of an interval to miss the true value.
 const MISS: f64 = 0.025;
 

@@ -23,7 +23,7 @@ mod strategy;
 pub mod student;
 
 pub use answer::{Answer, Effect, Interaction, LeftToGain, Tie, answer, pareto_front};
-pub use confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
+pub use confirm::{ConfirmingTrials, Gain, MIN_CONFIRMING_TRIALS, MIN_ROUNDS};
 pub use history::{
     Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
 };
@@ -35,6 +35,6 @@ pub use space::{
     Candidate, CandidateIndex, Factor, FactorRole, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
 pub use strategy::{
-    Adaptive, Exhaustive, Greedy, NextStep, RandomSearch, Request, SearchEnd, Strategy,
-    StrategyPlan, all_failed, next_step,
+    Adaptive, Exhaustive, Greedy, MIN_TRIALS_PER_WORKLOAD, NextStep, RandomSearch, Request,
+    SearchEnd, Strategy, StrategyPlan, all_failed, next_step,
 };

@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 use flashfit_bench::{StartKind, Workload, estimate_ns, most_written_bytes};
-use flashfit_search::MIN_ROUNDS;
+use flashfit_search::{MIN_CONFIRMING_TRIALS, MIN_TRIALS_PER_WORKLOAD};
 use flashfit_testbed::MOST_SETTLED_BYTES;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub struct Forecast {
     pub shortfall: Option<Shortfall>,
 }
 
-/// Limits that are too small for the fewest trials after which a search can be confident.
+/// Limits that are too small for a search that confirms what it finds.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Shortfall {
     /// Whether they are too small on a fast device, too, and not only on a slow one.
@@ -87,9 +87,11 @@ impl Forecast {
         // The fewest trials after which a search can be confident.
         let families = spec.filesystems.len() as u64;
         let least = match spec.strategy {
-            StrategyKind::Adaptive => families + 2 * MIN_ROUNDS as u64 * count,
+            StrategyKind::Adaptive => families + MIN_CONFIRMING_TRIALS as u64 * count,
             _ => families * count,
         };
+        // The fewest limits with which it confirms what it finds.
+        let enough = least.max(MIN_TRIALS_PER_WORKLOAD as u64 * count);
         let limits = &spec.limits;
         let by_time = |trial_ns: u64| limits.budget_ns.map(|budget| (budget / trial_ns).max(1));
         let by_writes = |trial: u64| limits.max_write_bytes.map(|most| (most / trial).max(1));
@@ -99,16 +101,17 @@ impl Forecast {
         let trial_bytes = written + start_bytes + tables_bytes + MORE_WRITTEN_BYTES;
         let most = [by_time(fast_ns), by_writes(trial_bytes / 4), by_trials];
         let most = most.into_iter().flatten().min()?;
-        let fewest = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials, Some(least)];
-        let fewest = fewest.into_iter().flatten().min().unwrap_or(1).min(most);
-        let lacks = |allowed: Option<u64>| allowed.is_some_and(|allowed| allowed < least);
-        let is_short = spec.strategy == StrategyKind::Adaptive && fewest < least;
+        let allowed = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials];
+        let allowed = allowed.into_iter().flatten().min()?;
+        let fewest = allowed.min(least).min(most);
+        let lacks = |allowed: Option<u64>| allowed.is_some_and(|allowed| allowed < enough);
+        let is_short = spec.strategy == StrategyKind::Adaptive && allowed < enough;
         let shortfall = is_short.then(|| Shortfall {
-            is_certain: most < least,
-            trials: least,
-            budget_ns: lacks(by_time(slow_ns.max(1))).then_some(least * slow_ns),
-            max_write_bytes: lacks(by_writes(trial_bytes)).then_some(least * trial_bytes),
-            max_trials: lacks(by_trials).then_some(least),
+            is_certain: most < enough,
+            trials: enough,
+            budget_ns: lacks(by_time(slow_ns.max(1))).then_some(enough * slow_ns),
+            max_write_bytes: lacks(by_writes(trial_bytes)).then_some(enough * trial_bytes),
+            max_trials: lacks(by_trials).then_some(enough),
         });
         let time = limits.budget_ns.map_or(most * slow_ns, |budget| budget.min(most * slow_ns));
         let written_most = (most * trial_bytes).min(limits.max_write_bytes.unwrap_or(u64::MAX));

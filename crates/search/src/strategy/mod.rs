@@ -17,8 +17,8 @@ use crate::random::RandomStream;
 use crate::settings::{SearchError, SearchSettings};
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
-pub use adaptive::Adaptive;
 pub(crate) use adaptive::Learned;
+pub use adaptive::{Adaptive, MIN_TRIALS_PER_WORKLOAD};
 pub use exhaustive::Exhaustive;
 pub use greedy::Greedy;
 pub use random::RandomSearch;

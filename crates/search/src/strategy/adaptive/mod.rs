@@ -19,7 +19,7 @@ mod race;
 mod share;
 mod start;
 
-use crate::confirm::{ConfirmingTrials, MIN_ROUNDS};
+use crate::confirm::{ConfirmingTrials, MIN_CONFIRMING_TRIALS, MIN_ROUNDS};
 use crate::history::{Observation, Purpose, TrialLength, TrialTable};
 use crate::model::{Belief, Coding, Model, highest};
 use crate::prior::{PriorMean, Relative, SearchPrior};
@@ -37,8 +37,11 @@ pub(crate) use learned::Learned;
 const RACE_SHARE: f64 = 0.2;
 const RACE_SHARE_BEYOND: f64 = 0.5;
 const AMPLE: f64 = 60.0;
-/// There is no race if its least number of rounds takes more than this share of the budget.
-const MAX_RACE_SHARE: f64 = 0.73;
+/// The fewest trials of the search under each workload. With a budget of less besides the fewest
+/// confirming trials, all of it is for the search.
+const MIN_SEARCHED: usize = 3;
+/// The fewest trials under each workload of a search that confirms what it finds.
+pub const MIN_TRIALS_PER_WORKLOAD: usize = MIN_SEARCHED + MIN_CONFIRMING_TRIALS;
 /// Extra confidence required to leave the search phase, as a share of the remaining doubt.
 /// Otherwise the race would barely confirm the goal.
 const EXTRA_CONFIDENCE: f64 = 0.04;
@@ -229,16 +232,21 @@ impl<'a> PlanContext<'a> {
         search.map(|observation| self.settings.cost(observation.proposal.length)).sum()
     }
 
+    /// The fewest trials of a search that can confirm what it finds.
+    fn least_trials(&self) -> usize {
+        let searched = MIN_SEARCHED.min(self.space.candidates.len());
+        (searched + MIN_CONFIRMING_TRIALS) * self.workloads()
+    }
+
     /// The budget of the search phase in full-length trials. Enough rounds of the baseline and one
-    /// finalist to show a gain are reserved unless they would take too large a share; then nothing
-    /// is confirmed.
+    /// finalist to show a gain are reserved if the budget allows it; else nothing is confirmed.
     fn search_share(&self) -> f64 {
         let Some(total) = self.settings.trials else { return MAX_SEARCH_TRIALS };
-        let workloads = self.workloads() as f64;
-        let least = 2.0 * MIN_ROUNDS as f64 * workloads;
-        if least > MAX_RACE_SHARE * total {
+        if total < self.least_trials() as f64 {
             return total;
         }
+        let workloads = self.workloads() as f64;
+        let least = MIN_CONFIRMING_TRIALS as f64 * workloads;
         let beyond = (total - AMPLE * workloads).max(0.0);
         let race = RACE_SHARE * (total - beyond) + RACE_SHARE_BEYOND * beyond;
         (total - race.max(least)).min(MAX_SEARCH_TRIALS)

@@ -21,8 +21,6 @@ use super::PlanContext;
 const MAX_FINALISTS: usize = 4;
 /// The finalists if the budget is not enough to confirm any.
 const UNCONFIRMED_FINALISTS: usize = 2;
-/// The fewest setups of the usual search, the baseline included.
-const MIN_SEARCHED: usize = 3;
 /// Rounds after which the usual search begins, unless the best is almost certain.
 const MAX_ROUNDS: usize = 2;
 /// A twin holds if trials on the device differ at least this much of what they do on the twin.
@@ -72,8 +70,7 @@ impl PlanContext<'_> {
 
     /// Whether the budget leaves enough for the usual search and for confirming what it finds.
     pub(super) fn can_search(&self) -> bool {
-        let least = MIN_SEARCHED + 2 * MIN_ROUNDS;
-        self.settings.remaining(self.history) >= (least * self.workloads()) as f64
+        self.settings.remaining(self.history) >= self.least_trials() as f64
     }
 
     /// What the opening cost, in full-length trials.
