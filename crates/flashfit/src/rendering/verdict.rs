@@ -172,8 +172,7 @@ pub fn strategy_name(strategy: StrategyKind) -> &'static str {
     }
 }
 
-/// Why a search ended, as part of a sentence. `assumption` is what the search took from what it
-/// knew before ([`super::prior::assumption`]).
+/// Why a search ended, as part of a sentence, with its [assumption](super::prior::assumption).
 pub fn ended(ended: RunEnd, assumption: Option<&str>) -> String {
     match ended {
         RunEnd::Search(SearchEnd::Confident { probability }) => {

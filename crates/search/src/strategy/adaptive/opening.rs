@@ -3,8 +3,8 @@
 //!
 //! After each round the model says how far the twin holds. If it leaves little doubt about the
 //! best, the race goes on with these finalists and ends the search. If the twin misleads, or after
-//! [`MAX_ROUNDS`] rounds, the usual search begins, and the trials so far count for it. With a budget
-//! that is too small for a search and for confirming what it finds, the race always goes on.
+//! [`MAX_ROUNDS`] rounds, the usual search begins, and the trials so far count for it. With a
+//! budget that is too small for a search and for confirming what it finds, the race always goes on.
 //!
 //! Limit: with a budget of less than a round, the search begins as usual.
 
