@@ -45,7 +45,7 @@ pub struct Forecast {
     pub written_bytes: RangeInclusive<u64>,
     /// Of the device's life, in thousandths of a percent.
     pub life: RangeInclusive<u64>,
-    /// What a sure answer needs, if the limits may not allow it.
+    /// What an answer that is confirmed needs, if the limits may not allow it.
     pub shortfall: Option<Shortfall>,
 }
 

@@ -78,7 +78,7 @@ pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
     }
 }
 
-/// That the limits are too small for a sure answer, and which ones would do.
+/// That the limits are too small to confirm an answer, and which ones would do.
 fn shortfall_text(found: &Shortfall) -> String {
     const MINUTE_NS: u64 = 60_000_000_000;
     let limits = [
@@ -89,7 +89,7 @@ fn shortfall_text(found: &Shortfall) -> String {
     let limits: Vec<String> = limits.into_iter().flatten().collect();
     let how = if found.is_certain { "are too small" } else { "may be too small on a slow device" };
     format!(
-        "note: the limits {how} for a sure answer, which takes at least {} trials; enough for \
+        "note: the limits {how} to confirm an answer, which takes at least {} trials; enough for \
          that: {}",
         found.trials,
         limits.join(" ")

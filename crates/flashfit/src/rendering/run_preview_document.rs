@@ -50,7 +50,7 @@ struct ForecastRanges {
     rated_is_assumed: bool,
     /// For each byte written; an assumption.
     programmed_bytes_per_byte: u64,
-    /// Null if the limits suffice for a sure answer.
+    /// Null if the limits suffice to confirm an answer.
     shortfall: Option<Shortfall>,
 }
 

@@ -38,7 +38,7 @@ fn a_budget_too_small_for_a_sure_answer_is_reported_before_the_trials() {
         ended.stdout.replace('\n', " ")
     };
     let text = said(&["--budget", "10s"]);
-    assert!(text.contains("are too small for a sure answer"), "{text}");
+    assert!(text.contains("are too small to confirm an answer"), "{text}");
     let enough = text.split("enough for that: --budget ").nth(1).unwrap();
     let enough = enough.split(' ').next().unwrap();
     let text = said(&["--budget", enough]);

@@ -80,8 +80,8 @@ impl PlanContext<'_> {
     }
 }
 
-/// The trials under each workload that confirm one of so many finalists: all in the first round, one
-/// in each later round, and another one in the second round if there were more than two.
+/// The trials under each workload that confirm one of so many finalists: all in the first round,
+/// one in each later round, and another one in the second round if there were more than two.
 fn trials_to_confirm(finalists: usize) -> usize {
     let later = 2 * (MIN_ROUNDS - 1);
     finalists + 1 + later + usize::from(finalists > 2)
