@@ -212,7 +212,8 @@ fi
 if [ "$mode" = rest ]; then
     while IFS= read -r line; do
         program=$(cut -f 2 <<<"$line")
-        if "$program" --list --ignored 2>/dev/null | grep -q ': test$'; then say "$line"; fi
+        listed=$("$program" --list --ignored 2>/dev/null) || true
+        if grep -q ': test$' <<<"$listed"; then say "$line"; fi
     done <"$work/programs" >"$work/programs.wanted"
     mv "$work/programs.wanted" "$work/programs"
 fi

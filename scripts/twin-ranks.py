@@ -62,6 +62,8 @@ DRAWS = 2000
 ROOT = Path(__file__).resolve().parent.parent
 # One point instead of three, to measure more setups.
 POINT = "16KiB"
+# Of the card's time, as `tune --twin-first` takes.
+PROBE_TIME = os.environ.get("PROBE_TIME", "10min")
 GUESTS = os.environ.get("GUESTS", "2")
 
 
@@ -166,7 +168,7 @@ def main():
     for card in cards:
         twin = (WORK / f"{card.stem}-twin.toml").resolve()
         if not twin.exists():
-            run([flashfit, "probe", f"sim:{card}", "--write", "--twin", twin], WORK / f"{card.stem}-probe.log")
+            run([flashfit, "probe", f"sim:{card}", "--write", "--max-time", PROBE_TIME, "--twin", twin], WORK / f"{card.stem}-probe.log")
         on_card = measured(flashfit, card, WORK / card.stem)
         on_twin = measured(flashfit, twin, WORK / f"{card.stem}-on-twin")
         for workload in WORKLOADS:

@@ -11,6 +11,7 @@ mod error;
 mod follow_up;
 pub mod free_space;
 mod import;
+mod limited;
 pub mod patterns;
 mod region;
 mod remapped;

@@ -9,8 +9,10 @@ use flashfit_twin::pattern::file::PatternSet;
 use flashfit_twin::pattern::{MeasuredPattern, PatternPlayer};
 
 use crate::error::ProbeRunError;
+use crate::limited::{LimitedDevice, Progress};
 use crate::twin::RateRoom;
 
+const WHAT: &str = "patterns of file systems for the twin";
 /// A pattern that has taken so long ends with its part.
 const LONGEST_PATTERN_NS: u64 = 30_000_000_000;
 /// Filling ends after this time, wherever it is.
@@ -61,7 +63,8 @@ pub fn measure(
         if pattern.written_bytes() > room.left_bytes {
             continue;
         }
-        step(observer, 0.2 + 0.8 * at as f64 / set.patterns.len() as f64)?;
+        let done = 0.2 + 0.8 * at as f64 / set.patterns.len() as f64;
+        let progress = Progress { done, what: WHAT };
         let mut parts_ns: Vec<u64> = Vec::new();
         for part in &pattern.parts {
             let took_ns: u64 = parts_ns.iter().sum();
@@ -71,7 +74,12 @@ pub fn measure(
             {
                 break;
             }
-            parts_ns.push(player.time_ns(device, clock, part)?);
+            let left_ns = room.left_ns(elapsed_ns);
+            let limited = LimitedDevice::new(device, clock, left_ns, observer, progress);
+            match limited.measure(|device| player.time_ns(device, clock, part))? {
+                Some(took_ns) => parts_ns.push(took_ns),
+                None => break,
+            }
         }
         room.left_bytes -= pattern.written_bytes();
         if !parts_ns.is_empty() {
@@ -82,7 +90,7 @@ pub fn measure(
 }
 
 fn step(observer: &mut dyn ProbeObserver, done: f64) -> Result<(), ProbeRunError> {
-    match observer.step(done, "patterns of file systems for the twin") {
+    match observer.step(done, WHAT) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(ProbeRunError::Interrupted),
     }

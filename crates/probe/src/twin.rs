@@ -1,7 +1,7 @@
 //! A twin of the device: open-unit rates are measured for it, or taken from imported tables, and a
 //! card model is fitted to them.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -17,6 +17,7 @@ use flashfit_twin::structure::CardStructure;
 
 use crate::document::FittedTwin;
 use crate::error::ProbeRunError;
+use crate::limited::{LimitedDevice, Progress};
 
 /// As in published tables.
 const MOST_UNITS: u32 = 7;
@@ -42,6 +43,12 @@ pub struct RateRoom {
 }
 
 impl RateRoom {
+    /// The rest of the time, in nanoseconds; `None` without a limit.
+    pub(crate) fn left_ns(&self, elapsed_ns: u64) -> Option<u64> {
+        let spent_ns = self.elapsed_ns.saturating_add(elapsed_ns);
+        self.max_time_ns.map(|most_ns| most_ns.saturating_sub(spent_ns))
+    }
+
     /// Whether there is time for a measurement that is expected to take so long; the user may
     /// agree to more.
     pub(crate) fn has_time_for(
@@ -97,16 +104,15 @@ pub fn measure(
                     break 'all;
                 }
                 let done = f64::from(units) / f64::from(most_units) / 2.0;
-                let half = if access == AccessOrder::Random { 0.5 } else { 0.0 };
-                if observer.step(done + half, "open-unit rates for the twin")
-                    == ControlFlow::Break(())
-                {
-                    return Err(ProbeRunError::Interrupted);
-                }
+                let done = done + if access == AccessOrder::Random { 0.5 } else { 0.0 };
                 let part = part_of(&data, write);
-                let took = procedure.time_ns(&mut device, clock, (units, access), part);
-                let took_ns = took?;
+                let left_ns = room.left_ns(clock.now_ns() - begin_ns);
+                let limited =
+                    LimitedDevice::new(&mut device, clock, left_ns, observer, progress(done));
+                let took = limited
+                    .measure(|device| procedure.time_ns(device, clock, (units, access), part))?;
                 room.left_bytes -= row_bytes;
+                let Some(took_ns) = took else { break };
                 // Where every write costs the same, pieces of half the size take twice as long.
                 expected_ns = took_ns.saturating_mul(2);
                 let rate = u128::from(row_bytes) * 1_000_000_000 / u128::from(took_ns.max(1));
@@ -116,6 +122,10 @@ pub fn measure(
         }
     }
     Ok(OpenBlockTable { cells })
+}
+
+fn progress(done: f64) -> Progress {
+    Progress { done, what: "open-unit rates for the twin" }
 }
 
 /// What a twin is fitted to.
@@ -203,6 +213,10 @@ impl BlockDev for Within<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
+    use flashfit_card::{Card, InProcessCard, catalog};
+    use flashfit_device::VirtualClock;
     use flashfit_geometry::probed::NoObserver;
 
     use super::*;
@@ -216,6 +230,29 @@ mod tests {
 
         fn extend(&mut self, _elapsed_ns: u64) -> Option<u64> {
             self.0.take()
+        }
+    }
+
+    /// Cells in which erase blocks are merged take much longer than those before.
+    #[test]
+    fn a_cell_that_takes_long_does_not_exceed_the_time() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut model = catalog::load("sd-c4-block", None).unwrap();
+        model.nand.copy_ns = 20_000_000;
+        for limit_s in [5, 10, 15, 20, 25, 30, 35, 40] {
+            let clock = VirtualClock::default();
+            let mut card = InProcessCard::new(Card::new(&model), clock.clone());
+            let room = RateRoom {
+                region: 0..card.describe().capacity_bytes,
+                left_bytes: USUAL_BYTES,
+                elapsed_ns: 0,
+                max_time_ns: Some(limit_s * SECOND_NS),
+                asks: false,
+            };
+            let measured = measure(&mut card, &clock, None, room, &mut NoObserver, 1).unwrap();
+            assert!(!measured.cells.is_empty());
+            let took_ns = clock.now_ns();
+            assert!(took_ns < (limit_s + 3) * SECOND_NS, "{took_ns} ns of {limit_s} s");
         }
     }
 

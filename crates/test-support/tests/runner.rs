@@ -8,7 +8,12 @@ use std::time::{Duration, Instant};
 /// Passes one test, skips one, ignores one, and then fails, dies or hangs as `HOW` says.
 const PROGRAM: &str = r#"#!/bin/sh
 case "$*" in
-*"--list --ignored"*) printf 'slow: test\n'; exit ;;
+*"--list --ignored"*)
+    printf 'slow: test\n'
+    sleep 0.2
+    printf '\n1 test, 0 benchmarks\n'
+    exit
+    ;;
 *--list*) printf 'a: test\nb: test\nslow: test\n'; exit ;;
 esac
 echo "at most 1 at a time"
