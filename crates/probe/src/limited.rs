@@ -23,7 +23,7 @@ enum CutShort {
 
 /// What a measurement reports while it goes on.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress {
+pub struct MeasurementProgress {
     /// The share that is done.
     pub done: f64,
     pub what: &'static str,
@@ -35,7 +35,7 @@ pub struct LimitedDevice<'a> {
     /// On that clock, in nanoseconds.
     end_ns: u64,
     observer: &'a mut dyn ProbeObserver,
-    progress: Progress,
+    progress: MeasurementProgress,
     requests: u64,
     cut_short: Option<CutShort>,
 }
@@ -47,7 +47,7 @@ impl<'a> LimitedDevice<'a> {
         clock: &'a dyn Clock,
         left_ns: Option<u64>,
         observer: &'a mut dyn ProbeObserver,
-        progress: Progress,
+        progress: MeasurementProgress,
     ) -> Self {
         let end_ns = left_ns.map_or(u64::MAX, |left| clock.now_ns().saturating_add(left));
         Self { device, clock, end_ns, observer, progress, requests: 0, cut_short: None }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
-    const PROGRESS: Progress = Progress { done: 0.0, what: "a test" };
+    const PROGRESS: MeasurementProgress = MeasurementProgress { done: 0.0, what: "a test" };
 
     /// Each request takes a second.
     struct Slow(VirtualClock);

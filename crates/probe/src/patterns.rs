@@ -9,7 +9,7 @@ use flashfit_twin::pattern::file::PatternSet;
 use flashfit_twin::pattern::{MeasuredPattern, PatternPlayer};
 
 use crate::error::ProbeRunError;
-use crate::limited::{LimitedDevice, Progress};
+use crate::limited::{LimitedDevice, MeasurementProgress};
 use crate::twin::RateRoom;
 
 const WHAT: &str = "patterns of file systems for the twin";
@@ -64,7 +64,7 @@ pub fn measure(
             continue;
         }
         let done = 0.2 + 0.8 * at as f64 / set.patterns.len() as f64;
-        let progress = Progress { done, what: WHAT };
+        let progress = MeasurementProgress { done, what: WHAT };
         let mut parts_ns: Vec<u64> = Vec::new();
         for part in &pattern.parts {
             let took_ns: u64 = parts_ns.iter().sum();

@@ -17,7 +17,7 @@ use flashfit_twin::structure::CardStructure;
 
 use crate::document::FittedTwin;
 use crate::error::ProbeRunError;
-use crate::limited::{LimitedDevice, Progress};
+use crate::limited::{LimitedDevice, MeasurementProgress};
 
 /// As in published tables.
 const MOST_UNITS: u32 = 7;
@@ -124,8 +124,8 @@ pub fn measure(
     Ok(OpenBlockTable { cells })
 }
 
-fn progress(done: f64) -> Progress {
-    Progress { done, what: "open-unit rates for the twin" }
+fn progress(done: f64) -> MeasurementProgress {
+    MeasurementProgress { done, what: "open-unit rates for the twin" }
 }
 
 /// What a twin is fitted to.
