@@ -33,7 +33,7 @@ case "$*" in
 *) echo "test slow ... ignored, full: long" ;;
 esac
 case "$HOW" in
-fail) echo "test c ... FAILED"; echo "the reason of c"; exit 101 ;;
+fail) echo "test c ... FAILED"; echo "test c ... FAILED"; echo "the reason of c"; exit 101 ;;
 die) kill -9 $$ ;;
 hang) echo $$ >"$PID_FILE.part"; mv "$PID_FILE.part" "$PID_FILE"; sleep 600 ;;
 esac
