@@ -92,7 +92,7 @@ def measured(flashfit, card, folder):
         run([flashfit, "tune", f"sim:{card}", "--config", config, "--on", "vm", "--vm-speed-mips",
              str(MIPS), "--vm-guests", GUESTS, "--dir", folder, "--progress", "never"], log)
     elif not log.with_suffix(".done").exists():
-        run([flashfit, "tune", "--resume", folder, "--progress", "never"], log)
+        run([flashfit, "tune", "--resume", folder, "--catalog", catalog(), "--progress", "never"], log)
     log.with_suffix(".done").touch()
     return merits(folder)
 
