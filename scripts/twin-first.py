@@ -72,6 +72,10 @@ def searches(flashfit, run, twin):
         return list(pool.map(of, SEEDS))
 
 
+def on_twin(card):
+    return (WORK / f"{card}-on-twin").resolve()
+
+
 def shown(found):
     regrets = sorted(regret for _, regret in found)
     near = sum(regret <= NEAR for regret in regrets)
@@ -82,14 +86,15 @@ def shown(found):
 def main():
     flashfit = sys.argv[1]
     cards = [Path(card).stem for card in sys.argv[2:]]
-    print(f"| card | its twin: trials, median | its twin | none | a wrong one |")
+    if len(cards) < 2:
+        sys.exit("another card's twin is the wrong one: name two cards")
+    print("| card | its twin: trials, median | its twin | none | a wrong one |")
     print("|---|---|---|---|---|")
     near = {"own": [], "none": [], "wrong": []}
     with tempfile.TemporaryDirectory() as work:
         for number, card in enumerate(cards):
             run = noisy(WORK / card, Path(work) / card, number)
-            of = lambda name: (WORK / f"{name}-on-twin").resolve()
-            twins = {"own": of(card), "none": None, "wrong": of(cards[number - 1])}
+            twins = {"own": on_twin(card), "none": None, "wrong": on_twin(cards[number - 1])}
             found = {name: searches(flashfit, run, twin) for name, twin in twins.items()}
             for name, each in found.items():
                 near[name] += [regret <= NEAR for _, regret in each]

@@ -40,3 +40,23 @@ fn what(prior: &RunPrior) -> String {
     let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
     format!("{results} results {whose}, from {runs},")
 }
+
+#[cfg(test)]
+mod tests {
+    use flashfit_search::SearchEnd;
+    use flashfit_tune::RunEnd;
+
+    use super::super::verdict::ended;
+    use super::*;
+
+    #[test]
+    fn a_probability_that_relies_on_other_devices_says_so() {
+        let end = RunEnd::Search(SearchEnd::Confident { probability: 0.9 });
+        let alone = ended(end, None);
+        assert!(alone.ends_with("with a probability of 90 %"), "{alone}");
+        assert_eq!(
+            ended(end, Some(assumption(true))),
+            format!("{alone} if its twin (simulated) is right about setups that were not tried")
+        );
+    }
+}

@@ -223,6 +223,7 @@ impl PlanContext<'_> {
             let later = MIN_ROUNDS.saturating_sub(rounds + 1) * (1 + baseline_slots);
             field.min(affordable.saturating_sub(baseline_slots + later)).max(1)
         };
+        // With a small budget, a finalist that dropped out cannot get enough rounds any more.
         let rounds_left = affordable / (1 + baseline_slots);
         let can_be_confirmed = |index: &CandidateIndex| {
             confirmed.rounds(*index) + rounds_left >= MIN_ROUNDS || rounds == 0
