@@ -13,8 +13,10 @@ use crate::limited::{LimitedDevice, MeasurementProgress};
 use crate::twin::RateRoom;
 
 const WHAT: &str = "patterns of file systems for the twin";
-/// A pattern that has taken so long ends with its part.
+/// A pattern that has taken so long ends.
 const LONGEST_PATTERN_NS: u64 = 30_000_000_000;
+/// The part of the time in which the region is filled.
+const FILL_TIME_DIVISOR: u64 = 4;
 /// Filling ends after this time, wherever it is.
 const LONGEST_FILL_NS: u64 = 90_000_000_000;
 /// How much of the fill is written before the time is looked at again.
@@ -40,12 +42,15 @@ pub fn measure(
         return Ok(None);
     }
     let begin_ns = clock.now_ns();
+    let longest_fill_ns = room
+        .left_ns(0)
+        .map_or(LONGEST_FILL_NS, |left_ns| LONGEST_FILL_NS.min(left_ns / FILL_TIME_DIVISOR));
     let start_bytes = room.region.start;
     let mut player = PatternPlayer::new(start_bytes, seed);
     let mut last_ns = 0;
     for piece in 0..span_bytes.div_ceil(FILL_BYTES) {
         let elapsed_ns = clock.now_ns() - begin_ns;
-        if elapsed_ns > LONGEST_FILL_NS {
+        if elapsed_ns > longest_fill_ns {
             break;
         }
         if !room.has_time_for(last_ns, elapsed_ns, observer) {
@@ -65,25 +70,28 @@ pub fn measure(
         }
         let done = 0.2 + 0.8 * at as f64 / set.patterns.len() as f64;
         let progress = MeasurementProgress { done, what: WHAT };
-        let mut parts_ns: Vec<u64> = Vec::new();
-        for part in &pattern.parts {
-            let took_ns: u64 = parts_ns.iter().sum();
-            let expected_ns = parts_ns.last().copied().unwrap_or(0);
+        let began_ns = clock.now_ns() - begin_ns;
+        // A little of each pattern tells more about a slow device than all of some.
+        let patterns_left = (set.patterns.len() - at) as u64;
+        let share_ns = room.left_ns(began_ns).map_or(u64::MAX, |left_ns| left_ns / patterns_left);
+        let mut of = MeasuredPattern { pattern: pattern.clone(), parts_ns: Vec::new() };
+        for (at, part) in pattern.parts.iter().enumerate() {
             let elapsed_ns = clock.now_ns() - begin_ns;
-            if took_ns > LONGEST_PATTERN_NS || !room.has_time_for(expected_ns, elapsed_ns, observer)
-            {
+            let longest_ns = share_ns.min(LONGEST_PATTERN_NS).saturating_sub(elapsed_ns - began_ns);
+            if longest_ns == 0 || !room.has_time_for(0, elapsed_ns, observer) {
                 break;
             }
             let left_ns = room.left_ns(elapsed_ns);
             let limited = LimitedDevice::new(device, clock, left_ns, observer, progress);
-            match limited.measure(|device| player.time_ns(device, clock, part))? {
-                Some(took_ns) => parts_ns.push(took_ns),
-                None => break,
-            }
+            let timed =
+                limited.measure(|device| player.time_within_ns(device, clock, part, longest_ns))?;
+            let Some((took_ns, made)) = timed else { break };
+            of.pattern.parts[at].truncate(made);
+            of.parts_ns.push(took_ns);
         }
         room.left_bytes -= pattern.written_bytes();
-        if !parts_ns.is_empty() {
-            measured.push(MeasuredPattern { pattern: pattern.clone(), parts_ns });
+        if !of.parts_ns.is_empty() {
+            measured.push(of);
         }
     }
     Ok(Some(MeasuredPatterns { span: set.span, measured }))
@@ -93,5 +101,41 @@ fn step(observer: &mut dyn ProbeObserver, done: f64) -> Result<(), ProbeRunError
     match observer.step(done, WHAT) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(ProbeRunError::Interrupted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_card::{Card, InProcessCard, catalog};
+    use flashfit_device::VirtualClock;
+    use flashfit_geometry::probed::NoObserver;
+
+    use super::*;
+
+    /// Each merge takes more than a second, so that few patterns can be measured as a whole.
+    #[test]
+    fn a_slow_device_shows_a_little_of_every_pattern() {
+        const LIMIT_NS: u64 = 200_000_000_000;
+        let mut model = catalog::load("sd-c4-block", None).unwrap();
+        model.nand.copy_ns = 5_000_000;
+        let set = PatternSet::load(None).unwrap();
+        let clock = VirtualClock::default();
+        let mut card = InProcessCard::new(Card::new(&model), clock.clone());
+        let room = RateRoom {
+            region: 0..card.describe().capacity_bytes,
+            left_bytes: USUAL_BYTES,
+            elapsed_ns: 0,
+            max_time_ns: Some(LIMIT_NS),
+            asks: false,
+        };
+        let measured = measure(&mut card, &clock, &set, room, &mut NoObserver, 1).unwrap().unwrap();
+        let names = |of: &[MeasuredPattern]| {
+            of.iter().map(|of| of.pattern.name.clone()).collect::<Vec<_>>()
+        };
+        let all: Vec<String> = set.patterns.iter().map(|pattern| pattern.name.clone()).collect();
+        assert_eq!(names(&measured.measured), all);
+        let parts = |of: &MeasuredPattern| (of.parts_ns.len(), of.pattern.parts.len());
+        assert!(measured.measured.iter().any(|of| parts(of).0 < parts(of).1), "all were whole");
+        assert!(clock.now_ns() < LIMIT_NS * 11 / 10, "{} ns", clock.now_ns());
     }
 }

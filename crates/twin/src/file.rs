@@ -9,7 +9,7 @@ use crate::Twin;
 use crate::pattern::PatternRatio;
 
 /// Keys found by the search.
-const SEARCHED: [&str; 11] = [
+const SEARCHED: [&str; 12] = [
     "page",
     "kind",
     "open_units",
@@ -20,6 +20,7 @@ const SEARCHED: [&str; 11] = [
     "log_request",
     "chunk",
     "map_unit",
+    "collection",
     "undeclared",
 ];
 /// Keys fitted to the measurements.

@@ -118,14 +118,34 @@ impl PatternPlayer {
         clock: &(impl Clock + ?Sized),
         part: &[PatternRequest],
     ) -> Result<u64, BlockDevError> {
+        self.time_within_ns(device, clock, part, u64::MAX).map(|(took_ns, _)| took_ns)
+    }
+
+    /// Like [`Self::time_ns`], but makes no further request after `longest_ns`; also returns how
+    /// many requests were made.
+    ///
+    /// # Errors
+    /// From the device.
+    pub fn time_within_ns(
+        &mut self,
+        device: &mut (impl BlockDev + ?Sized),
+        clock: &(impl Clock + ?Sized),
+        part: &[PatternRequest],
+        longest_ns: u64,
+    ) -> Result<(u64, usize), BlockDevError> {
         let flushes = device.describe().volatile_cache;
         let begin_ns = clock.now_ns();
+        let mut made = 0;
         for &request in part {
+            if clock.now_ns() - begin_ns >= longest_ns {
+                break;
+            }
             if request != PatternRequest::Flush || flushes {
                 self.request(device, request)?;
             }
+            made += 1;
         }
-        Ok(clock.now_ns() - begin_ns)
+        Ok((clock.now_ns() - begin_ns, made))
     }
 
     fn request(

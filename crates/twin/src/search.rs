@@ -1,12 +1,15 @@
 //! Searches for the card structure that explains a target best.
 //!
 //! Every kind of layer is tried with a few start structures, some of them with what a probe found.
-//! For the best kinds, coordinate descent changes one value at a time while that improves the fit;
-//! the result is then tried with the other kinds of layer. Each structure is simulated once
+//! For the best kinds, coordinate descent makes one change at a time ([`candidates`]) while that
+//! improves the fit; the result is then tried with the other kinds of layer, and with two changes at
+//! a time. Each structure is simulated once
 //! ([`crate::counts`]); its times are fitted without simulation ([`crate::times`]). A structure
 //! without a cliff that the probe found counts as worse than any that has it. The search is
 //! deterministic. Limits: it finds a local optimum, and several structures may explain a table
 //! equally well.
+
+mod candidates;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,11 +19,13 @@ use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::AccessOrder;
 use flashfit_geometry::probed::ProbeObserver;
 
+use candidates::Change;
+
 use crate::cliff::SeenCliff;
 use crate::counts::{self, BusFreeWork, CellKey, CountedWork, FitBus, key};
 use crate::fit_target::{FitTarget, MeasuredPatterns};
 use crate::hints::DeviceHints;
-use crate::structure::{CardStructure, KINDS, OrderedLayerKind, bus_for};
+use crate::structure::{CardStructure, KINDS, bus_for};
 use crate::times::{self, Durations, FittedTimes};
 
 /// How many kinds of layer are searched in detail.
@@ -31,15 +36,6 @@ const MAX_START_GAP: f64 = 0.15;
 const MIN_GAIN: f64 = 0.001;
 /// Speed of a limiting bus relative to the fastest measured rate.
 const LIMITING_BUS_FACTOR: f64 = 1.03;
-/// A common write unit that is also fast to simulate.
-const START_PAGE: u64 = 16384;
-const MAX_OPEN: u32 = 16;
-/// The most open erase blocks that patterns tell apart.
-const MOST_SHOWN: u32 = 10;
-/// A common size of a volatile cache, in bytes.
-const START_CACHE: u64 = 512 << 10;
-/// Candidate sizes of the largest write that goes to a log.
-const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
 /// Upper limit of passes over all values.
 const MAX_ROUNDS: usize = 3;
 /// A difference of the mean absolute log ratio that says nothing about which structure is right.
@@ -142,6 +138,7 @@ impl<'a> Search<'a> {
                 best = self.improve(other)?;
             }
         }
+        best = self.improve_by_pairs(best)?;
         let as_good = |of: &&BestFit| {
             of.structure.kind != best.structure.kind && of.score <= best.score + ALIKE
         };
@@ -153,8 +150,8 @@ impl<'a> Search<'a> {
     fn improve(&mut self, mut best: BestFit) -> Result<BestFit, FitInterrupted> {
         for _ in 0..MAX_ROUNDS {
             let before = best.score;
-            for value in 0..VALUES {
-                let others: Vec<CardStructure> = self.alternatives(best.structure, value);
+            for change in Change::ALL {
+                let others = self.alternatives(best.structure, change);
                 let all = self.evaluate(&others)?;
                 if let Some(other) = all.into_iter().min_by(by_error) {
                     if other.score < best.score - MIN_GAIN {
@@ -164,6 +161,18 @@ impl<'a> Search<'a> {
             }
             if best.score > before - MIN_GAIN {
                 break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Leaves local optima in which two values are wrong that belong together.
+    fn improve_by_pairs(&mut self, mut best: BestFit) -> Result<BestFit, FitInterrupted> {
+        for _ in 0..MAX_ROUNDS {
+            let all = self.evaluate(&self.pairs(best.structure))?;
+            match all.into_iter().min_by(by_error) {
+                Some(other) if other.score < best.score - MIN_GAIN => best = self.improve(other)?,
+                _ => break,
             }
         }
         Ok(best)
@@ -227,177 +236,7 @@ impl<'a> Search<'a> {
         });
         on_each.min_by(by_error)
     }
-
-    /// Start structures: one for each number of open blocks, with what the probe found.
-    fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
-        let unit = self.target.erase_block.0;
-        let found = (self.hints.write_unit, self.hints.log_request);
-        let usual = (None, None);
-        let known = if found == usual { vec![usual] } else { vec![usual, found] };
-        let mut starts = Vec::new();
-        let numbers = (1..=self.max_open()).flat_map(|open| known.iter().map(move |k| (open, *k)));
-        for (open_erase_blocks, (write_unit, log_request)) in numbers {
-            let page = write_unit.filter(|page| unit % page == 0).unwrap_or(START_PAGE);
-            let open_random = self.hints.open_erase_blocks_random.unwrap_or(open_erase_blocks);
-            let structure = CardStructure {
-                kind,
-                page,
-                open_erase_blocks,
-                open_erase_blocks_random: open_random,
-                random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
-                scratch: false,
-                buffer: true,
-                log_units: 2,
-                log_request: log_request.unwrap_or(4096),
-                chunk: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
-                spare_units: 6,
-                cache: if self.target.volatile_cache { START_CACHE } else { 0 },
-            };
-            starts.push(structure.normalized());
-        }
-        starts.retain(|structure| self.is_valid(structure));
-        starts.sort_unstable();
-        starts.dedup();
-        starts
-    }
-
-    /// One more than the target has means any larger number, unless the probe found it.
-    fn max_open(&self) -> u32 {
-        let found = self.hints.open_erase_blocks.unwrap_or(0);
-        // Patterns show more open erase blocks than a short table.
-        let shown = self.target.patterns.as_ref().map_or(0, |_| MOST_SHOWN);
-        (self.target.most_units() + 1).max(found).max(shown).min(MAX_OPEN + 1)
-    }
-
-    /// The structures that differ from `from` in one value.
-    fn alternatives(&self, from: CardStructure, value: usize) -> Vec<CardStructure> {
-        let unit = self.target.erase_block.0;
-        let powers = |least: u64, most: u64| {
-            std::iter::successors(Some(least), |size| Some(size * 2))
-                .take_while(move |&size| size <= most)
-        };
-        let with = |change: &dyn Fn(&mut CardStructure)| {
-            let mut structure = from;
-            change(&mut structure);
-            structure
-        };
-        let mut others: Vec<CardStructure> = match value {
-            // The random-order log keeps its size in bytes.
-            0 => powers(4096, 65536)
-                .chain(self.hints.write_unit)
-                .map(|page| {
-                    with(&|s| {
-                        let bytes = u64::from(s.random_pages) * s.page;
-                        s.random_pages = u32::try_from(bytes / page).unwrap_or(0);
-                        s.page = page;
-                    })
-                })
-                .collect(),
-            // A scratch block only shows where no buffer collects partial pages, and without both,
-            // more pages are programmed than with either.
-            1 => [(true, false), (false, false), (false, true)]
-                .map(|(buffer, scratch)| {
-                    with(&|s| {
-                        s.buffer = buffer;
-                        s.scratch = scratch;
-                    })
-                })
-                .to_vec(),
-            2 => powers(4096, (unit / 2).min(512 << 10))
-                .map(|log| with(&|s| s.log_request = log))
-                .collect(),
-            3 => (1..=self.max_open())
-                .map(|open| {
-                    with(&|s| {
-                        let all = s.open_erase_blocks_random == s.open_erase_blocks;
-                        s.open_erase_blocks = open;
-                        if all {
-                            s.open_erase_blocks_random = open;
-                        }
-                    })
-                })
-                .collect(),
-            4 => {
-                // Sixteenths of an erase block.
-                let pages = |share: u64| u32::try_from(unit / from.page * share / 16).unwrap_or(0);
-                [0, 1, 2, 3, 4, 6, 8, 12, 16]
-                    .map(|share| with(&|s| s.random_pages = pages(share)))
-                    .to_vec()
-            }
-            5 => powers(from.page.max(unit / 64), unit)
-                .map(|chunk| with(&|s| s.chunk = chunk))
-                .collect(),
-            6 => (0..=from.open_erase_blocks)
-                .map(|open| with(&|s| s.open_erase_blocks_random = open))
-                .collect(),
-            7 => [1, 2, 4, 8, 16].map(|log| with(&|s| s.log_units = log)).to_vec(),
-            8 => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
-            _ if from.cache == 0 => Vec::new(),
-            _ => powers(16384, 16 << 20).map(|cache| with(&|s| s.cache = cache)).collect(),
-        };
-        for structure in &mut others {
-            if structure.kind == OrderedLayerKind::PageMapped {
-                structure.chunk = structure.chunk.min(structure.page);
-            } else {
-                structure.chunk = structure.chunk.max(structure.page);
-            }
-            *structure = structure.normalized();
-        }
-        if from.kind == OrderedLayerKind::PageMapped && value == 5 {
-            others = powers(4096, from.page)
-                .map(|chunk| with(&|s| s.chunk = chunk).normalized())
-                .collect();
-        }
-        others.retain(|structure| *structure != from && self.is_valid(structure));
-        others.sort_unstable();
-        others.dedup();
-        others
-    }
-
-    /// The structure converted to the other kinds of layer, with several sizes of log writes.
-    fn as_other_kinds(&self, from: CardStructure) -> Vec<CardStructure> {
-        let kinds = KINDS.into_iter().filter(|&kind| kind != from.kind);
-        let mut others: Vec<CardStructure> = kinds
-            .flat_map(|kind| LOG_REQUESTS.map(|log_request| (kind, log_request)))
-            .map(|(kind, log_request)| {
-                let by_page = kind == OrderedLayerKind::PageMapped;
-                let chunk = if by_page { from.page } else { self.target.erase_block.0 / 8 };
-                let (log_units, spare_units) = (from.log_units.max(2), 6);
-                let open_erase_blocks = from.open_erase_blocks.max(1);
-                CardStructure {
-                    kind,
-                    open_erase_blocks,
-                    log_units,
-                    log_request,
-                    chunk,
-                    spare_units,
-                    ..from
-                }
-            })
-            .map(CardStructure::normalized)
-            .collect();
-        others.retain(|structure| self.is_valid(structure));
-        others.sort_unstable();
-        others.dedup();
-        others
-    }
-
-    /// Whether the sizes are multiples of each other as required.
-    fn is_valid(&self, structure: &CardStructure) -> bool {
-        let unit = self.target.erase_block.0;
-        let divides = |size: u64| size == 0 || unit % size == 0;
-        divides(structure.page)
-            && divides(structure.chunk)
-            && structure.page % 512 == 0
-            && (!structure.scratch
-                || u64::from(structure.open_erase_blocks) * structure.page <= unit)
-            && (structure.kind != OrderedLayerKind::UpdateLog
-                || structure.chunk % structure.page == 0)
-    }
 }
-
-/// Number of values that the search changes.
-const VALUES: usize = 10;
 
 fn by_error(one: &BestFit, other: &BestFit) -> std::cmp::Ordering {
     one.score.total_cmp(&other.score).then(one.structure.cmp(&other.structure))

@@ -2,7 +2,8 @@
 
 use flashfit_card::CardModel;
 use flashfit_card::model::{
-    BusModel, CacheModel, CacheOrder, CellType, LayerKind, LayerModel, NandModel, QueueModel,
+    BusModel, CacheModel, CacheOrder, CellType, Collection, LayerKind, LayerModel, NandModel,
+    QueueModel,
 };
 use flashfit_device::Bytes;
 
@@ -39,6 +40,8 @@ pub struct CardStructure {
     pub chunk: u64,
     /// Additional spare blocks of a page-mapped layer, which reduce garbage collection.
     pub spare_units: u32,
+    /// How a page-mapped layer selects what it collects.
+    pub collection: Collection,
     /// Size of the declared volatile cache, in bytes; 0 without one.
     pub cache: u64,
 }
@@ -69,7 +72,7 @@ impl CardStructure {
         if by_page {
             self.open_erase_blocks = 0;
         } else {
-            self.spare_units = 0;
+            (self.spare_units, self.collection) = (0, Collection::default());
         }
         if !has_open_logs {
             (self.open_erase_blocks_random, self.random_pages, self.scratch) = (0, 0, false);
@@ -154,7 +157,7 @@ impl CardStructure {
                 chunk: (self.kind == OrderedLayerKind::UpdateLog).then_some(Bytes(self.chunk)),
                 map_unit: by_page.then_some(Bytes(self.chunk)),
                 map_cache: None,
-                collection: None,
+                collection: by_page.then_some(self.collection),
                 wear_spread: None,
                 lookup_ns: 0,
                 jump_ns: ns(times.jump),

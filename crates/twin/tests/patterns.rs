@@ -88,8 +88,13 @@ parts = 2
 
 /// Measures a card with these last sections, in the middle of its region, and fits a twin.
 fn twin(sections: &str) -> Twin {
+    twin_of(&format!("{CARD}{sections}"), None)
+}
+
+/// The same of a whole card, with the write unit that a probe found, in bytes.
+fn twin_of(card: &str, write_unit: Option<u64>) -> Twin {
     let origin = Origin::File("middle.toml".into());
-    let model = CardModel::parse(&format!("{CARD}{sections}"), &origin).unwrap();
+    let model = CardModel::parse(card, &origin).unwrap();
     let mut device = precondition(&model).unwrap();
     let clock = device.clock().clone();
     let erase_block = model.nand.erase_block;
@@ -110,7 +115,8 @@ fn twin(sections: &str) -> Twin {
         measured.push(MeasuredPattern { pattern, parts_ns });
     }
     let patterns = MeasuredPatterns { span: set.span, measured };
-    let hints = DeviceHints { device: Some(device.describe()), ..DeviceHints::default() };
+    let device = Some(device.describe());
+    let hints = DeviceHints { device, write_unit, ..DeviceHints::default() };
     fit(&[table], Some(patterns), hints, ("twin", "a card"), &mut NoObserver).unwrap()
 }
 
@@ -130,6 +136,21 @@ fn a_twin_takes_as_long_as_its_card_for_most_patterns() {
         let text = twin.to_toml().unwrap();
         assert!(text.contains("patterns of file systems: median ratio 1."), "{text}");
     }
+}
+
+/// With another write unit, a scratch block explains nothing, and without a scratch block, this
+/// write unit explains less than others.
+#[test]
+fn a_scratch_block_is_found_together_with_the_write_unit() {
+    let card = CARD
+        .replace("page = \"16KiB\"", "page = \"48KiB\"")
+        .replace("\"512KiB\"", "\"1536KiB\"")
+        .replace("\"128MiB\"", "\"192MiB\"");
+    let layer = "kind = \"block-mapped\"\nopen_units = 6\nopen_units_random = 3\nrandom_pages = 11\nscratch = true";
+    let twin = twin_of(&format!("{card}{layer}"), Some(48 << 10));
+    assert!(twin.structure.scratch, "{:?}", twin.structure);
+    assert_eq!(twin.structure.page, 48 << 10);
+    assert!(twin.patterns.iter().all(|of| of.is_good() == Some(true)), "{:?}", twin.patterns);
 }
 
 #[test]

@@ -117,18 +117,14 @@ impl PatternSet {
         let file: PatternFile = flashfit_catalog::from_toml(&entry.text)
             .map_err(|error| invalid(error.message().to_owned()))?;
         let mut patterns = Vec::new();
-        let (reads, writes): (Vec<_>, Vec<_>) =
-            file.pattern.iter().partition(|pattern| pattern.reads);
-        for pattern in reads {
+        for pattern in &file.pattern {
             patterns.push(made::pattern(pattern, file.span).map_err(invalid)?);
         }
+        // A single flush of a trace can take minutes on a slow device, so that nothing follows.
         for wanted in &file.trace {
             let trace = flashfit_wear::trace_file::find(&wanted.name, user)?;
             let trace = trace.ok_or_else(|| invalid(format!("unknown trace `{}`", wanted.name)))?;
             patterns.push(recorded::pattern(wanted, &trace, file.span).map_err(invalid)?);
-        }
-        for pattern in writes {
-            patterns.push(made::pattern(pattern, file.span).map_err(invalid)?);
         }
         Ok(Self { span: file.span, patterns })
     }

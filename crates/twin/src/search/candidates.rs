@@ -1,0 +1,277 @@
+//! The card structures that a search tries: where it starts, and what differs from a structure in
+//! one value or in two that belong together.
+//!
+//! Limits: sizes are powers of two, or what a probe found; numbers come from short lists.
+
+use flashfit_card::model::Collection;
+
+use super::Search;
+use crate::structure::{CardStructure, KINDS, OrderedLayerKind};
+
+/// A common write unit that is also fast to simulate.
+const START_PAGE: u64 = 16384;
+const MAX_OPEN: u32 = 16;
+/// The most open erase blocks that patterns tell apart.
+const MOST_SHOWN: u32 = 10;
+/// A common size of a volatile cache, in bytes.
+const START_CACHE: u64 = 512 << 10;
+/// Candidate sizes of the largest write that goes to a log.
+const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
+
+const COLLECTIONS: [Collection; 3] =
+    [Collection::Greedy, Collection::CostBenefit, Collection::Fifo];
+/// Spare blocks of a page-mapped layer that the search starts with, the usual number first.
+const SPARE_UNITS: [u32; 3] = [6, 2, 24];
+
+/// What the search changes at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Change {
+    /// The write unit and what collects parts of it. How many pages are programmed follows from
+    /// both, so either alone is rarely better.
+    PageAndPartial,
+    LogRequest,
+    Open,
+    OpenRandom,
+    RandomPages,
+    Chunk,
+    LogUnits,
+    SpareUnits,
+    Collection,
+    Cache,
+}
+
+impl Change {
+    pub(super) const ALL: [Self; 10] = [
+        Self::PageAndPartial,
+        Self::LogRequest,
+        Self::Open,
+        Self::RandomPages,
+        Self::Chunk,
+        Self::OpenRandom,
+        Self::LogUnits,
+        Self::SpareUnits,
+        Self::Collection,
+        Self::Cache,
+    ];
+}
+
+/// What collects partial pages: a buffer for one, a scratch block, or nothing.
+const PARTIAL: [(bool, bool); 3] = [(true, false), (false, false), (false, true)];
+
+impl Search<'_> {
+    /// Start structures: one for each number of open blocks, with what the probe found and without,
+    /// and with everything that collects partial pages.
+    pub(super) fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
+        let unit = self.target.erase_block.0;
+        let found = (self.hints.write_unit, self.hints.log_request);
+        let usual = (None, None);
+        let known = if found == usual { vec![usual] } else { vec![usual, found] };
+        let mut starts = Vec::new();
+        let is_found = |open| self.hints.open_erase_blocks.is_none_or(|found| found == open);
+        for open_erase_blocks in 1..=self.max_open() {
+            let partial = if is_found(open_erase_blocks) { &PARTIAL[..] } else { &PARTIAL[..1] };
+            for ((write_unit, log_request), (buffer, scratch)) in
+                known.iter().flat_map(|known| partial.iter().map(move |partial| (*known, *partial)))
+            {
+                let page = write_unit.filter(|page| unit % page == 0).unwrap_or(START_PAGE);
+                let open_random = self.hints.open_erase_blocks_random.unwrap_or(open_erase_blocks);
+                let structure = CardStructure {
+                    kind,
+                    page,
+                    open_erase_blocks,
+                    open_erase_blocks_random: open_random,
+                    random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
+                    scratch,
+                    buffer,
+                    log_units: 2,
+                    log_request: log_request.unwrap_or(4096),
+                    chunk: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
+                    spare_units: SPARE_UNITS[0],
+                    collection: COLLECTIONS[0],
+                    cache: if self.target.volatile_cache { START_CACHE } else { 0 },
+                };
+                // Collecting hides what else is right, so that it cannot be found afterwards.
+                let collecting = match kind {
+                    OrderedLayerKind::PageMapped => (&SPARE_UNITS[..], &COLLECTIONS[..]),
+                    _ => (&SPARE_UNITS[..1], &COLLECTIONS[..1]),
+                };
+                for &spare_units in collecting.0 {
+                    for &collection in collecting.1 {
+                        starts.push(
+                            CardStructure { spare_units, collection, ..structure }.normalized(),
+                        );
+                    }
+                }
+            }
+        }
+        self.valid(starts)
+    }
+
+    /// One more than the target has means any larger number, unless the probe found it.
+    fn max_open(&self) -> u32 {
+        let found = self.hints.open_erase_blocks.unwrap_or(0);
+        // Patterns show more open erase blocks than a short table.
+        let shown = self.target.patterns.as_ref().map_or(0, |_| MOST_SHOWN);
+        (self.target.most_units() + 1).max(found).max(shown).min(MAX_OPEN + 1)
+    }
+
+    /// The structures that differ from `from` in one change.
+    pub(super) fn alternatives(&self, from: CardStructure, change: Change) -> Vec<CardStructure> {
+        let unit = self.target.erase_block.0;
+        let with = |change: &dyn Fn(&mut CardStructure)| {
+            let mut structure = from;
+            change(&mut structure);
+            structure
+        };
+        let by_page = from.kind == OrderedLayerKind::PageMapped;
+        let mut others: Vec<CardStructure> = match change {
+            // The random-order log keeps its size in bytes.
+            Change::PageAndPartial => powers(4096, 65536)
+                .chain(self.hints.write_unit)
+                .flat_map(|page| PARTIAL.map(|partial| (page, partial)))
+                .map(|(page, (buffer, scratch))| {
+                    with(&|s| {
+                        let bytes = u64::from(s.random_pages) * s.page;
+                        s.random_pages = u32::try_from(bytes / page).unwrap_or(0);
+                        (s.page, s.buffer, s.scratch) = (page, buffer, scratch);
+                    })
+                })
+                .collect(),
+            Change::LogRequest => powers(4096, (unit / 2).min(512 << 10))
+                .map(|log| with(&|s| s.log_request = log))
+                .collect(),
+            Change::Open => (1..=self.max_open())
+                .map(|open| {
+                    with(&|s| {
+                        let all = s.open_erase_blocks_random == s.open_erase_blocks;
+                        s.open_erase_blocks = open;
+                        if all {
+                            s.open_erase_blocks_random = open;
+                        }
+                    })
+                })
+                .collect(),
+            Change::RandomPages => random_pages(unit, &from)
+                .into_iter()
+                .map(|pages| with(&|s| s.random_pages = pages))
+                .collect(),
+            Change::Chunk if by_page => {
+                powers(4096, from.page).map(|chunk| with(&|s| s.chunk = chunk)).collect()
+            }
+            Change::Chunk => powers(from.page.max(unit / 64), unit)
+                .map(|chunk| with(&|s| s.chunk = chunk))
+                .collect(),
+            Change::OpenRandom => (0..=from.open_erase_blocks)
+                .map(|open| with(&|s| s.open_erase_blocks_random = open))
+                .collect(),
+            Change::LogUnits => {
+                [1, 2, 3, 4, 6, 8, 16].map(|log| with(&|s| s.log_units = log)).to_vec()
+            }
+            Change::SpareUnits => {
+                [0, 2, 4, 8, 12, 24, 40].map(|spare| with(&|s| s.spare_units = spare)).to_vec()
+            }
+            Change::Collection => {
+                COLLECTIONS.map(|collection| with(&|s| s.collection = collection)).to_vec()
+            }
+            Change::Cache if from.cache == 0 => Vec::new(),
+            Change::Cache => {
+                powers(16384, 16 << 20).map(|cache| with(&|s| s.cache = cache)).collect()
+            }
+        };
+        for structure in &mut others {
+            structure.chunk = match by_page {
+                true => structure.chunk.min(structure.page),
+                false => structure.chunk.max(structure.page),
+            };
+            *structure = structure.normalized();
+        }
+        others.retain(|structure| *structure != from);
+        self.valid(others)
+    }
+
+    /// The structures that differ from `from` in two changes, each to a next value.
+    pub(super) fn pairs(&self, from: CardStructure) -> Vec<CardStructure> {
+        let mut pairs = Vec::new();
+        for (at, &one) in Change::ALL.iter().enumerate() {
+            for near in self.next_to(from, one) {
+                for &other in &Change::ALL[at + 1..] {
+                    pairs.extend(self.next_to(near, other));
+                }
+            }
+        }
+        self.valid(pairs)
+    }
+
+    /// Those alternatives whose value is the next smaller or larger one.
+    fn next_to(&self, from: CardStructure, change: Change) -> Vec<CardStructure> {
+        let mut all = self.alternatives(from, change);
+        if let Change::PageAndPartial = change {
+            let near = from.page / 2..=from.page * 2;
+            all.retain(|other| near.contains(&other.page));
+            return all;
+        }
+        // They differ in one value, which therefore orders them.
+        let at = all.partition_point(|other| *other < from);
+        all.drain(at.saturating_sub(1)..all.len().min(at + 1)).collect()
+    }
+
+    /// The structure converted to the other kinds of layer, with several sizes of log writes.
+    pub(super) fn as_other_kinds(&self, from: CardStructure) -> Vec<CardStructure> {
+        let kinds = KINDS.into_iter().filter(|&kind| kind != from.kind);
+        let others = kinds
+            .flat_map(|kind| LOG_REQUESTS.map(|log_request| (kind, log_request)))
+            .map(|(kind, log_request)| {
+                let by_page = kind == OrderedLayerKind::PageMapped;
+                CardStructure {
+                    kind,
+                    open_erase_blocks: from.open_erase_blocks.max(1),
+                    log_units: from.log_units.max(2),
+                    log_request,
+                    chunk: if by_page { from.page } else { self.target.erase_block.0 / 8 },
+                    spare_units: SPARE_UNITS[0],
+                    ..from
+                }
+            })
+            .map(CardStructure::normalized)
+            .collect();
+        self.valid(others)
+    }
+
+    /// Those whose sizes are multiples of each other as required, each once.
+    fn valid(&self, mut structures: Vec<CardStructure>) -> Vec<CardStructure> {
+        structures.retain(|structure| self.is_valid(structure));
+        structures.sort_unstable();
+        structures.dedup();
+        structures
+    }
+
+    fn is_valid(&self, structure: &CardStructure) -> bool {
+        let unit = self.target.erase_block.0;
+        let divides = |size: u64| size == 0 || unit % size == 0;
+        divides(structure.page)
+            && divides(structure.chunk)
+            && structure.page % 512 == 0
+            && (!structure.scratch
+                || u64::from(structure.open_erase_blocks) * structure.page <= unit)
+            && (structure.kind != OrderedLayerKind::UpdateLog
+                || structure.chunk % structure.page == 0)
+    }
+}
+
+/// Sizes of a random-order log in pages: sixteenths of an erase block, and a little less or more
+/// than now.
+fn random_pages(unit: u64, from: &CardStructure) -> Vec<u32> {
+    let pages = unit / from.page;
+    let now = u64::from(from.random_pages);
+    let coarse = [0, 1, 2, 3, 4, 6, 8, 12, 16].map(|share| pages * share / 16);
+    let fine = [32, 64, 128]
+        .map(|part| pages / part)
+        .into_iter()
+        .flat_map(|step| [now.saturating_sub(step), (now + step).min(pages)]);
+    let fine = fine.filter(|pages| now > 0 && *pages > 0);
+    coarse.into_iter().chain(fine).filter_map(|pages| u32::try_from(pages).ok()).collect()
+}
+
+fn powers(least: u64, most: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(least), |size| Some(size * 2)).take_while(move |&size| size <= most)
+}
