@@ -131,7 +131,7 @@ fn a_loop_device_over_another_file_is_refused_on_resume() {
     }
     let place = Place::new();
     let (first, second) = (place.image("first", 64), place.image("second", 64));
-    let device = PlainLoop::attach(&first, 512, &[]);
+    let device = PlainLoop::attach_far(302, &first);
     place.tune(&device.node, &["--confirm", &device.name]).said(0, &[]);
     let (node, name) = (device.node.clone(), device.name.clone());
     drop(device);
