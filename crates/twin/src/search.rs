@@ -2,12 +2,11 @@
 //!
 //! Every kind of layer is tried with a few start structures, some of them with what a probe found.
 //! For the best kinds, coordinate descent makes one change at a time ([`candidates`]) while that
-//! improves the fit; the result is then tried with the other kinds of layer, and with two changes at
-//! a time. Each structure is simulated once
-//! ([`crate::counts`]); its times are fitted without simulation ([`crate::times`]). A structure
-//! without a cliff that the probe found counts as worse than any that has it. The search is
-//! deterministic. Limits: it finds a local optimum, and several structures may explain a table
-//! equally well.
+//! improves the fit; the result is then tried with the other kinds of layer, and with two changes
+//! at a time. Each structure is simulated once ([`crate::counts`]); its times are fitted without
+//! simulation ([`crate::times`]). A structure without a cliff that the probe found counts as worse
+//! than any that has it. The search is deterministic. Limits: it finds a local optimum, and several
+//! structures may explain a table equally well.
 
 mod candidates;
 
