@@ -30,7 +30,7 @@ use crate::times::{self, Durations, FittedTimes};
 /// How many kinds of layer are searched in detail.
 const KINDS_SEARCHED: usize = 3;
 /// A kind whose start is worse than the best by more than this is dropped.
-const MAX_START_GAP: f64 = 0.15;
+const MAX_START_GAP: f64 = 0.4;
 /// Smallest improvement of the mean absolute log ratio that justifies a change.
 const MIN_GAIN: f64 = 0.001;
 /// Speed of a limiting bus relative to the fastest measured rate.

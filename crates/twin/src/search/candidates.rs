@@ -59,17 +59,20 @@ impl Change {
 const PARTIAL: [(bool, bool); 3] = [(true, false), (false, false), (false, true)];
 
 impl Search<'_> {
-    /// Start structures: one for each number of open blocks, with what the probe found and without,
-    /// and with everything that collects partial pages.
+    /// Start structures: one for each number of open blocks, with what the probe found and without.
+    /// With patterns, also with everything that collects partial pages, and with all collections:
+    /// rates alone hardly show these, and the more starts, the more of them fit by chance.
     pub(super) fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_block.0;
         let found = (self.hints.write_unit, self.hints.log_request);
         let usual = (None, None);
         let known = if found == usual { vec![usual] } else { vec![usual, found] };
         let mut starts = Vec::new();
+        let has_patterns = self.target.patterns.is_some();
         let is_found = |open| self.hints.open_erase_blocks.is_none_or(|found| found == open);
         for open_erase_blocks in 1..=self.max_open() {
-            let partial = if is_found(open_erase_blocks) { &PARTIAL[..] } else { &PARTIAL[..1] };
+            let tries_all = has_patterns && is_found(open_erase_blocks);
+            let partial = if tries_all { &PARTIAL[..] } else { &PARTIAL[..1] };
             for ((write_unit, log_request), (buffer, scratch)) in
                 known.iter().flat_map(|known| partial.iter().map(move |partial| (*known, *partial)))
             {
@@ -92,7 +95,9 @@ impl Search<'_> {
                 };
                 // Collecting hides what else is right, so that it cannot be found afterwards.
                 let collecting = match kind {
-                    OrderedLayerKind::PageMapped => (&SPARE_UNITS[..], &COLLECTIONS[..]),
+                    OrderedLayerKind::PageMapped if has_patterns => {
+                        (&SPARE_UNITS[..], &COLLECTIONS[..])
+                    }
                     _ => (&SPARE_UNITS[..1], &COLLECTIONS[..1]),
                 };
                 for &spare_units in collecting.0 {
