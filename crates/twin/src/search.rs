@@ -1,7 +1,7 @@
 //! Searches for the card structure that explains a target best.
 //!
 //! Every kind of layer is tried with a few start structures, some of them with what a probe found.
-//! For the best kinds, coordinate descent makes one change at a time ([`candidates`]) while that
+//! For the best kinds, coordinate descent makes one change at a time (`candidates.rs`) while that
 //! improves the fit; the result is then tried with the other kinds of layer, and with two changes
 //! at a time. Each structure is simulated once ([`crate::counts`]); its times are fitted without
 //! simulation ([`crate::times`]). A structure without a cliff that the probe found counts as worse
