@@ -86,16 +86,12 @@ impl Forecast {
         let fast_ns = fast_ns.min(slow_ns.max(1));
         // The fewest trials after which a search can be confident.
         let families = spec.filesystems.len() as u64;
-        let confirming = MIN_CONFIRMING_TRIALS as u64 * count;
         let least = match spec.strategy {
-            StrategyKind::Adaptive => families + confirming,
+            StrategyKind::Adaptive => families + MIN_CONFIRMING_TRIALS as u64 * count,
             _ => families * count,
         };
-        // The fewest with which it confirms what it finds; finalists of a twin need no search.
-        let enough = match &spec.prior {
-            Some(prior) if prior.is_of_twin() => confirming,
-            _ => least.max(MIN_TRIALS_PER_WORKLOAD as u64 * count),
-        };
+        // The fewest limits with which it confirms what it finds.
+        let enough = least.max(MIN_TRIALS_PER_WORKLOAD as u64 * count);
         let limits = &spec.limits;
         let by_time = |trial_ns: u64| limits.budget_ns.map(|budget| (budget / trial_ns).max(1));
         let by_writes = |trial: u64| limits.max_write_bytes.map(|most| (most / trial).max(1));
@@ -137,7 +133,6 @@ impl Forecast {
 #[cfg(test)]
 mod tests {
     use flashfit_bench::Workloads;
-    use flashfit_run_format::prior::{Likeness, PriorSource, RunPrior};
 
     use super::*;
 
@@ -169,16 +164,6 @@ mod tests {
         assert_eq!(shortfall(&|spec| spec.limits.budget_ns = Some(needed)), None);
         let few = shortfall(&|spec| spec.limits.trials = Some(3)).unwrap();
         assert_eq!((few.is_certain, few.max_trials), (true, Some(few.trials)));
-        let of_twin = |spec: &mut RunSpec| {
-            let source = PriorSource {
-                device: "a twin".to_owned(),
-                likeness: Likeness::Twin,
-                results: Vec::new(),
-            };
-            spec.prior = Some(RunPrior { sources: vec![source] });
-            spec.limits.trials = Some(8);
-        };
-        assert_eq!(shortfall(&of_twin), None);
         let greedy = |spec: &mut RunSpec| {
             spec.strategy = StrategyKind::Greedy;
             spec.limits.trials = Some(3);
