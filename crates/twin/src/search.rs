@@ -1,16 +1,16 @@
 //! Searches for the card structure that explains a target best.
 //!
 //! Every kind of layer is tried with a few start structures, some of them with what a probe found.
-//! For the best kinds, coordinate descent makes one change at a time (`candidates.rs`) while that
-//! improves the fit; the result is then tried with the other kinds of layer, and with two changes
-//! at a time. Each structure is simulated once ([`crate::counts`]); its times are fitted without
-//! simulation ([`crate::times`]). A structure without a cliff that the probe found counts as worse
-//! than any that has it. The search is deterministic. Limits: it finds a local optimum, and several
-//! structures may explain a table equally well.
+//! From the best of each kind and write unit, coordinate descent makes one change at a time
+//! (`candidates.rs`) while that improves the fit; the result is then tried with the other kinds of
+//! layer, and with two changes at a time. Each structure is simulated once ([`crate::counts`]); its
+//! times are fitted without simulation ([`crate::times`]). A structure without a cliff that the
+//! probe found counts as worse than any that has it. The search is deterministic. Limits: it finds
+//! a local optimum, and several structures may explain a table equally well.
 
 mod candidates;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::thread;
 
@@ -27,9 +27,11 @@ use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, bus_for};
 use crate::times::{self, Durations, FittedTimes};
 
-/// How many kinds of layer are searched in detail.
-const KINDS_SEARCHED: usize = 3;
-/// A kind whose start is worse than the best by more than this is dropped.
+/// How many starts are searched in detail, without and with patterns. More of them fit few rates by
+/// chance.
+const STARTS_SEARCHED: usize = 3;
+const STARTS_SEARCHED_WITH_PATTERNS: usize = 7;
+/// A start that is worse than the best by more than this is dropped.
 const MAX_START_GAP: f64 = 0.4;
 /// Smallest improvement of the mean absolute log ratio that justifies a change.
 const MIN_GAIN: f64 = 0.001;
@@ -119,12 +121,15 @@ impl<'a> Search<'a> {
         let mut starts = Vec::new();
         for kind in KINDS {
             let all = self.evaluate(&self.starts(kind))?;
-            starts.extend(all.into_iter().min_by(by_error));
+            starts.extend(self.best_starts(all));
         }
         starts.sort_by(by_error);
         let Some(least) = starts.first().map(|best| best.score) else { return Ok(None) };
         starts.retain(|best| best.score <= least + MAX_START_GAP);
-        starts.truncate(KINDS_SEARCHED);
+        starts.truncate(match self.target.patterns {
+            Some(_) => STARTS_SEARCHED_WITH_PATTERNS,
+            None => STARTS_SEARCHED,
+        });
         let mut found = Vec::new();
         for start in starts {
             found.push(self.improve(start)?);
@@ -143,6 +148,15 @@ impl<'a> Search<'a> {
         };
         let alike = found.iter().filter(as_good).map(|of| of.structure).collect();
         Ok(Some(FoundFit { best, alike }))
+    }
+
+    /// The best of all starts of one kind; with patterns, the best of each write unit.
+    fn best_starts(&self, mut all: Vec<BestFit>) -> Vec<BestFit> {
+        all.sort_by(by_error);
+        let mut units = BTreeSet::new();
+        let shows_unit = self.target.patterns.is_some();
+        all.retain(|of| units.insert(shows_unit.then_some(of.structure.page)));
+        all
     }
 
     /// Coordinate descent from one structure.
@@ -261,4 +275,49 @@ fn buses_of(target: &FitTarget) -> Vec<FitBus> {
         buses.push(FitBus { bytes_per_second, limits: true });
     }
     buses
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_device::Bytes;
+    use flashfit_geometry::flashbench::{OpenBlockTable, TableCell};
+    use flashfit_geometry::probed::NoObserver;
+
+    use super::*;
+
+    fn target() -> FitTarget {
+        let cell = |number: u32| TableCell {
+            units: 1 + number / 7,
+            access: AccessOrder::Linear,
+            write: Bytes((128 << 10) >> (number % 7)),
+            bytes_per_second: 1 << 20,
+        };
+        let table = OpenBlockTable { cells: (0..21).map(cell).collect() };
+        FitTarget::from_tables(&[table]).expect("enough cells")
+    }
+
+    /// A simulated block-mapped card with a write unit of 4 KiB got a page-mapped twin: the search
+    /// began with 16 KiB, with which other kinds of layer explained more.
+    #[test]
+    fn with_patterns_every_kind_is_searched_from_a_small_write_unit_too() {
+        let patterns = MeasuredPatterns { span: Bytes::mib(64), measured: Vec::new() };
+        for (patterns, pages) in [(None, vec![16384]), (Some(patterns), vec![4096, 16384])] {
+            let target = target().with_patterns(patterns, false);
+            let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
+            let search = Search::new(&target, &mut cache, &mut observer);
+            for kind in KINDS {
+                let fit = |structure: CardStructure| BestFit {
+                    structure,
+                    fitted: FittedTimes { times: times::Times::NONE, error: 0.1 },
+                    bus: search.buses[0],
+                    score: 0.1,
+                };
+                let all = search.starts(kind).into_iter().map(fit).collect();
+                let mut found: Vec<u64> =
+                    search.best_starts(all).iter().map(|of| of.structure.page).collect();
+                found.sort_unstable();
+                assert_eq!(found, pages, "{kind:?}");
+            }
+        }
+    }
 }

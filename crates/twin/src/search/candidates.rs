@@ -6,10 +6,12 @@
 use flashfit_card::model::Collection;
 
 use super::Search;
+use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind};
 
-/// A common write unit that is also fast to simulate.
-const START_PAGE: u64 = 16384;
+/// Write units that the search starts with: a common one that is also fast to simulate, and with
+/// patterns a small one, too. What is right with one explains little with the other.
+const START_PAGES: [u64; 2] = [16384, 4096];
 const MAX_OPEN: u32 = 16;
 /// The most open erase blocks that patterns tell apart.
 const MOST_SHOWN: u32 = 10;
@@ -64,19 +66,22 @@ impl Search<'_> {
     /// rates alone hardly show these, and the more starts, the more of them fit by chance.
     pub(super) fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_block.0;
-        let found = (self.hints.write_unit, self.hints.log_request);
-        let usual = (None, None);
-        let known = if found == usual { vec![usual] } else { vec![usual, found] };
-        let mut starts = Vec::new();
         let has_patterns = self.target.patterns.is_some();
+        let pages = if has_patterns { &START_PAGES[..] } else { &START_PAGES[..1] };
+        let mut known: Vec<_> = pages.iter().map(|&page| (page, None)).collect();
+        let DeviceHints { write_unit, log_request, .. } = self.hints;
+        if write_unit.is_some() || log_request.is_some() {
+            let page = write_unit.filter(|page| unit % page == 0).unwrap_or(START_PAGES[0]);
+            known.push((page, log_request));
+        }
+        let mut starts = Vec::new();
         let is_found = |open| self.hints.open_erase_blocks.is_none_or(|found| found == open);
         for open_erase_blocks in 1..=self.max_open() {
             let tries_all = has_patterns && is_found(open_erase_blocks);
             let partial = if tries_all { &PARTIAL[..] } else { &PARTIAL[..1] };
-            for ((write_unit, log_request), (buffer, scratch)) in
+            for ((page, log_request), (buffer, scratch)) in
                 known.iter().flat_map(|known| partial.iter().map(move |partial| (*known, *partial)))
             {
-                let page = write_unit.filter(|page| unit % page == 0).unwrap_or(START_PAGE);
                 let open_random = self.hints.open_erase_blocks_random.unwrap_or(open_erase_blocks);
                 let structure = CardStructure {
                     kind,
