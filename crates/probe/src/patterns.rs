@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use flashfit_device::{BlockDev, Clock};
+use flashfit_device::{BlockDev, Bytes, Clock};
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_twin::fit_target::MeasuredPatterns;
 use flashfit_twin::pattern::file::PatternSet;
@@ -47,7 +47,7 @@ pub fn measure(
         .map_or(LONGEST_FILL_NS, |left_ns| LONGEST_FILL_NS.min(left_ns / FILL_TIME_DIVISOR));
     let start_bytes = room.region.start;
     let mut player = PatternPlayer::new(start_bytes, seed);
-    let mut last_ns = 0;
+    let (mut last_ns, mut filled_bytes) = (0, 0);
     for piece in 0..span_bytes.div_ceil(FILL_BYTES) {
         let elapsed_ns = clock.now_ns() - begin_ns;
         if elapsed_ns > longest_fill_ns {
@@ -60,6 +60,7 @@ pub fn measure(
         step(observer, done * 0.2)?;
         let length = FILL_BYTES.min(span_bytes - piece * FILL_BYTES);
         player.fill(device, piece * FILL_BYTES, length)?;
+        filled_bytes += length;
         last_ns = clock.now_ns() - begin_ns - elapsed_ns;
     }
     room.left_bytes -= span_bytes;
@@ -94,7 +95,7 @@ pub fn measure(
             measured.push(of);
         }
     }
-    Ok(Some(MeasuredPatterns { span: set.span, measured }))
+    Ok(Some(MeasuredPatterns { span: set.span, filled: Bytes(filled_bytes), measured }))
 }
 
 fn step(observer: &mut dyn ProbeObserver, done: f64) -> Result<(), ProbeRunError> {

@@ -12,7 +12,7 @@ use flashfit_device::{BlockDev, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, ProcedureError, TableCell};
 
-pub use work::{BusFreeWork, CountedWork, FitBus};
+pub use work::{BusFreeWork, CountedWork, DIES, FitBus};
 
 use crate::fit_target::FitTarget;
 use crate::pattern::PatternPlayer;
@@ -55,6 +55,17 @@ pub fn procedure(target: &FitTarget) -> OpenBlockProcedure {
     }
 }
 
+/// A card as it was before a measurement: full, or as it leaves the factory.
+pub(crate) fn before_measurement(
+    model: &flashfit_card::CardModel,
+    was_full: bool,
+) -> Result<InProcessCard<VirtualClock>, ProcedureError> {
+    match was_full {
+        true => precondition(model),
+        false => Ok(InProcessCard::new(Card::counting(model), VirtualClock::default())),
+    }
+}
+
 /// A card with this model in virtual time, fully written once, as cards are before a measurement.
 pub fn precondition(
     model: &flashfit_card::CardModel,
@@ -84,7 +95,7 @@ pub fn count(
     model.nand.copy_ns = COPY_NS;
     model.layer.log_ns = model.layer.log_ns.map(|_| LOG_NS);
     let procedure = procedure(target);
-    let mut device = precondition(&model)?;
+    let mut device = before_measurement(&model, structure.was_full)?;
     let clock = device.clock().clone();
     let data = procedure.data();
     let page = structure.page;
@@ -119,7 +130,7 @@ fn count_patterns(
     let clock = device.clock().clone();
     let flushes = device.describe().volatile_cache;
     let mut player = PatternPlayer::new(0, SEED);
-    player.fill(device, 0, patterns.span.0)?;
+    player.fill(device, 0, patterns.filled.0)?;
     let mut streams = patterns.streams(target.erase_block).into_iter();
     let mut parts = Vec::new();
     for measured in &patterns.measured {

@@ -9,8 +9,9 @@ use crate::Twin;
 use crate::pattern::PatternRatio;
 
 /// Keys found by the search.
-const SEARCHED: [&str; 12] = [
+const SEARCHED: [&str; 13] = [
     "page",
+    "dies",
     "kind",
     "open_units",
     "open_units_random",

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_card::card::streams::Streams;
-use flashfit_device::Bytes;
+use flashfit_device::{BlockDevInfo, Bytes};
 use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
 
@@ -24,6 +24,8 @@ pub const MAX_UNITS: u32 = 64;
 const CELLS_SHARE: f64 = 1.0;
 const PARTS_SHARE: f64 = 0.5;
 const PATTERNS_SHARE: f64 = 1.5;
+/// The largest card that is fast to simulate.
+pub const MOST_BYTES: u64 = 8 << 30;
 /// Addressable erase blocks of a card without patterns.
 const CAPACITY_UNITS: u64 = 64;
 
@@ -38,14 +40,16 @@ pub struct FitTarget {
     pub least_write: Bytes,
     /// Patterns that were measured after the runs.
     pub patterns: Option<MeasuredPatterns>,
-    /// Whether the device declares a volatile cache.
-    pub volatile_cache: bool,
+    /// What the device reports about itself, if it is known.
+    pub device: Option<BlockDevInfo>,
 }
 
-/// Patterns of one device, measured after `span` bytes were written once.
+/// Patterns of one device, which lie within `span`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredPatterns {
     pub span: Bytes,
+    /// How much of it was written once before, from the beginning.
+    pub filled: Bytes,
     pub measured: Vec<MeasuredPattern>,
 }
 
@@ -118,14 +122,23 @@ impl FitTarget {
             erase_block,
             least_write,
             patterns: None,
-            volatile_cache: false,
+            device: None,
         })
     }
 
     /// Adds patterns of the same device, measured after its tables.
     #[must_use]
-    pub fn with_patterns(self, patterns: Option<MeasuredPatterns>, volatile_cache: bool) -> Self {
-        Self { patterns, volatile_cache, ..self }
+    pub fn with_patterns(
+        self,
+        patterns: Option<MeasuredPatterns>,
+        device: Option<BlockDevInfo>,
+    ) -> Self {
+        Self { patterns, device, ..self }
+    }
+
+    /// Whether the device declares a volatile cache.
+    pub fn has_cache(&self) -> bool {
+        self.device.is_some_and(|device| device.volatile_cache)
     }
 
     /// `84 open-block rates and 19 patterns`.
@@ -137,12 +150,14 @@ impl FitTarget {
         }
     }
 
-    /// How large a card must be for the measurements; few erase blocks, so that it is fast to
-    /// simulate.
-    pub fn capacity(&self) -> Bytes {
+    /// How large a card must be for the measurements. One that was full has few erase blocks, so
+    /// that it is fast to simulate; on another, it matters how much is left.
+    pub fn capacity(&self, was_full: bool) -> Bytes {
         let span = self.patterns.as_ref().map_or(0, |patterns| patterns.span.0);
+        let device = self.device.filter(|_| !was_full).map_or(0, |device| device.capacity_bytes);
         let least = CAPACITY_UNITS * self.erase_block.0;
-        Bytes(span.max(least).div_ceil(self.erase_block.0) * self.erase_block.0)
+        let bytes = span.max(least).max(device.min(MOST_BYTES));
+        Bytes(bytes.div_ceil(self.erase_block.0) * self.erase_block.0)
     }
 
     /// All durations: of the cells, of all parts, and of whole patterns.

@@ -30,15 +30,14 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use cliff::SeenCliff;
 use counts::CellKey;
-use fit_target::{FitTarget, MeasuredPatterns};
+use fit_target::{FitTarget, MOST_BYTES, MeasuredPatterns};
 pub use hints::DeviceHints;
 use pattern::PatternRatio;
 use predict::Predicted;
 use search::{FitInterrupted, FoundFit, Search, SimulatedCounts};
 use structure::CardStructure;
 
-/// The largest twin, and the fewest erase blocks of one.
-const MOST_BYTES: u64 = 8 << 30;
+/// The fewest erase blocks of a twin.
 const LEAST_UNITS: u64 = 4;
 /// Larger granularities of discards cannot be served to a kernel.
 const MOST_DISCARD_BYTES: u64 = 1 << 31;
@@ -137,8 +136,7 @@ pub fn fit(
     watch: &mut dyn ProbeObserver,
 ) -> Result<Twin, TwinError> {
     let target = FitTarget::from_tables(tables).ok_or(TwinError::TooFewRates)?;
-    let volatile_cache = hints.device.is_some_and(|device| device.volatile_cache);
-    let target = target.with_patterns(patterns, volatile_cache);
+    let target = target.with_patterns(patterns, hints.device);
     fit_to(&target, &mut SimulatedCounts::default(), hints, (name, what), watch)
 }
 
@@ -165,7 +163,7 @@ pub fn fit_to(
     model.title = format!("Twin of {what}");
     model.source = format!("fitted by flashfit to {} of {what}", target.measurements());
     model.layer.lookup_ns = hints.lookup_ns;
-    let Predicted { rates, parts_ns } = predict::predict(&model, target)?;
+    let Predicted { rates, parts_ns } = predict::predict(&model, target, best.structure.was_full)?;
     let rate = |key: CellKey| rates.rate(key.0, key.1, key.2).map(|rate| rate as f64);
     if let Some(cliff) = cliffs.iter().find(|cliff| !cliff.shows_in(rate)) {
         return Err(TwinError::LacksCliff { open: cliff.open, access: cliff.access });

@@ -5,7 +5,7 @@ use flashfit_device::{BlockDevError, VirtualClock};
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{OpenBlockTable, ProcedureError, TableCell};
 
-use crate::counts::{SEED, precondition, procedure};
+use crate::counts::{SEED, before_measurement, procedure};
 use crate::fit_target::{FitTarget, MeasuredPatterns};
 use crate::pattern::PatternPlayer;
 
@@ -18,10 +18,14 @@ pub struct Predicted {
     pub parts_ns: Vec<u64>,
 }
 
-/// Simulates all measurements of a target, in their order.
-pub fn predict(model: &CardModel, target: &FitTarget) -> Result<Predicted, ProcedureError> {
+/// Simulates all measurements of a target, in their order, on a card that was full or new.
+pub fn predict(
+    model: &CardModel,
+    target: &FitTarget,
+    was_full: bool,
+) -> Result<Predicted, ProcedureError> {
     let procedure = procedure(target);
-    let mut device = precondition(model)?;
+    let mut device = before_measurement(model, was_full)?;
     let clock = device.clock().clone();
     let data = procedure.data();
     let mut cells = Vec::new();
@@ -48,7 +52,7 @@ fn time_patterns(
 ) -> Result<Vec<u64>, BlockDevError> {
     let clock = device.clock().clone();
     let mut player = PatternPlayer::new(0, SEED);
-    player.fill(device, 0, patterns.span.0)?;
+    player.fill(device, 0, patterns.filled.0)?;
     let mut parts_ns = Vec::new();
     for of in &patterns.measured {
         for part in &of.pattern.parts[..of.parts_ns.len()] {

@@ -44,7 +44,7 @@ const ALIKE: f64 = 0.02;
 /// What a missing cliff adds to the error: more than any error that cells can have.
 const MISSING_CLIFF: f64 = 3.0;
 
-/// Cached counts of simulated structures, valid for any subset of a target's cells.
+/// Cached counts of simulated structures with one die, valid for any subset of a target's cells.
 #[derive(Debug, Default)]
 pub struct SimulatedCounts {
     counts: BTreeMap<CardStructure, Option<KnownWork>>,
@@ -123,6 +123,10 @@ impl<'a> Search<'a> {
             let all = self.evaluate(&self.starts(kind))?;
             starts.extend(self.best_starts(all));
         }
+        for start in &mut starts {
+            let new = self.evaluate(&self.alternatives(start.structure, Change::WasFull))?;
+            *start = new.into_iter().chain([*start]).min_by(by_error).expect("the start itself");
+        }
         starts.sort_by(by_error);
         let Some(least) = starts.first().map(|best| best.score) else { return Ok(None) };
         starts.retain(|best| best.score <= least + MAX_START_GAP);
@@ -193,7 +197,8 @@ impl<'a> Search<'a> {
 
     /// Simulates new structures and fits the times of all.
     fn evaluate(&mut self, structures: &[CardStructure]) -> Result<Vec<BestFit>, FitInterrupted> {
-        let mut new: Vec<CardStructure> = structures.to_vec();
+        let mut new: Vec<CardStructure> =
+            structures.iter().map(CardStructure::on_one_die).collect();
         new.sort_unstable();
         new.dedup();
         new.retain(|structure| !self.cache.counts.contains_key(structure));
@@ -226,7 +231,8 @@ impl<'a> Search<'a> {
     }
 
     fn fitted(&self, structure: CardStructure) -> Option<BestFit> {
-        let all = self.cache.counts.get(&structure)?.as_ref()?;
+        let dies = structure.dies;
+        let all = self.cache.counts.get(&structure.on_one_die())?.as_ref()?;
         let work: Option<Vec<BusFreeWork>> = self
             .target
             .cells
@@ -237,11 +243,11 @@ impl<'a> Search<'a> {
         work.extend(&all.parts);
         work.extend(self.target.pattern_sums(&all.parts));
         let on_each = self.buses.iter().map(|&bus| {
-            let counts: Vec<CountedWork> = work.iter().map(|work| work.on(bus)).collect();
+            let counts: Vec<CountedWork> = work.iter().map(|work| work.on(bus, dies)).collect();
             let fitted = times::fit(&counts, &self.durations, structure.page);
             let rate = |cell: CellKey| {
                 let bytes = f64::from(cell.0);
-                Some(bytes / fitted.times.duration(&all.cells.get(&ordered(cell))?.on(bus)))
+                Some(bytes / fitted.times.duration(&all.cells.get(&ordered(cell))?.on(bus, dies)))
             };
             let missing = self.cliffs.iter().filter(|cliff| !cliff.shows_in(rate)).count();
             let score = fitted.error + MISSING_CLIFF * missing as f64;
@@ -300,9 +306,10 @@ mod tests {
     /// began with 16 KiB, with which other kinds of layer explained more.
     #[test]
     fn with_patterns_every_kind_is_searched_from_a_small_write_unit_too() {
-        let patterns = MeasuredPatterns { span: Bytes::mib(64), measured: Vec::new() };
+        let patterns =
+            MeasuredPatterns { span: Bytes::mib(64), filled: Bytes::mib(64), measured: Vec::new() };
         for (patterns, pages) in [(None, vec![16384]), (Some(patterns), vec![4096, 16384])] {
-            let target = target().with_patterns(patterns, false);
+            let target = target().with_patterns(patterns, None);
             let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
             let search = Search::new(&target, &mut cache, &mut observer);
             for kind in KINDS {

@@ -1,4 +1,5 @@
-//! The structure of a twin: everything in a card model that is not a time.
+//! The structure of a twin: everything in a card model that is not a time, and whether the device
+//! was full.
 
 use flashfit_card::CardModel;
 use flashfit_card::model::{
@@ -22,6 +23,8 @@ pub struct CardStructure {
     pub kind: OrderedLayerKind,
     /// Write unit, in bytes.
     pub page: u64,
+    /// Dies that work in parallel; only times depend on them.
+    pub dies: u32,
     /// Open erase blocks; 0 for page-mapped layers.
     pub open_erase_blocks: u32,
     /// Open erase blocks that accept writes in random order.
@@ -44,6 +47,9 @@ pub struct CardStructure {
     pub collection: Collection,
     /// Size of the declared volatile cache, in bytes; 0 without one.
     pub cache: u64,
+    /// Whether every place held data before the measurement. If not, only what was written since is
+    /// copied and collected. It says nothing about the card.
+    pub was_full: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,6 +100,12 @@ impl CardStructure {
         self
     }
 
+    /// The same with one die, which makes the same operations.
+    #[must_use]
+    pub fn on_one_die(&self) -> Self {
+        Self { dies: 1, ..*self }
+    }
+
     /// `log-block with 4 open erase blocks`.
     pub fn summary(&self) -> String {
         let kind = match self.kind {
@@ -119,13 +131,13 @@ impl CardStructure {
             title: String::new(),
             source: String::new(),
             counterpart: None,
-            capacity: target.capacity(),
+            capacity: target.capacity(self.was_full),
             sector_bytes: 512,
             nand: NandModel {
                 cell: CellType::default(),
                 page: Bytes(self.page),
                 planes: 1,
-                dies: 1,
+                dies: self.dies,
                 erase_block,
                 read_ns: ns(times.read),
                 program_ns: ns(times.program),

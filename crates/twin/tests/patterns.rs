@@ -3,15 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use flashfit_card::CardModel;
+use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_catalog::Origin;
-use flashfit_device::{BlockDev, Bytes};
+use flashfit_device::{BlockDev, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::OpenBlockProcedure;
 use flashfit_geometry::probed::NoObserver;
 use flashfit_twin::counts::precondition;
 use flashfit_twin::fit_target::MeasuredPatterns;
 use flashfit_twin::pattern::file::PatternSet;
 use flashfit_twin::pattern::{MeasuredPattern, PatternPlayer, PatternRequest};
+use flashfit_twin::structure::OrderedLayerKind;
 use flashfit_twin::{DeviceHints, Twin, fit};
 
 const CARD: &str = r#"
@@ -91,11 +92,18 @@ fn twin(sections: &str) -> Twin {
     twin_of(&format!("{CARD}{sections}"), None)
 }
 
-/// The same of a whole card, with the write unit that a probe found, in bytes.
+/// The same of a whole card that was full, with the write unit that a probe found, in bytes.
 fn twin_of(card: &str, write_unit: Option<u64>) -> Twin {
     let origin = Origin::File("middle.toml".into());
     let model = CardModel::parse(card, &origin).unwrap();
-    let mut device = precondition(&model).unwrap();
+    twin_of_device(&model, precondition(&model).unwrap(), write_unit)
+}
+
+fn twin_of_device(
+    model: &CardModel,
+    mut device: InProcessCard<VirtualClock>,
+    write_unit: Option<u64>,
+) -> Twin {
     let clock = device.clock().clone();
     let erase_block = model.nand.erase_block;
     let least_write = Bytes::kib(16);
@@ -114,7 +122,7 @@ fn twin_of(card: &str, write_unit: Option<u64>) -> Twin {
             parts.map(|part| player.time_ns(&mut device, &clock, part).unwrap()).collect();
         measured.push(MeasuredPattern { pattern, parts_ns });
     }
-    let patterns = MeasuredPatterns { span: set.span, measured };
+    let patterns = MeasuredPatterns { span: set.span, filled: set.span, measured };
     let device = Some(device.describe());
     let hints = DeviceHints { device, write_unit, ..DeviceHints::default() };
     fit(&[table], Some(patterns), hints, ("twin", "a card"), &mut NoObserver).unwrap()
@@ -151,6 +159,22 @@ fn a_scratch_block_is_found_together_with_the_write_unit() {
     assert!(twin.structure.scratch, "{:?}", twin.structure);
     assert_eq!(twin.structure.page, 48 << 10);
     assert!(twin.patterns.iter().all(|of| of.is_good() == Some(true)), "{:?}", twin.patterns);
+}
+
+/// A merge on a new card copies only what was written since.
+#[test]
+fn a_new_card_is_told_from_a_full_one() {
+    let layer = "kind = \"update-log\"\nopen_units = 3\nlog_units = 2\nlog_request = \"16KiB\"\nchunk = \"128KiB\"";
+    let card = format!("{CARD}{layer}");
+    let model = CardModel::parse(&card, &Origin::File("middle.toml".into())).unwrap();
+    let new = InProcessCard::new(Card::new(&model), VirtualClock::default());
+    for (device, was_full) in [(precondition(&model).unwrap(), true), (new, false)] {
+        let twin = twin_of_device(&model, device, None);
+        assert_eq!(twin.structure.was_full, was_full, "{:?}", twin.structure);
+        assert_eq!(twin.structure.kind, OrderedLayerKind::UpdateLog);
+        let good = twin.patterns.iter().filter(|of| of.is_good() == Some(true)).count();
+        assert!(good * 10 >= twin.patterns.len() * 8, "{:?}", twin.patterns);
+    }
 }
 
 #[test]

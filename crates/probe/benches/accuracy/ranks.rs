@@ -177,7 +177,7 @@ impl Measured {
         let target = FitTarget::from_tables(std::slice::from_ref(&self.table));
         let target = target.ok_or("too few rates")?;
         let patterns = self.patterns.clone().filter(|_| with_patterns);
-        let target = target.with_patterns(patterns, info.volatile_cache);
+        let target = target.with_patterns(patterns, Some(info));
         let hints = DeviceHints { device: Some(info), ..DeviceHints::default() };
         let known = &mut SimulatedCounts::default();
         fit_to(&target, known, hints, ("twin", "a card"), &mut NoObserver)

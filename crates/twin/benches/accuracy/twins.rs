@@ -60,8 +60,9 @@ pub fn section() -> String {
                     }
                 };
                 let compared = OpenBlockTable { cells: compared.cells };
-                let rates =
-                    predict::predict(&twin.model, &target).expect("the model was simulated").rates;
+                let rates = predict::predict(&twin.model, &target, true)
+                    .expect("the model was simulated")
+                    .rates;
                 let comparison = Comparison::of(&compared, &rates).expect("half of the cells");
                 let (median, ninth) = (
                     comparison.median_error_thousandths,

@@ -6,11 +6,13 @@
 use flashfit_card::model::Collection;
 
 use super::Search;
+use crate::counts::DIES;
 use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind};
 
-/// Write units that the search starts with: a common one that is also fast to simulate, and with
-/// patterns a small one, too. What is right with one explains little with the other.
+/// Write units that the search starts with if the probe found none: a common one that is also fast
+/// to simulate, and with patterns a small one, too. What is right with one explains little with the
+/// other.
 const START_PAGES: [u64; 2] = [16384, 4096];
 const MAX_OPEN: u32 = 16;
 /// The most open erase blocks that patterns tell apart.
@@ -40,11 +42,15 @@ pub(super) enum Change {
     SpareUnits,
     Collection,
     Cache,
+    WasFull,
+    Dies,
 }
 
 impl Change {
-    pub(super) const ALL: [Self; 10] = [
+    /// Dies come last, because with them, a wrong write unit explains some times as well.
+    pub(super) const ALL: [Self; 12] = [
         Self::PageAndPartial,
+        Self::WasFull,
         Self::LogRequest,
         Self::Open,
         Self::RandomPages,
@@ -54,6 +60,7 @@ impl Change {
         Self::SpareUnits,
         Self::Collection,
         Self::Cache,
+        Self::Dies,
     ];
 }
 
@@ -61,18 +68,23 @@ impl Change {
 const PARTIAL: [(bool, bool); 3] = [(true, false), (false, false), (false, true)];
 
 impl Search<'_> {
-    /// Start structures: one for each number of open blocks, with what the probe found and without.
+    /// Start structures: one for each number of open blocks, with what the probe found; without
+    /// patterns, also with usual values instead.
     /// With patterns, also with everything that collects partial pages, and with all collections:
     /// rates alone hardly show these, and the more starts, the more of them fit by chance.
     pub(super) fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_block.0;
         let has_patterns = self.target.patterns.is_some();
-        let pages = if has_patterns { &START_PAGES[..] } else { &START_PAGES[..1] };
-        let mut known: Vec<_> = pages.iter().map(|&page| (page, None)).collect();
         let DeviceHints { write_unit, log_request, .. } = self.hints;
+        let write_unit = write_unit.filter(|page| unit % page == 0);
+        let pages = match (has_patterns, write_unit) {
+            (true, Some(_)) => &[],
+            (true, None) => &START_PAGES[..],
+            (false, _) => &START_PAGES[..1],
+        };
+        let mut known: Vec<_> = pages.iter().map(|&page| (page, None)).collect();
         if write_unit.is_some() || log_request.is_some() {
-            let page = write_unit.filter(|page| unit % page == 0).unwrap_or(START_PAGES[0]);
-            known.push((page, log_request));
+            known.push((write_unit.unwrap_or(START_PAGES[0]), log_request));
         }
         let mut starts = Vec::new();
         let is_found = |open| self.hints.open_erase_blocks.is_none_or(|found| found == open);
@@ -86,6 +98,7 @@ impl Search<'_> {
                 let structure = CardStructure {
                     kind,
                     page,
+                    dies: 1,
                     open_erase_blocks,
                     open_erase_blocks_random: open_random,
                     random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
@@ -96,7 +109,8 @@ impl Search<'_> {
                     chunk: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
                     spare_units: SPARE_UNITS[0],
                     collection: COLLECTIONS[0],
-                    cache: if self.target.volatile_cache { START_CACHE } else { 0 },
+                    cache: if self.target.has_cache() { START_CACHE } else { 0 },
+                    was_full: true,
                 };
                 // Collecting hides what else is right, so that it cannot be found afterwards.
                 let collecting = match kind {
@@ -183,6 +197,10 @@ impl Search<'_> {
             Change::Collection => {
                 COLLECTIONS.map(|collection| with(&|s| s.collection = collection)).to_vec()
             }
+            // Rates alone hardly show it.
+            Change::WasFull | Change::Dies if self.target.patterns.is_none() => Vec::new(),
+            Change::Dies => DIES.map(|dies| with(&|s| s.dies = dies)).to_vec(),
+            Change::WasFull => vec![with(&|s| s.was_full = !s.was_full)],
             Change::Cache if from.cache == 0 => Vec::new(),
             Change::Cache => {
                 powers(16384, 16 << 20).map(|cache| with(&|s| s.cache = cache)).collect()
@@ -258,13 +276,14 @@ impl Search<'_> {
     fn is_valid(&self, structure: &CardStructure) -> bool {
         let unit = self.target.erase_block.0;
         let divides = |size: u64| size == 0 || unit % size == 0;
-        divides(structure.page)
+        // Consecutive write units are spread over the dies.
+        let stripe = structure.page * u64::from(structure.dies);
+        divides(stripe)
             && divides(structure.chunk)
             && structure.page % 512 == 0
             && (!structure.scratch
                 || u64::from(structure.open_erase_blocks) * structure.page <= unit)
-            && (structure.kind != OrderedLayerKind::UpdateLog
-                || structure.chunk % structure.page == 0)
+            && (structure.kind != OrderedLayerKind::UpdateLog || structure.chunk % stripe == 0)
     }
 }
 
