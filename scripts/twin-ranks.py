@@ -186,12 +186,11 @@ def main():
             rank, loss = spearman(pairs), lost(pairs)
             low, high = interval(pairs, spearman)
             ratios = sorted(math.exp(abs(a - b)) for a, b in pairs)
-            both_runs = list(zip(first, second))
-            own_rank = spearman(both_runs)
-            own_loss = (lost(both_runs) + lost(list(zip(second, first)))) / 2
             of_twin.add(rank, loss)
             own = "- | -"
             if not is_once:
+                own_rank = spearman(list(zip(first, second)))
+                own_loss = (lost(list(zip(first, second))) + lost(list(zip(second, first)))) / 2
                 of_card.add(own_rank, own_loss)
                 of_twin_there.add(rank, loss)
                 own = f"{own_rank:.2f} | {own_loss:.0f} %"

@@ -66,7 +66,7 @@ pub(crate) fn before_measurement(
     }
 }
 
-/// A card with this model in virtual time, fully written once, as cards are before a measurement.
+/// A card with this model in virtual time, fully written once, as cards in use are.
 pub fn precondition(
     model: &flashfit_card::CardModel,
 ) -> Result<InProcessCard<VirtualClock>, ProcedureError> {

@@ -66,7 +66,9 @@ impl Twin {
                 (&FITTED[..], "fitted"),
                 (&MEASURED[..], "measured"),
             ];
-            if let Some((_, why)) = comment.iter().find(|(keys, _)| keys.contains(&key)) {
+            let is_usual = key == "dies" && self.patterns.is_empty();
+            let how = comment.iter().find(|(keys, _)| !is_usual && keys.contains(&key));
+            if let Some((_, why)) = how {
                 text.push_str("  # ");
                 text.push_str(why);
             }

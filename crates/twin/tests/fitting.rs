@@ -99,6 +99,8 @@ fn the_same_table_gives_the_same_valid_card_file() {
     assert_eq!((model.name.as_str(), model.layer.open_erase_blocks), ("my-card-1", Some(2)));
     assert!(model.source.contains("a small card"), "{}", model.source);
     assert!(first.contains("simulated") && first.contains("# fitted"), "{first}");
+    // Without patterns, other numbers of dies are not tried.
+    assert!(first.contains("dies = 1\n"), "{first}");
 }
 
 #[test]
