@@ -24,7 +24,7 @@ use crate::probed::{Sample, SamplePurpose};
 /// The smallest ratio of mean times per byte of valid and obsolete data at which trials are made,
 /// and of those of all requests and of typical ones, if there are bursts.
 const SLOWER: f64 = 1.03;
-const BURSTS: f64 = 1.1;
+const BURSTS: f64 = 1.05;
 /// The largest time per byte of obsolete data relative to that between bursts.
 const WITHOUT_BURSTS: f64 = 1.3;
 /// Places that are written over and over, and the bytes between them.
@@ -35,12 +35,19 @@ const WASHED: [u64; 2] = [40 << 20, 320 << 20];
 /// Bytes of the trials, for areas of up to nearly three quarters of that; also as much as there is
 /// room for if that is a quarter more.
 const SMALL: u64 = 5 << 20;
-const TRIALS: [u64; 5] = [1 << 20, 5 << 20, 24 << 20, 120 << 20, 600 << 20];
+const TRIALS: [u64; 5] = [1 << 20, 5 << 20, MEDIUM, 120 << 20, LARGEST];
+const MEDIUM: u64 = 24 << 20;
+const LARGEST: u64 = 600 << 20;
+/// The bytes that two trials write, in quarters of those that stay valid in one of them: at most an
+/// eighth more is written before them.
+const COST_OF_TWO: u64 = 17;
 /// The shortest request if the write unit is unknown, and the factor to a longer one.
 const SHORTEST: u64 = 4 << 10;
 const LONGER: u64 = 2;
-/// And if neither length fills a write unit.
+/// And if neither length fills a write unit, and requests that are slow are further apart than
+/// this.
 const MUCH_LONGER: u64 = 4;
+const SHORT_PERIOD: f64 = 20.0;
 /// Write units that are considered then: 2^k and 3 x 2^k, in KiB.
 const WRITE_UNITS_KIB: [u64; 12] = [4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 /// Largest ratio of the areas by requests of two lengths if a write unit explains both, and of the
@@ -54,6 +61,8 @@ const SAME_BLOCK: f64 = 1.03;
 const LARGE: u64 = 256 << 10;
 const FEWEST_LARGE: u64 = 48;
 const CERTAINLY_NO_LOG: f64 = 32e6;
+/// Of three trials with large requests, those that show the same area if the others are noise.
+const MOST_ARE_SAME: usize = 2;
 /// The smallest ratio of times of large requests if the area may be a log of two erase blocks.
 const SLOWER_THAN_LOG: f64 = 1.5;
 /// The largest block, relative to an erase block.
@@ -82,9 +91,13 @@ pub fn measure(
         Vec::new(),
     );
     let (mut largest, mut done) = (SMALL, 0);
-    let larger = most.min(TRIALS[TRIALS.len() - 1]);
-    for bytes in TRIALS.into_iter().filter(|bytes| *bytes <= most).chain([larger]) {
-        if 4 * bytes < 5 * done {
+    for bytes in TRIALS {
+        // What is left must suffice for two trials; if it does not for the largest, it is used for
+        // those before it.
+        let affordable = most.min(meter.left_bytes() * 4 / COST_OF_TWO);
+        let is_last = bytes > MEDIUM && affordable < LARGEST * 2 / 3;
+        let bytes = if is_last { affordable } else { bytes.min(affordable) };
+        if bytes < TRIALS[0] || 4 * bytes < 5 * done {
             continue;
         }
         done = bytes;
@@ -130,18 +143,29 @@ fn of_size(
             }
             None => break,
         }
-        if let Some(bytes) = area_bytes(&seen, write_unit) {
-            let FoldingOnset { request_bytes, ratio, blocks, .. } = seen[seen.len() - 1];
-            let block_bytes = blocks.map(|blocks| bytes / blocks as f64);
-            return Ok(Some(FoundArea { bytes, block_bytes, request_bytes, ratio }));
+        if let Some(found) = found_area(&seen, write_unit) {
+            return Ok(Some(found));
         }
+        let longer = |factor: u64| trial.with_requests_of(trial.request_bytes * factor);
         trial = match seen.as_slice() {
             // Both lengths take one write unit, so a longer one needs as many requests.
             [.., one, other] if one.requests < SAME_AREA * other.requests => {
-                let longer = other.request_bytes * MUCH_LONGER;
-                trial.with_requests_of(longer).with_room_for(other.requests)
+                let is_resolved = other.period().is_some_and(|of| of > SHORT_PERIOD);
+                let factor = if is_resolved { MUCH_LONGER } else { LONGER };
+                longer(factor).with_room_for(other)
             }
-            _ => trial.with_requests_of(trial.request_bytes * LONGER),
+            // Several write units explain the results, so the length that was left out is measured.
+            [.., one, other] if other.request_bytes >= MUCH_LONGER * one.request_bytes => {
+                let between = trial.with_requests_of(one.request_bytes * LONGER);
+                if let Some(found) = between.with_room_for(one).measure(meter)? {
+                    seen.insert(seen.len() - 1, found);
+                    if let Some(found) = found_area(&seen, write_unit) {
+                        return Ok(Some(found));
+                    }
+                }
+                longer(LONGER)
+            }
+            _ => longer(LONGER),
         };
     }
     Ok(None)
@@ -166,11 +190,16 @@ fn is_slow_in_large_requests(
     if may_be_log && length < LARGE {
         return Ok(false);
     }
-    let mut ratios = [0.0; 3];
+    let (mut ratios, mut same) = ([0.0; 3], 0);
     for ratio in &mut ratios {
-        *ratio = trial.ratio(meter)?;
+        let onset;
+        (*ratio, onset) = trial.ratio(meter)?;
+        let bytes = onset.map(|of| of.requests * length as f64);
+        if bytes.is_some_and(|bytes| are_alike([bytes, seen.bytes].into_iter(), SAME_ANSWER)) {
+            same += 1;
+        }
     }
-    Ok(are_slow(ratios, may_be_log))
+    Ok(are_slow(ratios, may_be_log) || same >= MOST_ARE_SAME && !may_be_log)
 }
 
 /// Whether three ratios show that large requests are slow; all of them clearly if it may be a log.
@@ -182,43 +211,63 @@ fn are_slow(ratios: [f64; 3], may_be_log: bool) -> bool {
     median(&ratios) > fold_trial::SLOWER || least > fold_trial::SLOWER_PERIODICALLY
 }
 
-/// The size on which the write units that explain the last two results agree.
+/// The area, if these results tell.
+fn found_area(seen: &[FoldingOnset], write_unit: Option<u64>) -> Option<FoundArea> {
+    let bytes = area_bytes(seen, write_unit)?;
+    let FoldingOnset { request_bytes, ratio, blocks, .. } = *seen.last()?;
+    let block_bytes = blocks.map(|blocks| bytes / blocks as f64);
+    Some(FoundArea { bytes, block_bytes, request_bytes, ratio })
+}
+
+/// The size on which the write units that explain the results agree.
 fn area_bytes(seen: &[FoldingOnset], write_unit: Option<u64>) -> Option<f64> {
-    let last = seen.last()?;
-    let before = seen.len().checked_sub(2).map(|at| &seen[at]);
     let units = match write_unit {
         Some(unit) => vec![unit],
+        None if seen.len() < 2 => return None,
         None => WRITE_UNITS_KIB.map(|kib| kib << 10).to_vec(),
     };
-    let mut areas: Vec<f64> = Vec::new();
-    for unit in units {
-        let bytes = |of: &FoldingOnset| of.requests * room(of.request_bytes, unit);
-        let (one, other) = (before.map_or_else(|| bytes(last), bytes), bytes(last));
-        // A period is exact, a number of blocks may be off by one.
-        let block = |of: &FoldingOnset| of.block_bytes(room(of.request_bytes, unit));
-        let blocks = before.and_then(block).zip(block(last));
-        let have_same_block = blocks.is_none_or(|(one, other)| are_alike(one, other, SAME_BLOCK));
-        if have_same_block && are_alike(one, other, SAME_AREA) {
-            // A number of blocks is exact, a beginning of slow requests is not.
-            let is_exact = before.is_some_and(|of| of.blocks.is_some()) && last.blocks.is_none();
-            areas.push(if is_exact { one } else { other });
-        }
+    let explained = |start: fn(u64) -> u64| -> Vec<f64> {
+        let places = units.iter().map(|unit| (*unit, start(*unit)));
+        places.filter_map(|place| explained_bytes(seen, place)).collect()
+    };
+    let mut areas = explained(|_| 0);
+    // Where all of them begin in the middle of a request is rare.
+    if areas.is_empty() {
+        areas = explained(|unit| unit / 2);
     }
     let least = areas.iter().copied().reduce(f64::min)?;
     let most = areas.iter().copied().reduce(f64::max)?;
     (most < SAME_ANSWER * least).then(|| (least * most).sqrt())
 }
 
-fn are_alike(one: f64, other: f64, ratio: f64) -> bool {
-    one.max(other) < ratio * one.min(other)
+/// The area in bytes, if such write units explain the results.
+fn explained_bytes(seen: &[FoldingOnset], place: (u64, u64)) -> Option<f64> {
+    let rooms: Vec<(&FoldingOnset, f64)> =
+        seen.iter().map(|of| (of, room(of.request_bytes, place))).collect();
+    let areas = rooms.iter().map(|(of, room)| of.requests * room);
+    let blocks = rooms.iter().filter_map(|(of, room)| of.block_bytes(*room));
+    // A period is exact, a number of blocks may be off by one.
+    if !are_alike(areas, SAME_AREA) || !are_alike(blocks, SAME_BLOCK) {
+        return None;
+    }
+    // A number of blocks is exact, a beginning of slow requests is not.
+    let exact = rooms.iter().rev().find(|(of, _)| of.blocks.is_some());
+    exact.or(rooms.last()).map(|(of, room)| of.requests * room)
+}
+
+fn are_alike(values: impl Iterator<Item = f64>, ratio: f64) -> bool {
+    let (least, most) = values.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
+        (least.min(value), most.max(value))
+    });
+    most < ratio * least
 }
 
 /// The room of consecutive requests in bytes, on average: addresses are divided into write units,
-/// which are written as a whole.
-fn room(request_bytes: u64, write_unit: u64) -> f64 {
+/// which are written as a whole. The first one begins at `offset`.
+fn room(request_bytes: u64, (write_unit, offset): (u64, u64)) -> f64 {
     // Starts repeat after so many, because requests are multiples of 4 KiB.
     let count = write_unit.div_ceil(SHORTEST);
-    let starts = (0..count).map(|number| number * request_bytes % write_unit);
+    let starts = (0..count).map(|number| (offset + number * request_bytes) % write_unit);
     let units = starts.map(|start| (start + request_bytes).div_ceil(write_unit));
     (units.sum::<u64>() * write_unit) as f64 / count as f64
 }
@@ -300,7 +349,7 @@ mod tests {
     fn seen(write_unit_kib: u64, lengths_kib: &[u64]) -> Vec<FoldingOnset> {
         let of = |kib: &u64| {
             let request_bytes = kib << 10;
-            let requests = (3 << 20) as f64 / room(request_bytes, write_unit_kib << 10);
+            let requests = (3 << 20) as f64 / room(request_bytes, (write_unit_kib << 10, 0));
             FoldingOnset { requests, request_bytes, ratio: 2.0, blocks: None }
         };
         lengths_kib.iter().map(of).collect()
@@ -308,11 +357,38 @@ mod tests {
 
     #[test]
     fn requests_take_whole_write_units() {
-        assert_eq!(room(16 << 10, 32 << 10), 32768.0);
-        assert_eq!(room(64 << 10, 32 << 10), 65536.0);
+        assert_eq!(room(16 << 10, (32 << 10, 0)), 32768.0);
+        assert_eq!(room(64 << 10, (32 << 10, 0)), 65536.0);
         // Half of them lie in two units.
-        assert_eq!(room(16 << 10, 24 << 10), 32768.0);
-        assert_eq!(room(4 << 10, 512), 4096.0);
+        assert_eq!(room(16 << 10, (24 << 10, 0)), 32768.0);
+        assert_eq!(room(4 << 10, (512, 0)), 4096.0);
+    }
+
+    #[test]
+    fn write_units_may_begin_in_the_middle_of_requests() {
+        // 24 MiB in six blocks. Requests of 256 KiB lie in three units of 128 KiB.
+        let of = |requests: f64, kib: u64| FoldingOnset {
+            requests,
+            request_bytes: kib << 10,
+            ratio: 1.2,
+            blocks: Some(6),
+        };
+        let area = area_bytes(&[of(192.1, 32), of(192.3, 64), of(64.0, 256)], None).unwrap();
+        assert!((area / (24 << 20) as f64 - 1.0).abs() < 0.01, "{area}");
+    }
+
+    #[test]
+    fn two_lengths_that_two_write_units_explain_give_no_area() {
+        // Units of 128 KiB in 6 MiB, or of 192 KiB in 9 MiB.
+        let of = |requests: f64, kib: u64| FoldingOnset {
+            requests,
+            request_bytes: kib << 10,
+            ratio: 1.2,
+            blocks: Some(2),
+        };
+        assert_eq!(area_bytes(&[of(48.0, 64), of(24.0, 256)], None), None);
+        let area = area_bytes(&[of(48.0, 64), of(48.0, 128), of(24.0, 256)], None).unwrap();
+        assert!((area / (6 << 20) as f64 - 1.0).abs() < 0.01, "{area}");
     }
 
     #[test]

@@ -20,9 +20,9 @@ const SLOW: f32 = 1.2;
 /// The smallest ratio of mean times.
 pub const SLOWER: f64 = 1.15;
 /// And with a period, which is evidence itself.
-pub const SLOWER_PERIODICALLY: f64 = 1.06;
+pub const SLOWER_PERIODICALLY: f64 = 1.03;
 /// The most requests of a trial.
-const REQUESTS: u64 = 640;
+const REQUESTS: u64 = 1280;
 /// The most further obsolete requests, as a divisor.
 const PASSED: u64 = 8;
 /// Evidence of slow requests, and of a period, as logarithms.
@@ -35,6 +35,8 @@ const LEAST_BEFORE: usize = 8;
 /// The largest share of a trial before the slow requests, without and with a period.
 const MOST_BEFORE: f64 = 0.6;
 const MOST_BEFORE_PERIODS: f64 = 0.72;
+/// Folds of a trial, if their period is known.
+const LATER_FOLDS: f64 = 9.0;
 /// Trials of a size, the fewest that agree, and the most without a result.
 const MOST_TRIALS: usize = 5;
 const SUCCESSFUL: usize = 3;
@@ -61,6 +63,11 @@ pub struct FoldingOnset {
 }
 
 impl FoldingOnset {
+    /// Requests that a block holds.
+    pub fn period(&self) -> Option<f64> {
+        self.blocks.map(|blocks| self.requests / blocks as f64)
+    }
+
     /// The bytes of a block if each request takes so much room.
     pub fn block_bytes(&self, room: f64) -> Option<f64> {
         self.blocks.map(|blocks| self.requests * room / blocks as f64)
@@ -171,9 +178,10 @@ impl<'a> Trial<'a> {
         Self { window: self.window, request_bytes, count }
     }
 
-    /// At least so many times the requests that an area holds as a trial needs.
-    pub fn with_room_for(self, requests: f64) -> Self {
-        let least = (requests / MOST_BEFORE).ceil() as u64;
+    /// At least as many requests as a trial needs, if they fill the area like these.
+    pub fn with_room_for(self, seen: &FoldingOnset) -> Self {
+        let folds = LATER_FOLDS * seen.period().unwrap_or_default();
+        let least = (seen.requests / MOST_BEFORE).max(seen.requests + folds).ceil() as u64;
         Self { count: self.count.max(least), ..self }
     }
 
@@ -183,10 +191,14 @@ impl<'a> Trial<'a> {
         Ok(of_period.or_else(|| slowdown(&obsolete, &valid, self.request_bytes)))
     }
 
-    /// How much longer valid data takes in the end.
-    pub fn ratio(&self, meter: &mut Meter<'_>) -> Result<f64, MeasurementStop> {
-        let Some([obsolete, valid]) = self.times(meter)? else { return Ok(0.0) };
-        Ok(mean(&valid[valid.len() / 2..]) / mean(&obsolete))
+    /// How much longer valid data takes in the end, and where it begins to if that is periodic.
+    pub fn ratio(
+        &self,
+        meter: &mut Meter<'_>,
+    ) -> Result<(f64, Option<FoldingOnset>), MeasurementStop> {
+        let Some([obsolete, valid]) = self.times(meter)? else { return Ok((0.0, None)) };
+        let ratio = mean(&valid[valid.len() / 2..]) / mean(&obsolete);
+        Ok((ratio, of_period(&obsolete, &valid, self.request_bytes)))
     }
 
     /// Times of obsolete and of valid data; `None` without room for it.
@@ -277,8 +289,10 @@ mod tests {
     #[test]
     fn longer_requests_of_one_write_unit_do_not_become_too_few() {
         let window = 0..1 << 30;
-        let trial = Trial::new(&window, 5 << 20, 4096).with_requests_of(16 << 10);
-        assert_eq!(trial.count, 320);
-        assert_eq!(trial.with_room_for(352.0).count, 587);
+        let trial = || Trial::new(&window, 5 << 20, 4096).with_requests_of(16 << 10);
+        assert_eq!(trial().count, 320);
+        let of = |blocks| FoldingOnset { blocks, ..seen(352.0, None) };
+        assert_eq!(trial().with_room_for(&of(None)).count, 587);
+        assert_eq!(trial().with_room_for(&of(Some(2))).count, 352 + 9 * 176);
     }
 }
