@@ -126,7 +126,7 @@ impl WriteSession<'_> {
         ground: &UnitPlacement,
     ) -> Result<Option<GeometryFinding>, MeasurementStop> {
         let log = found_bytes(&self.meter.probed.findings.small_write_log).map(|(bytes, _)| bytes);
-        let Openings { finding, costs } = openings::measure(&mut self.meter, ground, log)?;
+        let Openings { finding, costs, .. } = openings::measure(&mut self.meter, ground, log)?;
         if !costs.is_empty() {
             let series = open_erase_blocks::series("beginning erase blocks", &costs);
             self.meter.probed.evidence.series.push(series);

@@ -10,8 +10,8 @@
 //! There are two ways to leave nothing to complete: to write other erase blocks from start to end,
 //! or to continue those that were begun. On a layer with a log for each erase block, either can
 //! leave logs in use, which look like fewer open erase blocks. So the number must be the same with
-//! both. Limits: the rest of a chunk must take visibly longer than the written beginning; writes
-//! that go to a log show nothing.
+//! both; two that are nearly certain of it count together. Limits: the rest of a chunk must take
+//! visibly longer than the written beginning; writes that go to a log show nothing.
 
 use super::meter::{MeasurementStop, Meter};
 use super::open_erase_blocks::{MAX_UNITS, UnitPlacement, UnitWriteCost};
@@ -27,6 +27,8 @@ const USUAL_LOG: u64 = 64 << 10;
 /// The fewest repeats, and the most.
 const LEAST_TRIALS: usize = 5;
 const MOST_TRIALS: usize = 11;
+/// Repeats after which erase blocks are left out that cannot matter, if they are large.
+const FEW_TRIALS: usize = 2;
 /// Erase blocks begun beyond the likely number.
 const BEYOND: usize = 5;
 /// The smallest standard error of a logarithm.
@@ -38,6 +40,8 @@ const LEAST_RISE: f64 = 0.15;
 const LEAST_BEYOND: usize = 3;
 /// Prior probability that there is no change.
 const NO_CHANGE: f64 = 0.5;
+/// The least probability of a number that is listed.
+const LEAST_LISTED: f64 = 1e-3;
 /// The probability required of a number.
 const SURE_OF_NUMBER: f64 = 0.985;
 
@@ -45,6 +49,8 @@ const SURE_OF_NUMBER: f64 = 0.985;
 pub struct Openings {
     pub finding: GeometryFinding,
     pub costs: Vec<UnitWriteCost>,
+    /// Whether the times show a step at the likeliest number.
+    is_step: bool,
 }
 
 /// Measures until the number is found or it is clear that it does not show. `log_bytes` is the
@@ -62,12 +68,52 @@ pub fn measure(
     let [by_others, continued] = ways.map(|way| trials(meter, placement, write_bytes, way));
     let (by_others, continued) = (by_others?, continued?);
     let value = by_others.finding.value;
-    if value.is_some() && continued.finding.value != value {
-        let reason = "beginning further erase blocks shows a number that depends on what is open";
-        let finding = GeometryFinding::inconclusive(reason, Vec::new());
+    if value.is_some() && value == continued.finding.value {
+        return Ok(by_others);
+    }
+    if let Some(finding) = together(&by_others, &continued) {
         return Ok(Openings { finding, ..by_others });
     }
-    Ok(by_others)
+    let reason = "beginning further erase blocks shows no number that depends on nothing else";
+    let finding = GeometryFinding::inconclusive(reason, by_others.finding.candidates);
+    Ok(Openings { finding, ..by_others })
+}
+
+/// The number if both ways have the same likeliest one, which is certain only if they count
+/// together, and one of them shows a step.
+fn together(one: &Openings, other: &Openings) -> Option<GeometryFinding> {
+    let likely = |of: &Openings, value: QuantityValue| {
+        let candidates = &of.finding.candidates;
+        let found = candidates.iter().find(|candidate| candidate.value == value);
+        found.map_or(LEAST_LISTED, |candidate| candidate.probability)
+    };
+    let best = one.finding.candidates.first()?.value;
+    let is_best_of_both = other.finding.candidates.first()?.value == best;
+    let both = |value| likely(one, value) * likely(other, value);
+    let values = |of: &Openings| -> Vec<QuantityValue> {
+        of.finding.candidates.iter().map(|candidate| candidate.value).collect()
+    };
+    let listed = values(one);
+    let more = values(other).into_iter().filter(|value| !listed.contains(value));
+    let rest: f64 =
+        listed.iter().copied().filter(|value| *value != best).chain(more).map(both).sum();
+    // And what neither lists, such as no change.
+    let probability = both(best) / (both(best) + rest + LEAST_LISTED);
+    let QuantityValue::Count(open) = best else { return None };
+    let rise = |of: &Openings| rise(&of.costs, open as usize);
+    let is_seen = rise(one)?.min(rise(other)?) >= LEAST_RISE && (one.is_step || other.is_step);
+    let is_sure = is_best_of_both && probability >= SURE_OF_NUMBER && is_seen;
+    is_sure.then(|| {
+        let reason = reason(if one.is_step { &one.costs } else { &other.costs }, open);
+        GeometryFinding::found(best, probability, reason)
+    })
+}
+
+/// By how much times beyond the number are longer, as a logarithm.
+fn rise(costs: &[UnitWriteCost], open: usize) -> Option<f64> {
+    let logs: Vec<f64> = costs.iter().map(|cost| cost.time_ns.ln()).collect();
+    let (before, beyond) = logs.split_at_checked(open)?;
+    (!beyond.is_empty()).then(|| median(beyond) - median(before))
 }
 
 /// How the erase blocks that are open are left with nothing to complete.
@@ -93,7 +139,7 @@ fn trials(
         Completion::ByOthers => (numbers.len() * 2 / 5).min(MAX_UNITS as usize),
         Completion::Continued => 0,
     };
-    let others = numbers.split_off(numbers.len() - others);
+    let mut others = numbers.split_off(numbers.len() - others);
     let mut most = numbers.len().min(MAX_UNITS as usize);
     let mut trials: Vec<Vec<f64>> = Vec::new();
     let mut found = none("the write budget is too small");
@@ -109,23 +155,26 @@ fn trials(
             times => _ = times?,
         }
         numbers.rotate_left(most);
-        if trials.len() < LEAST_TRIALS {
+        let is_dear = (LEAST_TRIALS * (most + others.len())) as u64 * unit > meter.left_bytes() / 2;
+        if trials.len() < LEAST_TRIALS && !(is_dear && trials.len() >= FEW_TRIALS) {
             continue;
         }
         found = infer(&trials);
-        if found.finding.value.is_some() {
+        if trials.len() >= LEAST_TRIALS && found.finding.value.is_some() {
             break;
         }
         let likely = found.finding.candidates.first().map(|candidate| candidate.value);
         if let Some(QuantityValue::Count(open)) = likely {
             most = most.min(open as usize + BEYOND);
+            others.truncate(open as usize + BEYOND);
         }
     }
     Ok(found)
 }
 
 fn none(reason: &str) -> Openings {
-    Openings { finding: GeometryFinding::inconclusive(reason, Vec::new()), costs: Vec::new() }
+    let finding = GeometryFinding::inconclusive(reason, Vec::new());
+    Openings { finding, costs: Vec::new(), is_step: false }
 }
 
 /// Begins erase blocks and returns the times of this. Then it writes others to their ends, or those
@@ -177,14 +226,19 @@ fn infer(trials: &[Vec<f64>]) -> Openings {
             value: QuantityValue::Count(open as u32),
             probability: (log - total).exp(),
         })
-        .filter(|candidate| candidate.probability >= 1e-3)
+        .filter(|candidate| candidate.probability >= LEAST_LISTED)
         .collect();
     candidates.sort_by(|one, other| other.probability.total_cmp(&one.probability));
     candidates.truncate(5);
-    let sure = candidates.first().filter(|one| one.probability >= SURE_OF_NUMBER);
-    let finding = match sure.map(|candidate| (candidate.value, candidate.probability)) {
-        Some((QuantityValue::Count(open), confidence)) if is_a_step(trials, &logs, open) => {
-            let value = QuantityValue::Count(open);
+    let best = candidates.first().map(|candidate| (candidate.value, candidate.probability));
+    let is_step = match best {
+        Some((QuantityValue::Count(open), _)) => is_a_step(trials, &logs, open),
+        _ => false,
+    };
+    let finding = match best {
+        Some((value @ QuantityValue::Count(open), confidence))
+            if is_step && confidence >= SURE_OF_NUMBER =>
+        {
             let found = GeometryFinding::found(value, confidence, reason(&costs, open));
             GeometryFinding { candidates, ..found }
         }
@@ -193,7 +247,7 @@ fn infer(trials: &[Vec<f64>]) -> Openings {
             GeometryFinding::inconclusive(reason, candidates)
         }
     };
-    Openings { finding, costs }
+    Openings { finding, costs, is_step }
 }
 
 /// The log-likelihood of this number of open erase blocks; without a change if it is all.
@@ -279,6 +333,39 @@ mod tests {
         assert_eq!(found(&[28.0, 28.1, 27.9, 250.0, 249.0, 27.7, 250.0, 248.0, 249.0]), None);
         assert_eq!(found(&[10.0, 10.1, 9.9, 10.0, 10.1, 10.0, 9.9]), None);
         assert_eq!(found(&[10.0, 10.5, 11.0, 11.5, 12.1, 12.7, 13.2, 13.8]), None);
+    }
+
+    #[test]
+    fn two_ways_that_are_nearly_certain_of_a_number_are_certain_together() {
+        let way = |shares: &[(u32, f64)], beyond_ms: f64, is_step: bool| {
+            let candidate = |&(open, probability): &(u32, f64)| CandidateValue {
+                value: QuantityValue::Count(open),
+                probability,
+            };
+            let candidates = shares.iter().map(candidate).collect();
+            let time_ns = |units| if units <= 8 { 8e6 } else { beyond_ms * 1e6 };
+            let costs = (1..=13)
+                .map(|units| UnitWriteCost { units, time_ns: time_ns(units), error: 0.03 })
+                .collect();
+            let finding = GeometryFinding::inconclusive("", candidates);
+            Openings { finding, costs, is_step }
+        };
+        let one = way(&[(8, 0.93), (9, 0.06)], 10.5, true);
+        let other = way(&[(8, 0.94), (7, 0.03), (9, 0.02)], 10.2, false);
+        let found = together(&one, &other).unwrap();
+        assert_eq!(found.value, Some(QuantityValue::Count(8)));
+        assert!(found.confidence.unwrap() > SURE_OF_NUMBER, "{found:?}");
+        // Another number, hardly longer times, no step, and no certainty.
+        for doubtful in [
+            way(&[(10, 0.9), (8, 0.05)], 10.2, true),
+            way(&[(8, 0.99)], 8.8, true),
+            way(&[(9, 0.5), (8, 0.4)], 10.2, true),
+            way(&[], 10.2, true),
+        ] {
+            assert!(together(&one, &doubtful).is_none());
+        }
+        let without_step = way(&[(8, 0.93), (9, 0.06)], 10.5, false);
+        assert!(together(&without_step, &other).is_none());
     }
 
     #[test]
