@@ -12,6 +12,7 @@
 //! [`MAX_SEARCH_TRIALS`] trials. Candidates that are still tied then may remain so after the race.
 
 mod explore;
+mod finalists;
 mod interim;
 mod learned;
 mod opening;

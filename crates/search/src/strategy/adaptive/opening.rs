@@ -1,5 +1,5 @@
-//! The opening of a search whose prior comes from a twin of the device: the setups that are best on
-//! the twin run first, next to the baseline, in confirming trials.
+//! The opening of a search whose prior comes from a twin of the device: setups that are good on the
+//! twin ([`finalists`]) run first, next to the baseline, in confirming trials.
 //!
 //! After each round the model says how far the twin holds. If it leaves little doubt about the
 //! best, the race goes on with these finalists and ends the search. If the twin misleads, or after
@@ -16,6 +16,7 @@ use crate::space::CandidateIndex;
 use crate::strategy::Request;
 
 use super::PlanContext;
+use super::finalists::finalists;
 
 /// The most finalists of the twin.
 const MAX_FINALISTS: usize = 4;
@@ -47,10 +48,9 @@ impl PlanContext<'_> {
         if cost(count + 1) > left || self.table.excluded(baseline).is_some() {
             return None;
         }
-        let mut best: Vec<CandidateIndex> =
+        let others: Vec<CandidateIndex> =
             self.eligible.iter().copied().filter(|index| *index != baseline).collect();
-        best.sort_by(|a, b| prior.merit(*b).total_cmp(&prior.merit(*a)).then(a.cmp(b)));
-        best.truncate(count);
+        let best = finalists(self.space, &others, |index| prior.merit(index), count);
         if best.is_empty() {
             return None;
         }
