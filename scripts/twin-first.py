@@ -10,7 +10,8 @@ twin, which is wrong. Recorded trials repeat almost exactly, those on a device d
 deviation of a logarithm) is added to each of REPEATS copies of each trial.
 
 Prints one line of docs/tuning.md for each card: searches whose recommended setup is within 2 % of the
-best, and how far it is below the best. The baseline is recommended unless a gain was shown.
+best, and how far it is below the best. The baseline is recommended unless a gain was shown. With
+LARGE=1, the runs are those of `twin-ranks.py` with LARGE=1.
 """
 
 import copy
@@ -34,11 +35,17 @@ REPEATS = 24
 NEAR = 2.0
 
 
+def trials_of(run):
+    """Without setups that depend on the geometry a device declares: a twin declares another one."""
+    made = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
+    return [trial for trial in made if "geometry" not in trial["key"]["setup"]["options"]]
+
+
 def noisy(run, to, seed):
     """A copy of a run whose trials were repeated with noise."""
     shutil.copytree(run, to)
     draw = random.Random(seed)
-    made = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
+    made = trials_of(run)
     lines = []
     for repeat in range(REPEATS):
         for trial in copy.deepcopy(made):
@@ -72,8 +79,17 @@ def searches(flashfit, run, twin):
         return list(pool.map(of, SEEDS))
 
 
-def on_twin(card):
-    return (WORK / f"{card}-on-twin").resolve()
+def on_twin(card, work):
+    """A copy of the run on the twin of a card."""
+    run, to = WORK / f"{card}-on-twin", Path(work) / f"{card}-on-twin"
+    if not to.exists():
+        shutil.copytree(run, to)
+        lines = []
+        for trial in trials_of(run):
+            trial["number"] = len(lines) + 1
+            lines.append(json.dumps(trial))
+        (to / "trials.jsonl").write_text("\n".join(lines) + "\n")
+    return to
 
 
 def shown(found):
@@ -85,7 +101,8 @@ def shown(found):
 
 def main():
     flashfit = sys.argv[1]
-    cards = [Path(card).stem for card in sys.argv[2:]]
+    suffix = "-large" if "LARGE" in os.environ else ""
+    cards = [Path(card).stem + suffix for card in sys.argv[2:]]
     if len(cards) < 2:
         sys.exit("another card's twin is the wrong one: name two cards")
     print("| card | its twin: trials, median | its twin | none | a wrong one |")
@@ -94,7 +111,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         for number, card in enumerate(cards):
             run = noisy(WORK / card, Path(work) / card, number)
-            twins = {"own": on_twin(card), "none": None, "wrong": on_twin(cards[number - 1])}
+            twins = {"own": on_twin(card, work), "none": None, "wrong": on_twin(cards[number - 1], work)}
             found = {name: searches(flashfit, run, twin) for name, twin in twins.items()}
             for name, each in found.items():
                 near[name] += [regret <= NEAR for _, regret in each]
