@@ -169,6 +169,10 @@ fn trials(
             others.truncate(open as usize + BEYOND);
         }
     }
+    if trials.len() < LEAST_TRIALS && found.finding.value.is_some() {
+        let reason = "the write budget is too small for enough repeats";
+        found.finding = GeometryFinding::inconclusive(reason, found.finding.candidates);
+    }
     Ok(found)
 }
 
