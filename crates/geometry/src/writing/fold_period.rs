@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn stalls_beside_folds_are_not_taken_for_folds() {
         // Ten blocks of 21 requests, erased in 4 ms and folded in 12 to 20, with valid data from
-        // 320 of 960 on. Of the stalls of 43 ms, three coincide with the last erasures before folds.
+        // 320 of 960 on. Three of the stalls of 43 ms coincide with the last erasures before folds.
         let mut random = Random::new(7);
         let mut time = |at: usize| match at {
             335 | 440 | 482 => 43.0,
