@@ -68,6 +68,7 @@ const SLOWER_THAN_LOG: f64 = 1.5;
 /// The largest block, relative to an erase block.
 const LESS: f64 = 0.75;
 const CONFIDENCE: f64 = 0.97;
+const TOO_SMALL: &str = "the region or the write budget is too small";
 
 /// Measures the area after a fill with these samples, with the erase block and the write unit if
 /// they are known.
@@ -81,15 +82,11 @@ pub fn measure(
         fill.iter().filter(|of| is_of_fill(of)).map(|of| of.elapsed_ns as f32).collect();
     let most = (window.end - window.start).saturating_sub(PLACES * STRIDE) * 3 / 4;
     if filled.len() < 16 || most < TRIALS[1] {
-        return Ok(GeometryFinding::not_measured("the region or the write budget is too small"));
+        return Ok(GeometryFinding::not_measured(TOO_SMALL));
     }
-    let nothing = GeometryFinding::inconclusive(
-        format!(
-            "writing {} MiB in order was not slower than writing a few places again and again",
-            (filled.len() as u64 * LARGEST_REQUEST) >> 20
-        ),
-        Vec::new(),
-    );
+    let filled_mib = (filled.len() as u64 * LARGEST_REQUEST) >> 20;
+    let in_order = format!("writing {filled_mib} MiB in order");
+    let obsolete = "writing a few places again and again";
     let (mut largest, mut done) = (SMALL, 0);
     for bytes in TRIALS {
         // What is left must suffice for two trials; if it does not for the largest, it is used for
@@ -103,7 +100,9 @@ pub fn measure(
         done = bytes;
         // Small areas do not need to be sought: their trials are short.
         if bytes > SMALL && largest == SMALL {
-            let Some(found) = largest_area(meter, &filled, window)? else { break };
+            let Some(found) = largest_area(meter, &filled, window)? else {
+                return Ok(nothing(&format!("{in_order} was not slower than {obsolete}")));
+            };
             largest = found;
         }
         if bytes / 4 > largest {
@@ -115,12 +114,22 @@ pub fn measure(
             let large = |share: f64, of: f64| seen.block_bytes.is_some_and(|by| by > share * of);
             let is_erase_block = erase_block.is_some_and(|bytes| large(LESS, bytes as f64));
             let may_be_log = erase_block.is_none() && large(LESS / 2.0, seen.bytes);
-            let is_fast =
-                !is_erase_block && is_slow_in_large_requests(meter, window, &seen, may_be_log)?;
-            return Ok(if is_fast { found(&seen) } else { nothing });
+            if is_erase_block {
+                return Ok(nothing("what slows down has blocks as large as erase blocks"));
+            }
+            let is_fast = is_slow_in_large_requests(meter, window, &seen, may_be_log)?;
+            let only_small = || nothing("only small requests slow down, as a log for them does");
+            return Ok(if is_fast { found(&seen) } else { only_small() });
         }
     }
-    Ok(nothing)
+    if largest == SMALL {
+        return Ok(GeometryFinding::not_measured(TOO_SMALL));
+    }
+    Ok(nothing(&format!("{in_order} was slower than {obsolete}, but no size of an area shows")))
+}
+
+fn nothing(reason: &str) -> GeometryFinding {
+    GeometryFinding::inconclusive(reason, Vec::new())
 }
 
 /// The result of trials of this size, in bytes.

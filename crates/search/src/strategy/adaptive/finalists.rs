@@ -38,26 +38,21 @@ pub fn finalists(
     };
     let mut rest: Vec<(CandidateIndex, Vec<f64>)> =
         rest.into_iter().map(|candidate| (candidate, merits(candidate))).collect();
-    let mut chosen = Vec::new();
-    let mut best: Vec<f64> = Vec::new();
+    if rest.is_empty() || count == 0 {
+        return Vec::new();
+    }
+    let (first, mut best) = rest.remove(0);
+    let mut chosen = vec![first];
     while chosen.len() < count && !rest.is_empty() {
         let with = |merits: &[f64]| -> f64 {
             best.iter().zip(merits).map(|(best, merit)| best.max(*merit)).sum()
         };
-        // The best on the twin comes first.
-        let next = if best.is_empty() {
-            0
-        } else {
-            let better = |one: &usize, other: &usize| {
-                with(&rest[*one].1).total_cmp(&with(&rest[*other].1)).then(other.cmp(one))
-            };
-            (0..rest.len()).max_by(better).expect("some are left")
+        let better = |one: &usize, other: &usize| {
+            with(&rest[*one].1).total_cmp(&with(&rest[*other].1)).then(other.cmp(one))
         };
+        let next = (0..rest.len()).max_by(better).expect("some are left");
         let (candidate, merits) = rest.remove(next);
-        best = match best.is_empty() {
-            true => merits,
-            false => best.iter().zip(&merits).map(|(best, merit)| best.max(*merit)).collect(),
-        };
+        best = best.iter().zip(&merits).map(|(best, merit)| best.max(*merit)).collect();
         chosen.push(candidate);
     }
     chosen
