@@ -275,6 +275,27 @@ fn write_units_are_found_or_unclear() {
     }
 }
 
+/// Two cards whose merges are too rare to show, and whose log for small writes does not take the
+/// sizes that would tell the write unit; its erase blocks are not a fast area. On the third, pages
+/// are programmed together, so no write across a boundary takes more room than another.
+#[test]
+fn erasures_of_a_log_for_small_writes_give_the_erase_block() {
+    for (seed, wanted) in [(519, Wanted::TheUnit), (758, Wanted::TheUnit), (390, Wanted::NoOther)] {
+        let drawn = cards::draw(seed);
+        let findings = probe(seed, &drawn, true).findings;
+        let unit = QuantityValue::Bytes(drawn.model.erase_block_bytes());
+        match wanted {
+            Wanted::TheUnit => {
+                assert_eq!(findings.erase_block.value, Some(unit), "{seed}");
+                assert_eq!(findings.pslc_cache.value, None, "{seed}");
+            }
+            Wanted::NoOther => {
+                assert!(findings.erase_block.value.is_none_or(|value| value == unit), "{seed}");
+            }
+        }
+    }
+}
+
 #[test]
 fn fast_areas_are_found_by_bytes_per_second_and_only_where_they_are() {
     let (mut found, mut claimed) = (0, 0);

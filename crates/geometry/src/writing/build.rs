@@ -1,5 +1,6 @@
 //! Hypotheses about the structure of an erase block, with priors: its size, the size of its write
-//! units, and the bits per cell if writes go to single-bit cells first.
+//! units, and the bits per cell if writes go to single-bit cells first; and how often writes of a
+//! shape fill it.
 
 use std::ops::Range;
 
@@ -16,6 +17,31 @@ const BITS: [f64; 4] = [0.85, 0.05, 0.07, 0.03];
 /// Prior weight of a write unit that the times by size do not support.
 const UNTIMED: f64 = 0.05;
 
+/// A write relative to an address that is a multiple of all write units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteShape {
+    pub offset_bytes: u64,
+    pub length_bytes: u64,
+}
+
+impl WriteShape {
+    /// A write from a write unit's start.
+    pub const fn aligned(length_bytes: u64) -> Self {
+        Self { offset_bytes: 0, length_bytes }
+    }
+
+    /// A write whose middle is this far from a write unit's start.
+    pub const fn across(boundary: u64, length_bytes: u64) -> Self {
+        Self { offset_bytes: boundary - length_bytes / 2, length_bytes }
+    }
+
+    /// Number of write units that contain a part of it.
+    pub fn write_units(self, write_unit: u64) -> u64 {
+        let end = self.offset_bytes + self.length_bytes;
+        end.div_ceil(write_unit) - self.offset_bytes / write_unit
+    }
+}
+
 /// A possible structure of an erase block.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitBuild {
@@ -28,18 +54,18 @@ pub struct UnitBuild {
 }
 
 impl UnitBuild {
-    /// The number of writes of a size that fill the unit.
-    pub fn distance(self, write_bytes: u64) -> f64 {
+    /// The number of writes of a shape that fill the unit.
+    pub fn distance(self, shape: WriteShape) -> f64 {
         let held = self.unit / self.write_unit / self.bits;
-        held as f64 / write_bytes.div_ceil(self.write_unit) as f64
+        held as f64 / shape.write_units(self.write_unit) as f64
     }
 
     /// The smallest whole number of writes that fill whole units. If a unit becomes full in the
     /// middle of a write, the device may erase while it receives the rest, so that only erasures
     /// between two writes are visible.
-    pub fn whole_distance(self, write_bytes: u64) -> f64 {
+    pub fn whole_distance(self, shape: WriteShape) -> f64 {
         let held = self.unit / self.write_unit / self.bits;
-        let (mut rest, mut common) = (write_bytes.div_ceil(self.write_unit), held);
+        let (mut rest, mut common) = (shape.write_units(self.write_unit), held);
         while rest > 0 {
             (common, rest) = (rest, common % rest);
         }
@@ -87,4 +113,26 @@ pub fn all(
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_take_the_write_units_that_contain_a_part_of_them() {
+        let (small, large) = (WriteShape::aligned(4096), WriteShape::aligned(20 << 10));
+        assert_eq!((small.write_units(16 << 10), large.write_units(16 << 10)), (1, 2));
+        let across = WriteShape::across(16 << 10, 4096);
+        assert_eq!([8 << 10, 16 << 10, 32 << 10].map(|unit| across.write_units(unit)), [2, 2, 1]);
+    }
+
+    #[test]
+    fn erasures_in_the_middle_of_a_write_are_counted_with_the_next_whole_ones() {
+        let build = UnitBuild { unit: 96 << 10, write_unit: 4 << 10, bits: 1 };
+        let odd = WriteShape::aligned(20 << 10);
+        assert_eq!((build.distance(odd), build.whole_distance(odd)), (4.8, 24.0));
+        let even = WriteShape::across(8 << 10, 4 << 10);
+        assert_eq!((build.distance(even), build.whole_distance(even)), (12.0, 12.0));
+    }
 }

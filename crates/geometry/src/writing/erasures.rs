@@ -7,15 +7,20 @@
 //! to be most informative, give their size. All writes go to a few places in random order, so that
 //! collected units contain no valid data, the required part of the mapping table is cached, and
 //! address-dependent effects are not periodic. A log for small writes that is collected by units
-//! looks the same. Limits: a card that was never full erases only after its spare units are used
-//! up, so more than its capacity must be written first; erasures during idle time are not visible.
+//! looks the same, but larger writes do not go there: where these show something else or nothing,
+//! smallest ones across multiples of possible write units give their size (`crossing`). Limits: a
+//! card that was never full erases only after its spare units are used up, so more than its
+//! capacity must be written first; erasures during idle time are not visible.
 
 use std::ops::Range;
 
-use super::build::{self, EXPONENTS, UnitBuild};
+use super::build::{self, UnitBuild, WriteShape};
+use super::erasure_evidence::{self, ErasureEvidence, FIRST_LOOK};
 use super::folding::{self, SingleBitUnits};
 use super::meter::{MeasurementStop, Meter};
-use super::period::TimeClasses;
+use super::next_write::{
+    self, MAX_WRITES, MIN_DISTANCE, MIN_SEEN, MIN_WRITES, SHARE_OF_REST, TRIED,
+};
 use super::smallest_write;
 use crate::belief::{GeometryBelief, log_sum_exp};
 use crate::findings::SURE;
@@ -23,32 +28,19 @@ use crate::probed::SamplePurpose;
 
 /// The smallest size that is tried, in bytes.
 pub const MIN_WRITE: u64 = 4096;
-/// Odd factors of the write sizes.
-const ODD_SIZES: [u64; 5] = [1, 3, 5, 7, 9];
-/// A multiple of all sizes, so that no write touches more write units than necessary.
-const STRIDE: u64 = 768 << 10;
+/// A multiple of all write units, so that no write touches more of them than necessary.
+pub const STRIDE: u64 = 768 << 10;
 /// Log-evidence of folding, or its absence, once measured.
 const FOLDED: f64 = 12.0;
-/// Prior probability that erasures in the middle of a write are not visible.
-const HIDDEN: f64 = 0.3;
-/// The divisor of the remaining budget that a run may use.
-const SHARE_OF_REST: u64 = 4;
+/// Probability that the search for a fast area misses one.
+const MISSED: f64 = 0.12;
 /// Number of places written.
 const PLACES: u64 = 5;
-/// Number of times before the first evaluation, and the growth factor until the next.
-const FIRST_LOOK: usize = 768;
+/// The growth factor of the number of times from one evaluation to the next.
 const LOOKS: f64 = 1.35;
-/// The most writes of one size per run.
-const MAX_WRITES: usize = 1 << 17;
 /// Required log-evidence of a distance against nothing, and required probability among all.
 const CLEAR: f64 = 14.0;
 const ENOUGH: f64 = 0.9995;
-/// The smallest distance of erasures that gives a clear result.
-const MIN_DISTANCE: f64 = 3.0;
-/// Erasures to observe per size.
-const TRIED: f64 = 40.0;
-/// The fewest visible erasures for a size to be tried.
-const MIN_SEEN: f64 = 12.0;
 /// Larger writes hide a part of an erasure, so a much shorter stall may have the same cause if both
 /// are clearly visible; a longer one has another cause.
 const SHORTER: f64 = 4.0;
@@ -83,12 +75,16 @@ pub struct BuildBelief {
     /// The write unit determined by the times by size, in bytes.
     timed: Option<u64>,
     shown: bool,
-    /// Sizes that need no more writes.
-    tried: Vec<u64>,
-    /// Sizes with the whole distance that they showed.
-    seen: Vec<(u64, f64)>,
+    /// Writes that need not be repeated.
+    tried: Vec<WriteShape>,
+    /// Writes with the whole distance that they showed.
+    seen: Vec<(WriteShape, f64)>,
     /// Log-likelihood by build of the sizes without a clear result.
     unclear: Vec<Vec<f64>>,
+    /// Whether smallest writes across boundaries gave the write unit.
+    is_crossed: bool,
+    /// Whether what is erased is a log for small writes.
+    is_log: bool,
     /// Number of smallest writes between two erasures.
     distance: Option<usize>,
     /// Duration of an erasure, in nanoseconds.
@@ -126,6 +122,8 @@ impl BuildBelief {
             tried: Vec::new(),
             seen: Vec::new(),
             unclear: Vec::new(),
+            is_crossed: false,
+            is_log: false,
             distance: None,
             stall_ns: None,
         }
@@ -137,7 +135,7 @@ impl BuildBelief {
         meter: &mut Meter<'_>,
         most: usize,
     ) -> Result<bool, MeasurementStop> {
-        self.run(meter, MIN_WRITE, most)?;
+        self.run(meter, WriteShape::aligned(MIN_WRITE), most)?;
         Ok(self.shown)
     }
 
@@ -145,17 +143,47 @@ impl BuildBelief {
         self.shown
     }
 
-    /// Writes other sizes until the unit is determined.
+    /// Writes other sizes until the unit is determined. If one does not show what smaller ones do,
+    /// larger ones may go elsewhere.
     pub fn further_runs(&mut self, meter: &mut Meter<'_>) -> Result<(), MeasurementStop> {
+        let mut is_elsewhere = false;
         for _ in 0..RUNS {
-            if self.likeliest_unit().1 > ENOUGH {
-                break;
+            let Some((shape, most)) = self.next(next_write::sizes(), meter) else { break };
+            if !self.run(meter, shape, most)? && !is_elsewhere {
+                is_elsewhere = true;
+                self.is_crossed = self.cross(meter)?;
+                if self.is_crossed {
+                    self.is_log = self.is_filled_by_small_ones(meter, shape.length_bytes)?;
+                    let is_log = self.is_log;
+                    self.update_bits(|bits| if is_log && bits > 1 { -FOLDED } else { 0.0 });
+                    return Ok(());
+                }
             }
-            let Some((write_bytes, most)) = self.next_size(meter.left_bytes()) else { break };
-            self.tried.push(write_bytes);
-            self.run(meter, write_bytes, most)?;
         }
         self.try_the_write_unit(meter)
+    }
+
+    /// Whether what is erased is a log for small writes.
+    pub fn is_log(&self) -> bool {
+        self.is_log
+    }
+
+    /// Number of smallest writes between two erasures.
+    pub(super) fn distance(&self) -> Option<usize> {
+        self.distance
+    }
+
+    /// The most informative of these shapes that were not tried, unless the unit is known.
+    pub(super) fn next(
+        &self,
+        shapes: impl Iterator<Item = WriteShape>,
+        meter: &Meter<'_>,
+    ) -> Option<(WriteShape, usize)> {
+        if self.likeliest_unit().1 > ENOUGH {
+            return None;
+        }
+        let new = shapes.filter(|shape| !self.tried.contains(shape));
+        next_write::most_informative(new, &self.builds, &self.weights(), meter.left_bytes())
     }
 
     /// Two sizes agree with some build nearly always, and one that may hide erasures with too many.
@@ -164,26 +192,26 @@ impl BuildBelief {
     fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), MeasurementStop> {
         let Some(best) = self.best().filter(|_| self.seen.len() > 1) else { return Ok(()) };
         let build = self.builds[best];
-        let is_plain = |size: u64| build.distance(size) == build.whole_distance(size);
-        if self.seen.iter().filter(|(size, _)| is_plain(*size)).count() > 2 {
+        let is_plain = |shape: WriteShape| build.distance(shape) == build.whole_distance(shape);
+        if self.seen.iter().filter(|(shape, _)| is_plain(*shape)).count() > 2 {
             return Ok(());
         }
         let half_more = build.write_unit / 2 * 3;
         // A whole number of sectors of any size.
         let is_whole = half_more % MIN_WRITE == 0;
         let write_bytes = if is_whole { half_more } else { 3 * build.write_unit };
-        let writes = (TRIED * build.whole_distance(write_bytes)) as usize;
-        let writes = writes.max(4 * FIRST_LOOK);
+        let shape = WriteShape::aligned(write_bytes);
+        let writes = ((TRIED * build.whole_distance(shape)) as usize).max(MIN_WRITES);
         let is_affordable = writes as u64 * write_bytes <= meter.left_bytes() / SHARE_OF_REST;
-        if self.tried.contains(&write_bytes)
+        if self.tried.contains(&shape)
             || write_bytes > STRIDE / 2
             || writes > MAX_WRITES
             || !is_affordable
         {
             return Ok(());
         }
-        self.tried.push(write_bytes);
-        self.run(meter, write_bytes, writes)
+        self.run(meter, shape, writes)?;
+        Ok(())
     }
 
     /// Whether no write unit is smaller than [`MIN_WRITE`]; `None` if that is unclear.
@@ -192,14 +220,27 @@ impl BuildBelief {
         meter: &mut Meter<'_>,
     ) -> Result<Option<bool>, MeasurementStop> {
         let Some(held) = self.distance else { return Ok(None) };
-        let places: Vec<u64> = (0..PLACES).map(|at| self.area.start + at * STRIDE).collect();
-        smallest_write::fills_alike(meter, &places, held as f64, MIN_WRITE)
+        smallest_write::fills_alike(meter, &self.places(), held as f64, MIN_WRITE)
+    }
+
+    /// The addresses that are written.
+    pub(super) fn places(&self) -> Vec<u64> {
+        (0..PLACES).map(|at| self.area.start + at * STRIDE).collect()
+    }
+
+    pub(super) fn likeliest_write_unit(&self) -> u64 {
+        self.result().write_unit.0
+    }
+
+    /// The unnormalized log-probability of each build.
+    fn weights(&self) -> Vec<f64> {
+        self.logs.iter().zip(&self.priors).map(|(log, prior)| log + prior).collect()
     }
 
     /// The most likely build.
     fn best(&self) -> Option<usize> {
-        let weight = |at: &usize| self.logs[*at] + self.priors[*at];
-        (0..self.builds.len()).max_by(|a, b| weight(a).total_cmp(&weight(b)))
+        let weights = self.weights();
+        (0..weights.len()).max_by(|&a, &b| weights[a].total_cmp(&weights[b]))
     }
 
     /// Writes this many bytes to a few places in large requests.
@@ -219,19 +260,27 @@ impl BuildBelief {
         }
     }
 
+    /// Records whether a search has found a fast area.
+    pub fn knows_fast_area(&mut self, is_found: bool) {
+        let absent = MISSED.ln();
+        self.update_bits(|bits| match (bits > 1, is_found) {
+            (true, false) => absent,
+            (false, true) => -FOLDED,
+            _ => 0.0,
+        });
+    }
+
     /// Checks whether single-bit units are folded and, if the unit is still open, into how many
-    /// bits.
+    /// bits. Copying from a log for small writes looks the same.
     pub fn look_for_folding(
         &mut self,
         meter: &mut Meter<'_>,
         window: &Range<u64>,
     ) -> Result<(), MeasurementStop> {
-        let Some(held) = self.distance.filter(|_| self.likeliest_unit().1 < ENOUGH) else {
-            return Ok(());
-        };
-        let units = SingleBitUnits { held, write_unit: self.result().write_unit.0 };
-        let places: Vec<u64> = (0..PLACES).map(|at| self.area.start + at * STRIDE).collect();
-        let folds = folding::shows(meter, units, &places, window)?;
+        let is_open = !self.is_log && self.likeliest_unit().1 < ENOUGH;
+        let Some(held) = self.distance.filter(|_| is_open) else { return Ok(()) };
+        let units = SingleBitUnits { held, write_unit: self.likeliest_write_unit() };
+        let folds = folding::shows(meter, units, &self.places(), window)?;
         if let Some(folds) = folds {
             self.update_bits(|bits| if (bits > 1) == folds { 0.0 } else { -FOLDED });
         }
@@ -261,13 +310,54 @@ impl BuildBelief {
         }
     }
 
-    /// Writes one size until its result is clear.
+    /// Writes one size until its result is clear; returns whether it is, and of the same cause as
+    /// before.
     fn run(
         &mut self,
         meter: &mut Meter<'_>,
-        write_bytes: u64,
+        shape: WriteShape,
         most: usize,
-    ) -> Result<(), MeasurementStop> {
+    ) -> Result<bool, MeasurementStop> {
+        let (times, found, is_clear) = self.measure(meter, shape, most)?;
+        let Some(found) = found else { return Ok(false) };
+        if !is_clear {
+            // Nothing is visible before the first erasure.
+            self.unclear.extend(self.shown.then_some(found.logs));
+            return Ok(false);
+        }
+        let stall_ns = folding::stall(&times, found.whole_distance as usize);
+        if !self.is_the_same(stall_ns) {
+            // A size that hardly stalls at the expected distance may stall at another.
+            let hardly = stall_ns.zip(self.stall_ns).is_some_and(|(now, held)| now < held);
+            self.unclear.extend(hardly.then_some(found.logs));
+            return Ok(false);
+        }
+        self.accept(shape, &found);
+        Ok(true)
+    }
+
+    /// Adds the evidence of a shape.
+    pub(super) fn accept(&mut self, shape: WriteShape, found: &ErasureEvidence) {
+        for (log, add) in self.logs.iter_mut().zip(&found.logs) {
+            *log += add;
+        }
+        self.shown = true;
+        self.seen.push((shape, found.whole_distance));
+        if shape == WriteShape::aligned(MIN_WRITE) {
+            self.distance = Some(found.distance as usize);
+        }
+    }
+
+    /// Writes one shape until its result is clear; returns the times, and whether it is.
+    pub(super) fn measure(
+        &mut self,
+        meter: &mut Meter<'_>,
+        shape: WriteShape,
+        most: usize,
+    ) -> Result<(Vec<f32>, Option<ErasureEvidence>, bool), MeasurementStop> {
+        if shape != WriteShape::aligned(MIN_WRITE) {
+            self.tried.push(shape);
+        }
         let mut order: Vec<u64> = (0..PLACES).collect();
         let mut times: Vec<f32> = Vec::new();
         let mut look = FIRST_LOOK;
@@ -275,98 +365,31 @@ impl BuildBelief {
         loop {
             meter.random.shuffle(&mut order);
             for place in &order {
-                let at = self.area.start + place * STRIDE;
-                times.push(meter.write(SamplePurpose::WriteRandom, at, write_bytes)? as f32);
+                let at = self.area.start + place * STRIDE + shape.offset_bytes;
+                let time_ns = meter.write(SamplePurpose::WriteRandom, at, shape.length_bytes)?;
+                times.push(time_ns as f32);
             }
             let ends = times.len() >= most;
             if times.len() < look && !ends {
                 continue;
             }
             look = (times.len() as f64 * LOOKS) as usize;
-            let found = self.look(&times, write_bytes);
-            let clear = found.as_ref().filter(|found| found.gain > CLEAR && found.share > ENOUGH);
-            let distance = clear.map(|found| found.whole_distance.to_bits());
-            if let Some(found) = clear.filter(|_| ends || distance == agreed) {
-                let stall_ns = folding::stall(&times, found.whole_distance as usize);
-                if !self.is_the_same(stall_ns) {
-                    // A size that hardly stalls at the expected distance may stall at another.
-                    let hardly = stall_ns.zip(self.stall_ns).is_some_and(|(now, held)| now < held);
-                    self.unclear.extend(hardly.then(|| found.logs.clone()));
-                    return Ok(());
-                }
-                for (log, add) in self.logs.iter_mut().zip(&found.logs) {
-                    *log += add;
-                }
-                self.shown = true;
-                self.seen.push((write_bytes, found.whole_distance));
-                if write_bytes == MIN_WRITE {
-                    self.distance = Some(found.distance as usize);
-                }
-                return Ok(());
-            }
-            if ends {
-                // Nothing is visible before the first erasure.
-                self.unclear.extend(found.filter(|_| self.shown).map(|found| found.logs));
-                return Ok(());
+            let found = erasure_evidence::of_last(&times, shape, &self.builds, &self.weights());
+            let is_clear = |found: &&ErasureEvidence| {
+                found.gain > CLEAR && found.share > ENOUGH && found.distance >= MIN_DISTANCE
+            };
+            let distance = found.as_ref().filter(is_clear).map(|of| of.whole_distance.to_bits());
+            let is_clear = distance.is_some() && (ends || distance == agreed);
+            if is_clear || ends {
+                return Ok((times, found, is_clear));
             }
             agreed = distance;
         }
     }
 
-    /// Evaluates the last of the times for each build; erasures may have started recently.
-    fn look(&self, times: &[f32], write_bytes: u64) -> Option<ErasureEvidence> {
-        let mut best: Option<ErasureEvidence> = None;
-        let mut from = 0;
-        while times.len() - from >= FIRST_LOOK {
-            let found = self.look_at(&times[from..], write_bytes);
-            if best.as_ref().is_none_or(|best| found.gain > best.gain) {
-                best = Some(found);
-            }
-            from += (times.len() - from).div_ceil(2);
-        }
-        best
-    }
-
-    fn look_at(&self, times: &[f32], write_bytes: u64) -> ErasureEvidence {
-        let classes = TimeClasses::of(times);
-        let nothing = classes.log_nothing();
-        let mut known: Vec<((f64, f64), f64)> = Vec::new();
-        let logs: Vec<f64> = self
-            .builds
-            .iter()
-            .map(|build| {
-                let distance = build.distance(write_bytes);
-                let whole = build.whole_distance(write_bytes);
-                let key = (distance, whole);
-                if let Some((_, log)) = known.iter().find(|(other, _)| *other == key) {
-                    return *log;
-                }
-                // Without enough marks a build is as likely as nothing.
-                let log_of = |distance| classes.log_of(distance).map_or(0.0, |log| log - nothing);
-                let mut log = log_of(distance);
-                if whole != distance {
-                    let some_hidden = log_of(whole) + HIDDEN.ln();
-                    log = log_sum_exp([log + (1.0 - HIDDEN).ln(), some_hidden].into_iter());
-                }
-                known.push((key, log));
-                log
-            })
-            .collect();
-        let weight = |at: usize| self.logs[at] + self.priors[at] + logs[at];
-        let total = log_sum_exp((0..logs.len()).map(weight));
-        let best = (0..logs.len()).max_by(|&a, &b| weight(a).total_cmp(&weight(b)));
-        let best = best.expect("there are builds");
-        let distance = self.builds[best].distance(write_bytes);
-        let whole = |at: usize| self.builds[at].whole_distance(write_bytes);
-        let whole_distance = whole(best);
-        let alike = (0..logs.len()).filter(|&at| whole(at) == whole_distance);
-        let share = alike.map(|at| (weight(at) - total).exp()).sum();
-        ErasureEvidence { gain: logs[best], distance, whole_distance, share, logs }
-    }
-
     fn likeliest_unit(&self) -> (u64, f64) {
         let mut sums: Vec<(u64, f64)> = Vec::new();
-        let weights: Vec<f64> = self.logs.iter().zip(&self.priors).map(|(a, b)| a + b).collect();
+        let weights = self.weights();
         let total = log_sum_exp(weights.iter().copied());
         for (build, weight) in self.builds.iter().zip(&weights) {
             let probability = (weight - total).exp();
@@ -378,58 +401,16 @@ impl BuildBelief {
         sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are builds")
     }
 
-    /// The most informative size, and the number of writes to evaluate it.
-    fn next_size(&self, left_bytes: u64) -> Option<(u64, usize)> {
-        let weights: Vec<f64> = self.logs.iter().zip(&self.priors).map(|(a, b)| a + b).collect();
-        let total = log_sum_exp(weights.iter().copied());
-        let mut best: Option<(f64, u64, usize)> = None;
-        let sizes = EXPONENTS.flat_map(|exponent| ODD_SIZES.map(|odd| odd << exponent));
-        let sizes = sizes.filter(|size| !self.tried.contains(size));
-        for size in sizes.filter(|size| *size > MIN_WRITE && *size <= STRIDE / 2) {
-            let mut shares: Vec<(f64, f64)> = Vec::new();
-            let mut too_close = 0.0;
-            for (build, weight) in self.builds.iter().zip(&weights) {
-                let probability = (weight - total).exp();
-                if probability < 1e-6 {
-                    continue;
-                }
-                let distance = build.whole_distance(size);
-                if build.distance(size) < MIN_DISTANCE {
-                    too_close += probability;
-                }
-                match shares.iter_mut().find(|(other, _)| *other == distance) {
-                    Some((_, share)) => *share += probability,
-                    None => shares.push((distance, probability)),
-                }
-            }
-            let result: f64 = shares.iter().map(|(_, share)| -share * share.ln()).sum();
-            let farthest = shares.iter().map(|(distance, _)| *distance).fold(0.0, f64::max);
-            let needed = ((farthest * TRIED) as usize).clamp(4 * FIRST_LOOK, MAX_WRITES);
-            let may = usize::try_from(left_bytes / SHARE_OF_REST / size).unwrap_or(MAX_WRITES);
-            let needed = needed.min(may);
-            if (needed as f64) < MIN_SEEN * farthest {
-                continue;
-            }
-            // Of equally informative sizes, the smallest shows erasures best.
-            if result > 1e-4
-                && too_close < 1e-3
-                && best.is_none_or(|(other, _, _)| result > 1.15 * other)
-            {
-                best = Some((result, size, needed));
-            }
-        }
-        best.map(|(_, size, needed)| (size, needed))
-    }
-
     /// Whether the most likely build explains the results of all sizes. Otherwise the stalls have
     /// another cause, or several. A single size gives no information on write units and must agree
-    /// with the times by size.
+    /// with the times by size. Sizes without a clear result do not count if smallest writes gave
+    /// the write unit.
     pub fn is_explained(&self) -> bool {
         self.best().is_some_and(|best| {
             let write_unit = self.builds[best].write_unit;
             let is_timed = self.timed.is_none_or(|timed| timed == write_unit);
-            let explains = |(size, distance): &(u64, f64)| {
-                self.builds[best].whole_distance(*size) == *distance
+            let explains = |(shape, distance): &(WriteShape, f64)| {
+                self.builds[best].whole_distance(*shape) == *distance
             };
             let agrees = |logs: &Vec<f64>| {
                 let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -437,7 +418,7 @@ impl BuildBelief {
             };
             (is_timed || self.seen.len() > 1)
                 && self.seen.iter().all(explains)
-                && self.unclear.iter().all(agrees)
+                && (self.is_crossed || self.unclear.iter().all(agrees))
         })
     }
 
@@ -467,15 +448,4 @@ impl BuildBelief {
         let gains = gains.into_iter().map(|(unit, gain, of_unit)| (unit, gain - of_unit)).collect();
         Erasures { gains, write_unit: best.expect("there are builds") }
     }
-}
-
-/// The result of one evaluation.
-struct ErasureEvidence {
-    /// Log-evidence of the most likely distance against nothing.
-    gain: f64,
-    distance: f64,
-    whole_distance: f64,
-    /// Probability of this distance among all.
-    share: f64,
-    logs: Vec<f64>,
 }

@@ -70,24 +70,33 @@ const LESS: f64 = 0.75;
 const CONFIDENCE: f64 = 0.97;
 const TOO_SMALL: &str = "the region or the write budget is too small";
 
-/// Measures the area after a fill with these samples, with the erase block and the write unit if
-/// they are known.
+/// What is known of the device, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownUnits {
+    pub erase_block: Option<u64>,
+    pub write_unit: Option<u64>,
+    /// Whether it has a log for small writes.
+    pub has_log: bool,
+}
+
+/// Measures the area after a fill with these samples.
 pub fn measure(
     meter: &mut Meter<'_>,
     fill: &[Sample],
     window: &Range<u64>,
-    (erase_block, write_unit): (Option<u64>, Option<u64>),
-) -> Result<GeometryFinding, MeasurementStop> {
+    known: KnownUnits,
+) -> Result<SoughtArea, MeasurementStop> {
     let filled: Vec<f32> =
         fill.iter().filter(|of| is_of_fill(of)).map(|of| of.elapsed_ns as f32).collect();
     let most = (window.end - window.start).saturating_sub(PLACES * STRIDE) * 3 / 4;
     if filled.len() < 16 || most < TRIALS[1] {
-        return Ok(GeometryFinding::not_measured(TOO_SMALL));
+        return Ok(SoughtArea::unclear(GeometryFinding::not_measured(TOO_SMALL)));
     }
     let filled_mib = (filled.len() as u64 * LARGEST_REQUEST) >> 20;
     let in_order = format!("writing {filled_mib} MiB in order");
     let obsolete = "writing a few places again and again";
     let (mut largest, mut done) = (SMALL, 0);
+    let mut earlier = Vec::new();
     for bytes in TRIALS {
         // What is left must suffice for two trials; if it does not for the largest, it is used for
         // those before it.
@@ -101,47 +110,73 @@ pub fn measure(
         // Small areas do not need to be sought: their trials are short.
         if bytes > SMALL && largest == SMALL {
             let Some(found) = largest_area(meter, &filled, window)? else {
-                return Ok(nothing(&format!("{in_order} was not slower than {obsolete}")));
+                return Ok(SoughtArea::absent(&format!(
+                    "{in_order} was not slower than {obsolete}"
+                )));
             };
             largest = found;
         }
         if bytes / 4 > largest {
             break;
         }
-        if let Some(seen) = of_size(meter, window, bytes, write_unit)? {
+        if let Some(seen) = of_size(meter, window, bytes, known.write_unit, &mut earlier)? {
             // A block with one bit per cell holds less than an erase block of several; the log for
             // small writes of other devices often has two erase blocks.
             let large = |share: f64, of: f64| seen.block_bytes.is_some_and(|by| by > share * of);
-            let is_erase_block = erase_block.is_some_and(|bytes| large(LESS, bytes as f64));
-            let may_be_log = erase_block.is_none() && large(LESS / 2.0, seen.bytes);
+            let is_erase_block = known.erase_block.is_some_and(|bytes| large(LESS, bytes as f64));
+            let is_as_log = known.erase_block.is_none() && large(LESS / 2.0, seen.bytes);
+            let may_be_log = known.has_log || is_as_log;
             if is_erase_block {
-                return Ok(nothing("what slows down has blocks as large as erase blocks"));
+                let reason = "what slows down has blocks as large as erase blocks";
+                return Ok(SoughtArea::unclear(GeometryFinding::inconclusive(reason, Vec::new())));
             }
             let is_fast = is_slow_in_large_requests(meter, window, &seen, may_be_log)?;
-            let only_small = || nothing("only small requests slow down, as a log for them does");
-            return Ok(if is_fast { found(&seen) } else { only_small() });
+            let only_small = "only small requests slow down, as a log for them does";
+            return Ok(if is_fast { found(&seen) } else { SoughtArea::absent(only_small) });
         }
     }
     if largest == SMALL {
-        return Ok(GeometryFinding::not_measured(TOO_SMALL));
+        return Ok(SoughtArea::unclear(GeometryFinding::not_measured(TOO_SMALL)));
     }
-    Ok(nothing(&format!("{in_order} was slower than {obsolete}, but no size of an area shows")))
+    let reason = format!("{in_order} was slower than {obsolete}, but no size of an area shows");
+    Ok(SoughtArea::unclear(GeometryFinding::inconclusive(reason, Vec::new())))
 }
 
-fn nothing(reason: &str) -> GeometryFinding {
-    GeometryFinding::inconclusive(reason, Vec::new())
+/// What a search for the area has found.
+#[derive(Debug)]
+pub struct SoughtArea {
+    pub finding: GeometryFinding,
+    /// Whether there is one, if that is clear.
+    pub is_there: Option<bool>,
 }
 
-/// The result of trials of this size, in bytes.
+impl SoughtArea {
+    fn unclear(finding: GeometryFinding) -> Self {
+        Self { finding, is_there: None }
+    }
+
+    fn absent(reason: &str) -> Self {
+        let finding = GeometryFinding::inconclusive(reason, Vec::new());
+        Self { finding, is_there: Some(false) }
+    }
+}
+
+/// The result of trials of this size, in bytes. Results of smaller ones, which gave no area, count
+/// if they agree with these, and are kept in `earlier`.
 fn of_size(
     meter: &mut Meter<'_>,
     window: &Range<u64>,
     bytes: u64,
     write_unit: Option<u64>,
+    earlier: &mut Vec<FoldingOnset>,
 ) -> Result<Option<FoundArea>, MeasurementStop> {
     let mut trial = Trial::new(window, bytes, write_unit.unwrap_or(SHORTEST));
     let shorter = trial.with_requests_of(trial.request_bytes / LONGER);
     let mut seen: Vec<FoldingOnset> = Vec::new();
+    let area = |seen: &[FoldingOnset], earlier: &[FoldingOnset]| {
+        let all: Vec<FoldingOnset> = earlier.iter().chain(seen).copied().collect();
+        found_area(&all, write_unit).or_else(|| found_area(seen, write_unit))
+    };
     loop {
         match trial.measure(meter)? {
             Some(another) => seen.push(another),
@@ -152,7 +187,7 @@ fn of_size(
             }
             None => break,
         }
-        if let Some(found) = found_area(&seen, write_unit) {
+        if let Some(found) = area(&seen, earlier) {
             return Ok(Some(found));
         }
         let longer = |factor: u64| trial.with_requests_of(trial.request_bytes * factor);
@@ -168,7 +203,7 @@ fn of_size(
                 let between = trial.with_requests_of(one.request_bytes * LONGER);
                 if let Some(found) = between.with_room_for(one).measure(meter)? {
                     seen.insert(seen.len() - 1, found);
-                    if let Some(found) = found_area(&seen, write_unit) {
+                    if let Some(found) = area(&seen, earlier) {
                         return Ok(Some(found));
                     }
                 }
@@ -177,6 +212,7 @@ fn of_size(
             _ => longer(LONGER),
         };
     }
+    earlier.append(&mut seen);
     Ok(None)
 }
 
@@ -289,7 +325,7 @@ struct FoundArea {
     ratio: f64,
 }
 
-fn found(seen: &FoundArea) -> GeometryFinding {
+fn found(seen: &FoundArea) -> SoughtArea {
     let reason = format!(
         "writing in order becomes {:.1} times slower there, but not where data is overwritten \
          again and again (resolution {} KiB)",
@@ -300,7 +336,8 @@ fn found(seen: &FoundArea) -> GeometryFinding {
     let bytes = seen.bytes;
     let grain = (seen.request_bytes as f64).max(4096.0);
     let bytes = ((bytes / grain).round() * grain) as u64;
-    GeometryFinding::found(QuantityValue::Bytes(bytes), CONFIDENCE, reason)
+    let finding = GeometryFinding::found(QuantityValue::Bytes(bytes), CONFIDENCE, reason);
+    SoughtArea { finding, is_there: Some(true) }
 }
 
 fn is_of_fill(sample: &Sample) -> bool {

@@ -2,13 +2,14 @@
 //! erase blocks.
 
 use super::boundaries::{MIN_STRETCH, SensedMerging};
+use super::change;
+use super::fast_area::{self, KnownUnits};
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop};
 use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
 use super::openings::{self, Openings};
 use super::session::{WriteSession, found_bytes};
 use super::write_steps::{self, RunPlaces, ShiftVerdict};
-use super::{change, fast_area};
 use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
 
 /// Units needed to count the open erase blocks.
@@ -29,9 +30,16 @@ impl WriteSession<'_> {
         self.meter.now("looking for a fast area")?;
         let fill = self.meter.probed.evidence.samples[..self.filled].to_vec();
         let erase_block = found_bytes(&self.erase_block()).map(|(bytes, _)| bytes);
-        let units = (erase_block, self.likely_write_unit());
-        let found = fast_area::measure(&mut self.meter, &fill, &self.window, units)?;
-        self.meter.probed.findings.pslc_cache = found;
+        let known = KnownUnits {
+            erase_block,
+            write_unit: self.likely_write_unit(),
+            has_log: self.erases_log(),
+        };
+        let found = fast_area::measure(&mut self.meter, &fill, &self.window, known)?;
+        if let Some(is_there) = found.is_there {
+            self.update_from_fast_area(is_there);
+        }
+        self.meter.probed.findings.pslc_cache = found.finding;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use flashfit_device::{BlockDev, Bytes, Clock};
 
 use super::boundaries::{MergeEvidence, SensedMerging};
-use super::erasures::{BuildBelief, MIN_WRITE};
+use super::erasures::{BuildBelief, Erasures, MIN_WRITE};
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use super::streams::{self, StreamAnswer};
@@ -58,6 +58,8 @@ pub struct WriteSession<'a> {
     write_unit: Option<InferredWriteUnit>,
     /// Whether write costs depend on boundaries.
     has_boundaries: bool,
+    /// The erasures, if an erase block explains them.
+    erasures: Option<BuildBelief>,
     /// Why the erase block was not found.
     lacking: String,
     seen: &'static str,
@@ -92,6 +94,7 @@ impl<'a> WriteSession<'a> {
             ns_per_byte: 0.0,
             write_unit: None,
             has_boundaries: false,
+            erasures: None,
             lacking: "not measured".to_owned(),
             seen: "reads across its boundaries take longer than adjacent reads",
             layout: None,
@@ -174,7 +177,8 @@ impl<'a> WriteSession<'a> {
             self.look_for_write_steps(merges)?;
         }
         self.meter.now("counting open erase blocks")?;
-        self.count_open_erase_blocks(merges)?;
+        // A log for small writes is emptied by merges, even if these were too rare to show.
+        self.count_open_erase_blocks(merges || self.erases_log())?;
         if merges { self.look_for_write_steps(merges) } else { Ok(()) }
     }
 
@@ -338,8 +342,7 @@ impl<'a> WriteSession<'a> {
             self.lacking = "the periodic delays agree with no erase block size".to_owned();
             return watched;
         }
-        let result = watching.result();
-        let (write_unit, probability) = result.write_unit;
+        let Erasures { gains, write_unit: (write_unit, probability) } = watching.result();
         if probability >= SURE && write_unit == MIN_WRITE && self.lacks_small_writes(&watching)? {
             let reason = "at most 4 KiB: smaller writes fill erase blocks less, or it is unclear \
                           whether they do";
@@ -350,21 +353,44 @@ impl<'a> WriteSession<'a> {
             self.meter.probed.findings.write_unit =
                 GeometryFinding::found(QuantityValue::Bytes(write_unit), probability, reason);
         }
-        self.belief.update(|structure| match structure {
-            DeviceStructure::Nothing => 0.0,
-            DeviceStructure::Unit(unit) => {
-                result.gains.iter().find(|(bytes, _)| *bytes == unit).map_or(0.0, |(_, gain)| *gain)
-            }
-        });
+        self.update_from_gains(&gains);
         self.lacking = "one write in so many takes longer, but of which size the units are that \
                         are erased then is not clear"
             .to_owned();
         self.seen = "writes are delayed periodically by an erasure, wherever they go";
-        self.meter.probed.findings.erase_block_offset = GeometryFinding::inconclusive(
-            "the device places writes freely, so its erase blocks have no fixed address",
-            Vec::new(),
-        );
+        let reason = if watching.is_log() {
+            "only erasures of a log for small writes are visible, which have no fixed address"
+        } else {
+            "the device places writes freely, so its erase blocks have no fixed address"
+        };
+        self.meter.probed.findings.erase_block_offset =
+            GeometryFinding::inconclusive(reason, Vec::new());
+        self.erasures = Some(watching);
         watched
+    }
+
+    fn update_from_gains(&mut self, gains: &[(u64, f64)]) {
+        self.belief.update(|structure| {
+            let found = structure.bytes().and_then(|unit| gains.iter().find(|of| of.0 == unit));
+            found.map_or(0.0, |(_, gain)| *gain)
+        });
+    }
+
+    /// Whether the visible erasures are those of a log for small writes.
+    pub(super) fn erases_log(&self) -> bool {
+        self.erasures.as_ref().is_some_and(BuildBelief::is_log)
+    }
+
+    /// Adds the evidence of a fast area that was found, or sought in vain, for what is erased.
+    pub(super) fn update_from_fast_area(&mut self, is_found: bool) {
+        let Some(erasures) = &mut self.erasures else { return };
+        let before = erasures.result().gains;
+        erasures.knows_fast_area(is_found);
+        let after = erasures.result().gains;
+        let gains =
+            before.iter().zip(&after).map(|((unit, before), (_, after))| (*unit, after - before));
+        let gains: Vec<(u64, f64)> = gains.collect();
+        self.update_from_gains(&gains);
     }
 
     /// Whether a write unit of the smallest size that was tried may be smaller.
