@@ -95,7 +95,7 @@ impl BuildBelief {
         let fits = |number: &usize| found.distance == distance as f64 / *number as f64;
         let is_possible = occupied.iter().any(fits);
         if is_possible {
-            self.accept(shape, &found);
+            self.accept(shape, found);
         }
         Ok(is_possible)
     }

@@ -16,13 +16,14 @@ use std::ops::Range;
 
 use super::build::{self, UnitBuild, WriteShape};
 use super::erasure_evidence::{self, ErasureEvidence, FIRST_LOOK};
+use super::fast_area::WrittenFirst;
 use super::folding::{self, SingleBitUnits};
 use super::meter::{MeasurementStop, Meter};
 use super::next_write::{
     self, MAX_WRITES, MIN_DISTANCE, MIN_SEEN, MIN_WRITES, SHARE_OF_REST, TRIED,
 };
 use super::smallest_write;
-use crate::belief::{GeometryBelief, log_sum_exp};
+use crate::belief::GeometryBelief;
 use crate::findings::SURE;
 use crate::probed::SamplePurpose;
 
@@ -47,48 +48,44 @@ const SHORTER: f64 = 4.0;
 const CLEAR_STALL_NS: f64 = 2e6;
 const LONGER: f64 = 1.5;
 const MIN_STALL_NS: f64 = 2e5;
-/// The log-likelihood loss at which the conclusion contradicts the result of a size.
-const CONTRADICTED: f64 = 10.0;
 /// Probability at which the times by size determine the write unit.
 const SURELY_TIMED: f64 = 0.999;
 /// Number of sizes tried.
 const RUNS: usize = 7;
 
-/// The inferred erase block and write unit.
-#[derive(Debug, Clone)]
-pub struct Erasures {
-    /// Log-evidence of each erase block size against nothing.
-    pub gains: Vec<(u64, f64)>,
-    /// The most likely write unit with its probability.
-    pub write_unit: (u64, f64),
-}
-
 /// The posterior over `UnitBuild`s and the results it is based on.
 pub struct BuildBelief {
-    builds: Vec<UnitBuild>,
+    pub(super) builds: Vec<UnitBuild>,
     /// Unnormalized log-probabilities; the priors are in `priors`.
-    logs: Vec<f64>,
-    priors: Vec<f64>,
+    pub(super) logs: Vec<f64>,
+    pub(super) priors: Vec<f64>,
     /// Like `priors`, without the evidence of times by size.
-    untimed: Vec<f64>,
+    pub(super) untimed: Vec<f64>,
     area: Range<u64>,
     /// The write unit determined by the times by size, in bytes.
-    timed: Option<u64>,
+    pub(super) timed: Option<u64>,
     shown: bool,
     /// Writes that need not be repeated.
     tried: Vec<WriteShape>,
-    /// Writes with the whole distance that they showed.
-    seen: Vec<(WriteShape, f64)>,
+    pub(super) seen: Vec<SeenDistance>,
     /// Log-likelihood by build of the sizes without a clear result.
-    unclear: Vec<Vec<f64>>,
+    pub(super) unclear: Vec<Vec<f64>>,
     /// Whether smallest writes across boundaries gave the write unit.
-    is_crossed: bool,
+    pub(super) is_crossed: bool,
     /// Whether what is erased is a log for small writes.
     is_log: bool,
     /// Number of smallest writes between two erasures.
     distance: Option<usize>,
     /// Duration of an erasure, in nanoseconds.
     stall_ns: Option<f64>,
+}
+
+/// The distance of erasures that writes of a shape showed.
+pub(super) struct SeenDistance {
+    pub(super) shape: WriteShape,
+    pub(super) whole_distance: f64,
+    /// Log-evidence of each build.
+    logs: Vec<f64>,
 }
 
 impl BuildBelief {
@@ -149,18 +146,47 @@ impl BuildBelief {
         let mut is_elsewhere = false;
         for _ in 0..RUNS {
             let Some((shape, most)) = self.next(next_write::sizes(), meter) else { break };
-            if !self.run(meter, shape, most)? && !is_elsewhere {
-                is_elsewhere = true;
-                self.is_crossed = self.cross(meter)?;
-                if self.is_crossed {
-                    self.is_log = self.is_filled_by_small_ones(meter, shape.length_bytes)?;
-                    let is_log = self.is_log;
-                    self.update_bits(|bits| if is_log && bits > 1 { -FOLDED } else { 0.0 });
-                    return Ok(());
-                }
+            if self.run(meter, shape, most)? || is_elsewhere {
+                continue;
+            }
+            is_elsewhere = true;
+            if self.find_log(meter, shape)? {
+                return Ok(());
             }
         }
-        self.try_the_write_unit(meter)
+        match self.try_the_write_unit(meter)? {
+            Some(shape) if !is_elsewhere => self.find_log(meter, shape).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds the write unit without sizes of at least that of `larger`, and whether these go
+    /// elsewhere; returns whether the write unit was found.
+    fn find_log(
+        &mut self,
+        meter: &mut Meter<'_>,
+        larger: WriteShape,
+    ) -> Result<bool, MeasurementStop> {
+        let is_smallest = |of: &SeenDistance| of.shape == WriteShape::aligned(MIN_WRITE);
+        let (smallest, others) = std::mem::take(&mut self.seen).into_iter().partition(is_smallest);
+        self.seen = smallest;
+        let others: Vec<SeenDistance> = others;
+        for of in &others {
+            subtract(&mut self.logs, &of.logs);
+        }
+        self.is_crossed = self.cross(meter)?;
+        let agree = others.iter().all(|of| self.is_as_expected(of));
+        self.is_log = self.is_crossed
+            && (!agree || self.is_filled_by_small_ones(meter, larger.length_bytes)?);
+        if self.is_log {
+            self.update_bits(|bits| if bits > 1 { -FOLDED } else { 0.0 });
+        } else {
+            for of in others {
+                add(&mut self.logs, &of.logs);
+                self.seen.push(of);
+            }
+        }
+        Ok(self.is_crossed)
     }
 
     /// Whether what is erased is a log for small writes.
@@ -188,13 +214,17 @@ impl BuildBelief {
 
     /// Two sizes agree with some build nearly always, and one that may hide erasures with too many.
     /// If no third size is conclusive, a size of one and a half assumed write units occupies two of
-    /// them, or is counted in bytes and shows it; for the smallest write units, three.
-    fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), MeasurementStop> {
-        let Some(best) = self.best().filter(|_| self.seen.len() > 1) else { return Ok(()) };
+    /// them, or is counted in bytes and shows it; for the smallest write units, three. Returns it
+    /// if it shows something else or nothing.
+    fn try_the_write_unit(
+        &mut self,
+        meter: &mut Meter<'_>,
+    ) -> Result<Option<WriteShape>, MeasurementStop> {
+        let Some(best) = self.best().filter(|_| self.seen.len() > 1) else { return Ok(None) };
         let build = self.builds[best];
         let is_plain = |shape: WriteShape| build.distance(shape) == build.whole_distance(shape);
-        if self.seen.iter().filter(|(shape, _)| is_plain(*shape)).count() > 2 {
-            return Ok(());
+        if self.seen.iter().filter(|of| is_plain(of.shape)).count() > 2 {
+            return Ok(None);
         }
         let half_more = build.write_unit / 2 * 3;
         // A whole number of sectors of any size.
@@ -208,10 +238,9 @@ impl BuildBelief {
             || writes > MAX_WRITES
             || !is_affordable
         {
-            return Ok(());
+            return Ok(None);
         }
-        self.run(meter, shape, writes)?;
-        Ok(())
+        Ok((!self.run(meter, shape, writes)?).then_some(shape))
     }
 
     /// Whether no write unit is smaller than [`MIN_WRITE`]; `None` if that is unclear.
@@ -233,12 +262,12 @@ impl BuildBelief {
     }
 
     /// The unnormalized log-probability of each build.
-    fn weights(&self) -> Vec<f64> {
+    pub(super) fn weights(&self) -> Vec<f64> {
         self.logs.iter().zip(&self.priors).map(|(log, prior)| log + prior).collect()
     }
 
     /// The most likely build.
-    fn best(&self) -> Option<usize> {
+    pub(super) fn best(&self) -> Option<usize> {
         let weights = self.weights();
         (0..weights.len()).max_by(|&a, &b| weights[a].total_cmp(&weights[b]))
     }
@@ -260,12 +289,14 @@ impl BuildBelief {
         }
     }
 
-    /// Records whether a search has found a fast area.
-    pub fn knows_fast_area(&mut self, is_found: bool) {
-        let absent = MISSED.ln();
-        self.update_bits(|bits| match (bits > 1, is_found) {
-            (true, false) => absent,
-            (false, true) => -FOLDED,
+    /// Records the result of a search for a fast area. Copying from a log looks like folding.
+    pub fn knows_written_first(&mut self, shown: WrittenFirst) {
+        self.is_log |= shown == WrittenFirst::Log;
+        let missed = MISSED.ln();
+        self.update_bits(|bits| match (bits > 1, shown) {
+            (true, WrittenFirst::NoArea) => missed,
+            (true, WrittenFirst::Log) => -2.0 * FOLDED,
+            (false, WrittenFirst::FastArea) => -FOLDED,
             _ => 0.0,
         });
     }
@@ -332,19 +363,18 @@ impl BuildBelief {
             self.unclear.extend(hardly.then_some(found.logs));
             return Ok(false);
         }
-        self.accept(shape, &found);
+        self.accept(shape, found);
         Ok(true)
     }
 
     /// Adds the evidence of a shape.
-    pub(super) fn accept(&mut self, shape: WriteShape, found: &ErasureEvidence) {
-        for (log, add) in self.logs.iter_mut().zip(&found.logs) {
-            *log += add;
-        }
+    pub(super) fn accept(&mut self, shape: WriteShape, found: ErasureEvidence) {
+        let ErasureEvidence { distance, whole_distance, logs, .. } = found;
+        add(&mut self.logs, &logs);
         self.shown = true;
-        self.seen.push((shape, found.whole_distance));
+        self.seen.push(SeenDistance { shape, whole_distance, logs });
         if shape == WriteShape::aligned(MIN_WRITE) {
-            self.distance = Some(found.distance as usize);
+            self.distance = Some(distance as usize);
         }
     }
 
@@ -386,66 +416,12 @@ impl BuildBelief {
             agreed = distance;
         }
     }
+}
 
-    fn likeliest_unit(&self) -> (u64, f64) {
-        let mut sums: Vec<(u64, f64)> = Vec::new();
-        let weights = self.weights();
-        let total = log_sum_exp(weights.iter().copied());
-        for (build, weight) in self.builds.iter().zip(&weights) {
-            let probability = (weight - total).exp();
-            match sums.iter_mut().find(|(unit, _)| *unit == build.unit) {
-                Some((_, sum)) => *sum += probability,
-                None => sums.push((build.unit, probability)),
-            }
-        }
-        sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are builds")
-    }
+fn add(logs: &mut [f64], more: &[f64]) {
+    logs.iter_mut().zip(more).for_each(|(log, more)| *log += more);
+}
 
-    /// Whether the most likely build explains the results of all sizes. Otherwise the stalls have
-    /// another cause, or several. A single size gives no information on write units and must agree
-    /// with the times by size. Sizes without a clear result do not count if smallest writes gave
-    /// the write unit.
-    pub fn is_explained(&self) -> bool {
-        self.best().is_some_and(|best| {
-            let write_unit = self.builds[best].write_unit;
-            let is_timed = self.timed.is_none_or(|timed| timed == write_unit);
-            let explains = |(shape, distance): &(WriteShape, f64)| {
-                self.builds[best].whole_distance(*shape) == *distance
-            };
-            let agrees = |logs: &Vec<f64>| {
-                let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                logs[best] > most - CONTRADICTED
-            };
-            (is_timed || self.seen.len() > 1)
-                && self.seen.iter().all(explains)
-                && (self.is_crossed || self.unclear.iter().all(agrees))
-        })
-    }
-
-    /// The inferred erase block and write unit.
-    pub fn result(&self) -> Erasures {
-        let mut gains: Vec<(u64, f64, f64)> = Vec::new();
-        let mut write_units: Vec<(u64, f64)> = Vec::new();
-        let total = log_sum_exp(self.logs.iter().zip(&self.priors).map(|(a, b)| a + b));
-        let priors = self.priors.iter().zip(&self.untimed);
-        for ((build, log), (prior, untimed)) in self.builds.iter().zip(&self.logs).zip(priors) {
-            match gains.iter_mut().find(|(unit, _, _)| *unit == build.unit) {
-                Some((_, gain, of_unit)) => {
-                    *gain = log_sum_exp([*gain, log + prior].into_iter());
-                    *of_unit = log_sum_exp([*of_unit, *untimed].into_iter());
-                }
-                None => gains.push((build.unit, log + prior, *untimed)),
-            }
-            let probability = (log + prior - total).exp();
-            match write_units.iter_mut().find(|(size, _)| *size == build.write_unit) {
-                Some((_, sum)) => *sum += probability,
-                None => write_units.push((build.write_unit, probability)),
-            }
-        }
-        let best = write_units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        // The prior of the unit is part of the belief; only the structure given the unit counts
-        // here.
-        let gains = gains.into_iter().map(|(unit, gain, of_unit)| (unit, gain - of_unit)).collect();
-        Erasures { gains, write_unit: best.expect("there are builds") }
-    }
+fn subtract(logs: &mut [f64], less: &[f64]) {
+    logs.iter_mut().zip(less).for_each(|(log, less)| *log -= less);
 }

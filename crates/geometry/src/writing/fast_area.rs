@@ -110,9 +110,8 @@ pub fn measure(
         // Small areas do not need to be sought: their trials are short.
         if bytes > SMALL && largest == SMALL {
             let Some(found) = largest_area(meter, &filled, window)? else {
-                return Ok(SoughtArea::absent(&format!(
-                    "{in_order} was not slower than {obsolete}"
-                )));
+                let reason = format!("{in_order} was not slower than {obsolete}");
+                return Ok(SoughtArea::absent(&reason, WrittenFirst::NoArea));
             };
             largest = found;
         }
@@ -132,7 +131,11 @@ pub fn measure(
             }
             let is_fast = is_slow_in_large_requests(meter, window, &seen, may_be_log)?;
             let only_small = "only small requests slow down, as a log for them does";
-            return Ok(if is_fast { found(&seen) } else { SoughtArea::absent(only_small) });
+            return Ok(if is_fast {
+                found(&seen)
+            } else {
+                SoughtArea::absent(only_small, WrittenFirst::Log)
+            });
         }
     }
     if largest == SMALL {
@@ -146,18 +149,28 @@ pub fn measure(
 #[derive(Debug)]
 pub struct SoughtArea {
     pub finding: GeometryFinding,
-    /// Whether there is one, if that is clear.
-    pub is_there: Option<bool>,
+    /// `None` if that is unclear.
+    pub shown: Option<WrittenFirst>,
+}
+
+/// What is written first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenFirst {
+    FastArea,
+    /// No fast area shows.
+    NoArea,
+    /// Small ones go to a log.
+    Log,
 }
 
 impl SoughtArea {
     fn unclear(finding: GeometryFinding) -> Self {
-        Self { finding, is_there: None }
+        Self { finding, shown: None }
     }
 
-    fn absent(reason: &str) -> Self {
+    fn absent(reason: &str, shown: WrittenFirst) -> Self {
         let finding = GeometryFinding::inconclusive(reason, Vec::new());
-        Self { finding, is_there: Some(false) }
+        Self { finding, shown: Some(shown) }
     }
 }
 
@@ -337,7 +350,7 @@ fn found(seen: &FoundArea) -> SoughtArea {
     let grain = (seen.request_bytes as f64).max(4096.0);
     let bytes = ((bytes / grain).round() * grain) as u64;
     let finding = GeometryFinding::found(QuantityValue::Bytes(bytes), CONFIDENCE, reason);
-    SoughtArea { finding, is_there: Some(true) }
+    SoughtArea { finding, shown: Some(WrittenFirst::FastArea) }
 }
 
 fn is_of_fill(sample: &Sample) -> bool {

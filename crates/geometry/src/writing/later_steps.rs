@@ -36,8 +36,8 @@ impl WriteSession<'_> {
             has_log: self.erases_log(),
         };
         let found = fast_area::measure(&mut self.meter, &fill, &self.window, known)?;
-        if let Some(is_there) = found.is_there {
-            self.update_from_fast_area(is_there);
+        if let Some(shown) = found.shown {
+            self.update_from_fast_area(shown);
         }
         self.meter.probed.findings.pslc_cache = found.finding;
         Ok(())

@@ -18,6 +18,7 @@ pub mod capacity;
 pub mod change;
 mod crossing;
 mod erased;
+mod erased_structure;
 mod erasure_evidence;
 pub mod erasures;
 pub mod fast_area;

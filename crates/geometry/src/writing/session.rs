@@ -5,7 +5,9 @@ use std::ops::Range;
 use flashfit_device::{BlockDev, Bytes, Clock};
 
 use super::boundaries::{MergeEvidence, SensedMerging};
-use super::erasures::{BuildBelief, Erasures, MIN_WRITE};
+use super::erased_structure::Erasures;
+use super::erasures::{BuildBelief, MIN_WRITE};
+use super::fast_area::WrittenFirst;
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use super::streams::{self, StreamAnswer};
@@ -381,11 +383,11 @@ impl<'a> WriteSession<'a> {
         self.erasures.as_ref().is_some_and(BuildBelief::is_log)
     }
 
-    /// Adds the evidence of a fast area that was found, or sought in vain, for what is erased.
-    pub(super) fn update_from_fast_area(&mut self, is_found: bool) {
+    /// Adds the evidence of the search for a fast area for what is erased.
+    pub(super) fn update_from_fast_area(&mut self, shown: WrittenFirst) {
         let Some(erasures) = &mut self.erasures else { return };
         let before = erasures.result().gains;
-        erasures.knows_fast_area(is_found);
+        erasures.knows_written_first(shown);
         let after = erasures.result().gains;
         let gains =
             before.iter().zip(&after).map(|((unit, before), (_, after))| (*unit, after - before));
