@@ -19,6 +19,11 @@ use crate::probed::SamplePurpose;
 
 /// The shortest test write; smaller ones go to a separate log on some devices.
 pub const MIN_STRETCH: u64 = 96 << 10;
+/// The shortest one where a cache hands those on in pieces that go to the log, or write units are
+/// so large that those cause merges even in order.
+const LONG_STRETCH: u64 = 768 << 10;
+/// How much better than chance boundaries must explain the costs, as a logarithm.
+const RELATED: f64 = 3.0;
 /// Alignment of test writes, and resolution of offsets.
 const GRAIN: u64 = 32 << 10;
 /// Writes before merges are evaluated; more than devices keep open.
@@ -61,6 +66,8 @@ pub struct SensedMerging {
     pub ns_per_byte: f64,
     /// Typical extra time of a test write.
     pub merge_ns: f64,
+    /// The shortest test write, in bytes.
+    stretch: u64,
     /// The test writes, which leave units open.
     sensed: Vec<TestWrite>,
 }
@@ -89,45 +96,92 @@ pub struct MergeEvidence {
     pub in_order: f64,
 }
 
+impl MergeEvidence {
+    /// Whether boundaries explain the costs. Whatever slowed the writes down otherwise, a device
+    /// without boundaries may still have erase blocks.
+    pub fn is_related(&self) -> bool {
+        let best = self.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
+        best >= self.log_nothing + RELATED
+    }
+}
+
 impl SensedMerging {
     /// Makes scattered writes in a written window; `None` if they cost little more than sequential
-    /// ones.
+    /// ones. Longer ones follow if sequential ones are slow, too.
     pub fn sense(
         meter: &mut Meter<'_>,
         window: &Range<u64>,
         ns_per_byte: f64,
     ) -> Result<Option<Self>, MeasurementStop> {
+        let (found, in_order_ns) = Self::sense_with(meter, window, ns_per_byte, MIN_STRETCH)?;
+        let is_slow = in_order_ns > CLEARLY * ns_per_byte * MIN_STRETCH as f64;
+        if found.is_some() || !is_slow || !Self::has_room(window) {
+            return Ok(found);
+        }
+        Ok(Self::sense_with(meter, window, ns_per_byte, LONG_STRETCH)?.0)
+    }
+
+    /// Whether the window has room for longer test writes.
+    fn has_room(window: &Range<u64>) -> bool {
+        (window.end - window.start) / SENSING as u64 >= 2 * LONG_STRETCH
+    }
+
+    /// Like [`Self::sense`], with writes of this length; also returns the time of sequential ones.
+    fn sense_with(
+        meter: &mut Meter<'_>,
+        window: &Range<u64>,
+        ns_per_byte: f64,
+        stretch: u64,
+    ) -> Result<(Option<Self>, f64), MeasurementStop> {
         let room = (window.end - window.start) / SENSING as u64;
         let (mut costs, mut in_order, mut sensed) = (Vec::new(), Vec::new(), Vec::new());
         // Sequential test writes first: their extra cost over large requests is not a merge.
         let first = align(window.start, GRAIN, window);
         for number in 0..SENSING as u64 {
-            let at = first + number * MIN_STRETCH;
-            in_order.push(meter.write(SamplePurpose::WriteLinear, at, MIN_STRETCH)?);
-            sensed.push(TestWrite { start: at, length: MIN_STRETCH });
+            let at = first + number * stretch;
+            in_order.push(meter.write(SamplePurpose::WriteLinear, at, stretch)?);
+            sensed.push(TestWrite { start: at, length: stretch });
         }
         let mut order: Vec<u64> = (0..SENSING as u64).collect();
         meter.random.shuffle(&mut order);
         for place in order {
-            let within = meter.random.below((room - MIN_STRETCH).max(1)) / GRAIN * GRAIN;
+            let within = meter.random.below((room - stretch).max(1)) / GRAIN * GRAIN;
             let at = align(window.start + place * room + within, GRAIN, window);
-            costs.push(meter.write(SamplePurpose::WriteRandom, at, MIN_STRETCH)?);
-            sensed.push(TestWrite { start: at, length: MIN_STRETCH });
+            costs.push(meter.write(SamplePurpose::WriteRandom, at, stretch)?);
+            sensed.push(TestWrite { start: at, length: stretch });
         }
         let settled = median(&costs[SENSING / 2..]);
-        let in_order = median(&in_order).max(ns_per_byte * MIN_STRETCH as f64);
+        let in_order = median(&in_order).max(ns_per_byte * stretch as f64);
         let merge_ns = settled - in_order;
-        let merging = Self { window: window.clone(), ns_per_byte, merge_ns, sensed };
-        Ok((settled > MERGING * in_order).then_some(merging))
+        let merging = Self { window: window.clone(), ns_per_byte, merge_ns, stretch, sensed };
+        Ok(((settled > MERGING * in_order).then_some(merging), in_order))
     }
 
     /// Whether the extra cost clearly comes from merges.
     pub fn is_clear(&self) -> bool {
-        self.merge_ns > CLEARLY * self.ns_per_byte * MIN_STRETCH as f64
+        self.merge_ns > CLEARLY * self.ns_per_byte * self.stretch as f64
     }
 
-    /// Makes queries until the layout is known or more would not help.
+    /// Makes queries until the layout is known or more would not help; again with longer writes if
+    /// the costs are unrelated to boundaries and longer ones cause merges, too.
     pub fn locate(
+        &mut self,
+        meter: &mut Meter<'_>,
+        belief: &GeometryBelief,
+        most_ns: u64,
+    ) -> Result<MergeEvidence, MeasurementStop> {
+        let found = self.query(meter, belief, most_ns)?;
+        let is_long = self.stretch == LONG_STRETCH || !Self::has_room(&self.window);
+        if found.is_related() || is_long {
+            return Ok(found);
+        }
+        let longer = Self::sense_with(meter, &self.window, self.ns_per_byte, LONG_STRETCH)?;
+        let (Some(longer), _) = longer else { return Ok(found) };
+        *self = longer;
+        self.query(meter, belief, most_ns)
+    }
+
+    fn query(
         &self,
         meter: &mut Meter<'_>,
         belief: &GeometryBelief,
@@ -144,7 +198,7 @@ impl SensedMerging {
                     break;
                 }
             }
-            let query = inference.next_query(meter, &self.window, &recent);
+            let query = inference.next_query(meter, &self.window, self.stretch, &recent);
             let time_ns = match meter.write(SamplePurpose::WriteRandom, query.start, query.length) {
                 Err(MeasurementStop::Spent) if inference.queries >= QUERIES.start => break,
                 other => other?,
@@ -283,6 +337,7 @@ impl Inference {
         &self,
         meter: &mut Meter<'_>,
         window: &Range<u64>,
+        stretch: u64,
         recent: &[TestWrite],
     ) -> TestWrite {
         const TRIED: usize = 40;
@@ -293,7 +348,7 @@ impl Inference {
             (0..self.hypotheses.len()).filter(|&at| self.posterior[at] > 1e-6).collect();
         let mut best: Option<(f64, TestWrite)> = None;
         for _ in 0..TRIED {
-            let query = self.propose(meter, window);
+            let query = self.propose(meter, window, stretch);
             let distance = last
                 .iter()
                 .map(|other| other.start.abs_diff(query.start))
@@ -309,11 +364,11 @@ impl Inference {
     }
 
     /// A test write around a boundary of a likely layout, or anywhere.
-    fn propose(&self, meter: &mut Meter<'_>, window: &Range<u64>) -> TestWrite {
+    fn propose(&self, meter: &mut Meter<'_>, window: &Range<u64>, stretch: u64) -> TestWrite {
         let layout = self.hypotheses[self.drawn(meter)].layout;
-        let lengths = [MIN_STRETCH, MIN_STRETCH, 2 * MIN_STRETCH, layout.unit / 2];
+        let lengths = [stretch, stretch, 2 * stretch, layout.unit / 2];
         let drawn = usize::try_from(meter.random.below(4)).expect("it is small");
-        let length = lengths[drawn].clamp(MIN_STRETCH, LONGEST_STRETCH) / GRAIN * GRAIN;
+        let length = lengths[drawn].clamp(stretch, LONGEST_STRETCH) / GRAIN * GRAIN;
         let room = window.end - window.start - 2 * length - 2 * GRAIN;
         let anywhere = window.start + length + meter.random.below(room);
         let at = if meter.random.below(4) == 0 {

@@ -289,14 +289,15 @@ impl BuildBelief {
         }
     }
 
-    /// Records the result of a search for a fast area. Copying from a log looks like folding.
+    /// Records the result of a search for a fast area, which is better evidence than single folds:
+    /// copying from a log looks like those.
     pub fn knows_written_first(&mut self, shown: WrittenFirst) {
         self.is_log |= shown == WrittenFirst::Log;
         let missed = MISSED.ln();
         self.update_bits(|bits| match (bits > 1, shown) {
             (true, WrittenFirst::NoArea) => missed,
             (true, WrittenFirst::Log) => -2.0 * FOLDED,
-            (false, WrittenFirst::FastArea) => -FOLDED,
+            (false, WrittenFirst::FastArea) => -2.0 * FOLDED,
             _ => 0.0,
         });
     }

@@ -3,7 +3,8 @@
 
 use super::boundaries::{MIN_STRETCH, SensedMerging};
 use super::change;
-use super::fast_area::{self, KnownUnits};
+use super::erasures::BuildBelief;
+use super::fast_area::{self, KnownUnits, WrittenFirst};
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop};
 use super::open_erase_blocks::{self, UnitOrder, UnitPlacement};
@@ -41,6 +42,23 @@ impl WriteSession<'_> {
         }
         self.meter.probed.findings.pslc_cache = found.finding;
         Ok(())
+    }
+
+    /// Whether the visible erasures are those of a log for small writes.
+    pub(super) fn erases_log(&self) -> bool {
+        self.erasures.as_ref().is_some_and(BuildBelief::is_log)
+    }
+
+    /// Adds the evidence of the search for a fast area for what is erased.
+    pub(super) fn update_from_fast_area(&mut self, shown: WrittenFirst) {
+        let Some(erasures) = &mut self.erasures else { return };
+        let before = erasures.result().gains;
+        erasures.knows_written_first(shown);
+        let after = erasures.result().gains;
+        let gains =
+            before.iter().zip(&after).map(|((unit, before), (_, after))| (*unit, after - before));
+        let gains: Vec<(u64, f64)> = gains.collect();
+        self.update_from_gains(&gains);
     }
 
     /// Looks for the write unit once more, in runs of writes of one size, if it is unknown. One

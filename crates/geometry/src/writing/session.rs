@@ -7,7 +7,6 @@ use flashfit_device::{BlockDev, Bytes, Clock};
 use super::boundaries::{MergeEvidence, SensedMerging};
 use super::erased_structure::Erasures;
 use super::erasures::{BuildBelief, MIN_WRITE};
-use super::fast_area::WrittenFirst;
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use super::streams::{self, StreamAnswer};
@@ -30,8 +29,6 @@ const MAX_WRITE_UNIT: u64 = 256 << 10;
 /// Small writes to detect erasures: first, and later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
-/// How much better than chance boundaries must explain the costs, as a logarithm.
-const MAX_LISTED: f64 = 3.0;
 /// Prior probability that parts of a unit are merged separately if that cannot be measured, and its
 /// increase if units are written in order, as layers with such parts do.
 const UNTOLD_PARTS: f64 = 0.02;
@@ -61,7 +58,7 @@ pub struct WriteSession<'a> {
     /// Whether write costs depend on boundaries.
     has_boundaries: bool,
     /// The erasures, if an erase block explains them.
-    erasures: Option<BuildBelief>,
+    pub(super) erasures: Option<BuildBelief>,
     /// Why the erase block was not found.
     lacking: String,
     seen: &'static str,
@@ -138,8 +135,8 @@ impl<'a> WriteSession<'a> {
                 return Ok(());
             }
         }
-        let merging = self.find_merging()?;
-        if let Some(merging) = &merging {
+        let mut merging = self.find_merging()?;
+        if let Some(merging) = &mut merging {
             self.meter.now("locating erase blocks")?;
             let result = merging.locate(&mut self.meter, &self.belief, MAX_BOUNDARY_SEARCH_NS)?;
             self.update_from_boundaries(&result)?;
@@ -230,9 +227,7 @@ impl<'a> WriteSession<'a> {
     /// Adds the evidence of boundaries, and of parts of units.
     fn update_from_boundaries(&mut self, result: &MergeEvidence) -> Result<(), MeasurementStop> {
         let layout = result.layout;
-        let best = result.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
-        if best < result.log_nothing + MAX_LISTED {
-            // Whatever slowed these writes down, a device without boundaries may still have units.
+        if !result.is_related() {
             self.lacking =
                 format!("the costs of {} test writes are unrelated to boundaries", result.queries);
             return Ok(());
@@ -371,28 +366,11 @@ impl<'a> WriteSession<'a> {
         watched
     }
 
-    fn update_from_gains(&mut self, gains: &[(u64, f64)]) {
+    pub(super) fn update_from_gains(&mut self, gains: &[(u64, f64)]) {
         self.belief.update(|structure| {
             let found = structure.bytes().and_then(|unit| gains.iter().find(|of| of.0 == unit));
             found.map_or(0.0, |(_, gain)| *gain)
         });
-    }
-
-    /// Whether the visible erasures are those of a log for small writes.
-    pub(super) fn erases_log(&self) -> bool {
-        self.erasures.as_ref().is_some_and(BuildBelief::is_log)
-    }
-
-    /// Adds the evidence of the search for a fast area for what is erased.
-    pub(super) fn update_from_fast_area(&mut self, shown: WrittenFirst) {
-        let Some(erasures) = &mut self.erasures else { return };
-        let before = erasures.result().gains;
-        erasures.knows_written_first(shown);
-        let after = erasures.result().gains;
-        let gains =
-            before.iter().zip(&after).map(|((unit, before), (_, after))| (*unit, after - before));
-        let gains: Vec<(u64, f64)> = gains.collect();
-        self.update_from_gains(&gains);
     }
 
     /// Whether a write unit of the smallest size that was tried may be smaller.
