@@ -63,10 +63,12 @@ const FEWEST_LARGE: u64 = 48;
 const CERTAINLY_NO_LOG: f64 = 32e6;
 /// Of three trials with large requests, those that show the same area if the others are noise.
 const MOST_ARE_SAME: usize = 2;
-/// The smallest ratio of times of large requests if the area may be a log of two erase blocks.
+/// The smallest ratio of times of large requests if the area may be a log.
 const SLOWER_THAN_LOG: f64 = 1.5;
 /// The largest block, relative to an erase block.
 const LESS: f64 = 0.75;
+/// Blocks larger than this share of the area may be erase blocks of a log.
+const SHARE_OF_LOG: f64 = 0.19;
 const CONFIDENCE: f64 = 0.97;
 const TOO_SMALL: &str = "the region or the write budget is too small";
 
@@ -120,10 +122,10 @@ pub fn measure(
         }
         if let Some(seen) = of_size(meter, window, bytes, known.write_unit, &mut earlier)? {
             // A block with one bit per cell holds less than an erase block of several; the log for
-            // small writes of other devices often has two erase blocks.
+            // small writes of other devices has few erase blocks.
             let large = |share: f64, of: f64| seen.block_bytes.is_some_and(|by| by > share * of);
             let is_erase_block = known.erase_block.is_some_and(|bytes| large(LESS, bytes as f64));
-            let is_as_log = known.erase_block.is_none() && large(LESS / 2.0, seen.bytes);
+            let is_as_log = known.erase_block.is_none() && large(SHARE_OF_LOG, seen.bytes);
             let may_be_log = known.has_log || is_as_log;
             if is_erase_block {
                 let reason = "what slows down has blocks as large as erase blocks";
