@@ -14,7 +14,7 @@ use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, ProcedureEr
 
 pub use work::{BusFreeWork, CountedWork, DIES, FitBus};
 
-use crate::fit_target::FitTarget;
+use crate::fit_target::{FitTarget, MeasuredRun};
 use crate::pattern::PatternPlayer;
 use crate::structure::CardStructure;
 use crate::times::Times;
@@ -101,8 +101,8 @@ pub fn count(
     let page = structure.page;
     let flushes = device.describe().volatile_cache;
     let mut cells = Vec::new();
-    for &(units, access) in &target.runs {
-        for write in procedure.sizes()? {
+    for &MeasuredRun { units, access, least_write } in &target.runs {
+        for write in procedure.sizes()?.into_iter().filter(|&write| write >= least_write) {
             let before = Operations::of(&device, page);
             let time_ns =
                 procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;

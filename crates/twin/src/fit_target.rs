@@ -33,8 +33,8 @@ const CAPACITY_UNITS: u64 = 64;
 pub struct FitTarget {
     /// Measured rates, one per cell.
     pub cells: Vec<TableCell>,
-    /// Open blocks and order of each run, in the order of measurement. Each run has all sizes.
-    pub runs: Vec<(u32, AccessOrder)>,
+    /// The runs in the order of measurement.
+    pub runs: Vec<MeasuredRun>,
     /// The erase block that the measurement assumed: the largest write.
     pub erase_block: Bytes,
     pub least_write: Bytes,
@@ -42,6 +42,15 @@ pub struct FitTarget {
     pub patterns: Option<MeasuredPatterns>,
     /// What the device reports about itself, if it is known.
     pub device: Option<BlockDevInfo>,
+}
+
+/// The cells of one number of open blocks and one order, measured from the largest write down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeasuredRun {
+    pub units: u32,
+    pub access: AccessOrder,
+    /// Where the run ended. What was not measured was not written, either.
+    pub least_write: Bytes,
 }
 
 /// Patterns of one device, which lie within `span`.
@@ -97,11 +106,17 @@ impl FitTarget {
         let divides = |write: Bytes| erase_block.0 % write.0 == 0;
         let halves = |write: Bytes| divides(write) && (erase_block.0 / write.0).is_power_of_two();
         let mut rates: BTreeMap<(u32, AccessOrder, Bytes), Vec<f64>> = BTreeMap::new();
-        let mut runs = Vec::new();
+        let mut runs: Vec<MeasuredRun> = Vec::new();
         for cell in all().filter(|cell| halves(cell.write) && cell.units <= MAX_UNITS) {
-            let run = (cell.units, cell.access);
-            if !runs.contains(&run) {
-                runs.push(run);
+            let of_run =
+                |run: &&mut MeasuredRun| (run.units, run.access) == (cell.units, cell.access);
+            match runs.iter_mut().find(of_run) {
+                Some(run) => run.least_write = run.least_write.min(cell.write),
+                None => runs.push(MeasuredRun {
+                    units: cell.units,
+                    access: cell.access,
+                    least_write: cell.write,
+                }),
             }
             if cell.bytes_per_second > 0 {
                 let key = (cell.units, cell.access, cell.write);
@@ -196,7 +211,7 @@ impl FitTarget {
 
     /// The largest number of open blocks.
     pub fn most_units(&self) -> u32 {
-        self.runs.iter().map(|(units, _)| *units).max().unwrap_or(1)
+        self.runs.iter().map(|run| run.units).max().unwrap_or(1)
     }
 
     /// Keeps only some of the cells, but all runs.
@@ -204,5 +219,28 @@ impl FitTarget {
     pub fn with_cells(&self, keep: impl Fn(usize) -> bool) -> Self {
         let cells = self.cells.iter().enumerate().filter(|(at, _)| keep(*at));
         Self { cells: cells.map(|(_, cell)| *cell).collect(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All sizes of each run were simulated, and what was never written filled the logs.
+    #[test]
+    fn a_run_ends_where_its_measurement_ended() {
+        let cells = |units: u32, sizes: u32| {
+            (0..sizes).map(move |halved| TableCell {
+                units,
+                access: AccessOrder::Linear,
+                write: Bytes((4 << 20) >> halved),
+                bytes_per_second: 1 << 20,
+            })
+        };
+        let table = OpenBlockTable { cells: cells(1, 11).chain(cells(2, 3)).collect() };
+        let target = FitTarget::from_tables(&[table]).expect("enough cells");
+        let ends: Vec<_> = target.runs.iter().map(|run| (run.units, run.least_write)).collect();
+        assert_eq!(ends, [(1, Bytes::kib(4)), (2, Bytes::mib(1))]);
+        assert_eq!(target.least_write, Bytes::kib(4));
     }
 }

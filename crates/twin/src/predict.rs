@@ -6,7 +6,7 @@ use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{OpenBlockTable, ProcedureError, TableCell};
 
 use crate::counts::{SEED, before_measurement, procedure};
-use crate::fit_target::{FitTarget, MeasuredPatterns};
+use crate::fit_target::{FitTarget, MeasuredPatterns, MeasuredRun};
 use crate::pattern::PatternPlayer;
 
 /// What a model takes for the measurements of a target.
@@ -29,8 +29,8 @@ pub fn predict(
     let clock = device.clock().clone();
     let data = procedure.data();
     let mut cells = Vec::new();
-    for &(units, access) in &target.runs {
-        for write in procedure.sizes()? {
+    for &MeasuredRun { units, access, least_write } in &target.runs {
+        for write in procedure.sizes()?.into_iter().filter(|&write| write >= least_write) {
             let time_ns =
                 procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;
             let bytes = u128::from(units) * u128::from(target.erase_block.0);
