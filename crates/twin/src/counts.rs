@@ -8,20 +8,22 @@
 mod work;
 
 use flashfit_card::{Card, InProcessCard};
-use flashfit_device::{BlockDev, Bytes, VirtualClock};
+use flashfit_device::{BlockDev, BlockDevError, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, ProcedureError, TableCell};
 
 pub use work::{BusFreeWork, CountedWork, DIES, FitBus};
 
-use crate::fit_target::{FitTarget, MeasuredRun};
+use crate::fit_target::{FitTarget, MeasuredPatterns, MeasuredRun};
 use crate::pattern::PatternPlayer;
-use crate::structure::CardStructure;
+use crate::structure::{CardStructure, OrderedLayerKind};
 use crate::times::Times;
 use work::Operations;
 
 /// The size of the writes that fill a card beforehand.
 const FILL_BYTES: usize = 1 << 20;
+/// The size of the writes that go to the log for small writes beforehand.
+const LOGGED_BYTES: usize = 4096;
 /// The seed of random orders.
 pub const SEED: u64 = 1;
 /// A page takes at least 1 ns on the bus, and a request has fewer than 2^16 pages.
@@ -91,9 +93,7 @@ pub fn count(
     target: &FitTarget,
     structure: &CardStructure,
 ) -> Result<StructureCounts, ProcedureError> {
-    let mut model = structure.model(target, u64::MAX, &Times::NONE);
-    model.nand.copy_ns = COPY_NS;
-    model.layer.log_ns = model.layer.log_ns.map(|_| LOG_NS);
+    let model = counting_model(target, structure);
     let procedure = procedure(target);
     let mut device = before_measurement(&model, structure.was_full)?;
     let clock = device.clock().clone();
@@ -117,8 +117,57 @@ pub fn count(
             cells.push(((units, access, write), work));
         }
     }
-    let parts = count_patterns(target, structure, &mut device)?;
+    let parts = match structure.log_units {
+        0 => count_patterns(target, structure, &mut device)?,
+        _ => count_parts(target, structure)?,
+    };
     Ok(StructureCounts { cells, parts })
+}
+
+/// The operation counts of the patterns alone, for a card with a log for small writes. The fill
+/// before the patterns leaves of the runs only how far the log is filled, which is a part of the
+/// structure: small differences of the structure would change it at random.
+///
+/// # Errors
+/// When the sizes of the target do not fit the card.
+pub fn count_parts(
+    target: &FitTarget,
+    structure: &CardStructure,
+) -> Result<Vec<BusFreeWork>, ProcedureError> {
+    let structure = structure.at_fill(target);
+    let mut model = counting_model(target, &structure);
+    if structure.kind == OrderedLayerKind::LogBlock {
+        model.capacity = target.capacity(true);
+    }
+    let mut device = before_measurement(&model, structure.was_full)?;
+    count_patterns(target, &structure, &mut device)
+}
+
+fn counting_model(target: &FitTarget, structure: &CardStructure) -> flashfit_card::CardModel {
+    let mut model = structure.model(target, u64::MAX, &Times::NONE);
+    model.nand.copy_ns = COPY_NS;
+    model.layer.log_ns = model.layer.log_units.map(|_| LOG_NS);
+    model
+}
+
+/// Brings a card into the state in which patterns began: its log had taken some pages, of which the
+/// fill leaves none current.
+pub(crate) fn before_patterns(
+    device: &mut InProcessCard<VirtualClock>,
+    player: &mut PatternPlayer,
+    patterns: &MeasuredPatterns,
+    structure: &CardStructure,
+) -> Result<(), BlockDevError> {
+    let has_cache = device.describe().volatile_cache;
+    let eighth = patterns.filled.0 / 8 / structure.page * structure.page;
+    for at in 0..u64::from(structure.logged_pages) {
+        // Two places in turn, because writes to a single one could be collected in a buffer.
+        device.write((3 + 2 * (at % 2)) * eighth, &[0x5a; LOGGED_BYTES])?;
+        if has_cache {
+            device.flush()?;
+        }
+    }
+    player.fill(device, 0, patterns.filled.0)
 }
 
 fn count_patterns(
@@ -130,7 +179,7 @@ fn count_patterns(
     let clock = device.clock().clone();
     let flushes = device.describe().volatile_cache;
     let mut player = PatternPlayer::new(0, SEED);
-    player.fill(device, 0, patterns.filled.0)?;
+    before_patterns(device, &mut player, patterns, structure)?;
     let mut streams = patterns.streams(target.erase_block).into_iter();
     let mut parts = Vec::new();
     for measured in &patterns.measured {

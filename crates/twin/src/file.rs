@@ -9,7 +9,7 @@ use crate::Twin;
 use crate::pattern::PatternRatio;
 
 /// Keys found by the search.
-const SEARCHED: [&str; 13] = [
+const SEARCHED: [&str; 14] = [
     "page",
     "dies",
     "kind",
@@ -23,6 +23,7 @@ const SEARCHED: [&str; 13] = [
     "map_unit",
     "collection",
     "undeclared",
+    "units",
 ];
 /// Keys fitted to the measurements.
 const FITTED: [&str; 8] = [

@@ -15,6 +15,8 @@ pub struct DeviceHints {
     pub write_unit: Option<u64>,
     /// The largest write that goes to a separate log.
     pub log_request: Option<u64>,
+    /// The specially mapped zone at the start.
+    pub zone: Option<u64>,
     /// What the device reports about itself.
     pub device: Option<BlockDevInfo>,
 }
@@ -36,6 +38,7 @@ impl DeviceHints {
             open_erase_blocks_random: count(&findings.open_erase_blocks_random),
             write_unit: bytes(&findings.write_unit),
             log_request: bytes(&findings.small_write_log),
+            zone: bytes(&findings.special_zone),
             device: None,
         }
     }

@@ -6,7 +6,7 @@
 //! searched ([`search`], [`structure`]) and their operation times are fitted ([`times`]). What a
 //! probe found is where the search starts ([`hints`]), and a twin without a cliff that it found is
 //! refused ([`cliff`]). The result is a card file ([`mod@file`]). Limits: one write at a time; no
-//! special zone at the start of the device, no flushed cache, no background work.
+//! flushed cache, no background work.
 
 pub mod cliff;
 pub mod counts;
@@ -163,7 +163,7 @@ pub fn fit_to(
     model.title = format!("Twin of {what}");
     model.source = format!("fitted by flashfit to {} of {what}", target.measurements());
     model.layer.lookup_ns = hints.lookup_ns;
-    let Predicted { rates, parts_ns } = predict::predict(&model, target, best.structure.was_full)?;
+    let Predicted { rates, parts_ns } = predict::predict(&model, target, &best.structure)?;
     let rate = |key: CellKey| rates.rate(key.0, key.1, key.2).map(|rate| rate as f64);
     if let Some(cliff) = cliffs.iter().find(|cliff| !cliff.shows_in(rate)) {
         return Err(TwinError::LacksCliff { open: cliff.open, access: cliff.access });

@@ -5,9 +5,10 @@ use flashfit_device::{BlockDevError, VirtualClock};
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{OpenBlockTable, ProcedureError, TableCell};
 
-use crate::counts::{SEED, before_measurement, procedure};
+use crate::counts::{SEED, before_measurement, before_patterns, procedure};
 use crate::fit_target::{FitTarget, MeasuredPatterns, MeasuredRun};
 use crate::pattern::PatternPlayer;
+use crate::structure::CardStructure;
 
 /// What a model takes for the measurements of a target.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,14 +19,15 @@ pub struct Predicted {
     pub parts_ns: Vec<u64>,
 }
 
-/// Simulates all measurements of a target, in their order, on a card that was full or new.
+/// Simulates all measurements of a target, in their order, on a card that was in the state of the
+/// structure.
 pub fn predict(
     model: &CardModel,
     target: &FitTarget,
-    was_full: bool,
+    structure: &CardStructure,
 ) -> Result<Predicted, ProcedureError> {
     let procedure = procedure(target);
-    let mut device = before_measurement(model, was_full)?;
+    let mut device = before_measurement(model, structure.was_full)?;
     let clock = device.clock().clone();
     let data = procedure.data();
     let mut cells = Vec::new();
@@ -40,7 +42,13 @@ pub fn predict(
         }
     }
     let parts_ns = match &target.patterns {
-        Some(patterns) => time_patterns(&mut device, patterns)?,
+        Some(patterns) => {
+            // As in `counts`.
+            if structure.log_units > 0 {
+                device = before_measurement(model, structure.was_full)?;
+            }
+            time_patterns(&mut device, patterns, structure)?
+        }
         None => Vec::new(),
     };
     Ok(Predicted { rates: OpenBlockTable { cells }, parts_ns })
@@ -49,10 +57,11 @@ pub fn predict(
 fn time_patterns(
     device: &mut InProcessCard<VirtualClock>,
     patterns: &MeasuredPatterns,
+    structure: &CardStructure,
 ) -> Result<Vec<u64>, BlockDevError> {
     let clock = device.clock().clone();
     let mut player = PatternPlayer::new(0, SEED);
-    player.fill(device, 0, patterns.filled.0)?;
+    before_patterns(device, &mut player, patterns, structure)?;
     let mut parts_ns = Vec::new();
     for of in &patterns.measured {
         for part in &of.pattern.parts[..of.parts_ns.len()] {

@@ -3,29 +3,31 @@
 //! Every kind of layer is tried with a few start structures, some of them with what a probe found.
 //! From the best of each kind and write unit, coordinate descent makes one change at a time
 //! (`candidates.rs`) while that improves the fit; the result is then tried with the other kinds of
-//! layer, and with two changes at a time. Each structure is simulated once ([`crate::counts`]); its
+//! layer, and with two changes at a time. Each structure is simulated once ([`crate::counts`]), and
+//! one with a log for small writes once for each of several states of its log (`evaluate.rs`); its
 //! times are fitted without simulation ([`crate::times`]). A structure without a cliff that the
 //! probe found counts as worse than any that has it. The search is deterministic. Limits: it finds
 //! a local optimum, and several structures may explain a table equally well.
 
 mod candidates;
+mod evaluate;
+mod sizes;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
-use std::thread;
+use std::collections::BTreeSet;
 
 use flashfit_geometry::belief::median;
-use flashfit_geometry::flashbench::AccessOrder;
 use flashfit_geometry::probed::ProbeObserver;
 
 use candidates::Change;
+use evaluate::LogStates;
+pub use evaluate::SimulatedCounts;
 
 use crate::cliff::SeenCliff;
-use crate::counts::{self, BusFreeWork, CellKey, CountedWork, FitBus, key};
+use crate::counts::FitBus;
 use crate::fit_target::{FitTarget, MeasuredPatterns};
 use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, bus_for};
-use crate::times::{self, Durations, FittedTimes};
+use crate::times::{Durations, FittedTimes};
 
 /// How many starts are searched in detail, without and with patterns. More of them fit few rates by
 /// chance.
@@ -41,27 +43,10 @@ const LIMITING_BUS_FACTOR: f64 = 1.03;
 const MAX_ROUNDS: usize = 3;
 /// A difference of the mean absolute log ratio that says nothing about which structure is right.
 const ALIKE: f64 = 0.02;
-/// What a missing cliff adds to the error: more than any error that cells can have.
-const MISSING_CLIFF: f64 = 3.0;
-
-/// Cached counts of simulated structures with one die, valid for any subset of a target's cells.
-#[derive(Debug, Default)]
-pub struct SimulatedCounts {
-    counts: BTreeMap<CardStructure, Option<KnownWork>>,
-}
-
-#[derive(Debug)]
-struct KnownWork {
-    cells: BTreeMap<OrderedKey, BusFreeWork>,
-    parts: Vec<BusFreeWork>,
-}
-
-/// A [`CellKey`] that can be ordered.
-type OrderedKey = (u32, bool, u64);
-
-fn ordered((units, access, write): CellKey) -> OrderedKey {
-    (units, access == AccessOrder::Random, write.0)
-}
+/// What is tried with starts, with single changes and with pairs of them.
+const STARTED_LOGS: LogStates = LogStates { parts: 6, most: 16 };
+const CHANGED_LOGS: LogStates = LogStates { parts: 16, most: 8 };
+const PAIRED_LOGS: LogStates = LogStates { parts: 6, most: 24 };
 
 /// A structure with its best times.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -120,11 +105,12 @@ impl<'a> Search<'a> {
     pub fn run(&mut self) -> Result<Option<FoundFit>, FitInterrupted> {
         let mut starts = Vec::new();
         for kind in KINDS {
-            let all = self.evaluate(&self.starts(kind))?;
+            let all = self.evaluate_with_logs(&self.starts(kind), STARTED_LOGS)?;
             starts.extend(self.best_starts(all));
         }
         for start in &mut starts {
-            let new = self.evaluate(&self.alternatives(start.structure, Change::WasFull))?;
+            let others = self.alternatives(start.structure, Change::WasFull);
+            let new = self.evaluate_with_logs(&others, CHANGED_LOGS)?;
             *start = new.into_iter().chain([*start]).min_by(by_error).expect("the start itself");
         }
         starts.sort_by(by_error);
@@ -140,7 +126,8 @@ impl<'a> Search<'a> {
         }
         let Some(mut best) = found.iter().copied().min_by(by_error) else { return Ok(None) };
         // The result of one kind may suit another kind whose own start was worse.
-        let others = self.evaluate(&self.as_other_kinds(best.structure))?;
+        let others = self.as_other_kinds(best.structure);
+        let others = self.evaluate_with_logs(&others, CHANGED_LOGS)?;
         if let Some(other) = others.into_iter().min_by(by_error) {
             if other.score < best.score - MIN_GAIN {
                 best = self.improve(other)?;
@@ -169,7 +156,10 @@ impl<'a> Search<'a> {
             let before = best.score;
             for change in Change::ALL {
                 let others = self.alternatives(best.structure, change);
-                let all = self.evaluate(&others)?;
+                let all = match change {
+                    Change::Logged => self.evaluate(&others)?,
+                    _ => self.evaluate_with_logs(&others, CHANGED_LOGS)?,
+                };
                 if let Some(other) = all.into_iter().min_by(by_error) {
                     if other.score < best.score - MIN_GAIN {
                         best = other;
@@ -186,74 +176,13 @@ impl<'a> Search<'a> {
     /// Leaves local optima in which two values are wrong that belong together.
     fn improve_by_pairs(&mut self, mut best: BestFit) -> Result<BestFit, FitInterrupted> {
         for _ in 0..MAX_ROUNDS {
-            let all = self.evaluate(&self.pairs(best.structure))?;
+            let all = self.evaluate_with_logs(&self.pairs(best.structure), PAIRED_LOGS)?;
             match all.into_iter().min_by(by_error) {
                 Some(other) if other.score < best.score - MIN_GAIN => best = self.improve(other)?,
                 _ => break,
             }
         }
         Ok(best)
-    }
-
-    /// Simulates new structures and fits the times of all.
-    fn evaluate(&mut self, structures: &[CardStructure]) -> Result<Vec<BestFit>, FitInterrupted> {
-        let mut new: Vec<CardStructure> =
-            structures.iter().map(CardStructure::on_one_die).collect();
-        new.sort_unstable();
-        new.dedup();
-        new.retain(|structure| !self.cache.counts.contains_key(structure));
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        for batch in new.chunks(workers) {
-            self.tried += batch.len();
-            // The total is unknown, so the reported progress approaches 1 asymptotically.
-            let progress = 1.0 - 1.0 / (1.0 + self.tried as f64 / 100.0);
-            if let ControlFlow::Break(()) = self.observer.step(progress, "trying card models") {
-                return Err(FitInterrupted);
-            }
-            let target = self.target;
-            let counted = thread::scope(|scope| {
-                let running: Vec<_> = batch
-                    .iter()
-                    .map(|structure| scope.spawn(move || counts::count(target, structure).ok()))
-                    .collect();
-                let ends = running.into_iter().map(|thread| thread.join());
-                ends.map(|end| end.expect("a simulation does not panic")).collect::<Vec<_>>()
-            });
-            for (structure, counts) in batch.iter().zip(counted) {
-                let known = counts.map(|all| KnownWork {
-                    cells: all.cells.into_iter().map(|(k, c)| (ordered(k), c)).collect(),
-                    parts: all.parts,
-                });
-                self.cache.counts.insert(*structure, known);
-            }
-        }
-        Ok(structures.iter().filter_map(|structure| self.fitted(*structure)).collect())
-    }
-
-    fn fitted(&self, structure: CardStructure) -> Option<BestFit> {
-        let dies = structure.dies;
-        let all = self.cache.counts.get(&structure.on_one_die())?.as_ref()?;
-        let work: Option<Vec<BusFreeWork>> = self
-            .target
-            .cells
-            .iter()
-            .map(|cell| all.cells.get(&ordered(key(cell))).copied())
-            .collect();
-        let mut work = work?;
-        work.extend(&all.parts);
-        work.extend(self.target.pattern_sums(&all.parts));
-        let on_each = self.buses.iter().map(|&bus| {
-            let counts: Vec<CountedWork> = work.iter().map(|work| work.on(bus, dies)).collect();
-            let fitted = times::fit(&counts, &self.durations, structure.page);
-            let rate = |cell: CellKey| {
-                let bytes = f64::from(cell.0);
-                Some(bytes / fitted.times.duration(&all.cells.get(&ordered(cell))?.on(bus, dies)))
-            };
-            let missing = self.cliffs.iter().filter(|cliff| !cliff.shows_in(rate)).count();
-            let score = fitted.error + MISSING_CLIFF * missing as f64;
-            BestFit { structure, fitted, bus, score }
-        });
-        on_each.min_by(by_error)
     }
 }
 
@@ -286,10 +215,11 @@ fn buses_of(target: &FitTarget) -> Vec<FitBus> {
 #[cfg(test)]
 mod tests {
     use flashfit_device::Bytes;
-    use flashfit_geometry::flashbench::{OpenBlockTable, TableCell};
+    use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
     use flashfit_geometry::probed::NoObserver;
 
     use super::*;
+    use crate::times::Times;
 
     fn target() -> FitTarget {
         let cell = |number: u32| TableCell {
@@ -315,7 +245,7 @@ mod tests {
             for kind in KINDS {
                 let fit = |structure: CardStructure| BestFit {
                     structure,
-                    fitted: FittedTimes { times: times::Times::NONE, error: 0.1 },
+                    fitted: FittedTimes { times: Times::NONE, error: 0.1 },
                     bus: search.buses[0],
                     score: 0.1,
                 };

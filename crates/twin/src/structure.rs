@@ -4,7 +4,7 @@
 use flashfit_card::CardModel;
 use flashfit_card::model::{
     BusModel, CacheModel, CacheOrder, CellType, Collection, LayerKind, LayerModel, NandModel,
-    QueueModel,
+    QueueModel, ZoneModel,
 };
 use flashfit_device::Bytes;
 
@@ -13,6 +13,10 @@ use crate::times::Times;
 
 /// Erase blocks that a layer needs besides the open ones and its log.
 const SPARE_UNITS: u32 = 4;
+/// Spare erase blocks of a zone: as few as possible.
+const ZONE_SPARE_UNITS: u32 = 2;
+/// A time of log writes, in parts of that of programming, that may as well be none.
+const MOST_LOG_SHARE: f64 = 0.15;
 /// A bus that is not the bottleneck is at least this much faster than the fastest rate, in tenths.
 const BUS_MARGIN: u64 = 13;
 /// Rates of common buses in bytes per second: SD high speed, UHS-I SDR50 and SDR104, and faster.
@@ -50,6 +54,11 @@ pub struct CardStructure {
     /// Whether every place held data before the measurement. If not, only what was written since is
     /// copied and collected. It says nothing about the card.
     pub was_full: bool,
+    /// Erase blocks of the specially mapped zone at the start; 0 without one.
+    pub zone: u32,
+    /// Pages that the log for small writes had taken before the patterns. It says nothing about the
+    /// card, either, but when the log is collected.
+    pub logged_pages: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,7 +93,7 @@ impl CardStructure {
             (self.open_erase_blocks_random, self.random_pages, self.scratch) = (0, 0, false);
         }
         if !has_log {
-            (self.log_units, self.log_request) = (0, 0);
+            (self.log_units, self.log_request, self.logged_pages) = (0, 0, 0);
         }
         if has_open_logs {
             self.chunk = 0;
@@ -104,6 +113,28 @@ impl CardStructure {
     #[must_use]
     pub fn on_one_die(&self) -> Self {
         Self { dies: 1, ..*self }
+    }
+
+    /// The same with an empty log before the patterns.
+    #[must_use]
+    pub fn with_empty_log(&self) -> Self {
+        Self { logged_pages: 0, ..*self }
+    }
+
+    /// The same where nothing depends any longer on whether the card was full, because every place
+    /// of the patterns was filled before them.
+    #[must_use]
+    pub fn at_fill(&self, target: &FitTarget) -> Self {
+        let is_filled = target.patterns.as_ref().is_some_and(|of| of.filled >= of.span);
+        // Other layers also need to know how much of the rest is free.
+        let is_same = is_filled && self.kind == OrderedLayerKind::LogBlock;
+        Self { was_full: self.was_full && !is_same, ..*self }
+    }
+
+    /// Whether a write to the log takes hardly longer than programming. A card with a time for log
+    /// writes waits for each page of a request, and its dies do not work in parallel.
+    fn logs_at_once(&self, times: &Times) -> bool {
+        self.dies > 1 && times.log < MOST_LOG_SHARE * times.program
     }
 
     /// `log-block with 4 open erase blocks`.
@@ -147,6 +178,7 @@ impl CardStructure {
                 spare_units: self.open_erase_blocks
                     + self.log_units
                     + SPARE_UNITS
+                    + if self.zone > 0 { ZONE_SPARE_UNITS } else { 0 }
                     + self.spare_units,
                 factory_bad_units: 0,
                 pslc: None,
@@ -165,7 +197,7 @@ impl CardStructure {
                 scratch: self.scratch,
                 log_units: has_log.then_some(self.log_units),
                 log_request: has_log.then_some(Bytes(self.log_request)),
-                log_ns: has_log.then_some(ns(times.log)),
+                log_ns: (has_log && !self.logs_at_once(times)).then_some(ns(times.log)),
                 chunk: (self.kind == OrderedLayerKind::UpdateLog).then_some(Bytes(self.chunk)),
                 map_unit: by_page.then_some(Bytes(self.chunk)),
                 map_cache: None,
@@ -175,7 +207,11 @@ impl CardStructure {
                 jump_ns: ns(times.jump),
                 switch_ns: ns(times.switch),
             },
-            zone: None,
+            zone: (self.zone > 0).then_some(ZoneModel {
+                units: self.zone,
+                spare_units: ZONE_SPARE_UNITS,
+                extra_read_ns: 0,
+            }),
             cache: (self.buffer || self.cache > 0).then_some(CacheModel {
                 bytes: Bytes(self.cache.max(mapped.0)),
                 order: CacheOrder::default(),
@@ -204,4 +240,69 @@ impl CardStructure {
 pub fn bus_for(fastest: u64) -> u64 {
     let required = fastest.saturating_mul(BUS_MARGIN) / 10;
     BUSES.into_iter().find(|&bus| bus >= required).unwrap_or(BUSES[BUSES.len() - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_catalog::Origin;
+    use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
+
+    use super::*;
+
+    fn target() -> FitTarget {
+        let cell = |number: u32| TableCell {
+            units: 1 + number / 7,
+            access: AccessOrder::Linear,
+            write: Bytes((1 << 20) >> (number % 7)),
+            bytes_per_second: 1 << 20,
+        };
+        let table = OpenBlockTable { cells: (0..21).map(cell).collect() };
+        FitTarget::from_tables(&[table]).expect("enough cells")
+    }
+
+    fn structure(kind: OrderedLayerKind, dies: u32, zone: u32) -> CardStructure {
+        CardStructure {
+            kind,
+            page: 8 << 10,
+            dies,
+            open_erase_blocks: 2,
+            open_erase_blocks_random: 1,
+            random_pages: 0,
+            scratch: false,
+            buffer: false,
+            log_units: 2,
+            log_request: 4096,
+            chunk: if kind == OrderedLayerKind::PageMapped { 8 << 10 } else { 128 << 10 },
+            spare_units: 6,
+            collection: Collection::default(),
+            cache: 0,
+            was_full: true,
+            zone,
+            logged_pages: 0,
+        }
+        .normalized()
+    }
+
+    #[test]
+    fn a_card_with_a_zone_is_valid() {
+        for kind in KINDS {
+            let model = structure(kind, 1, 4).model(&target(), 50_000_000, &Times::NONE);
+            let text = toml::to_string(&model).expect("a card model is plain data");
+            let parsed = CardModel::parse(&text, &Origin::File("zone.toml".into()));
+            assert_eq!(parsed.expect("valid").zone.map(|zone| zone.units), Some(4), "{kind:?}");
+        }
+    }
+
+    /// A simulated card with two dies took 1.5 times as long for its log writes as the fit expected.
+    #[test]
+    fn dies_work_in_parallel_unless_log_writes_take_long() {
+        let log_ns = |dies, log| {
+            let times = Times { program: 1e-3, log, ..Times::NONE };
+            let structure = structure(OrderedLayerKind::LogBlock, dies, 0);
+            structure.model(&target(), 50_000_000, &times).layer.log_ns
+        };
+        assert_eq!(log_ns(2, 1e-4), None);
+        assert_eq!(log_ns(2, 4e-4), Some(400_000));
+        assert_eq!(log_ns(1, 1e-4), Some(100_000));
+    }
 }

@@ -53,6 +53,11 @@ impl Times {
         Self { command, program, read, copy, erase, log, jump, switch, flush }
     }
 
+    fn to_logs(self) -> [f64; TIMES] {
+        let Self { command, program, read, copy, erase, log, jump, switch, flush } = self;
+        [command, program, read, copy, erase, log, jump, switch, flush].map(f64::ln)
+    }
+
     /// Duration of a cell in seconds.
     pub fn duration(&self, work: &CountedWork) -> f64 {
         let times = [
@@ -132,6 +137,18 @@ pub fn fit(counts: &[CountedWork], durations: &Durations, page: u64) -> FittedTi
     });
     let (logs, _) =
         fitted.min_by(|one, other| one.1.total_cmp(&other.1)).expect("there are several starts");
+    let times = Times::from_logs(&logs);
+    FittedTimes { times, error: error(&times, counts, durations) }
+}
+
+/// Like [`fit`], but only from times that suit similar counts.
+pub fn refit(
+    counts: &[CountedWork],
+    durations: &Durations,
+    page: u64,
+    from: &Times,
+) -> FittedTimes {
+    let (logs, _) = minimize(counts, durations, from.to_logs(), &typical(page));
     let times = Times::from_logs(&logs);
     FittedTimes { times, error: error(&times, counts, durations) }
 }

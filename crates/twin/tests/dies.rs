@@ -58,6 +58,8 @@ fn structure(kind: OrderedLayerKind, dies: u32) -> CardStructure {
         collection: Collection::default(),
         cache: 0,
         was_full: true,
+        zone: 0,
+        logged_pages: 0,
     }
     .normalized()
 }
@@ -71,7 +73,7 @@ fn counts_on_one_die_give_the_times_of_several() {
         let counted = counts::count(&target, &structure(kind, 1)).unwrap();
         for dies in [1, 2, 4] {
             let model = structure(kind, dies).model(&target, BUS.bytes_per_second, &TIMES);
-            let simulated = predict(&model, &target, true).unwrap().rates;
+            let simulated = predict(&model, &target, &structure(kind, dies)).unwrap().rates;
             let (mut near, mut all) = (0, 0);
             for ((units, access, write), work) in &counted.cells {
                 let bytes = f64::from(*units) * ERASE_BLOCK as f64;

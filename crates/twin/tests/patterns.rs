@@ -162,6 +162,23 @@ fn a_scratch_block_is_found_together_with_the_write_unit() {
     assert!(twin.patterns.iter().all(|of| of.is_good() == Some(true)), "{:?}", twin.patterns);
 }
 
+/// When its log is full depends on all small writes before, so that the true structure explained
+/// little as long as the log was taken for empty, and wrong ones explained more.
+#[test]
+fn a_log_is_found_however_full_it_was() {
+    let layer = "kind = \"log-block\"\nopen_units = 3\nlog_units = 1\nlog_request = \"16KiB\"";
+    let model = CardModel::parse(&format!("{CARD}{layer}"), &Origin::File("middle.toml".into()));
+    let model = model.unwrap();
+    let mut device = precondition(&model).unwrap();
+    for at in 0..21 {
+        device.write((64 << 20) + at % 2 * (5 << 20), &[1; 4096]).unwrap();
+    }
+    let twin = twin_of_device(&model, device, Some(16 << 10));
+    let found = &twin.structure;
+    assert_eq!((found.kind, found.log_units), (OrderedLayerKind::LogBlock, 1), "{found:?}");
+    assert!(twin.patterns.iter().all(|of| of.is_good() == Some(true)), "{:?}", twin.patterns);
+}
+
 /// A merge on a new card copies only what was written since.
 #[test]
 fn a_new_card_is_told_from_a_full_one() {

@@ -60,7 +60,7 @@ pub fn section() -> String {
                     }
                 };
                 let compared = OpenBlockTable { cells: compared.cells };
-                let rates = predict::predict(&twin.model, &target, twin.structure.was_full)
+                let rates = predict::predict(&twin.model, &target, &twin.structure)
                     .expect("the model was simulated")
                     .rates;
                 let comparison = Comparison::of(&compared, &rates).expect("half of the cells");

@@ -6,6 +6,7 @@
 use flashfit_card::model::Collection;
 
 use super::Search;
+use super::sizes::{logged_pages_near, powers, random_pages};
 use crate::counts::DIES;
 use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind};
@@ -43,23 +44,27 @@ pub(super) enum Change {
     Collection,
     Cache,
     WasFull,
+    Zone,
+    Logged,
     Dies,
 }
 
 impl Change {
     /// Dies come last, because with them, a wrong write unit explains some times as well.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::PageAndPartial,
         Self::WasFull,
         Self::LogRequest,
+        Self::LogUnits,
+        Self::Logged,
         Self::Open,
         Self::RandomPages,
         Self::Chunk,
         Self::OpenRandom,
-        Self::LogUnits,
         Self::SpareUnits,
         Self::Collection,
         Self::Cache,
+        Self::Zone,
         Self::Dies,
     ];
 }
@@ -111,6 +116,8 @@ impl Search<'_> {
                     collection: COLLECTIONS[0],
                     cache: if self.target.has_cache() { START_CACHE } else { 0 },
                     was_full: true,
+                    zone: self.zone_units(),
+                    logged_pages: 0,
                 };
                 // Collecting hides what else is right, so that it cannot be found afterwards.
                 let collecting = match kind {
@@ -129,6 +136,21 @@ impl Search<'_> {
             }
         }
         self.valid(starts)
+    }
+
+    /// Write units to try. What the probe found is right, and others explain times as well, with
+    /// another number of dies.
+    fn pages(&self, now: u64) -> Vec<u64> {
+        match (&self.target.patterns, self.hints.write_unit) {
+            (Some(_), Some(found)) if found == now => vec![found],
+            (_, found) => powers(4096, 65536).chain(found).collect(),
+        }
+    }
+
+    /// The erase blocks of the zone that the probe found, with patterns.
+    fn zone_units(&self) -> u32 {
+        let zone = self.hints.zone.filter(|_| self.target.patterns.is_some()).unwrap_or(0);
+        u32::try_from(zone / self.target.erase_block.0).unwrap_or(0)
     }
 
     /// One more than the target has means any larger number, unless the probe found it.
@@ -150,8 +172,9 @@ impl Search<'_> {
         let by_page = from.kind == OrderedLayerKind::PageMapped;
         let mut others: Vec<CardStructure> = match change {
             // The random-order log keeps its size in bytes.
-            Change::PageAndPartial => powers(4096, 65536)
-                .chain(self.hints.write_unit)
+            Change::PageAndPartial => self
+                .pages(from.page)
+                .into_iter()
                 .flat_map(|page| PARTIAL.map(|partial| (page, partial)))
                 .map(|(page, (buffer, scratch))| {
                     with(&|s| {
@@ -198,7 +221,18 @@ impl Search<'_> {
                 COLLECTIONS.map(|collection| with(&|s| s.collection = collection)).to_vec()
             }
             // Rates alone hardly show it.
-            Change::WasFull | Change::Dies if self.target.patterns.is_none() => Vec::new(),
+            Change::WasFull | Change::Dies | Change::Zone | Change::Logged
+                if self.target.patterns.is_none() =>
+            {
+                Vec::new()
+            }
+            // What the probe found is right.
+            Change::Zone if self.hints.zone.is_some() => Vec::new(),
+            Change::Zone => [0, 1, 2, 4].map(|zone| with(&|s| s.zone = zone)).to_vec(),
+            Change::Logged if from.log_units == 0 => Vec::new(),
+            Change::Logged => logged_pages_near(unit, &from)
+                .map(|pages| with(&|s| s.logged_pages = pages))
+                .collect(),
             Change::Dies => DIES.map(|dies| with(&|s| s.dies = dies)).to_vec(),
             Change::WasFull => vec![with(&|s| s.was_full = !s.was_full)],
             Change::Cache if from.cache == 0 => Vec::new(),
@@ -220,9 +254,12 @@ impl Search<'_> {
     /// The structures that differ from `from` in two changes, each to a next value.
     pub(super) fn pairs(&self, from: CardStructure) -> Vec<CardStructure> {
         let mut pairs = Vec::new();
-        for (at, &one) in Change::ALL.iter().enumerate() {
+        // How full the log was is searched with every structure.
+        let all: Vec<Change> =
+            Change::ALL.into_iter().filter(|change| !matches!(change, Change::Logged)).collect();
+        for (at, &one) in all.iter().enumerate() {
             for near in self.next_to(from, one) {
-                for &other in &Change::ALL[at + 1..] {
+                for &other in &all[at + 1..] {
                     pairs.extend(self.next_to(near, other));
                 }
             }
@@ -285,22 +322,4 @@ impl Search<'_> {
                 || u64::from(structure.open_erase_blocks) * structure.page <= unit)
             && (structure.kind != OrderedLayerKind::UpdateLog || structure.chunk % stripe == 0)
     }
-}
-
-/// Sizes of a random-order log in pages: sixteenths of an erase block, and a little less or more
-/// than now.
-fn random_pages(unit: u64, from: &CardStructure) -> Vec<u32> {
-    let pages = unit / from.page;
-    let now = u64::from(from.random_pages);
-    let coarse = [0, 1, 2, 3, 4, 6, 8, 12, 16].map(|share| pages * share / 16);
-    let fine = [32, 64, 128]
-        .map(|part| pages / part)
-        .into_iter()
-        .flat_map(|step| [now.saturating_sub(step), (now + step).min(pages)]);
-    let fine = fine.filter(|pages| now > 0 && *pages > 0);
-    coarse.into_iter().chain(fine).filter_map(|pages| u32::try_from(pages).ok()).collect()
-}
-
-fn powers(least: u64, most: u64) -> impl Iterator<Item = u64> {
-    std::iter::successors(Some(least), |size| Some(size * 2)).take_while(move |&size| size <= most)
 }
