@@ -16,7 +16,7 @@ use crate::structure::CardStructure;
 use crate::times::{self, FittedTimes};
 
 /// No more states of logs are simulated, so that a fit takes at most a few minutes.
-const MOST_LOGS: usize = 5000;
+const MOST_LOGS: usize = 1500;
 /// Structures that a thread simulates before it asks whether to go on.
 const SIMULATED_AT_ONCE: usize = 8;
 /// How many simulations are half of the usual number.
