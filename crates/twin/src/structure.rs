@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// A simulated card with two dies took 1.5 times as long for its log writes as the fit expected.
+    /// A simulated card with two dies took 1.5 times as long for log writes as the fit expected.
     #[test]
     fn dies_work_in_parallel_unless_log_writes_take_long() {
         let log_ns = |dies, log| {

@@ -184,6 +184,8 @@ impl Search<'_> {
                     })
                 })
                 .collect(),
+            // What the probe found is right. With other sizes, the log was taken for a buffer.
+            Change::LogRequest if self.hints.log_request == Some(from.log_request) => Vec::new(),
             Change::LogRequest => powers(4096, (unit / 2).min(512 << 10))
                 .map(|log| with(&|s| s.log_request = log))
                 .collect(),
