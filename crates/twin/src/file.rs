@@ -8,7 +8,7 @@ use flashfit_geometry::flashbench::GoodFor;
 use crate::Twin;
 use crate::pattern::PatternRatio;
 
-/// Keys found by the search.
+/// Keys found by the search, or by the probe before it.
 const SEARCHED: [&str; 14] = [
     "page",
     "dies",
@@ -36,6 +36,8 @@ const FITTED: [&str; 8] = [
     "jump_ns",
     "switch_ns",
 ];
+/// The section whose kind is not found: that of the bus is the usual one.
+const BUS: &str = "[bus]";
 /// Keys measured directly.
 const MEASURED: [&str; 2] = ["erase_unit", "lookup_ns"];
 
@@ -59,15 +61,21 @@ impl Twin {
             self.alike_lines(),
         );
         let body = toml::to_string(&self.model).expect("a card model is plain data");
+        let mut section = "";
         for line in body.lines() {
             text.push_str(line);
+            section = if line.starts_with('[') { line } else { section };
             let key = line.split('=').next().unwrap_or("").trim();
             let comment = [
-                (&SEARCHED[..], "found by search"),
+                (&SEARCHED[..], "found by probe or search"),
                 (&FITTED[..], "fitted"),
                 (&MEASURED[..], "measured"),
             ];
-            let is_usual = key == "dies" && self.patterns.is_empty();
+            let is_usual = match key {
+                "dies" => self.patterns.is_empty(),
+                "kind" => section == BUS,
+                _ => false,
+            };
             let how = comment.iter().find(|(keys, _)| !is_usual && keys.contains(&key));
             if let Some((_, why)) = how {
                 text.push_str("  # ");

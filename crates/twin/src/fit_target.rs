@@ -223,8 +223,20 @@ impl FitTarget {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Equal rates of up to three erase blocks of this size.
+    pub(crate) fn target(erase_block: Bytes) -> FitTarget {
+        let cell = |number: u32| TableCell {
+            units: 1 + number / 7,
+            access: AccessOrder::Linear,
+            write: Bytes(erase_block.0 >> (number % 7)),
+            bytes_per_second: 1 << 20,
+        };
+        let table = OpenBlockTable { cells: (0..21).map(cell).collect() };
+        FitTarget::from_tables(&[table]).expect("enough cells")
+    }
 
     /// All sizes of each run were simulated, and what was never written filled the logs.
     #[test]

@@ -215,22 +215,11 @@ fn buses_of(target: &FitTarget) -> Vec<FitBus> {
 #[cfg(test)]
 mod tests {
     use flashfit_device::Bytes;
-    use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
     use flashfit_geometry::probed::NoObserver;
 
     use super::*;
+    use crate::fit_target::tests::target;
     use crate::times::Times;
-
-    fn target() -> FitTarget {
-        let cell = |number: u32| TableCell {
-            units: 1 + number / 7,
-            access: AccessOrder::Linear,
-            write: Bytes((128 << 10) >> (number % 7)),
-            bytes_per_second: 1 << 20,
-        };
-        let table = OpenBlockTable { cells: (0..21).map(cell).collect() };
-        FitTarget::from_tables(&[table]).expect("enough cells")
-    }
 
     /// A simulated block-mapped card with a write unit of 4 KiB got a page-mapped twin: the search
     /// began with 16 KiB, with which other kinds of layer explained more.
@@ -239,7 +228,7 @@ mod tests {
         let patterns =
             MeasuredPatterns { span: Bytes::mib(64), filled: Bytes::mib(64), measured: Vec::new() };
         for (patterns, pages) in [(None, vec![16384]), (Some(patterns), vec![4096, 16384])] {
-            let target = target().with_patterns(patterns, None);
+            let target = target(Bytes::kib(128)).with_patterns(patterns, None);
             let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
             let search = Search::new(&target, &mut cache, &mut observer);
             for kind in KINDS {

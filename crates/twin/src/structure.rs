@@ -245,20 +245,9 @@ pub fn bus_for(fastest: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use flashfit_catalog::Origin;
-    use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
 
     use super::*;
-
-    fn target() -> FitTarget {
-        let cell = |number: u32| TableCell {
-            units: 1 + number / 7,
-            access: AccessOrder::Linear,
-            write: Bytes((1 << 20) >> (number % 7)),
-            bytes_per_second: 1 << 20,
-        };
-        let table = OpenBlockTable { cells: (0..21).map(cell).collect() };
-        FitTarget::from_tables(&[table]).expect("enough cells")
-    }
+    use crate::fit_target::tests::target;
 
     fn structure(kind: OrderedLayerKind, dies: u32, zone: u32) -> CardStructure {
         CardStructure {
@@ -286,7 +275,8 @@ mod tests {
     #[test]
     fn a_card_with_a_zone_is_valid() {
         for kind in KINDS {
-            let model = structure(kind, 1, 4).model(&target(), 50_000_000, &Times::NONE);
+            let model =
+                structure(kind, 1, 4).model(&target(Bytes::mib(1)), 50_000_000, &Times::NONE);
             let text = toml::to_string(&model).expect("a card model is plain data");
             let parsed = CardModel::parse(&text, &Origin::File("zone.toml".into()));
             assert_eq!(parsed.expect("valid").zone.map(|zone| zone.units), Some(4), "{kind:?}");
@@ -299,7 +289,7 @@ mod tests {
         let log_ns = |dies, log| {
             let times = Times { program: 1e-3, log, ..Times::NONE };
             let structure = structure(OrderedLayerKind::LogBlock, dies, 0);
-            structure.model(&target(), 50_000_000, &times).layer.log_ns
+            structure.model(&target(Bytes::mib(1)), 50_000_000, &times).layer.log_ns
         };
         assert_eq!(log_ns(2, 1e-4), None);
         assert_eq!(log_ns(2, 4e-4), Some(400_000));

@@ -95,6 +95,9 @@ fn the_same_table_gives_the_same_valid_card_file() {
     let table = table("kind = \"block-mapped\"\nopen_units = 2");
     let first = twin(&table).to_toml().unwrap();
     assert_eq!(first, twin(&table).to_toml().unwrap());
+    // The kind of the bus is no result, that of the layer is.
+    assert!(first.contains("kind = \"sd\"\n"), "{first}");
+    assert!(first.contains("kind = \"block-mapped\"  # found"), "{first}");
     let model = CardModel::parse(&first, &Origin::File("twin.toml".into())).unwrap();
     assert_eq!((model.name.as_str(), model.layer.open_erase_blocks), ("my-card-1", Some(2)));
     assert!(model.source.contains("a small card"), "{}", model.source);

@@ -135,7 +135,7 @@ impl SensedMerging {
     ) -> Result<(Option<Self>, f64), MeasurementStop> {
         let room = (window.end - window.start) / SENSING as u64;
         let (mut costs, mut in_order, mut sensed) = (Vec::new(), Vec::new(), Vec::new());
-        // Sequential test writes first: their extra cost over large requests is not a merge.
+        // Sequential test writes first: their extra cost over large requests is usually no merge.
         let first = align(window.start, GRAIN, window);
         for number in 0..SENSING as u64 {
             let at = first + number * stretch;

@@ -160,24 +160,22 @@ impl BuildBelief {
         }
     }
 
-    /// Finds the write unit without sizes of at least that of `larger`, and whether these go
-    /// elsewhere; returns whether the write unit was found.
+    /// Finds the write unit by smallest writes alone, and whether those of the size of `larger` go
+    /// elsewhere; returns whether the write unit was found. Unless they do, what other sizes showed
+    /// counts afterwards, also if the measurement ends early.
     fn find_log(
         &mut self,
         meter: &mut Meter<'_>,
         larger: WriteShape,
     ) -> Result<bool, MeasurementStop> {
         let is_smallest = |of: &SeenDistance| of.shape == WriteShape::aligned(MIN_WRITE);
-        let (smallest, others) = std::mem::take(&mut self.seen).into_iter().partition(is_smallest);
+        let seen = std::mem::take(&mut self.seen).into_iter();
+        let (smallest, others): (Vec<_>, Vec<SeenDistance>) = seen.partition(is_smallest);
         self.seen = smallest;
-        let others: Vec<SeenDistance> = others;
         for of in &others {
             subtract(&mut self.logs, &of.logs);
         }
-        self.is_crossed = self.cross(meter)?;
-        let agree = others.iter().all(|of| self.is_as_expected(of));
-        self.is_log = self.is_crossed
-            && (!agree || self.is_filled_by_small_ones(meter, larger.length_bytes)?);
+        let found = self.cross_before(meter, larger, &others);
         if self.is_log {
             self.update_bits(|bits| if bits > 1 { -FOLDED } else { 0.0 });
         } else {
@@ -186,6 +184,20 @@ impl BuildBelief {
                 self.seen.push(of);
             }
         }
+        found
+    }
+
+    /// Like [`Self::find_log`], given what other sizes showed.
+    fn cross_before(
+        &mut self,
+        meter: &mut Meter<'_>,
+        larger: WriteShape,
+        others: &[SeenDistance],
+    ) -> Result<bool, MeasurementStop> {
+        self.is_crossed = self.cross(meter)?;
+        let agree = others.iter().all(|of| self.is_as_expected(of));
+        self.is_log = self.is_crossed
+            && (!agree || self.is_filled_by_small_ones(meter, larger.length_bytes)?);
         Ok(self.is_crossed)
     }
 

@@ -50,7 +50,7 @@ impl WriteSession<'_> {
     }
 
     /// Adds the evidence of the search for a fast area for what is erased.
-    pub(super) fn update_from_fast_area(&mut self, shown: WrittenFirst) {
+    fn update_from_fast_area(&mut self, shown: WrittenFirst) {
         let Some(erasures) = &mut self.erasures else { return };
         let before = erasures.result().gains;
         erasures.knows_written_first(shown);
