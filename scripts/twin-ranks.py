@@ -11,6 +11,10 @@ below the best one on the card, both with the mean of the card's two runs; and t
 two runs with each other, which shows what chance allows. Intervals are 95 % bootstrap intervals over
 setups. Runs are kept in WORK (a directory), so an interrupted measurement continues. With ONCE=1, a
 second run is not made where it is missing. With LARGE=1, there are about three times as many setups.
+
+A stage takes at most RUNTIME_MS, and the workloads write DATA_SIZE. With much less (400 and 4MiB, as
+some tables of docs/accuracy.md), most stages end before a card that collects a log has to, and
+whether one does is chance.
 """
 
 import json
@@ -31,9 +35,9 @@ catalog_dir = "CATALOG"
 filesystems = ["ext4", "btrfs", "f2fs", "xfs", "nilfs2"]
 schedulers = ["none"]
 workloads = ["create-read-delete", "random-write", "sync-files"]
-data_size = "4MiB"
+data_size = "DATA_SIZE"
 memory = "32MiB"
-runtime_ms = 400
+runtime_ms = RUNTIME_MS
 fresh = true
 strategy = "exhaustive"
 repeats = 1
@@ -76,6 +80,8 @@ POINT = "16KiB"
 PROBE_TIME = os.environ.get("PROBE_TIME", "10min")
 GUESTS = os.environ.get("GUESTS", "2")
 ONCE = "ONCE" in os.environ
+DATA_SIZE = os.environ.get("DATA_SIZE", "16MiB")
+RUNTIME_MS = os.environ.get("RUNTIME_MS", "4000")
 
 
 def run(arguments, log):
@@ -99,8 +105,11 @@ def measured(flashfit, card, folder, seed=7):
     """The trials on a card; a run that was interrupted goes on."""
     config, log = folder.with_suffix(".toml"), folder.with_suffix(".log")
     text = CONFIG.replace("CATALOG", str(catalog())).replace("SEED", str(seed))
+    text = text.replace("DATA_SIZE", DATA_SIZE).replace("RUNTIME_MS", RUNTIME_MS)
     for options, more in MORE.items() if LARGE else ():
         text = text.replace(options, more)
+    if config.exists() and config.read_text() != text:
+        sys.exit(f"{folder} was measured with other settings; use another WORK")
     config.write_text(text)
     if not (folder / "run.json").exists():
         run([flashfit, "tune", f"sim:{card}", "--config", config, "--on", "vm", "--vm-speed-mips",

@@ -1,6 +1,7 @@
 //! What a probe found out about a device besides its open-block tables.
 
 use flashfit_device::BlockDevInfo;
+use flashfit_geometry::findings::{CandidateValue, SURE};
 use flashfit_geometry::flashbench::Imported;
 use flashfit_geometry::flashbench::inference::align_step;
 use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityValue};
@@ -13,6 +14,8 @@ pub struct DeviceHints {
     pub open_erase_blocks: Option<u32>,
     pub open_erase_blocks_random: Option<u32>,
     pub write_unit: Option<u64>,
+    /// A write unit that is likely, but does not explain all that was measured.
+    pub likely_write_unit: Option<u64>,
     /// The largest write that goes to a separate log.
     pub log_request: Option<u64>,
     /// The specially mapped zone at the start.
@@ -32,11 +35,17 @@ impl DeviceHints {
             Some(QuantityValue::Bytes(bytes)) => Some(bytes),
             _ => None,
         };
+        let is_likely = |of: &&CandidateValue| of.probability >= SURE;
+        let likely = findings.write_unit.candidates.first().filter(is_likely).map(|of| of.value);
         Self {
             lookup_ns: 0,
             open_erase_blocks: count(&findings.open_erase_blocks_linear),
             open_erase_blocks_random: count(&findings.open_erase_blocks_random),
             write_unit: bytes(&findings.write_unit),
+            likely_write_unit: match likely {
+                Some(QuantityValue::Bytes(bytes)) => Some(bytes),
+                _ => None,
+            },
             log_request: bytes(&findings.small_write_log),
             zone: bytes(&findings.special_zone),
             device: None,

@@ -12,15 +12,16 @@
 mod candidates;
 mod evaluate;
 mod sizes;
+mod time_fit;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_geometry::belief::median;
 use flashfit_geometry::probed::ProbeObserver;
 
 use candidates::Change;
 use evaluate::LogStates;
-pub use evaluate::SimulatedCounts;
+pub use time_fit::SimulatedCounts;
 
 use crate::cliff::SeenCliff;
 use crate::counts::FitBus;
@@ -43,10 +44,12 @@ const LIMITING_BUS_FACTOR: f64 = 1.03;
 const MAX_ROUNDS: usize = 3;
 /// A difference of the mean absolute log ratio that says nothing about which structure is right.
 const ALIKE: f64 = 0.02;
-/// What is tried with starts, with single changes and with pairs of them.
-const STARTED_LOGS: LogStates = LogStates { parts: 6, most: 16 };
-const CHANGED_LOGS: LogStates = LogStates { parts: 16, most: 8 };
-const PAIRED_LOGS: LogStates = LogStates { parts: 6, most: 24 };
+/// What is tried with starts, with single changes of each, with those of the best one, and with
+/// pairs of them. The last two share what is allowed for all.
+const STARTED_LOGS: LogStates = LogStates { parts: 6, most: 12, all: 300 };
+const CHANGED_LOGS: LogStates = LogStates { parts: 8, most: 6, all: 150 };
+const BEST_LOGS: LogStates = LogStates { parts: 16, most: 8, all: 500 };
+const PAIRED_LOGS: LogStates = LogStates { parts: 6, most: 24, all: 500 };
 
 /// A structure with its best times.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,6 +82,9 @@ pub struct Search<'a> {
     hints: DeviceHints,
     cliffs: &'a [SeenCliff],
     tried: usize,
+    fits: BTreeMap<CardStructure, Option<BestFit>>,
+    /// No state of a log is simulated beyond this number.
+    most_logs: usize,
 }
 
 impl<'a> Search<'a> {
@@ -89,7 +95,18 @@ impl<'a> Search<'a> {
     ) -> Self {
         let durations = target.durations();
         let (buses, hints) = (buses_of(target), DeviceHints::default());
-        Self { buses, target, durations, cache, observer, hints, cliffs: &[], tried: 0 }
+        Self {
+            buses,
+            target,
+            durations,
+            cache,
+            observer,
+            hints,
+            cliffs: &[],
+            tried: 0,
+            fits: BTreeMap::new(),
+            most_logs: 0,
+        }
     }
 
     /// Starts from what a probe found, and prefers structures with the cliffs that it found.
@@ -104,6 +121,7 @@ impl<'a> Search<'a> {
     /// [`FitInterrupted`] when the observer stops it.
     pub fn run(&mut self) -> Result<Option<FoundFit>, FitInterrupted> {
         let mut starts = Vec::new();
+        self.allow_logs(STARTED_LOGS.all);
         for kind in KINDS {
             let all = self.evaluate_with_logs(&self.starts(kind), STARTED_LOGS)?;
             starts.extend(self.best_starts(all));
@@ -122,7 +140,8 @@ impl<'a> Search<'a> {
         });
         let mut found = Vec::new();
         for start in starts {
-            found.push(self.improve(start)?);
+            self.allow_logs(CHANGED_LOGS.all);
+            found.push(self.improve(start, CHANGED_LOGS)?);
         }
         let Some(mut best) = found.iter().copied().min_by(by_error) else { return Ok(None) };
         // The result of one kind may suit another kind whose own start was worse.
@@ -130,9 +149,11 @@ impl<'a> Search<'a> {
         let others = self.evaluate_with_logs(&others, CHANGED_LOGS)?;
         if let Some(other) = others.into_iter().min_by(by_error) {
             if other.score < best.score - MIN_GAIN {
-                best = self.improve(other)?;
+                best = other;
             }
         }
+        self.allow_logs(BEST_LOGS.all);
+        best = self.improve(best, BEST_LOGS)?;
         best = self.improve_by_pairs(best)?;
         let as_good = |of: &&BestFit| {
             of.structure.kind != best.structure.kind && of.score <= best.score + ALIKE
@@ -151,14 +172,14 @@ impl<'a> Search<'a> {
     }
 
     /// Coordinate descent from one structure.
-    fn improve(&mut self, mut best: BestFit) -> Result<BestFit, FitInterrupted> {
+    fn improve(&mut self, mut best: BestFit, logs: LogStates) -> Result<BestFit, FitInterrupted> {
         for _ in 0..MAX_ROUNDS {
             let before = best.score;
             for change in Change::ALL {
                 let others = self.alternatives(best.structure, change);
                 let all = match change {
                     Change::Logged => self.evaluate(&others)?,
-                    _ => self.evaluate_with_logs(&others, CHANGED_LOGS)?,
+                    _ => self.evaluate_with_logs(&others, logs)?,
                 };
                 if let Some(other) = all.into_iter().min_by(by_error) {
                     if other.score < best.score - MIN_GAIN {
@@ -178,7 +199,9 @@ impl<'a> Search<'a> {
         for _ in 0..MAX_ROUNDS {
             let all = self.evaluate_with_logs(&self.pairs(best.structure), PAIRED_LOGS)?;
             match all.into_iter().min_by(by_error) {
-                Some(other) if other.score < best.score - MIN_GAIN => best = self.improve(other)?,
+                Some(other) if other.score < best.score - MIN_GAIN => {
+                    best = self.improve(other, BEST_LOGS)?
+                }
                 _ => break,
             }
         }
@@ -219,6 +242,7 @@ mod tests {
 
     use super::*;
     use crate::fit_target::tests::target;
+    use crate::structure::OrderedLayerKind;
     use crate::times::Times;
 
     /// A simulated block-mapped card with a write unit of 4 KiB got a page-mapped twin: the search
@@ -245,5 +269,27 @@ mod tests {
                 assert_eq!(found, pages, "{kind:?}");
             }
         }
+    }
+
+    /// The twin of a simulated card whose log takes writes of 16 KiB got one for 8 KiB, although
+    /// the probe had found it: only the starts with the usual write unit knew.
+    #[test]
+    fn with_patterns_every_start_has_the_log_that_the_probe_found() {
+        let patterns =
+            MeasuredPatterns { span: Bytes::mib(64), filled: Bytes::mib(64), measured: Vec::new() };
+        let target = target(Bytes::kib(128)).with_patterns(Some(patterns), None);
+        let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
+        let hints = DeviceHints {
+            likely_write_unit: Some(8192),
+            log_request: Some(16384),
+            ..DeviceHints::default()
+        };
+        let search = Search::new(&target, &mut cache, &mut observer).with_hints(&hints, &[]);
+        let starts = search.starts(OrderedLayerKind::LogBlock);
+        let known: BTreeSet<_> = starts.iter().map(|of| (of.page, of.log_request)).collect();
+        assert_eq!(Vec::from_iter(known), [(4096, 16384), (8192, 16384)]);
+        let converted = search.as_other_kinds(starts[0]);
+        let logs = converted.iter().map(|of| of.log_request).filter(|&bytes| bytes > 0);
+        assert!(logs.clone().count() > 0 && logs.clone().all(|bytes| bytes == 16384));
     }
 }

@@ -80,17 +80,7 @@ impl Search<'_> {
     pub(super) fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_block.0;
         let has_patterns = self.target.patterns.is_some();
-        let DeviceHints { write_unit, log_request, .. } = self.hints;
-        let write_unit = write_unit.filter(|page| unit % page == 0);
-        let pages = match (has_patterns, write_unit) {
-            (true, Some(_)) => &[],
-            (true, None) => &START_PAGES[..],
-            (false, _) => &START_PAGES[..1],
-        };
-        let mut known: Vec<_> = pages.iter().map(|&page| (page, None)).collect();
-        if write_unit.is_some() || log_request.is_some() {
-            known.push((write_unit.unwrap_or(START_PAGES[0]), log_request));
-        }
+        let known = self.known_sizes();
         let mut starts = Vec::new();
         let is_found = |open| self.hints.open_erase_blocks.is_none_or(|found| found == open);
         for open_erase_blocks in 1..=self.max_open() {
@@ -136,6 +126,30 @@ impl Search<'_> {
             }
         }
         self.valid(starts)
+    }
+
+    /// Write units and largest log writes of start structures.
+    fn known_sizes(&self) -> Vec<(u64, Option<u64>)> {
+        let DeviceHints { write_unit, likely_write_unit, log_request, .. } = self.hints;
+        let divides = |page: &u64| self.target.erase_block.0 % page == 0;
+        let write_unit = write_unit.filter(divides);
+        if self.target.patterns.is_none() {
+            let mut known = vec![(START_PAGES[0], None)];
+            if write_unit.is_some() || log_request.is_some() {
+                known.push((write_unit.unwrap_or(START_PAGES[0]), log_request));
+            }
+            return known;
+        }
+        // With patterns, what the probe found is right.
+        let mut pages = match write_unit {
+            Some(found) => vec![found],
+            None => {
+                vec![likely_write_unit.filter(divides).unwrap_or(START_PAGES[0]), START_PAGES[1]]
+            }
+        };
+        pages.sort_unstable();
+        pages.dedup();
+        pages.into_iter().map(|page| (page, log_request)).collect()
     }
 
     /// Write units to try. What the probe found is right, and others explain times as well, with
@@ -285,8 +299,10 @@ impl Search<'_> {
     /// The structure converted to the other kinds of layer, with several sizes of log writes.
     pub(super) fn as_other_kinds(&self, from: CardStructure) -> Vec<CardStructure> {
         let kinds = KINDS.into_iter().filter(|&kind| kind != from.kind);
+        let known = self.hints.log_request.filter(|_| self.target.patterns.is_some());
+        let log_requests = known.map_or(LOG_REQUESTS.to_vec(), |found| vec![found]);
         let others = kinds
-            .flat_map(|kind| LOG_REQUESTS.map(|log_request| (kind, log_request)))
+            .flat_map(|kind| log_requests.iter().map(move |&log_request| (kind, log_request)))
             .map(|(kind, log_request)| {
                 let by_page = kind == OrderedLayerKind::PageMapped;
                 CardStructure {

@@ -1,49 +1,23 @@
 //! Scores card structures: simulates what is new, and fits the times.
 //!
 //! The operations of a structure are counted once, those of the patterns once for each state of its
-//! log for small writes. Of several states, the one that fits best counts. Limit: no more than
-//! [`MOST_LOGS`] states are simulated, and only for the structures that already fit best.
+//! log for small writes. Of several states, the one that fits best counts. Limit: the number of
+//! states is limited ([`LogStates`]), and only structures that already fit best are tried with them.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::thread;
 
-use flashfit_geometry::flashbench::AccessOrder;
-
+use super::time_fit::{KnownWork, TimeFit, ordered};
 use super::{BestFit, FitInterrupted, Search, by_error, sizes};
-use crate::counts::{self, BusFreeWork, CellKey, CountedWork, FitBus, key};
+use crate::counts;
 use crate::structure::CardStructure;
-use crate::times::{self, FittedTimes};
 
-/// No more states of logs are simulated, so that a fit takes at most a few minutes.
-const MOST_LOGS: usize = 1500;
-/// Structures that a thread simulates before it asks whether to go on.
+/// Structures that a thread simulates, and that are fitted, before the observer is asked whether to
+/// go on.
 const SIMULATED_AT_ONCE: usize = 8;
+const FITTED_AT_ONCE: usize = 32;
 /// How many simulations are half of the usual number.
 const USUALLY_TRIED: f64 = 2000.0;
-/// What a missing cliff adds to the error: more than any error that cells can have.
-const MISSING_CLIFF: f64 = 3.0;
-
-/// Cached counts of simulated structures with one die, valid for any subset of a target's cells.
-#[derive(Debug, Default)]
-pub struct SimulatedCounts {
-    counts: BTreeMap<CardStructure, Option<KnownWork>>,
-    /// Of the patterns, after some writes to the log.
-    logged: BTreeMap<CardStructure, Option<Vec<BusFreeWork>>>,
-}
-
-#[derive(Debug)]
-struct KnownWork {
-    cells: BTreeMap<OrderedKey, BusFreeWork>,
-    parts: Vec<BusFreeWork>,
-}
-
-/// A [`CellKey`] that can be ordered.
-type OrderedKey = (u32, bool, u64);
-
-fn ordered((units, access, write): CellKey) -> OrderedKey {
-    (units, access == AccessOrder::Random, write.0)
-}
 
 /// The states of logs that are tried. When a log is full is what most of the times of small writes
 /// depend on, so that a structure is not known to be wrong before.
@@ -53,36 +27,50 @@ pub(super) struct LogStates {
     pub parts: u32,
     /// For how many structures.
     pub most: usize,
+    /// How many are simulated for one start or all, so that a fit takes at most a few minutes and
+    /// a wrong start leaves enough for the others.
+    pub all: usize,
 }
 
 impl Search<'_> {
+    /// Allows so many more states of logs to be simulated.
+    pub(super) fn allow_logs(&mut self, more: usize) {
+        self.most_logs = self.cache.logged.len() + more;
+    }
+
     /// Simulates new structures and fits the times of all; of the best ones, with what fits best of
     /// several states of the log for small writes before the patterns.
     pub(super) fn evaluate_with_logs(
         &mut self,
         structures: &[CardStructure],
-        LogStates { parts, most }: LogStates,
+        LogStates { parts, most, .. }: LogStates,
     ) -> Result<Vec<BestFit>, FitInterrupted> {
         let mut first = self.evaluate(structures)?;
         first.sort_by(by_error);
-        if self.target.patterns.is_none() || self.cache.logged.len() >= MOST_LOGS {
+        if self.target.patterns.is_none() || self.cache.logged.len() >= self.most_logs {
             return Ok(first);
         }
         let unit = self.target.erase_block.0;
-        let states = |(at, of): (usize, &BestFit)| match of.structure.log_units {
-            0 => Vec::new(),
-            _ if at >= most => Vec::new(),
-            _ => sizes::logged_pages(unit, &of.structure, parts),
+        let mut left = self.most_logs - self.cache.logged.len();
+        let states = |(at, of): (usize, &BestFit)| {
+            if of.structure.log_units == 0 || at >= most || left == 0 {
+                return Vec::new();
+            }
+            let all = sizes::logged_pages(unit, &of.structure, parts);
+            left = left.saturating_sub(all.len());
+            all
         };
         let all: Vec<Vec<CardStructure>> = first.iter().enumerate().map(states).collect();
         self.simulate(&all.concat())?;
-        let best = |(first, states): (BestFit, Vec<CardStructure>)| {
-            let near = states.into_iter().filter_map(|state| self.refitted(state, &first));
+        let fit = self.time_fit();
+        let best = |(first, states): &(BestFit, Vec<CardStructure>)| {
+            let near = states.iter().filter_map(|state| fit.refitted(*state, first));
             let near = near.min_by(by_error).filter(|near| near.score < first.score);
-            let exact = near.and_then(|near| self.fitted(near.structure));
-            exact.into_iter().chain([first]).min_by(by_error).expect("at least the first")
+            let exact = near.and_then(|near| fit.fitted(near.structure));
+            exact.into_iter().chain([*first]).min_by(by_error).expect("at least the first")
         };
-        Ok(first.into_iter().zip(all).map(best).collect())
+        let each: Vec<_> = first.into_iter().zip(all).collect();
+        Ok(spread(&each, &best))
     }
 
     /// Simulates new structures and fits the times of all.
@@ -91,7 +79,17 @@ impl Search<'_> {
         structures: &[CardStructure],
     ) -> Result<Vec<BestFit>, FitInterrupted> {
         self.simulate(structures)?;
-        Ok(structures.iter().filter_map(|structure| self.fitted(*structure)).collect())
+        let mut new: Vec<_> = structures.to_vec();
+        new.sort_unstable();
+        new.dedup();
+        new.retain(|structure| !self.fits.contains_key(structure));
+        for part in new.chunks(FITTED_AT_ONCE) {
+            self.go_on()?;
+            let fit = self.time_fit();
+            let fitted = spread(part, &|of: &CardStructure| fit.fitted(*of));
+            self.fits.extend(part.iter().copied().zip(fitted));
+        }
+        Ok(structures.iter().filter_map(|structure| self.fits[structure]).collect())
     }
 
     /// Simulates those that were not yet.
@@ -122,87 +120,56 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Simulates structures on all processors.
     fn in_parallel<T: Send>(
         &mut self,
         structures: &[CardStructure],
         simulate: impl Fn(&CardStructure) -> T + Sync,
     ) -> Result<Vec<T>, FitInterrupted> {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
         let mut results = Vec::new();
-        for batch in structures.chunks(workers * SIMULATED_AT_ONCE) {
+        for batch in structures.chunks(workers() * SIMULATED_AT_ONCE) {
             self.tried += batch.len();
-            // The total is unknown, so the reported progress approaches 1 asymptotically.
-            let progress = 1.0 - 1.0 / (1.0 + self.tried as f64 / USUALLY_TRIED);
-            if let ControlFlow::Break(()) = self.observer.step(progress, "trying card models") {
-                return Err(FitInterrupted);
-            }
-            thread::scope(|scope| {
-                let simulate = &simulate;
-                let running: Vec<_> = batch
-                    .chunks(SIMULATED_AT_ONCE)
-                    .map(|part| scope.spawn(move || part.iter().map(simulate).collect::<Vec<T>>()))
-                    .collect();
-                for thread in running {
-                    results.extend(thread.join().expect("a simulation does not panic"));
-                }
-            });
+            self.go_on()?;
+            results.extend(spread(batch, &simulate));
         }
         Ok(results)
     }
 
-    fn fitted(&self, structure: CardStructure) -> Option<BestFit> {
-        let work = self.work(structure)?;
-        let on_each = self.buses.iter().map(|&bus| {
-            self.scored(structure, bus, &work, |counts| {
-                times::fit(counts, &self.durations, structure.page)
-            })
-        });
-        on_each.flatten().min_by(by_error)
+    /// Asks the observer whether to go on.
+    fn go_on(&mut self) -> Result<(), FitInterrupted> {
+        // The total is unknown, so the reported progress approaches 1 asymptotically.
+        let progress = 1.0 - 1.0 / (1.0 + self.tried as f64 / USUALLY_TRIED);
+        match self.observer.step(progress, "trying card models") {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(FitInterrupted),
+        }
     }
 
-    /// With times next to those of the same structure in another state.
-    fn refitted(&self, structure: CardStructure, near: &BestFit) -> Option<BestFit> {
-        let work = self.work(structure)?;
-        self.scored(structure, near.bus, &work, |counts| {
-            times::refit(counts, &self.durations, structure.page, &near.fitted.times)
-        })
+    fn time_fit(&self) -> TimeFit<'_> {
+        TimeFit {
+            target: self.target,
+            durations: &self.durations,
+            buses: &self.buses,
+            known: self.cache,
+            cliffs: self.cliffs,
+        }
     }
+}
 
-    /// The work of the cells, the parts and the patterns of a simulated structure.
-    fn work(&self, structure: CardStructure) -> Option<Vec<BusFreeWork>> {
-        let one_die = structure.on_one_die();
-        let all = self.cache.counts.get(&one_die.with_empty_log())?.as_ref()?;
-        let parts = match structure.logged_pages {
-            0 => &all.parts,
-            _ => self.cache.logged.get(&one_die.at_fill(self.target))?.as_ref()?,
+fn workers() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Computes something of each item, in equal parts on all processors.
+fn spread<T: Sync, R: Send>(items: &[T], compute: &(impl Fn(&T) -> R + Sync)) -> Vec<R> {
+    thread::scope(|scope| {
+        let running: Vec<_> = items
+            .chunks(items.len().div_ceil(workers()).max(1))
+            .map(|part| scope.spawn(move || part.iter().map(compute).collect::<Vec<R>>()))
+            .collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, Vec<R>>| {
+            thread.join().expect("neither a simulation nor a fit panics")
         };
-        let cells = self.target.cells.iter();
-        let work: Option<Vec<BusFreeWork>> =
-            cells.map(|cell| all.cells.get(&ordered(key(cell))).copied()).collect();
-        let mut work = work?;
-        work.extend(parts);
-        work.extend(self.target.pattern_sums(parts));
-        Some(work)
-    }
-
-    fn scored(
-        &self,
-        structure: CardStructure,
-        bus: FitBus,
-        work: &[BusFreeWork],
-        fit: impl Fn(&[CountedWork]) -> FittedTimes,
-    ) -> Option<BestFit> {
-        let dies = structure.dies;
-        let empty = structure.on_one_die().with_empty_log();
-        let all = self.cache.counts.get(&empty)?.as_ref()?;
-        let counts: Vec<CountedWork> = work.iter().map(|work| work.on(bus, dies)).collect();
-        let fitted = fit(&counts);
-        let rate = |cell: CellKey| {
-            let bytes = f64::from(cell.0);
-            Some(bytes / fitted.times.duration(&all.cells.get(&ordered(cell))?.on(bus, dies)))
-        };
-        let missing = self.cliffs.iter().filter(|cliff| !cliff.shows_in(rate)).count();
-        let score = fitted.error + MISSING_CLIFF * missing as f64;
-        Some(BestFit { structure, fitted, bus, score })
-    }
+        running.into_iter().flat_map(join).collect()
+    })
 }
