@@ -209,7 +209,8 @@ counted-rate: build
 	sh scripts/counted-rate.sh $(FLASHFIT) $(GUESTS)
 
 # The first drawn cards of 640 MiB to 8 GiB from this seed on. Fitting twins was developed on them.
-# ONCE=1 and LARGE=1 are explained in scripts/twin-ranks.py.
+# ONCE=1, LARGE=1, RUNTIME_MS=400 and DATA_SIZE=4MiB are explained in scripts/twin-ranks.py. Runs with
+# another length of the stages need another TWIN_RANKS=DIR, also for twin-first.
 TWIN_CARDS := 1000000 1000002 1000003 1000004 1000005 1000007 1000008 1000011 1000012 1000014 1000017 1000018
 TWIN_RANKS := target/twin-ranks
 
