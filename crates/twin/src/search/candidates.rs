@@ -12,8 +12,8 @@ use crate::hints::DeviceHints;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind};
 
 /// Write units that the search starts with if the probe found none: a common one that is also fast
-/// to simulate, and with patterns a small one, too. What is right with one explains little with the
-/// other.
+/// to simulate, unless another is likely, and with patterns a small one, too. What is right with
+/// one explains little with the other.
 const START_PAGES: [u64; 2] = [16384, 4096];
 const MAX_OPEN: u32 = 16;
 /// The most open erase blocks that patterns tell apart.

@@ -2,7 +2,7 @@
 //!
 //! The operations of a structure are counted once, those of the patterns once for each state of its
 //! log for small writes. Of several states, the one that fits best counts. Limit: the number of
-//! states is limited ([`LogStates`]), and only structures that already fit best are tried with them.
+//! states is limited ([`LogStates`]), and only structures that fit best are tried with them.
 
 use std::ops::ControlFlow;
 use std::thread;
