@@ -108,10 +108,11 @@ def measured(flashfit, card, folder, seed=7):
     text = text.replace("DATA_SIZE", DATA_SIZE).replace("RUNTIME_MS", RUNTIME_MS)
     for options, more in MORE.items() if LARGE else ():
         text = text.replace(options, more)
-    if config.exists() and config.read_text() != text:
+    is_begun = (folder / "run.json").exists()
+    if is_begun and config.read_text() != text:
         sys.exit(f"{folder} was measured with other settings; use another WORK")
     config.write_text(text)
-    if not (folder / "run.json").exists():
+    if not is_begun:
         run([flashfit, "tune", f"sim:{card}", "--config", config, "--on", "vm", "--vm-speed-mips",
              str(MIPS), "--vm-guests", GUESTS, "--dir", folder, "--progress", "never"], log)
     elif not log.with_suffix(".done").exists():

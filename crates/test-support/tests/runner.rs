@@ -127,7 +127,7 @@ fn the_output_ends_with_one_line_of_counts() {
         .collect();
     // Which test is the slowest depends on how busy the computer is.
     assert!(slowest.is_sorted_by(|one, next| one.0 >= next.0), "{text}");
-    assert!(slowest.iter().all(|&(seconds, name)| name != "slow" || seconds >= 0.1), "{text}");
+    assert!(slowest.first().is_some_and(|&(seconds, _)| seconds >= 0.1), "{text}");
     slowest.sort_by_key(|&(_, name)| name);
     let names: Vec<&str> = slowest.into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["a", "a", "b", "b", "slow", "slow"], "{text}");

@@ -47,11 +47,11 @@ impl Search<'_> {
     ) -> Result<Vec<BestFit>, FitInterrupted> {
         let mut first = self.evaluate(structures)?;
         first.sort_by(by_error);
-        if self.target.patterns.is_none() || self.cache.logged.len() >= self.most_logs {
+        let mut left = self.most_logs.saturating_sub(self.cache.logged.len());
+        if self.target.patterns.is_none() || left == 0 {
             return Ok(first);
         }
         let unit = self.target.erase_block.0;
-        let mut left = self.most_logs - self.cache.logged.len();
         let states = |(at, of): (usize, &BestFit)| {
             if of.structure.log_units == 0 || at >= most || left == 0 {
                 return Vec::new();
@@ -69,8 +69,11 @@ impl Search<'_> {
             let exact = near.and_then(|near| fit.fitted(near.structure));
             exact.into_iter().chain([*first]).min_by(by_error).expect("at least the first")
         };
-        let each: Vec<_> = first.into_iter().zip(all).collect();
-        Ok(spread(&each, &best))
+        let (logged, others): (Vec<_>, Vec<_>) =
+            first.into_iter().zip(all).partition(|(_, states)| !states.is_empty());
+        let mut found = spread(&logged, &best);
+        found.extend(others.into_iter().map(|(first, _)| first));
+        Ok(found)
     }
 
     /// Simulates new structures and fits the times of all.
@@ -172,4 +175,40 @@ fn spread<T: Sync, R: Send>(items: &[T], compute: &(impl Fn(&T) -> R + Sync)) ->
         };
         running.into_iter().flat_map(join).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_device::Bytes;
+    use flashfit_geometry::probed::NoObserver;
+
+    use super::super::{CHANGED_LOGS, SimulatedCounts};
+    use super::*;
+    use crate::fit_target::MeasuredPatterns;
+    use crate::fit_target::tests::target;
+    use crate::structure::OrderedLayerKind;
+
+    /// Start structures of a wrong kind of layer used up what was allowed for all of them.
+    #[test]
+    fn each_start_is_tried_with_a_limited_number_of_states_of_its_log() {
+        let patterns =
+            MeasuredPatterns { span: Bytes::mib(64), filled: Bytes::mib(64), measured: Vec::new() };
+        let target = target(Bytes::kib(128)).with_patterns(Some(patterns), None);
+        let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
+        let mut search = Search::new(&target, &mut cache, &mut observer);
+        let mut before = 0;
+        for kind in [OrderedLayerKind::LogBlock, OrderedLayerKind::UpdateLog] {
+            search.allow_logs(20);
+            for _ in 0..3 {
+                let starts = search.starts(kind);
+                let found = search.evaluate_with_logs(&starts, CHANGED_LOGS).expect("not stopped");
+                assert_eq!(found.len(), starts.len());
+            }
+            let tried = search.cache.logged.len() - before;
+            before += tried;
+            // The last structure is tried with all of its states.
+            let each = CHANGED_LOGS.parts as usize * 2;
+            assert!(tried > 0 && tried < 20 + each, "{kind:?}: {tried}");
+        }
+    }
 }
