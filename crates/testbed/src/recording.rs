@@ -59,6 +59,7 @@ pub fn instant(model: &CardModel) -> CardModel {
     instant.bus.bytes_per_second = INSTANT_BYTES_PER_SECOND;
     let layer = &mut instant.layer;
     (layer.lookup_ns, layer.jump_ns, layer.switch_ns) = (0, 0, 0);
+    layer.close_ns = 0;
     layer.log_ns = layer.log_ns.map(|_| 0);
     if let Some(cache) = &mut instant.cache {
         cache.flush_ns = 0;

@@ -308,6 +308,12 @@ impl Card {
         self.totals().since(&self.base)
     }
 
+    /// How many open erase blocks were closed because another was written, since the card was made
+    /// or loaded.
+    pub fn evictions(&self) -> u64 {
+        self.layer.evictions()
+    }
+
     /// The spare erase blocks; `None` if blocks of this model never fail.
     pub fn spare_blocks(&self) -> Option<SpareBlocks> {
         self.nand.spare_blocks()

@@ -5,6 +5,7 @@
 //! reading the old page first.
 
 mod block_mapped;
+mod eviction;
 mod free_blocks;
 mod log_block;
 mod page_mapped;
@@ -71,6 +72,12 @@ pub trait TranslationLayer: std::fmt::Debug + Send {
 
     fn counters(&self) -> LayerCounters;
 
+    /// How many open erase blocks were closed because another was written, since the card was made
+    /// or loaded.
+    fn evictions(&self) -> u64 {
+        0
+    }
+
     /// Reads a page and returns its physical page. Reading an unmapped page takes no time.
     fn read(&mut self, nand: &mut Nand, logical_page: u32) -> Option<u32> {
         let page = self.locate(nand, logical_page)?;
@@ -111,6 +118,16 @@ impl Layer {
             }
         };
         Self { zone, main }
+    }
+
+    /// Restores what is not saved with a card.
+    pub fn restore(&mut self, model: &CardModel) {
+        match &mut self.main {
+            Main::BlockMapped(layer) => layer.restore(&model.layer),
+            Main::LogBlock(layer) => layer.restore(&model.layer),
+            Main::UpdateLog(layer) => layer.restore(&model.layer),
+            Main::PageMapped(_) => {}
+        }
     }
 
     fn zone_of(&mut self, logical_page: u32) -> Option<&mut Zone> {
@@ -173,6 +190,10 @@ impl TranslationLayer for Layer {
     fn counters(&self) -> LayerCounters {
         let counters = of_each!(&self.main, layer => layer.counters());
         self.zone.as_ref().map_or(counters, |zone| zone.add_to(counters))
+    }
+
+    fn evictions(&self) -> u64 {
+        of_each!(&self.main, layer => layer.evictions())
     }
 
     fn read(&mut self, nand: &mut Nand, logical_page: u32) -> Option<u32> {

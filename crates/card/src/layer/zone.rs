@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PageMapped, PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
-use crate::model::{CardModel, LayerKind, LayerModel, ZoneModel};
+use crate::model::{CardModel, LayerKind, LayerModel, Replacement, ZoneModel};
 use crate::nand::Nand;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +33,8 @@ impl Zone {
             kind: LayerKind::PageMapped,
             open_erase_blocks: None,
             open_erase_blocks_random: None,
+            replacement: Replacement::default(),
+            close_ns: 0,
             random_pages: None,
             scratch: false,
             log_units: None,

@@ -5,7 +5,7 @@
 
 use flashfit_device::Bytes;
 
-use super::{CardModel, LayerKind, PslcModel};
+use super::{CardModel, LayerKind, PslcModel, Replacement};
 
 /// Bounds the memory of the simulator's tables (about 8 bytes per page).
 const MAX_PAGES: u64 = 1 << 30;
@@ -137,6 +137,7 @@ fn times(model: &CardModel) -> impl Iterator<Item = InvalidKey> {
         ("nand.erase_ns", model.nand.erase_ns),
         ("nand.copy_ns", model.nand.copy_ns),
         ("layer.log_ns", model.layer.log_ns.unwrap_or(0)),
+        ("layer.close_ns", model.layer.close_ns),
         ("layer.lookup_ns", model.layer.lookup_ns),
         ("layer.jump_ns", model.layer.jump_ns),
         ("layer.switch_ns", model.layer.switch_ns),
@@ -172,6 +173,8 @@ fn layer(model: &CardModel) -> Checked {
         (layer.log_ns.is_some(), has_log, "layer.log_ns"),
         (layer.chunk.is_some(), has_chunks, "layer.chunk"),
         (layer.scratch, !mapped_by_page && !has_chunks, "layer.scratch"),
+        (layer.replacement != Replacement::default(), !mapped_by_page, "layer.replacement"),
+        (layer.close_ns > 0, !mapped_by_page, "layer.close_ns"),
         (layer.open_erase_blocks_random.is_some(), !mapped_by_page && !has_chunks, RANDOM),
         (layer.random_pages.is_some(), !mapped_by_page && !has_chunks, RANDOM_PAGES),
     ] {

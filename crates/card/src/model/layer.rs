@@ -18,6 +18,13 @@ pub struct LayerModel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "open_units_random")]
     pub open_erase_blocks_random: Option<u32>,
+    /// Which open erase block is closed when another is written; not for page-mapped layers.
+    #[serde(default, skip_serializing_if = "is_least_recent")]
+    pub replacement: Replacement,
+    /// Additional time of closing an open erase block because another is written, in nanoseconds,
+    /// such as for saving the map; not for page-mapped layers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub close_ns: u64,
     /// Maximum number of pages in an out-of-order log of an open erase block; by default as many as
     /// fit. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +95,35 @@ pub enum LayerKind {
     UpdateLog,
     /// Pages are mapped; see [`crate::layer::PageMapped`].
     PageMapped,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_least_recent(replacement: &Replacement) -> bool {
+    *replacement == Replacement::LeastRecent
+}
+
+/// Which of the open erase blocks is closed for another.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    JsonSchema,
+    Serialize,
+    Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacement {
+    /// The one that was not written for the longest time.
+    #[default]
+    LeastRecent,
+    /// Any of them.
+    Random,
 }
 
 /// Victim selection of garbage collection in a page-mapped layer.

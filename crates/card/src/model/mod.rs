@@ -24,7 +24,7 @@ pub use front::{
     BackgroundModel, BusKind, BusModel, CacheModel, CacheOrder, DiscardModel, NoiseModel,
     QueueModel,
 };
-pub use layer::{Collection, LayerKind, LayerModel, ZoneModel};
+pub use layer::{Collection, LayerKind, LayerModel, Replacement, ZoneModel};
 pub use nand::{CellType, NandModel, PslcModel};
 pub use wear_out::WearOutModel;
 

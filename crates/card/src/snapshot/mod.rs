@@ -178,6 +178,7 @@ fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
     let mut card: Card =
         postcard::from_bytes(&state).map_err(|error| SnapshotError::Damaged(error.to_string()))?;
     card.nand.restore_lives(&card.model);
+    card.layer.restore(&card.model);
     if let Some(file) = file {
         card.nand.contents_mut().keep_in(file);
     }

@@ -105,3 +105,20 @@ fn saving_replaces_a_file_atomically_and_errors_name_it() {
         assert!(error.to_string().contains("no/card: "), "{error}");
     }
 }
+
+/// What follows from the model is not in the file.
+#[test]
+fn a_loaded_card_closes_open_blocks_as_before() {
+    let layer = "kind = \"block-mapped\"\nopen_units = 2\nreplacement = \"random\"\nclose_ns = 700";
+    let changes = [("kind = \"page-mapped\"", layer), ("units = 4", "units = 6")];
+    let mut card = Card::new(&small_with(&changes).unwrap());
+    let mut loaded = Card::load(&saved(&card)[..]).unwrap();
+    for at in 0..60 {
+        let offset = at * 7 % 5 * 65536 + at / 5 * 4096;
+        for card in [&mut card, &mut loaded] {
+            card.serve(CardRequest::Write { offset, data: &[1; 4096] }).unwrap();
+        }
+        assert_eq!(card.counters(), loaded.counters(), "{at}");
+    }
+    assert!(card.evictions() > 10);
+}

@@ -2,11 +2,11 @@
 //!
 //! Whole erase blocks are mapped. A logical block that is written gets a log block, to which its
 //! pages are appended in any order ([`open_block`]). The model limits how many blocks are open and
-//! how many of them out of order; beyond that, the least recently written one is merged
-//! ([`merges`]). Such a card is fast within its open blocks; beyond them each write, however small,
-//! costs copying an erase block. If no block may be out of order, each write that does not continue
-//! the last one costs a merge: the pages before it are copied to a free block first, those after it
-//! when the block is closed. An out-of-order log can be limited to fewer pages than an erase block,
+//! how many of them out of order; beyond that, one is merged ([`merges`]), by default the least
+//! recently written one ([`super::eviction`]). Such a card is fast within its open blocks; beyond
+//! them each write, however small, costs copying an erase block. If no block may be out of order,
+//! each write that does not continue the last one costs a merge: the pages before it are copied to
+//! a free block first, those after it when the block is closed. An out-of-order log can be limited to fewer pages than an erase block,
 //! for controllers with small tables. Partial pages written in order can be collected in a separate
 //! block ([`scratch`]). Limit: no merging in idle time. Sources: Kim et al., "A space-efficient
 //! flash translation layer for CompactFlash systems" (2002), known as BAST; Ban, US patent
@@ -25,10 +25,11 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::eviction::Eviction;
 use super::free_blocks::FreeBlocks;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
-use crate::model::CardModel;
+use crate::model::{CardModel, LayerModel};
 use crate::nand::Nand;
 pub use newer_pages::{NewerPages, NoSmallLog};
 use open_block::OpenBlock;
@@ -51,6 +52,8 @@ pub struct BlockMapped {
     free: FreeBlocks,
     pages_per_unit: u32,
     counters: LayerCounters,
+    #[serde(skip)]
+    eviction: Eviction,
     /// Pages that a merge takes from elsewhere than the old block, by position.
     #[serde(skip)]
     strays: Vec<(u32, u32)>,
@@ -72,6 +75,7 @@ impl BlockMapped {
             free: FreeBlocks::of(units),
             pages_per_unit: model.pages_per_unit(),
             counters: LayerCounters::default(),
+            eviction: Eviction::new(layer),
             strays: Vec::new(),
         }
     }
@@ -82,6 +86,11 @@ impl BlockMapped {
 
     pub fn counters_mut(&mut self) -> &mut LayerCounters {
         &mut self.counters
+    }
+
+    /// Restores what is not saved with a card.
+    pub fn restore(&mut self, model: &LayerModel) {
+        self.eviction = Eviction::new(model);
     }
 
     fn data_of(&self, logical_unit: u32) -> Option<u32> {
@@ -154,7 +163,10 @@ impl BlockMapped {
             return;
         }
         let mut open = if self.open.len() == self.open_erase_blocks {
-            self.close(nand, 0, newer)
+            let before_ns = nand.finished_ns();
+            let index = self.eviction.choose(nand, self.open.len());
+            self.counters.merge_ns += nand.finished_ns() - before_ns;
+            self.close(nand, index, newer)
         } else {
             OpenBlock::default()
         };
@@ -232,5 +244,9 @@ impl TranslationLayer for BlockMapped {
 
     fn counters(&self) -> LayerCounters {
         self.counters
+    }
+
+    fn evictions(&self) -> u64 {
+        self.eviction.count()
     }
 }

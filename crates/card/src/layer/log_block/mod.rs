@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::block_mapped::NewerPages;
 use super::{BlockMapped, PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
-use crate::model::CardModel;
+use crate::model::{CardModel, LayerModel};
 use crate::nand::Nand;
 use small_log::SmallLog;
 
@@ -46,6 +46,11 @@ impl LogBlock {
             written_last: 0,
             pages_per_unit: model.pages_per_unit(),
         }
+    }
+
+    /// Restores what is not saved with a card.
+    pub fn restore(&mut self, model: &LayerModel) {
+        self.blocks.restore(model);
     }
 
     /// Whether a small write continues a sequential block. A sequential write is recognized at its
@@ -106,5 +111,9 @@ impl TranslationLayer for LogBlock {
 
     fn counters(&self) -> LayerCounters {
         self.blocks.counters()
+    }
+
+    fn evictions(&self) -> u64 {
+        self.blocks.evictions()
     }
 }

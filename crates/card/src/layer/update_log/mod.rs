@@ -5,8 +5,9 @@
 //! ([`streams`]). An out-of-order write completes the current chunk with copies of its rest and
 //! begins its own chunk with copies of what precedes it, so requests below the size of a chunk all
 //! cost about one chunk. Small ones, up to `log_request`, go to a page-mapped log instead. When
-//! more blocks are written than can be open, the oldest one is closed: its chunk is completed, and
-//! writes that continue it go to the log until the next chunk begins, so the slowdown is gradual.
+//! more blocks are written than can be open, one is closed, by default the oldest
+//! ([`super::eviction`]): its chunk is completed, and writes that continue it go to the log until
+//! the next chunk begins, so the slowdown is gradual.
 //! When the log is full, each chunk with a current page in its oldest block is rewritten
 //! ([`collection`]). Limit: nothing is collected in idle time. Source: inferred from the timing of
 //! class C of the cards in wirenboard/sdcard_benchmark; the internals of such cards are not
@@ -23,11 +24,12 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::block_mapped::NewerPages;
+use super::eviction::Eviction;
 use super::free_blocks::FreeBlocks;
 use super::log_block::small_log::SmallLog;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
-use crate::model::CardModel;
+use crate::model::{CardModel, LayerModel};
 use crate::nand::Nand;
 use chunks::Chunks;
 use streams::Stream;
@@ -49,6 +51,8 @@ pub struct UpdateLog {
     pages_per_chunk: u32,
     pages_per_unit: u32,
     counters: LayerCounters,
+    #[serde(skip)]
+    eviction: Eviction,
     /// Pages of a chunk that come from the log, by position.
     #[serde(skip)]
     strays: Vec<(u32, u32)>,
@@ -73,8 +77,14 @@ impl UpdateLog {
             pages_per_chunk,
             pages_per_unit,
             counters: LayerCounters::default(),
+            eviction: Eviction::new(layer),
             strays: Vec::new(),
         }
+    }
+
+    /// Restores what is not saved with a card.
+    pub fn restore(&mut self, model: &LayerModel) {
+        self.eviction = Eviction::new(model);
     }
 
     fn split(&self, logical_page: u32) -> (u32, u32) {
@@ -152,5 +162,9 @@ impl TranslationLayer for UpdateLog {
 
     fn counters(&self) -> LayerCounters {
         self.counters
+    }
+
+    fn evictions(&self) -> u64 {
+        self.eviction.count()
     }
 }

@@ -50,7 +50,7 @@ impl UpdateLog {
     }
 
     /// Begins a chunk with copies of everything before `place`. The stream of its block completes
-    /// its current chunk; so does the least recently written stream if it must be closed.
+    /// its current chunk; so does the stream that must be closed.
     pub(super) fn begin_chunk(&mut self, nand: &mut Nand, chunk: u32, place: u32) {
         let before_ns = nand.finished_ns();
         let logical_unit = chunk / self.chunks.slots_per_unit();
@@ -60,7 +60,8 @@ impl UpdateLog {
         } else if self.streams.len() < self.open_erase_blocks {
             self.streams.push(Stream::default());
         } else {
-            self.streams.rotate_left(1);
+            let index = self.eviction.choose(nand, self.streams.len());
+            self.streams[index..].rotate_left(1);
         }
         self.finish(nand);
         if self.last().slot.is_none() {
