@@ -24,7 +24,9 @@ const FILL_BYTES: u64 = 8 << 20;
 /// The most that patterns may write, in bytes, where nothing else is said.
 pub const USUAL_BYTES: u64 = 1 << 30;
 
-/// Fills the beginning of the room and measures the patterns of a set there. What does not fit
+/// Fills the beginning of the room and measures the patterns of a set there. If the time does not
+/// suffice to fill all that they need, they are folded into what was filled: what a device does
+/// depends on what is there. What does not fit
 /// into the rest of the time or of the bytes is left out; `None` if that is the fill.
 ///
 /// # Errors
@@ -66,6 +68,7 @@ pub fn measure(
     room.left_bytes -= span_bytes;
     let mut measured = Vec::new();
     for (at, pattern) in set.patterns.iter().enumerate() {
+        let pattern = &pattern.folded_into(filled_bytes);
         if pattern.written_bytes() > room.left_bytes {
             continue;
         }
@@ -95,7 +98,7 @@ pub fn measure(
             measured.push(of);
         }
     }
-    Ok(Some(MeasuredPatterns { span: set.span, filled: Bytes(filled_bytes), measured }))
+    Ok(Some(MeasuredPatterns { filled: Bytes(filled_bytes), measured }))
 }
 
 fn step(observer: &mut dyn ProbeObserver, done: f64) -> Result<(), ProbeRunError> {
@@ -110,6 +113,7 @@ mod tests {
     use flashfit_card::{Card, InProcessCard, catalog};
     use flashfit_device::VirtualClock;
     use flashfit_geometry::probed::NoObserver;
+    use flashfit_twin::pattern::PatternRequest;
 
     use super::*;
 
@@ -137,6 +141,16 @@ mod tests {
         assert_eq!(names(&measured.measured), all);
         let parts = |of: &MeasuredPattern| (of.parts_ns.len(), of.pattern.parts.len());
         assert!(measured.measured.iter().any(|of| parts(of).0 < parts(of).1), "all were whole");
+        let filled = measured.filled.0;
+        assert!(filled < set.span.0, "all was filled");
+        let ends = measured.measured.iter().flat_map(|of| of.pattern.parts.iter().flatten());
+        let end = |request: &PatternRequest| match *request {
+            PatternRequest::Read { offset, length } | PatternRequest::Write { offset, length } => {
+                offset + length
+            }
+            PatternRequest::Flush => 0,
+        };
+        assert!(ends.map(end).all(|end| end <= filled), "a pattern meets what was not filled");
         assert!(clock.now_ns() < LIMIT_NS * 11 / 10, "{} ns", clock.now_ns());
     }
 }

@@ -107,7 +107,10 @@ pub fn count(
             let time_ns =
                 procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;
             let requests = (u64::from(units) * target.erase_block.0 / write.0) as f64;
-            let operations = Operations::of(&device, page).since(&before, time_ns);
+            let mut operations = Operations::of(&device, page).since(&before, time_ns);
+            if structure.closes_take_time(target) {
+                operations = operations.with_closes_since(&before);
+            }
             let jumps = if access == AccessOrder::Linear { 0.0 } else { requests };
             let switches = if units == 1 { 0.0 } else { requests };
             let flushed = if flushes { requests } else { 0.0 };

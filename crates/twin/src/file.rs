@@ -9,12 +9,13 @@ use crate::Twin;
 use crate::pattern::PatternRatio;
 
 /// Keys found by the search, or by the probe before it.
-const SEARCHED: [&str; 14] = [
+const SEARCHED: [&str; 15] = [
     "page",
     "dies",
     "kind",
     "open_units",
     "open_units_random",
+    "replacement",
     "random_pages",
     "scratch",
     "log_units",
@@ -26,13 +27,14 @@ const SEARCHED: [&str; 14] = [
     "units",
 ];
 /// Keys fitted to the measurements.
-const FITTED: [&str; 8] = [
+const FITTED: [&str; 9] = [
     "read_ns",
     "program_ns",
     "copy_ns",
     "erase_ns",
     "command_ns",
     "log_ns",
+    "close_ns",
     "jump_ns",
     "switch_ns",
 ];

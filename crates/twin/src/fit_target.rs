@@ -53,11 +53,10 @@ pub struct MeasuredRun {
     pub least_write: Bytes,
 }
 
-/// Patterns of one device, which lie within `span`.
+/// Patterns of one device, which lie within what was written once before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredPatterns {
-    pub span: Bytes,
-    /// How much of it was written once before, from the beginning.
+    /// From the beginning.
     pub filled: Bytes,
     pub measured: Vec<MeasuredPattern>,
 }
@@ -168,10 +167,10 @@ impl FitTarget {
     /// How large a card must be for the measurements. One that was full has few erase blocks, so
     /// that it is fast to simulate; on another, it matters how much is left.
     pub fn capacity(&self, was_full: bool) -> Bytes {
-        let span = self.patterns.as_ref().map_or(0, |patterns| patterns.span.0);
+        let filled = self.patterns.as_ref().map_or(0, |patterns| patterns.filled.0);
         let device = self.device.filter(|_| !was_full).map_or(0, |device| device.capacity_bytes);
         let least = CAPACITY_UNITS * self.erase_block.0;
-        let bytes = span.max(least).max(device.min(MOST_BYTES));
+        let bytes = filled.max(least).max(device.min(MOST_BYTES));
         Bytes(bytes.div_ceil(self.erase_block.0) * self.erase_block.0)
     }
 

@@ -18,6 +18,8 @@ pub struct DeviceHints {
     pub likely_write_unit: Option<u64>,
     /// The largest write that goes to a separate log.
     pub log_request: Option<u64>,
+    /// The size that some rates show, if it is not known.
+    pub possible_log_request: Option<u64>,
     /// The specially mapped zone at the start.
     pub zone: Option<u64>,
     /// What the device reports about itself.
@@ -37,6 +39,8 @@ impl DeviceHints {
         };
         let is_likely = |of: &&CandidateValue| of.probability >= SURE;
         let likely = findings.write_unit.candidates.first().filter(is_likely).map(|of| of.value);
+        let log = &findings.small_write_log;
+        let possible = log.candidates.first().filter(|_| log.value.is_none()).map(|of| of.value);
         Self {
             lookup_ns: 0,
             open_erase_blocks: count(&findings.open_erase_blocks_linear),
@@ -46,7 +50,11 @@ impl DeviceHints {
                 Some(QuantityValue::Bytes(bytes)) => Some(bytes),
                 _ => None,
             },
-            log_request: bytes(&findings.small_write_log),
+            log_request: bytes(log),
+            possible_log_request: match possible {
+                Some(QuantityValue::Bytes(bytes)) => Some(bytes),
+                _ => None,
+            },
             zone: bytes(&findings.special_zone),
             device: None,
         }

@@ -47,6 +47,15 @@ pub struct MeasuredPattern {
 }
 
 impl Pattern {
+    /// The same within the first `bytes`: what lies behind them begins at 0 again. Places that were
+    /// apart may coincide, on a device and on its twin alike.
+    #[must_use]
+    pub fn folded_into(&self, bytes: u64) -> Self {
+        let fold = |request: &PatternRequest| request.folded_into(bytes);
+        let parts = self.parts.iter().map(|part| part.iter().map(fold).collect()).collect();
+        Self { parts, ..self.clone() }
+    }
+
     /// Bytes that all parts write.
     pub fn written_bytes(&self) -> u64 {
         self.parts.iter().flatten().map(PatternRequest::written_bytes).sum()
@@ -64,6 +73,24 @@ impl PatternRequest {
             let done = at * LONGEST_REQUEST_BYTES;
             (offset + done, (length - done).min(LONGEST_REQUEST_BYTES))
         })
+    }
+
+    fn folded_into(&self, bytes: u64) -> Self {
+        let fold = |offset: u64, length: u64| {
+            let length = length.min(bytes);
+            ((offset % bytes).min(bytes - length), length)
+        };
+        match *self {
+            Self::Read { offset, length } => {
+                let (offset, length) = fold(offset, length);
+                Self::Read { offset, length }
+            }
+            Self::Write { offset, length } => {
+                let (offset, length) = fold(offset, length);
+                Self::Write { offset, length }
+            }
+            Self::Flush => Self::Flush,
+        }
     }
 
     pub fn written_bytes(&self) -> u64 {
@@ -204,4 +231,21 @@ fn divided(requests: Vec<PatternRequest>, parts: u32) -> Vec<PatternPart> {
         _ => divided.push(part),
     }
     divided
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folded_pattern_lies_within_its_bytes() {
+        let write = |offset, length| PatternRequest::Write { offset, length };
+        let part = vec![write(10, 5), PatternRequest::Flush, write(230, 5), write(298, 5)];
+        let pattern = Pattern { name: String::new(), what: String::new(), parts: vec![part] };
+        let folded = vec![write(10, 5), PatternRequest::Flush, write(30, 5), write(95, 5)];
+        assert_eq!(pattern.folded_into(100).parts, [folded]);
+        assert_eq!(pattern.folded_into(1000), pattern);
+        let [short] = &pattern.folded_into(4).parts[..] else { panic!("one part") };
+        assert_eq!(short[0], write(0, 4));
+    }
 }

@@ -4,7 +4,7 @@
 use flashfit_card::CardModel;
 use flashfit_card::model::{
     BusModel, CacheModel, CacheOrder, CellType, Collection, LayerKind, LayerModel, NandModel,
-    QueueModel, ZoneModel,
+    QueueModel, Replacement, ZoneModel,
 };
 use flashfit_device::Bytes;
 
@@ -33,6 +33,8 @@ pub struct CardStructure {
     pub open_erase_blocks: u32,
     /// Open erase blocks that accept writes in random order.
     pub open_erase_blocks_random: u32,
+    /// Which open erase block is closed for another.
+    pub replacement: Replacement,
     /// Pages that a random-order log can take; 0 for as many as fit.
     pub random_pages: u32,
     /// Whether partial pages are collected in a scratch block.
@@ -85,7 +87,7 @@ impl CardStructure {
         let has_open_logs =
             matches!(self.kind, OrderedLayerKind::BlockMapped | OrderedLayerKind::LogBlock);
         if by_page {
-            self.open_erase_blocks = 0;
+            (self.open_erase_blocks, self.replacement) = (0, Replacement::default());
         } else {
             (self.spare_units, self.collection) = (0, Collection::default());
         }
@@ -122,12 +124,11 @@ impl CardStructure {
     }
 
     /// The same where nothing depends any longer on whether the card was full, because every place
-    /// of the patterns was filled before them.
+    /// of the patterns was filled before them. Other layers also need to know how much of the rest
+    /// is free.
     #[must_use]
     pub fn at_fill(&self, target: &FitTarget) -> Self {
-        let is_filled = target.patterns.as_ref().is_some_and(|of| of.filled >= of.span);
-        // Other layers also need to know how much of the rest is free.
-        let is_same = is_filled && self.kind == OrderedLayerKind::LogBlock;
+        let is_same = target.patterns.is_some() && self.kind == OrderedLayerKind::LogBlock;
         Self { was_full: self.was_full && !is_same, ..*self }
     }
 
@@ -193,6 +194,8 @@ impl CardStructure {
                 kind: self.layer_kind(),
                 open_erase_blocks: (!by_page).then_some(self.open_erase_blocks),
                 open_erase_blocks_random: has_open_logs.then_some(self.open_erase_blocks_random),
+                replacement: self.replacement,
+                close_ns: if self.closes_take_time(target) { ns(times.close) } else { 0 },
                 random_pages: (has_open_logs && self.random_pages > 0).then_some(self.random_pages),
                 scratch: self.scratch,
                 log_units: has_log.then_some(self.log_units),
@@ -226,6 +229,13 @@ impl CardStructure {
         }
     }
 
+    /// Whether closing an open erase block takes time besides copying, which explains everything in
+    /// layers that copy whole erase blocks. With patterns, it made update logs explain page-mapped
+    /// cards.
+    pub fn closes_take_time(&self, target: &FitTarget) -> bool {
+        self.kind == OrderedLayerKind::UpdateLog && target.patterns.is_none()
+    }
+
     fn layer_kind(&self) -> LayerKind {
         match self.kind {
             OrderedLayerKind::BlockMapped => LayerKind::BlockMapped,
@@ -256,6 +266,7 @@ mod tests {
             dies,
             open_erase_blocks: 2,
             open_erase_blocks_random: 1,
+            replacement: Replacement::default(),
             random_pages: 0,
             scratch: false,
             buffer: false,

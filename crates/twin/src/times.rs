@@ -9,7 +9,7 @@
 use crate::counts::CountedWork;
 
 /// Number of [`Times`].
-pub const TIMES: usize = 9;
+pub const TIMES: usize = 10;
 
 /// Operation times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Times {
     pub switch: f64,
     /// Flushing the volatile cache, besides the writes and the command.
     pub flush: f64,
+    /// Closing an open erase block for another, besides copies.
+    pub close: f64,
 }
 
 impl Times {
@@ -46,16 +48,18 @@ impl Times {
         jump: 0.0,
         switch: 0.0,
         flush: 0.0,
+        close: 0.0,
     };
 
     fn from_logs(logs: &[f64; TIMES]) -> Self {
-        let [command, program, read, copy, erase, log, jump, switch, flush] = logs.map(f64::exp);
-        Self { command, program, read, copy, erase, log, jump, switch, flush }
+        let [command, program, read, copy, erase, log, jump, switch, flush, close] =
+            logs.map(f64::exp);
+        Self { command, program, read, copy, erase, log, jump, switch, flush, close }
     }
 
     fn to_logs(self) -> [f64; TIMES] {
-        let Self { command, program, read, copy, erase, log, jump, switch, flush } = self;
-        [command, program, read, copy, erase, log, jump, switch, flush].map(f64::ln)
+        let Self { command, program, read, copy, erase, log, jump, switch, flush, close } = self;
+        [command, program, read, copy, erase, log, jump, switch, flush, close].map(f64::ln)
     }
 
     /// Duration of a cell in seconds.
@@ -70,6 +74,7 @@ impl Times {
             self.jump,
             self.switch,
             self.flush,
+            self.close,
         ];
         work.fixed + times.iter().zip(&work.counts).map(|(time, count)| time * count).sum::<f64>()
     }
@@ -78,7 +83,7 @@ impl Times {
 /// Typical logarithmic times for a write unit in bytes: MLC NAND, and commands of an SD card.
 fn typical(page: u64) -> [f64; TIMES] {
     let program = 1.5e-3 * (page as f64 / 16384.0).sqrt();
-    [3e-4, program, 1e-4, 2e-4, 3e-3, 5e-4, 5e-5, 5e-5, 5e-4].map(f64::ln)
+    [3e-4, program, 1e-4, 2e-4, 3e-3, 5e-4, 5e-5, 5e-5, 5e-4, 5e-5].map(f64::ln)
 }
 
 /// Log ratio from which the loss grows linearly.
@@ -128,8 +133,8 @@ pub fn fit(counts: &[CountedWork], durations: &Durations, page: u64) -> FittedTi
     let typical = typical(page);
     let starts = [
         [0.0; TIMES],
-        [0.0, 0.5, 0.0, 2.0, 0.0, 2.5, 2.0, 2.0, 1.0],
-        [1.0, -0.7, 0.0, -2.0, 0.0, -2.0, 0.0, 3.0, -1.0],
+        [0.0, 0.5, 0.0, 2.0, 0.0, 2.5, 2.0, 2.0, 1.0, 6.0],
+        [1.0, -0.7, 0.0, -2.0, 0.0, -2.0, 0.0, 3.0, -1.0, 0.0],
     ];
     let fitted = starts.into_iter().map(|offset| {
         let start = std::array::from_fn(|at| typical[at] + offset[at]);
@@ -300,6 +305,7 @@ mod tests {
             jump: 1e-4,
             switch: 1e-3,
             flush: 2e-4,
+            close: 1e-2,
         };
         let counts: Vec<CountedWork> = (0..60_u32)
             .map(|cell| CountedWork {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use flashfit_card::model::Collection;
+use flashfit_card::model::{Collection, Replacement};
 use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
 use flashfit_twin::counts::{self, FitBus};
@@ -23,6 +23,7 @@ const TIMES: Times = Times {
     jump: 0.0,
     switch: 0.0,
     flush: 0.0,
+    close: 0.0,
 };
 
 /// A table whose rates do not matter, only what is written for it.
@@ -48,6 +49,7 @@ fn structure(kind: OrderedLayerKind, dies: u32) -> CardStructure {
         dies,
         open_erase_blocks: 2,
         open_erase_blocks_random: 1,
+        replacement: Replacement::default(),
         random_pages: 0,
         scratch: false,
         buffer: false,

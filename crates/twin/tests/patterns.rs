@@ -3,16 +3,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use flashfit_card::model::{Collection, Replacement};
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_catalog::Origin;
 use flashfit_device::{BlockDev, Bytes, VirtualClock};
-use flashfit_geometry::flashbench::OpenBlockProcedure;
+use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, OpenBlockTable, TableCell};
 use flashfit_geometry::probed::NoObserver;
-use flashfit_twin::counts::precondition;
-use flashfit_twin::fit_target::MeasuredPatterns;
+use flashfit_twin::counts::{FitBus, count_parts, precondition};
+use flashfit_twin::fit_target::{FitTarget, MeasuredPatterns};
 use flashfit_twin::pattern::file::PatternSet;
-use flashfit_twin::pattern::{MeasuredPattern, PatternPlayer, PatternRequest};
-use flashfit_twin::structure::OrderedLayerKind;
+use flashfit_twin::pattern::{MeasuredPattern, Pattern, PatternPlayer, PatternRequest};
+use flashfit_twin::structure::{CardStructure, OrderedLayerKind};
 use flashfit_twin::{DeviceHints, Twin, fit};
 
 const CARD: &str = r#"
@@ -122,7 +123,7 @@ fn twin_of_device(
             parts.map(|part| player.time_ns(&mut device, &clock, part).unwrap()).collect();
         measured.push(MeasuredPattern { pattern, parts_ns });
     }
-    let patterns = MeasuredPatterns { span: set.span, filled: set.span, measured };
+    let patterns = MeasuredPatterns { filled: set.span, measured };
     let device = Some(device.describe());
     let hints = DeviceHints { device, write_unit, ..DeviceHints::default() };
     fit(&[table], Some(patterns), hints, ("twin", "a card"), &mut NoObserver).unwrap()
@@ -177,6 +178,61 @@ fn a_log_is_found_however_full_it_was() {
     let found = &twin.structure;
     assert_eq!((found.kind, found.log_units), (OrderedLayerKind::LogBlock, 1), "{found:?}");
     assert!(twin.patterns.iter().all(|of| of.is_good() == Some(true)), "{:?}", twin.patterns);
+}
+
+/// The search tries as many states as the newest erase block has.
+#[test]
+fn of_what_a_log_had_taken_only_its_newest_erase_block_matters() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("patterns")).unwrap();
+    std::fs::write(dir.path().join("patterns/twin.toml"), SMALL_SET).unwrap();
+    let set = PatternSet::load(Some(dir.path())).unwrap();
+    let all = |pattern: Pattern| {
+        let parts_ns = vec![1; pattern.parts.len()];
+        MeasuredPattern { pattern, parts_ns }
+    };
+    let measured = set.patterns.into_iter().map(all).collect();
+    let cell = |size: u32| TableCell {
+        units: 1 + size % 3,
+        access: AccessOrder::Linear,
+        write: Bytes((512 << 10) >> (size / 3)),
+        bytes_per_second: 1 << 20,
+    };
+    let table = OpenBlockTable { cells: (0..18).map(cell).collect() };
+    let patterns = MeasuredPatterns { filled: set.span, measured };
+    let target = FitTarget::from_tables(&[table]).unwrap().with_patterns(Some(patterns), None);
+    for kind in [OrderedLayerKind::LogBlock, OrderedLayerKind::UpdateLog] {
+        let counted = |logged_pages: u32| {
+            let structure = CardStructure {
+                kind,
+                page: 16 << 10,
+                dies: 1,
+                open_erase_blocks: 3,
+                open_erase_blocks_random: 3,
+                replacement: Replacement::LeastRecent,
+                random_pages: 0,
+                scratch: false,
+                buffer: false,
+                log_units: 3,
+                log_request: 16 << 10,
+                chunk: 128 << 10,
+                spare_units: 0,
+                collection: Collection::Greedy,
+                cache: 0,
+                was_full: true,
+                zone: 0,
+                logged_pages,
+            };
+            let bus = FitBus { bytes_per_second: 1 << 40, limits: false };
+            let parts = count_parts(&target, &structure.normalized()).unwrap();
+            // Programs and copies; one erase more or less is nothing.
+            parts.iter().map(|part| part.on(bus, 1).counts[1..4].to_vec()).collect::<Vec<_>>()
+        };
+        let pages = 512 / 16;
+        assert_eq!(counted(7), counted(7 + pages), "{kind:?}");
+        assert_eq!(counted(7), counted(7 + 2 * pages), "{kind:?}");
+        assert_ne!(counted(7), counted(7 + pages / 2), "{kind:?}");
+    }
 }
 
 /// A merge on a new card copies only what was written since.

@@ -15,6 +15,7 @@ const COPY: usize = 3;
 const JUMP: usize = 6;
 const SWITCH: usize = 7;
 const FLUSH: usize = 8;
+const CLOSE: usize = 9;
 
 /// Numbers of dies that are tried.
 pub const DIES: [u32; 3] = [1, 2, 4];
@@ -85,6 +86,7 @@ pub(super) struct Operations {
     programs: u64,
     reads: u64,
     erases: u64,
+    evictions: u64,
     /// Without streams and flushes.
     counts: [f64; TIMES],
 }
@@ -96,6 +98,7 @@ impl Operations {
             programs: counters.nand_programmed_bytes / page,
             reads: counters.nand_read_bytes / page,
             erases: counters.erases,
+            evictions: device.card().evictions(),
             counts: [0.0; TIMES],
         }
     }
@@ -111,6 +114,12 @@ impl Operations {
             (time_ns / LOG_NS) as f64,
         ]);
         Self { counts, ..self }
+    }
+
+    /// With the erase blocks closed since `before`, where closing takes time of its own.
+    pub fn with_closes_since(mut self, before: &Self) -> Self {
+        self.counts[CLOSE] = (self.evictions - before.evictions) as f64;
+        self
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Limits: sizes are powers of two, or what a probe found; numbers come from short lists.
 
-use flashfit_card::model::Collection;
+use flashfit_card::model::{Collection, Replacement};
 
 use super::Search;
 use super::sizes::{logged_pages_near, powers, random_pages};
@@ -37,6 +37,7 @@ pub(super) enum Change {
     LogRequest,
     Open,
     OpenRandom,
+    Replacement,
     RandomPages,
     Chunk,
     LogUnits,
@@ -51,20 +52,21 @@ pub(super) enum Change {
 
 impl Change {
     /// Dies come last, because with them, a wrong write unit explains some times as well.
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::PageAndPartial,
         Self::WasFull,
         Self::LogRequest,
         Self::LogUnits,
+        Self::Zone,
         Self::Logged,
         Self::Open,
+        Self::Replacement,
         Self::RandomPages,
         Self::Chunk,
         Self::OpenRandom,
         Self::SpareUnits,
         Self::Collection,
         Self::Cache,
-        Self::Zone,
         Self::Dies,
     ];
 }
@@ -96,6 +98,7 @@ impl Search<'_> {
                     dies: 1,
                     open_erase_blocks,
                     open_erase_blocks_random: open_random,
+                    replacement: Replacement::LeastRecent,
                     random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
                     scratch,
                     buffer,
@@ -123,6 +126,10 @@ impl Search<'_> {
                         );
                     }
                 }
+                if kind == OrderedLayerKind::UpdateLog && !has_patterns {
+                    let replacement = Replacement::Random;
+                    starts.push(CardStructure { replacement, ..structure }.normalized());
+                }
             }
         }
         self.valid(starts)
@@ -130,13 +137,18 @@ impl Search<'_> {
 
     /// Write units and largest log writes of start structures.
     fn known_sizes(&self) -> Vec<(u64, Option<u64>)> {
-        let DeviceHints { write_unit, likely_write_unit, log_request, .. } = self.hints;
+        let DeviceHints {
+            write_unit, likely_write_unit, log_request, possible_log_request, ..
+        } = self.hints;
         let divides = |page: &u64| self.target.erase_block.0 % page == 0;
         let write_unit = write_unit.filter(divides);
         if self.target.patterns.is_none() {
             let mut known = vec![(START_PAGES[0], None)];
             if write_unit.is_some() || log_request.is_some() {
                 known.push((write_unit.unwrap_or(START_PAGES[0]), log_request));
+            }
+            if possible_log_request.is_some() {
+                known.push((START_PAGES[0], possible_log_request));
             }
             return known;
         }
@@ -214,6 +226,11 @@ impl Search<'_> {
                     })
                 })
                 .collect(),
+            // With patterns, it is not tried, as the time of closing.
+            Change::Replacement if by_page || self.target.patterns.is_some() => Vec::new(),
+            Change::Replacement => [Replacement::LeastRecent, Replacement::Random]
+                .map(|replacement| with(&|s| s.replacement = replacement))
+                .to_vec(),
             Change::RandomPages => random_pages(unit, &from)
                 .into_iter()
                 .map(|pages| with(&|s| s.random_pages = pages))

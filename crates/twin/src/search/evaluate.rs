@@ -191,8 +191,7 @@ mod tests {
     /// Start structures of a wrong kind of layer used up what was allowed for all of them.
     #[test]
     fn each_start_is_tried_with_a_limited_number_of_states_of_its_log() {
-        let patterns =
-            MeasuredPatterns { span: Bytes::mib(64), filled: Bytes::mib(64), measured: Vec::new() };
+        let patterns = MeasuredPatterns { filled: Bytes::mib(64), measured: Vec::new() };
         let target = target(Bytes::kib(128)).with_patterns(Some(patterns), None);
         let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
         let mut search = Search::new(&target, &mut cache, &mut observer);

@@ -2,17 +2,14 @@
 
 use crate::structure::CardStructure;
 
-/// How many pages a log for small writes may have taken before the patterns: parts of its last
-/// erase block, because a log that was full once is collected by erase block, and few others.
+/// How many pages of its newest erase block the log for small writes may have taken before the
+/// patterns. How many blocks were full before does not matter: the fill has left nothing current in
+/// them.
 pub(super) fn logged_pages(unit: u64, of: &CardStructure, parts: u32) -> Vec<CardStructure> {
-    let pages = u32::try_from(unit / of.page).unwrap_or(0);
-    let before_last = pages * of.log_units.saturating_sub(1);
-    let part = |pages: u32, at: u32| u64::from(pages) * u64::from(at) / u64::from(parts);
-    let last = (0..parts).map(|at| u64::from(before_last) + part(pages, at));
-    let others = (0..parts).step_by(4).map(|at| part(before_last, at));
-    let all = last.chain(others).filter_map(|logged| u32::try_from(logged).ok());
+    let pages = unit / of.page;
+    let all = (0..u64::from(parts)).map(|at| pages * at / u64::from(parts));
+    let all = all.filter_map(|logged| u32::try_from(logged).ok());
     let mut all: Vec<_> = all.map(|logged_pages| CardStructure { logged_pages, ..*of }).collect();
-    all.sort_unstable();
     all.dedup();
     all
 }
@@ -25,7 +22,7 @@ pub(super) fn logged_pages_near(unit: u64, from: &CardStructure) -> impl Iterato
         .map(|part| pages / part)
         .into_iter()
         .filter(|step| *step > 0)
-        .flat_map(move |step| [now.saturating_sub(step), now + step])
+        .flat_map(move |step| [(now + pages - step) % pages, (now + step) % pages])
         .filter_map(|pages| u32::try_from(pages).ok())
 }
 
