@@ -18,8 +18,9 @@ const START_PAGES: [u64; 2] = [16384, 4096];
 const MAX_OPEN: u32 = 16;
 /// The most open erase blocks that patterns tell apart.
 const MOST_SHOWN: u32 = 10;
-/// A common size of a volatile cache, in bytes.
-const START_CACHE: u64 = 512 << 10;
+/// Sizes of a volatile cache that the search starts with, in bytes: with a much larger one than the
+/// device has, most of the rest is wrong.
+const START_CACHES: [u64; 2] = [64 << 10, 512 << 10];
 /// Candidate sizes of the largest write that goes to a log.
 const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
 
@@ -107,7 +108,7 @@ impl Search<'_> {
                     chunk: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
                     spare_units: SPARE_UNITS[0],
                     collection: COLLECTIONS[0],
-                    cache: if self.target.has_cache() { START_CACHE } else { 0 },
+                    cache: 0,
                     was_full: true,
                     zone: self.zone_units(),
                     logged_pages: 0,
@@ -131,6 +132,12 @@ impl Search<'_> {
                     starts.push(CardStructure { replacement, ..structure }.normalized());
                 }
             }
+        }
+        if self.target.has_cache() {
+            let with =
+                |cache| move |of: &CardStructure| CardStructure { cache, ..*of }.normalized();
+            starts =
+                START_CACHES.iter().flat_map(|&cache| starts.iter().map(with(cache))).collect();
         }
         self.valid(starts)
     }
@@ -164,12 +171,13 @@ impl Search<'_> {
         pages.into_iter().map(|page| (page, log_request)).collect()
     }
 
-    /// Write units to try. What the probe found is right, and others explain times as well, with
-    /// another number of dies.
+    /// Write units to try. What the probe found is right, and what is likely is kept where a start
+    /// has it: others explain times as well, with another number of dies or another state of a log.
     fn pages(&self, now: u64) -> Vec<u64> {
-        match (&self.target.patterns, self.hints.write_unit) {
-            (Some(_), Some(found)) if found == now => vec![found],
-            (_, found) => powers(4096, 65536).chain(found).collect(),
+        let found = self.hints.write_unit;
+        match (&self.target.patterns, found.or(self.hints.likely_write_unit)) {
+            (Some(_), Some(known)) if known == now => vec![known],
+            _ => powers(4096, 65536).chain(found).collect(),
         }
     }
 
