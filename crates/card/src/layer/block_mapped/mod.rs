@@ -7,12 +7,12 @@
 //! them each write, however small, costs copying an erase block. If no block may be out of order,
 //! each write that does not continue the last one costs a merge: the pages before it are copied to
 //! a free block first, those after it when the block is closed. An out-of-order log can be limited
-//! to fewer pages than an erase block, for controllers with small tables. Partial pages written in order can be collected in a separate
-//! block ([`scratch`]). Limit: no merging in idle time. Sources: Kim et al., "A space-efficient
-//! flash translation layer for CompactFlash systems" (2002), known as BAST; Ban, US patent
-//! 5,937,425, "Flash file system optimized for page-mode flash technologies" (1999), for logical
-//! blocks kept in more than one erase block. That some cards keep no block out of order is inferred
-//! from timing (the flashbench tables).
+//! to fewer pages than an erase block, for controllers with small tables. Partial pages written in
+//! order can be collected in a separate block ([`scratch`]). Limit: no merging in idle time.
+//! Sources: Kim et al., "A space-efficient flash translation layer for CompactFlash systems"
+//! (2002), known as BAST; Ban, US patent 5,937,425, "Flash file system optimized for page-mode
+//! flash technologies" (1999), for logical blocks kept in more than one erase block. That some
+//! cards keep no block out of order is inferred from timing (the flashbench tables).
 
 mod merges;
 mod newer_pages;
