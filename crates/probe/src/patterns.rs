@@ -26,8 +26,8 @@ pub const USUAL_BYTES: u64 = 1 << 30;
 
 /// Fills the beginning of the room and measures the patterns of a set there. If the time does not
 /// suffice to fill all that they need, they are folded into what was filled: what a device does
-/// depends on what is there. What does not fit
-/// into the rest of the time or of the bytes is left out; `None` if that is the fill.
+/// depends on what is there. What does not fit into the rest of the time or of the bytes is left
+/// out; `None` if that is the fill.
 ///
 /// # Errors
 /// From the device, or if the observer interrupts.
@@ -65,7 +65,7 @@ pub fn measure(
         filled_bytes += length;
         last_ns = clock.now_ns() - begin_ns - elapsed_ns;
     }
-    room.left_bytes -= span_bytes;
+    room.left_bytes -= filled_bytes;
     let mut measured = Vec::new();
     for (at, pattern) in set.patterns.iter().enumerate() {
         let pattern = &pattern.folded_into(filled_bytes);

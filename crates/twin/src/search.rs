@@ -306,5 +306,7 @@ mod tests {
         let starts = search.starts(OrderedLayerKind::UpdateLog);
         let known: BTreeSet<_> = starts.iter().map(|of| of.log_request).collect();
         assert_eq!(Vec::from_iter(known), [4096, 8192]);
+        let replacements: BTreeSet<_> = starts.iter().map(|of| of.replacement).collect();
+        assert_eq!(replacements.len(), 2, "without patterns, random replacement is a start, too");
     }
 }

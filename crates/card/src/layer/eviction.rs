@@ -5,8 +5,8 @@
 //! that are written in turn where four can be open, three in five writes still find theirs open;
 //! with least-recent replacement, none does. Limit: what is drawn follows from the card's time, so
 //! that two cards with other times differ. Source: inferred from the flashbench tables of two cards
-//! (1 and 9), whose rates decline in this proportion; the internals of such cards are not
-//! published.
+//! (1 and 9), whose rates decline in about this proportion; not all of their rates are explained,
+//! and the internals of such cards are not published.
 
 use flashfit_device::random::Random;
 
@@ -26,8 +26,8 @@ impl Eviction {
         Self { replacement: model.replacement, close_ns: model.close_ns, count: 0 }
     }
 
-    /// The index of the erase block to close, of `open` ones in the order in which they were
-    /// written last. The card is busy for as long as that takes.
+    /// The index of the erase block to close, of `open` ones, the least recently written first. The
+    /// card is busy for the time of closing.
     pub fn choose(&mut self, nand: &mut Nand, open: usize) -> usize {
         self.count += 1;
         if self.close_ns > 0 {

@@ -234,7 +234,7 @@ impl Search<'_> {
                     })
                 })
                 .collect(),
-            // With patterns, it is not tried, as the time of closing.
+            // Not tried with patterns, like `CardStructure::closes_take_time`.
             Change::Replacement if by_page || self.target.patterns.is_some() => Vec::new(),
             Change::Replacement => [Replacement::LeastRecent, Replacement::Random]
                 .map(|replacement| with(&|s| s.replacement = replacement))

@@ -206,7 +206,7 @@ mod tests {
             let tried = search.cache.logged.len() - before;
             before += tried;
             // The last structure is tried with all of its states.
-            let each = CHANGED_LOGS.parts as usize * 2;
+            let each = CHANGED_LOGS.parts as usize;
             assert!(tried > 0 && tried < 20 + each, "{kind:?}: {tried}");
         }
     }
