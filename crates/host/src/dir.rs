@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::file_lock::FileLock;
 pub use error::{DirError, DirObstacle};
 pub use log_file::LogFile;
 
@@ -198,14 +199,10 @@ impl DirHandle {
 
     /// Locks a file until the value is dropped and creates it if it is missing; `None` if another
     /// process has locked it.
-    pub fn lock(&self, name: &str) -> Result<Option<File>, DirError> {
+    pub fn lock(&self, name: &str) -> Result<Option<FileLock>, DirError> {
         let file =
             self.open_regular(checked_name(name, &self.path)?, OFlags::WRONLY | OFlags::CREATE)?;
-        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(file)),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(DirError::system(&self.path.join(name), errno.into())),
-        }
+        FileLock::try_on(file).map_err(|error| DirError::system(&self.path.join(name), error))
     }
 
     /// Whether another process has locked a file; the file is not created.

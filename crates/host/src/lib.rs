@@ -10,6 +10,7 @@ pub mod dir;
 pub mod durable;
 pub mod error_trace;
 mod exchange;
+pub mod file_lock;
 pub mod free_space;
 mod handed_file;
 pub mod input_file;

@@ -55,6 +55,8 @@ pub struct ComparisonPage {
 pub enum RunOutcome {
     /// A setup was found that is better than the baseline.
     Better,
+    /// A setup is likely better than the baseline, which is not shown.
+    Likely,
     /// No setup is better than the baseline.
     NoGain,
     /// The differences are within the noise of this device.
@@ -68,6 +70,7 @@ impl RunOutcome {
     pub fn label(self) -> &'static str {
         match self {
             Self::Better => "Better",
+            Self::Likely => "Likely better",
             Self::NoGain => "No gain",
             Self::CannotTell => "Cannot tell",
             Self::NoResult => "No result",

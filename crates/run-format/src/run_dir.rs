@@ -22,10 +22,10 @@ mod error;
 mod json_path;
 mod reading;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::dir::{DirError, DirHandle, LogFile};
+use flashfit_host::file_lock::FileLock;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -55,7 +55,7 @@ pub struct RunDir {
     kernel: DirHandle,
     trials: LogFile,
     /// Held as long as the value lives.
-    _lock: File,
+    _lock: FileLock,
 }
 
 /// A run as read from its directory.
@@ -191,7 +191,7 @@ struct Taken {
     folder: DirHandle,
     fio: DirHandle,
     kernel: DirHandle,
-    lock: File,
+    lock: FileLock,
 }
 
 impl RunDirLock {
@@ -285,7 +285,7 @@ fn open(path: &Path) -> Result<DirHandle, RunDirError> {
     })
 }
 
-fn lock(folder: &DirHandle) -> Result<File, RunDirError> {
+fn lock(folder: &DirHandle) -> Result<FileLock, RunDirError> {
     let locked = || RunDirError::Locked { path: folder.path().to_owned() };
     folder.lock(LOCK)?.ok_or_else(locked)
 }

@@ -7,6 +7,7 @@
 
 use crate::confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 use crate::history::{Observation, TrialOutcome, TrialTable};
+use crate::likely::{LikelyGain, likely_gain};
 use crate::model::{Belief, Coding, Model, Term, highest};
 use crate::preference::Preference;
 use crate::random::RandomStream;
@@ -93,6 +94,10 @@ pub struct Answer {
     /// The probability that the recommended candidate is within the goal's distance of the best, 0
     /// to 1.
     pub recommended_within: f64,
+    /// The same of the baseline.
+    pub baseline_within: f64,
+    /// The gain of the recommended candidate over the baseline, if it is likely and not shown.
+    pub likely_gain: Option<LikelyGain>,
     /// What the best candidate may gain over the recommended one, and over the baseline; `None` if
     /// that cannot be chosen.
     pub left_to_gain: Option<LeftToGain>,
@@ -109,6 +114,13 @@ impl Answer {
     /// Whether the search found no significant gain over the baseline.
     pub fn shows_no_gain(&self, space: &SearchSpace) -> bool {
         self.recommended == space.baseline || !self.gain.is_some_and(|gain| gain.is_significant())
+    }
+
+    /// The candidate to use: the recommended one if its gain over the baseline is shown or likely,
+    /// else the baseline.
+    pub fn to_use(&self, space: &SearchSpace) -> CandidateIndex {
+        let is_better = !self.shows_no_gain(space) || self.likely_gain.is_some();
+        if is_better { self.recommended } else { space.baseline }
     }
 }
 
@@ -156,15 +168,21 @@ pub fn answer(
         .iter()
         .copied()
         .find(|index| *index != winner && confirmed.rounds(*index) > 0);
+    let gain = confirmed.gain(recommended, space.baseline);
+    let gain = gain.filter(|_| recommended != space.baseline);
+    let is_shown = gain.is_some_and(|gain| gain.is_significant());
+    let likely_gain = likely_gain(&preference, &model, &table, recommended, &mut random);
     Answer {
         winner,
         within: at.map_or(0.0, |at| belief.within[at]),
         runner_up,
-        gain: confirmed.gain(recommended, space.baseline).filter(|_| recommended != space.baseline),
+        gain,
         winner_gain: confirmed.gain(winner, space.baseline).filter(|_| winner != space.baseline),
         gain_over_runner_up: runner_up.and_then(|other| confirmed.gain(winner, other)),
         recommended,
         recommended_within: preference.probability(recommended),
+        baseline_within: preference.probability(space.baseline),
+        likely_gain: likely_gain.filter(|_| !is_shown),
         left_to_gain: left_to_gain(&belief, recommended),
         left_to_gain_over_baseline: left_to_gain(&belief, space.baseline),
         ties,

@@ -12,6 +12,7 @@ mod confirm_noise;
 mod confirm_states;
 mod history;
 pub mod landscape;
+mod likely;
 pub mod model;
 mod pairwise;
 mod preference;
@@ -27,6 +28,7 @@ pub use confirm::{ConfirmingTrials, Gain, MIN_CONFIRMING_TRIALS, MIN_ROUNDS};
 pub use history::{
     Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
 };
+pub use likely::LikelyGain;
 pub use pairwise::{Difference, DifferenceVerdict, SearchTrials};
 pub use prior::{SearchPrior, SimilarResult};
 pub use random::RandomStream;

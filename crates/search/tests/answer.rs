@@ -235,3 +235,37 @@ fn a_whole_analysis_matches_the_golden_file() {
     }
     assert_eq!(text, std::fs::read_to_string(path).expect("the golden file"));
 }
+
+/// With too few trials to confirm a gain, what the model is sure of is used, and not the baseline.
+#[test]
+fn a_likely_gain_is_used_before_it_is_shown() {
+    let seeds = 200..212;
+    let (mut used, mut better) = (0, 0);
+    for seed in seeds {
+        let landscape = LandscapeKind::Small.make(seed);
+        let (answer, _) = answered(&landscape, &settings(60.0, seed));
+        if let Some(likely) = answer.likely_gain {
+            assert!(answer.shows_no_gain(&landscape.space) && likely.probability >= 0.99);
+            assert_eq!(answer.to_use(&landscape.space), answer.recommended);
+            let baseline = landscape.merit(landscape.space.baseline);
+            used += 1;
+            better += usize::from(landscape.merit(answer.recommended) > baseline);
+        } else if answer.shows_no_gain(&landscape.space) {
+            assert_eq!(answer.to_use(&landscape.space), landscape.space.baseline);
+        }
+    }
+    assert!(used >= 6 && better >= used - 1, "{better} of {used}");
+}
+
+#[test]
+fn no_likely_gain_costs_safety() {
+    let mut landscape = LandscapeKind::Small.make(200);
+    let baseline = landscape.space.baseline;
+    for (index, candidate) in landscape.space.candidates.iter_mut().enumerate() {
+        candidate.safety = u8::from(index != baseline);
+    }
+    for seed in 200..204 {
+        let (answer, _) = answered(&landscape, &settings(60.0, seed));
+        assert_eq!(answer.likely_gain, None);
+    }
+}

@@ -1,11 +1,13 @@
 //! The recommendation of a run: the setup, its own gain and the confidence in it.
 //!
 //! The gain is computed from confirming trials only; search trials selected the winner and would
-//! overstate it. A setup is called better only if its interval excludes 0 in enough rounds.
+//! overstate it. A setup is called better only if its interval excludes 0 in enough rounds. One
+//! whose gain is likely is recommended without that.
 
 use flashfit_filesystem::Setup;
 use flashfit_search::{
-    Answer, CandidateIndex, ConfirmingTrials, Gain, Observation, Purpose, TrialOutcome,
+    Answer, CandidateIndex, ConfirmingTrials, Gain, LeftToGain, LikelyGain, Observation, Purpose,
+    TrialOutcome,
 };
 
 use crate::constraint;
@@ -17,6 +19,8 @@ use crate::stats::Estimate;
 pub enum GainVerdict {
     /// Significantly better than the baseline.
     Better,
+    /// Better than the baseline according to the model of all trials, and not shown to be.
+    Likely,
     /// Tied with the baseline.
     CannotTell,
     /// Significantly worse in confirming trials, or failed in one: the search was misled by noise.
@@ -44,6 +48,10 @@ pub struct Recommendation {
     /// The probability that the recommended setup is within the requested distance of the best, 0
     /// to 1.
     pub within: f64,
+    /// What the best setup may gain over the recommended one.
+    pub left_to_gain: Option<LeftToGain>,
+    /// Of [`GainVerdict::Likely`].
+    pub likely: Option<LikelyGain>,
     /// The setup that the gains below belong to: the recommended one, or the winner if the baseline
     /// is recommended.
     pub subject: Setup,
@@ -63,19 +71,17 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// The setup to use. If the winner is significantly better, it is the preferred one of the
-    /// setups tied with it. Otherwise it is the baseline, unless that does not meet the
+    /// The setup to use. If the winner is significantly or likely better, it is the preferred one
+    /// of the setups tied with it. Otherwise it is the baseline, unless that does not meet the
     /// constraints.
     pub fn recommended(&self) -> &Setup {
-        match self.verdict {
-            GainVerdict::Better => &self.best_of_ties,
-            _ if !self.baseline_is_allowed => &self.best_of_ties,
-            GainVerdict::CannotTell
-            | GainVerdict::Worse
-            | GainVerdict::NothingBeatsUntuned
-            | GainVerdict::BaselineTied
-            | GainVerdict::NotConfirmed => &self.baseline,
-        }
+        if self.keeps_baseline() { &self.baseline } else { &self.best_of_ties }
+    }
+
+    /// Whether the baseline is recommended.
+    pub fn keeps_baseline(&self) -> bool {
+        let is_better = matches!(self.verdict, GainVerdict::Better | GainVerdict::Likely);
+        self.baseline_is_allowed && !is_better
     }
 
     /// From the trials so far and what the search says of them. Where the winner was
@@ -101,18 +107,25 @@ impl Recommendation {
         };
         let (winner, preferred) = (answer.winner, answer.recommended);
         let shows = |candidate| over(candidate, baseline).is_some_and(|gain| gain.is_significant());
+        let is_shown = shows(preferred) || shows(winner);
+        let likely = answer.likely_gain.filter(|_| !is_shown && !failed(preferred));
         // The baseline may be tied with a winner, and is then the subject of no gain.
-        let subject = if preferred == baseline || !shows(preferred) { winner } else { preferred };
+        let is_subject = preferred != baseline && (shows(preferred) || likely.is_some());
+        let subject = if is_subject { preferred } else { winner };
         let gain = over(subject, baseline);
         let verdict = if winner == baseline {
             GainVerdict::NothingBeatsUntuned
         } else if preferred == baseline {
             GainVerdict::BaselineTied
+        } else if likely.is_some() {
+            GainVerdict::Likely
         } else if failed(winner) {
             GainVerdict::Worse
         } else {
             verdict(gain)
         };
+        let baseline_is_allowed = problem.space.candidates[baseline].allowed
+            && !constraint::broken(history).contains_key(&baseline);
         let gain = gain.filter(|_| verdict != GainVerdict::NothingBeatsUntuned);
         let workloads = 0..problem.workloads.len();
         let gain_by_workload = match gain {
@@ -133,14 +146,15 @@ impl Recommendation {
             .filter(|other| *other != baseline && Some(*other) != own && !failed(*other))
             .zip(answer.gain_over_runner_up)
             .map(|(other, gain)| (problem.setups[other].clone(), Estimate::from(gain)));
-        Self {
+        let mut found = Self {
             winner: problem.setups[winner].clone(),
             best_of_ties: problem.setups[preferred].clone(),
             baseline: problem.setups[baseline].clone(),
-            baseline_is_allowed: problem.space.candidates[baseline].allowed
-                && !constraint::broken(history).contains_key(&baseline),
+            baseline_is_allowed,
             verdict,
             within: answer.recommended_within,
+            left_to_gain: answer.left_to_gain,
+            likely,
             subject: problem.setups[subject].clone(),
             gain: gain.map(Estimate::from),
             gain_by_workload,
@@ -148,7 +162,12 @@ impl Recommendation {
             runner_up,
             gain_within,
             better_but_less_safe: None,
+        };
+        if found.keeps_baseline() {
+            found.within = answer.baseline_within;
+            found.left_to_gain = answer.left_to_gain_over_baseline;
         }
+        found
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use flashfit_device::Bytes;
 use flashfit_host::dir::DirHandle;
 use flashfit_host::durable;
+use flashfit_host::file_lock::FileLock;
 use flashfit_host::free_space::free_bytes;
 use flashfit_host::input_file::DOCUMENT_BYTES;
 use rustix::fs::OFlags;
@@ -33,6 +34,7 @@ const LOGS: &str = "logs";
 pub struct CampaignFolder {
     path: PathBuf,
     records: Mutex<File>,
+    _lock: FileLock,
 }
 
 impl CampaignFolder {
@@ -106,9 +108,9 @@ impl CampaignFolder {
             .open(&file)
             .map_err(failed)?;
         durable::sync_folder(path).map_err(failed)?;
-        rustix::fs::flock(&records, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| CrashError::InUse { path: path.to_owned() })?;
-        Ok(Self { path: path.to_owned(), records: Mutex::new(records) })
+        let lock = records.try_clone().and_then(FileLock::try_on).map_err(failed)?;
+        let lock = lock.ok_or_else(|| CrashError::InUse { path: path.to_owned() })?;
+        Ok(Self { path: path.to_owned(), records: Mutex::new(records), _lock: lock })
     }
 
     pub fn path(&self) -> &Path {

@@ -12,12 +12,16 @@ use serde::Serialize;
 
 use super::head_to_head::{self, HeadToHeadParts};
 use super::life::{LifeParts, YearsPart};
+use super::likely::LikelyParts;
 
 /// All of it; empty before anything that may be chosen was measured.
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct AnswerParts {
     /// The probability that `setup` is within the requested distance of the best, 0 to 1.
     within_probability: Option<f64>,
+    /// Why `setup` is recommended although its gain is not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    likely: Option<LikelyParts>,
     /// The setup that `gain` belongs to: `setup`, or the winner if the baseline is recommended.
     gain_of: Option<Setup>,
     /// The gain of each workload, if there are several.
@@ -246,7 +250,8 @@ impl AnswerParts {
         let Some(answer) = &conclusion.answer else { return parts };
         let found = conclusion.recommendation.as_ref();
         Self {
-            within_probability: Some(answer.recommended_within),
+            likely: found.and_then(|found| found.likely.as_ref()).map(LikelyParts::from),
+            within_probability: Some(found.map_or(answer.recommended_within, |found| found.within)),
             gain_of: found.filter(|found| found.gain.is_some()).map(|found| found.subject.clone()),
             gain_by_workload: found
                 .iter()
@@ -258,8 +263,8 @@ impl AnswerParts {
                 .collect(),
             winner_gain: found.and_then(|found| found.winner_gain.as_ref()).map(Change::from),
             untried_ties: answer.untried_ties,
-            left_to_gain_percent_hundredths: answer
-                .left_to_gain
+            left_to_gain_percent_hundredths: found
+                .map_or(answer.left_to_gain, |found| found.left_to_gain)
                 .map(|left| [hundredths(left.mean), hundredths(left.most)]),
             runner_up: found
                 .and_then(|found| found.runner_up.as_ref())

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{AnswerParts, Change, hundredths, rounded};
-use super::{constraint, life, verdict};
+use super::{constraint, headline, life, verdict};
 
 /// A replay and its context.
 pub struct ReplayView<'a> {
@@ -213,7 +213,7 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     lines.push(format!(
         "{}: {}",
         verdict::outcome(found.verdict).label(),
-        verdict::headline(found, *by)
+        headline::headline(found, *by)
     ));
     if let Some(gain) = found.gain.as_ref().and_then(verdict::as_gain) {
         lines.push(format!("Gain over the baseline: {}", gain.describe()));

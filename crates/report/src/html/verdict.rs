@@ -36,6 +36,7 @@ pub(super) fn section(report: &Report) -> Element {
 fn class_of(outcome: RunOutcome) -> &'static str {
     match outcome {
         RunOutcome::Better => "verdict-better",
+        RunOutcome::Likely => "verdict-likely",
         RunOutcome::NoGain => "verdict-no-gain",
         RunOutcome::CannotTell => "verdict-cannot-tell",
         RunOutcome::NoResult => "verdict-no-result",

@@ -102,7 +102,7 @@ pub struct Case {
 #[derive(Debug, Clone, Copy)]
 pub struct SearchResult {
     /// Shortfall of the recommended setup from the best, 0 to 1: the baseline unless a gain over it
-    /// was shown. For strategies that do not confirm gains, of the choice.
+    /// was shown or is likely. For strategies that do not confirm gains, of the choice.
     pub regret: f64,
     /// Shortfall of the choice, the best setup according to the search.
     pub regret_of_choice: f64,
@@ -112,6 +112,8 @@ pub struct SearchResult {
     pub confident: bool,
     /// Whether it claims a gain over the baseline.
     pub claims: bool,
+    /// The true gain, as a logarithm, of a setup that it recommends because its gain is likely.
+    pub likely: Option<f64>,
     /// Whether the interval of the gain contains the true gain, if there is an interval.
     pub covered: Option<bool>,
 }
@@ -152,20 +154,22 @@ fn run_one(case: &Case, seed: u64) -> SearchResult {
             spent: trials,
             confident: false,
             claims: false,
+            likely: None,
             covered: None,
         };
     };
     let trace = run(strategy.as_ref(), &landscape, &settings).expect("a search");
     let choice = trace.choice.expect("something was measured");
     let space = &landscape.space;
-    let (mut claims, mut covered, mut recommended) = (false, None, choice);
+    let (mut claims, mut likely, mut covered, mut recommended) = (false, None, None, choice);
     if case.strategy == StrategyKind::Adaptive {
         let answer = answer(space, &trace.history, &settings, choice, &[]);
         claims = answer.gain.is_some_and(|gain| gain.is_significant());
-        recommended = if claims { answer.recommended } else { space.baseline };
+        recommended = answer.to_use(space);
         let truth = landscape.merit(answer.recommended) - landscape.merit(space.baseline);
         let interval = answer.gain.and_then(|gain| gain.interval);
         covered = interval.map(|(low, high)| low <= truth && truth <= high);
+        likely = answer.likely_gain.map(|_| truth);
     }
     SearchResult {
         regret: landscape.regret(recommended),
@@ -173,6 +177,7 @@ fn run_one(case: &Case, seed: u64) -> SearchResult {
         spent: spent(&trace.history, &settings),
         confident: matches!(trace.stop, SearchEnd::Confident { .. }),
         claims,
+        likely,
         covered,
     }
 }

@@ -36,7 +36,7 @@ pub fn write(
     };
     println!("{HEAD}");
     println!(
-        "\"Within\" is the share of {seeds} seeds whose recommended setup is this close to the best, with a 95 % Wilson interval. The recommended setup is the baseline unless a gain over it was shown. *Regret* is how far it is below the best, and *choice* how far the best setup according to the search is. The other strategies confirm nothing here, so both are the choice. *Spent* counts trials; a short trial counts as a fraction.\n"
+        "\"Within\" is the share of {seeds} seeds whose recommended setup is this close to the best, with a 95 % Wilson interval. The recommended setup is the baseline unless a gain over it was shown or is likely (docs/tuning.md). *Regret* is how far it is below the best, and *choice* how far the best setup according to the search is. The other strategies confirm nothing here, so both are the choice. *Spent* counts trials; a short trial counts as a fraction.\n"
     );
     println!("## Large spaces\n");
     table(&of(&[
@@ -100,17 +100,19 @@ pub fn write(
     table(&with(|subject| matches!(subject, Subject::Table(_))));
     println!("\n## No difference\n");
     println!(
-        "All setups are equal. The table shows how often a gain over the baseline is claimed.\n"
+        "All setups are equal. The table shows how often a gain over the baseline is claimed, and how\n\
+         often a setup is recommended because a gain is likely that is not shown.\n"
     );
-    println!("| landscape | trials | claimed | of | share |\n|---|---|---|---|---|");
+    println!("| landscape | trials | of | claimed | likely |\n|---|---|---|---|---|");
     for (case, results) in of(&[LandscapeKind::Flat, LandscapeKind::TinyFlat]) {
         let claimed = results.iter().filter(|one| one.claims).count();
         println!(
-            "| {} | {} | {claimed} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             case.subject.name(),
             budget(case),
             results.len(),
-            share(claimed, results.len())
+            share(claimed, results.len()),
+            share(results.iter().filter(|one| one.likely.is_some()).count(), results.len())
         );
     }
     println!("\n## Calibration\n");
@@ -141,6 +143,17 @@ pub fn write(
     );
     let covered: Vec<bool> = adaptive.iter().filter_map(|one| one.covered).collect();
     let inside = covered.iter().filter(|covered| **covered).count();
+    let likely: Vec<f64> = differing.iter().filter_map(|one| one.likely).collect();
+    println!(
+        "{} of these searches recommended a setup because a gain over the baseline was likely that was not\n\
+         shown. The setup is better in {}; its true gain is {} at the median.",
+        likely.len(),
+        share(likely.iter().filter(|gain| **gain > 0.0).count(), likely.len()),
+        match likely.is_empty() {
+            true => "unknown".to_owned(),
+            false => format!("{:.0} %", 100.0 * quantile(likely, 0.5).exp_m1()),
+        }
+    );
     println!(
         "Of {} gains with a 95 % interval, {inside} contained the true gain: {}.\n",
         covered.len(),

@@ -3,7 +3,8 @@
 //!
 //! All figures come from landscapes with seeds that were not used in development (100 to 199, and
 //! 9000 and up). `--seeds N` sets the number of seeds, `--threads N` the number of concurrent
-//! searches. The benchmark has no pass or fail; the document reports the results.
+//! searches, `--only NAME` the kind of landscape or space. The benchmark has no pass or fail; the
+//! document reports the results.
 
 mod campaign;
 mod document;
@@ -21,7 +22,9 @@ fn main() {
     let count = number("--seeds").unwrap_or(SEEDS);
     let threads = number("--threads").map_or(THREADS, |threads| threads.clamp(1, 64) as usize);
     let seeds: Vec<u64> = (0..count).collect();
-    let cases = cases();
+    let only = following("--only");
+    let wanted = |case: &Case| only.as_ref().is_none_or(|only| case.subject.name().contains(only));
+    let cases: Vec<Case> = cases().into_iter().filter(wanted).collect();
     let results = run_all(&cases, &seeds, threads);
     let step_times = campaign::step_times();
     document::write(&cases, &results, &step_times, (seeds.len(), threads));
@@ -29,7 +32,11 @@ fn main() {
 
 /// The number that follows an argument.
 fn number(name: &str) -> Option<u64> {
-    std::env::args().skip_while(|argument| argument != name).nth(1)?.parse().ok()
+    following(name)?.parse().ok()
+}
+
+fn following(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
 }
 
 /// The cases in the order of the document.

@@ -1,5 +1,6 @@
 //! Conclusions from confirming trials.
 
+use flashfit_filesystem::Durability;
 use flashfit_tune::{Conclusion, GainVerdict, Recommendation, Space, TrialPurpose, TrialRecord};
 
 use crate::support::{SpaceOf, failed, measured, opt, setup, spec};
@@ -56,7 +57,7 @@ fn better_if_the_whole_interval_is_a_gain() {
     assert!(gain.is_above(1.15f64.ln()) && gain.is_below(1.25f64.ln()), "{gain:?}");
     assert_eq!(gain.count, 4);
     let three = confirmed(&[1200, 1210, 1195], &[1000, 1005, 998]);
-    assert_eq!(three.verdict, GainVerdict::CannotTell, "fewer than four rounds");
+    assert_ne!(three.verdict, GainVerdict::Better, "fewer than four rounds");
     let names: Vec<&str> = found.gain_by_workload.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["r", "w"]);
     assert!(found.gain_by_workload.iter().all(|(_, gain)| gain.is_above(1.15f64.ln())));
@@ -69,8 +70,43 @@ fn tied_if_the_interval_includes_no_gain() {
     assert_eq!(found.verdict, GainVerdict::CannotTell);
     let same = confirmed(&[1000, 1000], &[1000, 1000]);
     assert_eq!(same.verdict, GainVerdict::CannotTell);
-    let one_round = confirmed(&[5000], &[1000]);
-    assert_eq!(one_round.verdict, GainVerdict::CannotTell);
+}
+
+#[test]
+fn a_likely_gain_is_recommended_and_not_claimed() {
+    for found in [confirmed(&[5000], &[1000]), recommended(&searched())] {
+        assert_eq!(found.verdict, GainVerdict::Likely);
+        assert_eq!(found.recommended().label(), "x a none");
+        assert!(found.likely.is_some_and(|likely| likely.probability > 0.98), "{found:?}");
+        assert_eq!(found.subject, found.winner);
+    }
+    let contradicted = confirmed(&[990, 1000], &[1000, 1000]);
+    assert_eq!(contradicted.verdict, GainVerdict::CannotTell);
+    assert_eq!(contradicted.recommended(), &contradicted.baseline);
+}
+
+/// The setup that is recommended is the one whose probability is reported.
+#[test]
+fn the_reported_probability_is_that_of_the_recommended_setup() {
+    let kept = confirmed(&[990, 1000], &[1000, 1000]);
+    assert!(kept.keeps_baseline() && kept.within < 0.1, "{kept:?}");
+    let left = kept.left_to_gain.expect("the model has both");
+    assert!(left.mean > 0.0, "{left:?}");
+}
+
+#[test]
+fn no_gain_is_likely_that_costs_safety() {
+    let risky = [
+        trials(TrialPurpose::Search, "x base none", &[1000, 1000]),
+        trials(TrialPurpose::Search, "x risky none", &[10_000, 10_000]),
+    ];
+    let mut space = space();
+    space.allow = Durability::MayCorrupt;
+    let spec = spec(&space, &["r", "w"]);
+    let found = Conclusion::of_run(&space, &spec, &risky.concat()).unwrap();
+    let found = found.recommendation.unwrap();
+    assert_eq!(found.winner.label(), "x risky none");
+    assert_eq!((found.verdict, found.likely), (GainVerdict::NotConfirmed, None));
 }
 
 #[test]
@@ -98,10 +134,16 @@ fn rounds_are_paired_by_number_in_any_order() {
 
 #[test]
 fn not_confirmed_without_confirming_trials() {
-    let found = recommended(&searched());
+    let close = [
+        trials(TrialPurpose::Search, "x base none", &[1000, 1100]),
+        trials(TrialPurpose::Search, "x a none", &[1110, 1030]),
+    ];
+    let found = recommended(&close.concat());
     assert_eq!((found.verdict, found.gain), (GainVerdict::NotConfirmed, None));
     assert!(found.gain_by_workload.is_empty());
-    assert_eq!(confirmed(&[2000, 2000], &[]).verdict, GainVerdict::NotConfirmed);
+    let rounds = trials(TrialPurpose::Confirm, "x a none", &[2000, 2000]);
+    let found = recommended(&[close.concat(), rounds].concat());
+    assert_eq!(found.gain, None);
 }
 
 #[test]

@@ -39,7 +39,7 @@ const RACE_SHARE: f64 = 0.2;
 const RACE_SHARE_BEYOND: f64 = 0.5;
 const AMPLE: f64 = 60.0;
 /// The fewest trials of the search under each workload. With a budget of less besides the fewest
-/// confirming trials, all of it is for the search.
+/// confirming trials, one round follows it; with less besides that, all of it is for the search.
 const MIN_SEARCHED: usize = 3;
 /// The fewest trials under each workload of a search that confirms what it finds.
 pub const MIN_TRIALS_PER_WORKLOAD: usize = MIN_SEARCHED + MIN_CONFIRMING_TRIALS;
@@ -240,13 +240,15 @@ impl<'a> PlanContext<'a> {
     }
 
     /// The budget of the search phase in full-length trials. Enough rounds of the baseline and one
-    /// finalist to show a gain are reserved if the budget allows it; else nothing is confirmed.
+    /// finalist to show a gain are reserved if the budget allows it; else one round, so that the
+    /// choice and the baseline ran under all workloads.
     fn search_share(&self) -> f64 {
         let Some(total) = self.settings.trials else { return MAX_SEARCH_TRIALS };
-        if total < self.least_trials() as f64 {
-            return total;
-        }
         let workloads = self.workloads() as f64;
+        if total < self.least_trials() as f64 {
+            let searched = total - 2.0 * workloads;
+            return if searched >= MIN_SEARCHED as f64 * workloads { searched } else { total };
+        }
         let least = MIN_CONFIRMING_TRIALS as f64 * workloads;
         let beyond = (total - AMPLE * workloads).max(0.0);
         let race = RACE_SHARE * (total - beyond) + RACE_SHARE_BEYOND * beyond;
