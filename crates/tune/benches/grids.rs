@@ -17,7 +17,9 @@ use std::process::Command;
 use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
 use flashfit_search::{SearchEnd, TrialOutcome};
 use flashfit_tune::replay::{Recording, ReplayRequest, Replayed, replay};
-use flashfit_tune::{Budget, DriverRules, RunEnd, StrategyKind, TrialPurpose, Weight};
+use flashfit_tune::{
+    Budget, Conclusion, DriverRules, RunEnd, StrategyKind, TrialPurpose, TrialRecord, Weight,
+};
 
 /// Number of seeds, from 0.
 const SEEDS: u64 = 50;
@@ -43,8 +45,9 @@ each workload, no confirmation), and `--strategy greedy` with its defaults (thre
 choice, the runner-up and the baseline five times more). The budgets of the adaptive search are
 shares of the median number of trials of these two. The drawn trials are part of the true value,
 so trusting noise is punished less than on a device, and random setups score better. The first
-table of each grid shows the choice after some time in trials, with the times that the trials took
-when they were recorded: what `--budget` buys on this simulated card.";
+table of each grid shows the recommended setup and the choice after some time in trials, with the
+times that the trials took when they were recorded: what `--budget` buys on this simulated card. Of
+`adaptive`, the second table shows the recommended setup, and of the others the choice.";
 
 /// A grid that was recorded.
 struct Grid {
@@ -57,8 +60,11 @@ struct Grid {
 struct Played {
     /// In full-length trials.
     trials: f64,
-    /// Distance of the choice from the best, 0 to 1.
+    /// Distance of the recommended setup from the best, 0 to 1; of the choice if nothing more is
+    /// said of it.
     regret: f64,
+    /// Of the choice.
+    regret_of_choice: f64,
     /// Whether it stopped because it was confident.
     sure: bool,
 }
@@ -130,25 +136,28 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
 
 /// The choice after 10, 30 and 120 minutes of recorded trial time.
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-fn by_time(play: &dyn Fn(DriverRules) -> Replayed, seeds: u64) {
+fn by_time(play: &dyn Fn(DriverRules) -> Played, seeds: u64) {
     println!(
-        "| time in trials | trials, median | choice below the best, %, median / 90 % | within 2 % | confident |"
+        "| time in trials | trials, median | recommended below the best, %, median / 90 % | choice, the same | within 2 % | confident |"
     );
-    println!("|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|");
     for minutes in [10u64, 30, 120] {
         let results: Vec<Played> = (0..seeds)
             .map(|seed| {
                 let mut rules = rules(StrategyKind::Adaptive, None, seed);
                 rules.limits.budget_ns = Some(minutes * 60_000_000_000);
-                played(&play(rules))
+                play(rules)
             })
             .collect();
-        let regrets: Vec<f64> = results.iter().map(|one| 100.0 * one.regret).collect();
+        let regrets = |of: fn(&Played) -> f64| -> String {
+            let percent: Vec<f64> = results.iter().map(|one| 100.0 * of(one)).collect();
+            format!("{:.1} / {:.1}", quantile(percent.clone(), 0.5), quantile(percent, 0.9))
+        };
         println!(
-            "| {minutes} min | {:.0} | {:.1} / {:.1} | {} of {} | {} |",
+            "| {minutes} min | {:.0} | {} | {} | {} of {} | {} |",
             quantile(results.iter().map(|one| one.trials).collect(), 0.5),
-            quantile(regrets.clone(), 0.5),
-            quantile(regrets.clone(), 0.9),
+            regrets(|one| one.regret),
+            regrets(|one| one.regret_of_choice),
             results.iter().filter(|one| one.regret <= NEAR).count(),
             results.len(),
             results.iter().filter(|one| one.sure).count()
@@ -159,9 +168,11 @@ fn by_time(play: &dyn Fn(DriverRules) -> Replayed, seeds: u64) {
 
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
 fn one_grid(name: &str, recording: &Recording, catalog: &FileSystemCatalog, seeds: u64) {
-    let play = |rules: DriverRules| play(recording, catalog, rules);
-    let first = play(rules(StrategyKind::Greedy, None, 0));
+    let first = play(recording, catalog, rules(StrategyKind::Greedy, None, 0));
     println!("\n### {name}\n\n{}\n", described(recording, &first));
+    let play = |rules: DriverRules| {
+        played(&play(recording, catalog, rules.clone()), &recording.trials, &rules)
+    };
     by_time(&play, seeds);
     println!(
         "| strategy | budget | trials, median | regret %, median / 90 % | within 2 % | confident |"
@@ -173,10 +184,10 @@ fn one_grid(name: &str, recording: &Recording, catalog: &FileSystemCatalog, seed
         confirm_rounds: DEFAULT_CONFIRM_ROUNDS,
         ..once(seed)
     };
-    let greedy: Vec<Played> = (0..seeds).map(|seed| played(&play(once(seed)))).collect();
+    let greedy: Vec<Played> = (0..seeds).map(|seed| play(once(seed))).collect();
     row("greedy, once", "none", &greedy);
     let trials = quantile(greedy.iter().map(|one| one.trials).collect(), 0.5);
-    let greedy: Vec<Played> = (0..seeds).map(|seed| played(&play(confirmed(seed)))).collect();
+    let greedy: Vec<Played> = (0..seeds).map(|seed| play(confirmed(seed))).collect();
     row("greedy, default", "none", &greedy);
     let trials_by_default = quantile(greedy.iter().map(|one| one.trials).collect(), 0.5);
     for (kind, name) in [(StrategyKind::Adaptive, "adaptive"), (StrategyKind::Random, "random")] {
@@ -185,7 +196,7 @@ fn one_grid(name: &str, recording: &Recording, catalog: &FileSystemCatalog, seed
         for (share, trials) in of_once.into_iter().chain([of_default]) {
             let budget = whole(trials.floor());
             let search = |seed: u64| rules(kind, Some(budget), seed);
-            let results: Vec<Played> = (0..seeds).map(|seed| played(&play(search(seed)))).collect();
+            let results: Vec<Played> = (0..seeds).map(|seed| play(search(seed))).collect();
             row(name, &format!("{share}: {budget}"), &results);
         }
     }
@@ -214,11 +225,27 @@ fn play(recording: &Recording, catalog: &FileSystemCatalog, rules: DriverRules) 
     replay(recording, &question, catalog).expect("a grid can be searched")
 }
 
-fn played(replayed: &Replayed) -> Played {
-    let regret = replayed.choice.and_then(|choice| replayed.regret(choice));
+fn played(replayed: &Replayed, trials: &[TrialRecord], rules: &DriverRules) -> Played {
+    let regret = |candidate: Option<usize>| {
+        let log = candidate.and_then(|candidate| replayed.regret(candidate));
+        log.map_or(1.0, |log| 1.0 - (-log).exp())
+    };
+    let recommended = (rules.strategy == StrategyKind::Adaptive).then(|| {
+        let conclusion = Conclusion::of(
+            replayed.problem.clone(),
+            replayed.history.clone(),
+            replayed.costs.clone(),
+            rules,
+            trials,
+            &replayed.copied,
+        );
+        let found = conclusion.recommendation?;
+        replayed.problem.candidate(found.recommended())
+    });
     Played {
         trials: replayed.full_length_trials(),
-        regret: regret.map_or(1.0, |log| 1.0 - (-log).exp()),
+        regret: regret(recommended.unwrap_or(replayed.choice)),
+        regret_of_choice: regret(replayed.choice),
         sure: matches!(replayed.ended, RunEnd::Search(SearchEnd::Confident { .. })),
     }
 }
