@@ -12,12 +12,12 @@ mod follow_up;
 pub mod free_space;
 mod import;
 mod limited;
-pub mod patterns;
+mod patterns;
 mod region;
 mod remapped;
 mod run;
 mod saved;
-pub mod twin;
+mod twin;
 
 pub use document::{
     FittedTwin, NextCommand, ProbeDocument, ProbeMode, ProbeSettings, ProbedDevice, found_bytes,

@@ -36,7 +36,7 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
              is closer to the defaults"
         ),
         recommend::GainVerdict::CannotTell => format!(
-            "keep {baseline}: {winner} was best in the search, but is tied with it in fresh trials"
+            "keep {baseline}: {winner} was best in the search, but fresh trials do not show a gain"
         ),
         recommend::GainVerdict::Worse => {
             format!("keep {baseline}: {winner} was best in the search, but worse in fresh trials")

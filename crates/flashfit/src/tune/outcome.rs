@@ -23,7 +23,8 @@ use flashfit_tune::run::Catalogs;
 #[derive(JsonSchema, Serialize)]
 pub struct RecommendationDocument {
     verdict: String,
-    /// What to use: the winner if fresh trials show that it is better, else the baseline.
+    /// What to use: a setup that fresh trials show to be better or that likely is better, else the
+    /// baseline.
     setup: Option<String>,
     /// The best setup of the search.
     winner: Option<String>,

@@ -1,32 +1,28 @@
 //! Twins judged by how they rank file systems.
 //!
-//! Cards are drawn at random and measured as `probe --write --twin` does, in as much time. A twin
-//! is fitted, and card and twin are given recorded workloads of file systems, from the same state.
-//! Limits: the erase block is given; recorded requests come one after the other, so neither the
-//! kernel nor queues nor what depends on a file system's size take part.
+//! Cards are drawn at random, and `probe --write --twin --max-time 10min` fits a twin. Card and twin
+//! are then given recorded workloads of file systems, from the same state.
+//! Limits: recorded requests come one after the other, so neither the kernel nor queues nor what
+//! depends on a file system's size take part.
 
 use std::fmt::Write;
 
 use flashfit_card::{CardModel, InProcessCard};
 use flashfit_catalog::entries;
-use flashfit_device::{BlockDev, Bytes, VirtualClock};
-use flashfit_geometry::flashbench::OpenBlockTable;
+use flashfit_device::{Bytes, Target, VirtualClock};
 use flashfit_geometry::probed::NoObserver;
-use flashfit_probe::patterns;
-use flashfit_probe::twin::{self, RateRoom};
-use flashfit_twin::fit_target::{FitTarget, MeasuredPatterns};
+use flashfit_probe::{ProbeRun, ProbeRunOptions, TwinMeasurements};
+use flashfit_target::{InspectedTarget, TargetSource};
+use flashfit_twin::Twin;
 use flashfit_twin::pattern::file::PatternSet;
 use flashfit_twin::pattern::{Pattern, PatternPlayer, of_trace};
-use flashfit_twin::search::SimulatedCounts;
-use flashfit_twin::{DeviceHints, Twin, fit_to};
 use flashfit_wear::RecordedTrace;
 
 use super::cards;
 
 const WORKLOADS: [&str; 4] = ["small-files", "database", "logs", "recording"];
-/// What a probe has for rates and for patterns, in nanoseconds.
-const RATES_NS: u64 = 240_000_000_000;
-const PATTERNS_NS: u64 = 360_000_000_000;
+/// What a probe has, in nanoseconds.
+const PROBE_NS: u64 = 600_000_000_000;
 /// How much of a trace is replayed.
 const TRACE: Bytes = Bytes::mib(24);
 const SIZES: std::ops::RangeInclusive<u64> = 640 << 20..=8 << 30;
@@ -44,11 +40,10 @@ pub fn section(first: u64, count: usize) -> String {
     let traces: Vec<Pattern> = traces.map(|trace| of_trace(&trace, TRACE, 1)).collect();
     let judge = Judge { set, traces };
     let mut text = format!(
-        "\n## 13. Twins that rank file systems\n\n{count} cards of {} to {}, with seeds from {first} (simulated). Each is measured for at most {} s of rates and {} s of patterns, and a twin is fitted to the rates alone and to both. Card and twin then get the first {TRACE} of what six file systems write under four recorded workloads, of which six of the 24 are among the patterns. A cell is Spearman's rank correlation of the six durations, and by how much the twin's best is slower than the card's best.\n\n| card | twin from | layer | {} | other traces: median ratio, largest |\n|---|---|---|---|---|---|---|---|\n",
+        "\n## 13. Twins that rank file systems\n\n{count} cards of {} to {}, with seeds from {first} (simulated). Each is probed for at most {} s, and a twin is fitted to the rates that the probe measured, and to rates and patterns. Card and twin then get the first {TRACE} of what six file systems write under four recorded workloads, of which six of the 24 are among the patterns. A cell is Spearman's rank correlation of the six durations, and by how much the twin's best is slower than the card's best.\n\n| card | twin from | layer | {} | other traces: median ratio, largest |\n|---|---|---|---|---|---|---|---|\n",
         Bytes(*SIZES.start()),
         Bytes(*SIZES.end()),
-        RATES_NS / 1_000_000_000,
-        PATTERNS_NS / 1_000_000_000,
+        PROBE_NS / 1_000_000_000,
         WORKLOADS.join(" | "),
     );
     let (mut both, mut alone) = (Tally::default(), Tally::default());
@@ -56,13 +51,13 @@ pub fn section(first: u64, count: usize) -> String {
     let suitable = drawn.filter(|drawn| SIZES.contains(&drawn.model.capacity.0));
     for drawn in suitable.take(count) {
         let model = &drawn.model;
-        let measured = judge.measure(model);
+        let measured = judge.probe(model);
         let times = judge.seconds(model);
         let name = format!("{} ({:?})", model.name, model.layer.kind);
         for (label, with, tally) in
             [("rates", false, &mut alone), ("rates, patterns", true, &mut both)]
         {
-            let line = match measured.fit(with) {
+            let line = match fit(&measured, with) {
                 Ok(twin) => judge.line(&twin, &times, tally),
                 Err(error) => {
                     tally.pairs += WORKLOADS.len();
@@ -98,32 +93,28 @@ struct Judge {
     traces: Vec<Pattern>,
 }
 
-struct Measured {
-    device: InProcessCard<VirtualClock>,
-    table: OpenBlockTable,
-    patterns: Option<MeasuredPatterns>,
-}
-
 impl Judge {
-    fn measure(&self, model: &CardModel) -> Measured {
-        let mut device = used(model);
-        let clock = device.clock().clone();
-        let room = |left_bytes, max_time_ns| RateRoom {
-            region: 0..model.capacity.0,
-            left_bytes,
-            elapsed_ns: 0,
-            max_time_ns: Some(max_time_ns),
-            asks: false,
+    /// What a probe measures for a twin.
+    fn probe(&self, model: &CardModel) -> TwinMeasurements {
+        let target = InspectedTarget {
+            target: Target::Simulated(model.name.clone()),
+            source: TargetSource::Card(Box::new(model.clone())),
         };
-        let unit = Some(model.nand.erase_block);
-        let watch = &mut NoObserver;
-        let rates = room(twin::USUAL_BYTES, RATES_NS);
-        let table = twin::measure(&mut device, &clock, unit, rates, watch, 1)
-            .expect("a simulated card does not fail");
-        let room = room(patterns::USUAL_BYTES, PATTERNS_NS);
-        let patterns = patterns::measure(&mut device, &clock, &self.set, room, watch, 1)
-            .expect("a simulated card does not fail");
-        Measured { device, table, patterns }
+        let options = ProbeRunOptions {
+            name: model.name.clone(),
+            write: true,
+            region: None,
+            max_write: None,
+            max_read_ns: None,
+            max_time_ns: Some(PROBE_NS),
+            twin: Some(self.set.clone()),
+            seed: 1,
+            expected: None,
+        };
+        let run = ProbeRun::new(&target, options).expect("the options are valid");
+        let mut agree = |_: &_, _: &_| unreachable!("a simulated card loses no one's data");
+        let probed = run.run(&mut agree, &mut NoObserver);
+        probed.expect("a simulated card does not fail").twin
     }
 
     /// Seconds of each trace, each on a card that was filled before.
@@ -171,18 +162,11 @@ impl Judge {
     }
 }
 
-impl Measured {
-    fn fit(&self, with_patterns: bool) -> Result<Twin, String> {
-        let info = self.device.describe();
-        let target = FitTarget::from_tables(std::slice::from_ref(&self.table));
-        let target = target.ok_or("too few rates")?;
-        let patterns = self.patterns.clone().filter(|_| with_patterns);
-        let target = target.with_patterns(patterns, Some(info));
-        let hints = DeviceHints { device: Some(info), ..DeviceHints::default() };
-        let known = &mut SimulatedCounts::default();
-        fit_to(&target, known, hints, ("twin", "a card"), &mut NoObserver)
-            .map_err(|error| error.to_string())
-    }
+fn fit(measured: &TwinMeasurements, with_patterns: bool) -> Result<Twin, String> {
+    let patterns = measured.patterns.clone().filter(|_| with_patterns);
+    let name = ("twin", "a card");
+    flashfit_twin::fit(&measured.tables, patterns, measured.hints, name, &mut NoObserver)
+        .map_err(|error| error.to_string())
 }
 
 fn used(model: &CardModel) -> InProcessCard<VirtualClock> {
