@@ -5,9 +5,8 @@
 //! for better is recommended before its gain is shown, and no gain is claimed for it.
 //!
 //! Limits: the model knows only what was tried on this device, and how well it predicts a workload
-//! without a trial is not known, so both must have run under all workloads. A gain that is not
-//! shown is not worth a risk, so a less safe candidate is never likely. `docs/search.md` has how
-//! often the answer is right.
+//! without a trial is not known, so both must have run under all workloads. `docs/search.md` has
+//! how often the answer is right.
 
 use crate::history::TrialTable;
 use crate::model::{Belief, Model};
@@ -44,10 +43,9 @@ pub(crate) fn likely_gain(
         let ran = |index| !table.cell(index, workload).is_empty();
         ran(candidate) && ran(baseline)
     });
-    let is_as_safe = space.candidates[candidate].safety <= space.candidates[baseline].safety;
     let agrees = confirmed.gain(candidate, baseline).is_none_or(|gain| gain.mean > 0.0);
     let baseline_may_do = preference.probability(baseline) > 1.0 - goal.probability;
-    if candidate == baseline || !is_measured || !is_as_safe || !agrees || baseline_may_do {
+    if candidate == baseline || !is_measured || !agrees || baseline_may_do {
         return None;
     }
     let both = Belief::of(model, &[candidate, baseline], goal.within, random);

@@ -256,16 +256,3 @@ fn a_likely_gain_is_used_before_it_is_shown() {
     }
     assert!(used >= 6 && better >= used - 1, "{better} of {used}");
 }
-
-#[test]
-fn no_likely_gain_costs_safety() {
-    let mut landscape = LandscapeKind::Small.make(200);
-    let baseline = landscape.space.baseline;
-    for (index, candidate) in landscape.space.candidates.iter_mut().enumerate() {
-        candidate.safety = u8::from(index != baseline);
-    }
-    for seed in 200..204 {
-        let (answer, _) = answered(&landscape, &settings(60.0, seed));
-        assert_eq!(answer.likely_gain, None);
-    }
-}

@@ -1,6 +1,5 @@
 //! Conclusions from confirming trials.
 
-use flashfit_filesystem::Durability;
 use flashfit_tune::{Conclusion, GainVerdict, Recommendation, Space, TrialPurpose, TrialRecord};
 
 use crate::support::{SpaceOf, failed, measured, opt, setup, spec};
@@ -92,21 +91,6 @@ fn the_reported_probability_is_that_of_the_recommended_setup() {
     assert!(kept.keeps_baseline() && kept.within < 0.1, "{kept:?}");
     let left = kept.left_to_gain.expect("the model has both");
     assert!(left.mean > 0.0, "{left:?}");
-}
-
-#[test]
-fn no_gain_is_likely_that_costs_safety() {
-    let risky = [
-        trials(TrialPurpose::Search, "x base none", &[1000, 1000]),
-        trials(TrialPurpose::Search, "x risky none", &[10_000, 10_000]),
-    ];
-    let mut space = space();
-    space.allow = Durability::MayCorrupt;
-    let spec = spec(&space, &["r", "w"]);
-    let found = Conclusion::of_run(&space, &spec, &risky.concat()).unwrap();
-    let found = found.recommendation.unwrap();
-    assert_eq!(found.winner.label(), "x risky none");
-    assert_eq!((found.verdict, found.likely), (GainVerdict::NotConfirmed, None));
 }
 
 #[test]
