@@ -113,6 +113,8 @@ fn unpack(into: &Path) -> Vec<Grid> {
     let archives: Vec<PathBuf> = listed(&stored)
         .into_iter()
         .filter(|path| path.to_string_lossy().ends_with(".tar.gz"))
+        // These are runs of several devices, for searches that begin with what is known of them.
+        .filter(|path| path.file_name().is_some_and(|name| name != "similar.tar.gz"))
         .collect();
     let unpacked = archives.iter().map(|archive| {
         let name = archive.file_name().map(|name| name.to_string_lossy().into_owned());
