@@ -1,7 +1,7 @@
 //! Twins judged by how they rank file systems.
 //!
-//! Cards are drawn at random, and `probe --write --twin --max-time 10min` fits a twin. Card and twin
-//! are then given recorded workloads of file systems, from the same state.
+//! Cards are drawn at random, and `probe --write --twin --max-time 10min` fits a twin. Card and
+//! twin are then given recorded workloads of file systems, from the same state.
 //! Limits: recorded requests come one after the other, so neither the kernel nor queues nor what
 //! depends on a file system's size take part.
 

@@ -145,8 +145,8 @@ pub fn write(
     let inside = covered.iter().filter(|covered| **covered).count();
     let likely: Vec<f64> = differing.iter().filter_map(|one| one.likely).collect();
     println!(
-        "{} of these searches recommended a setup because a gain over the baseline was likely that was not\n\
-         shown. The setup is better in {}; its true gain is {} at the median.",
+        "{} of these searches recommended a setup because a gain over the baseline was likely, although\n\
+         fresh trials did not show it. The setup is better in {}; its true gain is {} at the median.",
         likely.len(),
         share(likely.iter().filter(|gain| **gain > 0.0).count(), likely.len()),
         match likely.is_empty() {
