@@ -154,7 +154,7 @@ impl Recommendation {
             verdict,
             within: answer.recommended_within,
             left_to_gain: answer.left_to_gain,
-            likely,
+            likely: likely.filter(|_| verdict == GainVerdict::Likely),
             subject: problem.setups[subject].clone(),
             gain: gain.map(Estimate::from),
             gain_by_workload,

@@ -94,15 +94,16 @@ fn better(by: Criterion) -> &'static str {
 }
 
 /// `use ext4 with fast_commit: it is likely faster than default ext4, by about 14 % according to
-/// all trials, although fresh trials do not show it yet`.
+/// all trials, although fresh trials do not show it yet: random-write +20 % (cannot tell)`.
 fn likely(setup: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
     let about = found.likely.map_or(String::new(), |likely| {
         format!(", by about {:.0} % according to all trials", percent(likely.mean))
     });
     format!(
         "use {setup}: it is likely {} than {baseline}{about}, although fresh trials do not show it \
-         yet",
-        better(by)
+         yet{}",
+        better(by),
+        by_workload(found)
     )
 }
 
