@@ -5,8 +5,9 @@
 //! for better is recommended before its gain is shown, and no gain is claimed for it.
 //!
 //! Limits: the model knows only what was tried on this device, and how well it predicts a workload
-//! without a trial is not known, so both must have run under all workloads. `docs/search.md` has
-//! how often the answer is right.
+//! without a trial is not known, so both must have run under all workloads. It takes what a
+//! starting state changes for noise. `docs/search.md` has how often the answer is right, where
+//! starting states change nothing.
 
 use crate::history::TrialTable;
 use crate::model::{Belief, Model};

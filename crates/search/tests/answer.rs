@@ -243,7 +243,13 @@ fn a_likely_gain_is_used_before_it_is_shown() {
     let (mut used, mut better) = (0, 0);
     for seed in seeds {
         let landscape = LandscapeKind::Small.make(seed);
-        let (answer, _) = answered(&landscape, &settings(60.0, seed));
+        let (answer, history) = answered(&landscape, &settings(60.0, seed));
+        let under = |workload: usize| {
+            history.iter().any(|made| {
+                (made.proposal.candidate, made.proposal.workload) == (answer.winner, workload)
+            })
+        };
+        assert!((0..landscape.space.workloads.len()).all(under), "the choice ran under each");
         if let Some(likely) = answer.likely_gain {
             assert!(answer.shows_no_gain(&landscape.space) && likely.probability >= 0.99);
             assert_eq!(answer.to_use(&landscape.space), answer.recommended);

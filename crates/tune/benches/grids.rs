@@ -60,8 +60,8 @@ struct Grid {
 struct Played {
     /// In full-length trials.
     trials: f64,
-    /// Distance of the recommended setup from the best, 0 to 1; of the choice if nothing more is
-    /// said of it.
+    /// Distance of the recommended setup from the best, 0 to 1; of the choice if the strategy is
+    /// not `adaptive`.
     regret: f64,
     /// Of the choice.
     regret_of_choice: f64,
@@ -136,7 +136,7 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The choice after 10, 30 and 120 minutes of recorded trial time.
+/// What is recommended, and the choice, after 10, 30 and 120 minutes of recorded trial time.
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
 fn by_time(play: &dyn Fn(DriverRules) -> Played, seeds: u64) {
     println!(

@@ -124,8 +124,6 @@ impl Recommendation {
         } else {
             verdict(gain)
         };
-        let baseline_is_allowed = problem.space.candidates[baseline].allowed
-            && !constraint::broken(history).contains_key(&baseline);
         let gain = gain.filter(|_| verdict != GainVerdict::NothingBeatsUntuned);
         let workloads = 0..problem.workloads.len();
         let gain_by_workload = match gain {
@@ -150,7 +148,8 @@ impl Recommendation {
             winner: problem.setups[winner].clone(),
             best_of_ties: problem.setups[preferred].clone(),
             baseline: problem.setups[baseline].clone(),
-            baseline_is_allowed,
+            baseline_is_allowed: problem.space.candidates[baseline].allowed
+                && !constraint::broken(history).contains_key(&baseline),
             verdict,
             within: answer.recommended_within,
             left_to_gain: answer.left_to_gain,

@@ -41,7 +41,7 @@ pub struct ReplayDocument {
     trials: Trials,
     /// The best setup of the search.
     choice: Option<RecordedSetup>,
-    /// The baseline if no gain was shown.
+    /// The baseline, unless a gain was shown or is likely.
     recommended: Option<RecordedSetup>,
     /// The best setup of the whole record.
     best: Option<RecordedSetup>,

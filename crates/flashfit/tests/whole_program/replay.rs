@@ -112,7 +112,8 @@ fn a_record_without_repeats_confirms_nothing() {
     for strategy in ["adaptive", "greedy", "exhaustive", "random"] {
         let found = replay(&place, &["--strategy", strategy, "--workload", "sync-files"]);
         assert_eq!(found["choice"]["label"], "ext4 noatime none", "{strategy}: {found:#}");
-        assert_ne!(found["verdict"], "Better", "{strategy}: {found:#}");
+        let verdict = found["verdict"].as_str().unwrap();
+        assert!(["Cannot tell", "Likely better"].contains(&verdict), "{strategy}: {found:#}");
     }
 }
 

@@ -56,7 +56,7 @@ fn better_if_the_whole_interval_is_a_gain() {
     assert!(gain.is_above(1.15f64.ln()) && gain.is_below(1.25f64.ln()), "{gain:?}");
     assert_eq!(gain.count, 4);
     let three = confirmed(&[1200, 1210, 1195], &[1000, 1005, 998]);
-    assert_ne!(three.verdict, GainVerdict::Better, "fewer than four rounds");
+    assert_eq!(three.verdict, GainVerdict::CannotTell, "fewer than four rounds");
     let names: Vec<&str> = found.gain_by_workload.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["r", "w"]);
     assert!(found.gain_by_workload.iter().all(|(_, gain)| gain.is_above(1.15f64.ln())));
@@ -127,7 +127,7 @@ fn not_confirmed_without_confirming_trials() {
     assert!(found.gain_by_workload.is_empty());
     let rounds = trials(TrialPurpose::Confirm, "x a none", &[2000, 2000]);
     let found = recommended(&[close.concat(), rounds].concat());
-    assert_eq!(found.gain, None);
+    assert_eq!((found.verdict, found.gain), (GainVerdict::NotConfirmed, None));
 }
 
 #[test]
