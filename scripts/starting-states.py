@@ -4,7 +4,9 @@
 For each card and workload, flashfit compares two default file systems on a served simulated card.
 Then this script measures both by hand on the same card, with mkfs, mount and fio and without any
 code of flashfit: on a new file system, after a sync, after a remount, and after a day's worth of
-writes. It counts how often the ratio measured by hand lies in the claimed interval. Run as root.
+writes. It counts how often the ratio measured by hand lies in the claimed interval, how often their
+mean lies in that of the mean, and how often a setup is better that is recommended as likely better.
+Run as root.
 
 usage: starting-states.py [--fresh] [--cards A,B] [--workloads A,B] [--fs A,B] [--seeds N] [--jobs N]
                           [--budget TIME] [--recorded DIR]
@@ -21,6 +23,7 @@ import os
 import random
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -224,14 +227,29 @@ def judged(found):
     baseline = found["pair"][0]
     if not gain or not subject or subject["filesystem"] == baseline:
         return None
+    hand = by_state(found, subject["filesystem"], baseline)
+    percent = {key.removesuffix("percent_hundredths"): value / 100
+               for key, value in gain.items() if key.endswith("percent_hundredths")}
+    return {"subject": subject["filesystem"], "middle": percent[""],
+            "low": percent["low_"], "high": percent["high_"],
+            "mean": (percent["mean_low_"], percent["mean_high_"]),
+            "rounds": gain["repeats"], "hand": hand}
+
+
+def by_state(found, subject, baseline):
+    """Gains by hand in percent, each of two single measurements."""
     rates = {(state, fs): logs for state, fs, logs in found["rates"]}
-    hand = {}
-    for state in STATES:
-        one, other = rates[state, subject["filesystem"]], rates[state, baseline]
-        hand[state] = [100 * (math.exp(a - b) - 1) for a, b in zip(one, other)]
-    low, high = gain["low_percent_hundredths"] / 100, gain["high_percent_hundredths"] / 100
-    return {"subject": subject["filesystem"], "middle": gain["percent_hundredths"] / 100,
-            "low": low, "high": high, "rounds": gain["repeats"], "hand": hand}
+    pairs = {state: zip(rates[state, subject], rates[state, baseline]) for state in STATES}
+    return {state: [100 * (math.exp(a - b) - 1) for a, b in pair] for state, pair in pairs.items()}
+
+
+def mean_by_hand(hand):
+    """The mean over all states, and its 95 % interval, in percent."""
+    logs = [math.log(1 + value / 100) for values in hand.values() for value in values]
+    middle = statistics.fmean(logs)
+    # Student's t of seven degrees of freedom, as there are two measurements in each of four states.
+    half = 2.36 * statistics.stdev(logs) / math.sqrt(len(logs))
+    return [100 * (math.exp(of) - 1) for of in (middle, middle - half, middle + half)]
 
 
 def main():
@@ -243,7 +261,7 @@ def main():
     parser.add_argument("--workloads", default=WORKLOADS)
     parser.add_argument("--fs", default="ext4,btrfs")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--budget", default="4min")
     parser.add_argument("--recorded", help="report the cases in this WORK directory again")
     chosen = parser.parse_args()
@@ -291,7 +309,8 @@ For each card, `flashfit tune` compares the default setups of {pair}, once with 
 (up to {budget} of trials, {state}). Then both are measured by hand on the same card, with
 mkfs, mount and fio alone, {repeats} times each: on a new file system, after a sync, after a remount, and
 after {day} MiB of files were written and half of them removed. A gain by hand is the ratio of two single
-measurements. It should lie in the claimed 95 % interval in at least 90 % of cases.
+measurements. It should lie in the claimed 95 % interval in at least 90 % of cases. The mean over all
+measurements by hand is given with its own 95 % interval, which should overlap that of the claimed mean.
 """
 
 
@@ -301,34 +320,76 @@ def report(results, chosen):
     print(HEAD.format(pair=chosen.fs.replace(",", " and "), budget=chosen.budget, repeats=REPEATS,
                       state="all right after mkfs" if chosen.fresh else "varied starts",
                       day=DAY_BYTES >> 20))
-    print("| card | workload | claim | 95 % interval | rounds | by hand: " + " | ".join(STATES) + " |")
+    claims = [(found, judged(found)) for found in results]
+    shown = [(found, claim) for found, claim in claims if claim]
+    intervals(shown)
+    means(shown)
+    answers(claims)
+    costs(results)
+
+
+def intervals(shown):
+    print("| card | workload | gain | 95 % interval | rounds | by hand: " + " | ".join(STATES) + " |")
     print("|---|---|---|---|---|" + "---|" * len(STATES))
-    by_state, unclaimed = {state: [0, 0] for state in STATES}, 0
-    for found in results:
-        claim = judged(found)
-        if claim is None:
-            unclaimed += 1
-            continue
+    held = {state: [0, 0] for state in STATES}
+    for found, claim in shown:
         cells = []
         for state in STATES:
             values = claim["hand"][state]
             hits = sum(claim["low"] <= value <= claim["high"] for value in values)
-            by_state[state][0] += hits
-            by_state[state][1] += len(values)
+            held[state][0] += hits
+            held[state][1] += len(values)
             mark = "" if hits == len(values) else f" ({len(values) - hits} outside)"
             cells.append(", ".join(f"{value:+.0f} %" for value in values) + mark)
         print(f"| {found['card']} | {found['workload']} | {claim['subject']} over "
               f"{found['pair'][0]} {claim['middle']:+.0f} % | {claim['low']:+.0f} to "
               f"{claim['high']:+.0f} % | {claim['rounds']} | " + " | ".join(cells) + " |")
     print("\n| started by hand | gains in the claimed interval (95 % Wilson interval) |\n|---|---|")
-    for state, (hits, count) in by_state.items():
+    for state, (hits, count) in held.items():
         if count:
             print(f"| {state} | {wilson(hits, count)} |")
-    total = [sum(column) for column in zip(*by_state.values())]
+    total = [sum(column) for column in zip(*held.values())]
     if total[1]:
         print(f"| all | {wilson(*total)} |")
-    print(f"\nRuns whose winner was the baseline claim no gain: {unclaimed} of {len(results)}.")
-    costs(results)
+
+
+def means(shown):
+    print("\n| card | workload | gain | claimed mean | mean by hand | overlap |")
+    print("|---|---|---|---|---|---|")
+    overlaps = 0
+    for found, claim in shown:
+        (low, high), (middle, least, most) = claim["mean"], mean_by_hand(claim["hand"])
+        overlap = least <= high and low <= most
+        overlaps += overlap
+        print(f"| {found['card']} | {found['workload']} | {claim['subject']} over {found['pair'][0]} | "
+              f"{low:+.0f} to {high:+.0f} % | {middle:+.0f} % ({least:+.0f} to {most:+.0f}) | "
+              f"{'yes' if overlap else 'no'} |")
+    if shown:
+        print(f"\nIntervals that overlap: {wilson(overlaps, len(shown))}.")
+
+
+def answers(claims):
+    """What was recommended, and whether the mean by hand agrees."""
+    print("\n| answer | runs | the other is better by hand on average | beyond chance |\n|---|---|---|---|")
+    counts = {}
+    for found, _ in claims:
+        baseline, other = found["pair"]
+        answer = found["answer"]
+        middle, least, most = mean_by_hand(by_state(found, other, baseline))
+        if answer["setup"] is None:
+            name = "no setup"
+        elif answer.get("likely"):
+            name = "the other, likely better"
+        elif baseline not in answer["setup"].split()[0]:
+            name = "the other, better"
+        else:
+            name = "the baseline"
+        runs = counts.setdefault(name, [])
+        recommended = name.startswith("the other")
+        runs.append((middle > 0, (most < 0) if recommended else (least > 0)))
+    for name, runs in sorted(counts.items()):
+        print(f"| {name} | {len(runs)} | {sum(one for one, _ in runs)} | "
+              f"{sum(other for _, other in runs)} wrong |")
 
 
 def costs(results):

@@ -4,7 +4,6 @@
 //! The probes themselves are in `geometry`. Nothing here prints or asks: progress and the user's
 //! consent are callbacks.
 
-mod counted;
 mod device;
 mod document;
 mod error;
@@ -13,10 +12,12 @@ pub mod free_space;
 mod import;
 mod limited;
 mod patterns;
+mod recorded;
 mod region;
 mod remapped;
 mod run;
 mod saved;
+mod stalls;
 mod twin;
 
 pub use document::{

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use flashfit_device::{BlockDev, Bytes, Clock};
+use flashfit_device::{Bytes, Clock};
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_twin::fit_target::MeasuredPatterns;
 use flashfit_twin::pattern::file::PatternSet;
@@ -10,6 +10,7 @@ use flashfit_twin::pattern::{MeasuredPattern, PatternPlayer};
 
 use crate::error::ProbeRunError;
 use crate::limited::{LimitedDevice, MeasurementProgress};
+use crate::recorded::RecordedDevice;
 use crate::twin::RateRoom;
 
 const WHAT: &str = "patterns of file systems for the twin";
@@ -32,7 +33,7 @@ pub const USUAL_BYTES: u64 = 1 << 30;
 /// # Errors
 /// From the device, or if the observer interrupts.
 pub fn measure(
-    device: &mut dyn BlockDev,
+    device: &mut RecordedDevice<'_>,
     clock: &dyn Clock,
     set: &PatternSet,
     mut room: RateRoom,
@@ -86,10 +87,12 @@ pub fn measure(
                 break;
             }
             let left_ns = room.left_ns(elapsed_ns);
+            let begun = device.begin();
             let limited = LimitedDevice::new(device, clock, left_ns, observer, progress);
             let timed =
                 limited.measure(|device| player.time_within_ns(device, clock, part, longest_ns))?;
             let Some((took_ns, made)) = timed else { break };
+            device.end(begun);
             of.pattern.parts[at].truncate(made);
             of.parts_ns.push(took_ns);
         }
@@ -111,7 +114,7 @@ fn step(observer: &mut dyn ProbeObserver, done: f64) -> Result<(), ProbeRunError
 #[cfg(test)]
 mod tests {
     use flashfit_card::{Card, InProcessCard, catalog};
-    use flashfit_device::VirtualClock;
+    use flashfit_device::{BlockDev, VirtualClock};
     use flashfit_geometry::probed::NoObserver;
     use flashfit_twin::pattern::PatternRequest;
 
@@ -133,7 +136,8 @@ mod tests {
             max_time_ns: Some(LIMIT_NS),
             asks: false,
         };
-        let measured = measure(&mut card, &clock, &set, room, &mut NoObserver, 1).unwrap().unwrap();
+        let card = &mut RecordedDevice::new(&mut card, &clock);
+        let measured = measure(card, &clock, &set, room, &mut NoObserver, 1).unwrap().unwrap();
         let names = |of: &[MeasuredPattern]| {
             of.iter().map(|of| of.pattern.name.clone()).collect::<Vec<_>>()
         };

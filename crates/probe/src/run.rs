@@ -11,13 +11,14 @@ use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_twin::DeviceHints;
 use flashfit_twin::pattern::file::PatternSet;
 
-use crate::counted::CountedDevice;
 use crate::device::TimedDevice;
 use crate::document::{ProbeMode, ProbeSettings, ProbedDevice, found_bytes};
 use crate::error::ProbeRunError;
 use crate::patterns;
+use crate::recorded::RecordedDevice;
 use crate::region::{DeviceRegion, ExpectedDevice};
 use crate::remapped::Remapped;
+use crate::stalls::Stalls;
 use crate::twin::{self, RateRoom, TwinMeasurements};
 
 /// A few large reads show how fast the device is.
@@ -207,7 +208,9 @@ impl<'a> ProbeRun<'a> {
                 (TimedDevice::writable(lock.consent())?, Some(lock))
             }
         };
-        let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
+        let clock = opened.clock.as_ref();
+        let mut recorded = RecordedDevice::new(opened.device.as_mut(), clock);
+        let device = &mut recorded;
         let read = reading::probe(device, clock, &self.reading_options(), observer)?;
         if read.interrupted {
             let failure = interruption(&read);
@@ -220,13 +223,14 @@ impl<'a> ProbeRun<'a> {
         let failure = interruption(&probed);
         let mut outcome = ProbeOutcome { failure, ..ProbeOutcome::default() };
         outcome.twin.hints = DeviceHints::from_probe(&probed.findings);
-        outcome.twin.hints.device = Some(opened.device.describe());
+        outcome.twin.hints.device = Some(device.describe());
         if let (None, Some(set)) = (&outcome.failure, &self.options.twin) {
             if !self.lacks_capacity(&probed) {
                 // What the probe found is kept where this fails.
                 let measured = &mut outcome.twin;
-                outcome.failure =
-                    self.measure_for_twin(&mut opened, set, &mut probed, measured, observer).err();
+                outcome.failure = self
+                    .measure_for_twin(device, clock, set, &mut probed, measured, observer)
+                    .err();
             }
         }
         Ok(ProbeOutcome { probed, ..outcome })
@@ -235,24 +239,27 @@ impl<'a> ProbeRun<'a> {
     /// Measures what a twin is fitted to, and adds what that cost.
     fn measure_for_twin(
         &self,
-        opened: &mut TimedDevice,
+        device: &mut RecordedDevice<'_>,
+        clock: &dyn Clock,
         set: &PatternSet,
         probed: &mut Probed,
         measured: &mut TwinMeasurements,
         observer: &mut dyn ProbeObserver,
     ) -> Result<(), ProbeRunError> {
-        let clock = opened.clock.as_ref();
-        let mut device = CountedDevice::new(opened.device.as_mut());
-        let begin_ns = clock.now_ns();
-        let ended = self.measure_on(&mut device, clock, set, probed, measured, observer);
+        let (begin_ns, before_bytes) = (clock.now_ns(), device.written_bytes());
+        let ended = self.measure_on(device, clock, set, probed, measured, observer);
         probed.elapsed_ns = probed.elapsed_ns.saturating_add(clock.now_ns() - begin_ns);
-        probed.written_bytes += device.written_bytes();
+        probed.written_bytes += device.written_bytes() - before_bytes;
+        if let Some(stalls) = Stalls::seen(&device.reads(), &device.measurements()) {
+            probed.notes.push(stalls.note());
+            measured.even_out(&stalls.difference_ns);
+        }
         ended
     }
 
     fn measure_on(
         &self,
-        device: &mut dyn BlockDev,
+        device: &mut RecordedDevice<'_>,
         clock: &dyn Clock,
         set: &PatternSet,
         probed: &mut Probed,

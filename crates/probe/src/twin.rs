@@ -18,6 +18,7 @@ use flashfit_twin::structure::CardStructure;
 use crate::document::FittedTwin;
 use crate::error::ProbeRunError;
 use crate::limited::{LimitedDevice, MeasurementProgress};
+use crate::recorded::RecordedDevice;
 
 /// As in published tables.
 const MOST_UNITS: u32 = 7;
@@ -75,7 +76,7 @@ impl RateRoom {
 /// pieces and small. What would take too long or too much is left out, and so is what remains at
 /// the end of the time. `unit` is the erase block, if it is known.
 pub fn measure(
-    device: &mut dyn BlockDev,
+    device: &mut RecordedDevice<'_>,
     clock: &dyn Clock,
     unit: Option<Bytes>,
     mut room: RateRoom,
@@ -107,12 +108,14 @@ pub fn measure(
                 let done = done + if access == AccessOrder::Random { 0.5 } else { 0.0 };
                 let part = part_of(&data, write);
                 let left_ns = room.left_ns(clock.now_ns() - begin_ns);
+                let begun = device.device.begin();
                 let limited =
                     LimitedDevice::new(&mut device, clock, left_ns, observer, progress(done));
                 let took = limited
                     .measure(|device| procedure.time_ns(device, clock, (units, access), part))?;
                 room.left_bytes -= row_bytes;
                 let Some(took_ns) = took else { break };
+                device.device.end(begun);
                 // Where every write costs the same, pieces of half the size take twice as long.
                 expected_ns = took_ns.saturating_mul(2);
                 let rate = u128::from(row_bytes) * 1_000_000_000 / u128::from(took_ns.max(1));
@@ -134,6 +137,33 @@ pub struct TwinMeasurements {
     pub tables: Vec<OpenBlockTable>,
     pub patterns: Option<MeasuredPatterns>,
     pub hints: DeviceHints,
+}
+
+impl TwinMeasurements {
+    /// Adds to the duration of each measurement in nanoseconds: first those of the rates, then
+    /// those of the parts of the patterns.
+    pub(crate) fn even_out(&mut self, difference_ns: &[i64]) {
+        let mut differences = difference_ns.iter();
+        for table in &mut self.tables {
+            let erase_block = table.cells.iter().map(|cell| cell.write.0).max().unwrap_or(0);
+            for (cell, &difference) in table.cells.iter_mut().zip(&mut differences) {
+                let bytes = u128::from(u64::from(cell.units) * erase_block);
+                let took_ns = bytes * 1_000_000_000 / u128::from(cell.bytes_per_second.max(1));
+                let took_ns = changed_ns(u64::try_from(took_ns).unwrap_or(u64::MAX), difference);
+                let rate = bytes * 1_000_000_000 / u128::from(took_ns.max(1));
+                cell.bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
+            }
+        }
+        let parts = self.patterns.iter_mut().flat_map(|patterns| &mut patterns.measured);
+        for (part_ns, &difference) in parts.flat_map(|of| &mut of.parts_ns).zip(&mut differences) {
+            *part_ns = changed_ns(*part_ns, difference);
+        }
+    }
+}
+
+/// At least a tenth remains.
+fn changed_ns(took_ns: u64, difference_ns: i64) -> u64 {
+    took_ns.saturating_add_signed(difference_ns).max(took_ns / 10)
 }
 
 /// Fits a card model to what was measured of `what`, a device or files. The text is that of its
@@ -168,12 +198,12 @@ pub fn fit_twin(
 }
 
 /// A part of a device, as a device.
-struct Within<'a> {
-    device: &'a mut dyn BlockDev,
+struct Within<'a, 'b> {
+    device: &'a mut RecordedDevice<'b>,
     region: Range<u64>,
 }
 
-impl Within<'_> {
+impl Within<'_, '_> {
     fn place(&self, offset: u64, length: u64) -> Result<u64, BlockDevError> {
         let within = offset.checked_add(length).is_some_and(|end| end <= self.size());
         within
@@ -186,7 +216,7 @@ impl Within<'_> {
     }
 }
 
-impl BlockDev for Within<'_> {
+impl BlockDev for Within<'_, '_> {
     fn describe(&self) -> BlockDevInfo {
         BlockDevInfo { capacity_bytes: self.size(), ..self.device.describe() }
     }
@@ -249,6 +279,7 @@ mod tests {
                 max_time_ns: Some(limit_s * SECOND_NS),
                 asks: false,
             };
+            let mut card = RecordedDevice::new(&mut card, &clock);
             let measured = measure(&mut card, &clock, None, room, &mut NoObserver, 1).unwrap();
             assert!(!measured.cells.is_empty());
             let took_ns = clock.now_ns();

@@ -6,7 +6,7 @@
 
 use crate::figure::FigureGroup;
 use crate::finding::ReportFinding;
-use crate::quantity::FigureUnit;
+use crate::quantity::{FigureUnit, significant};
 
 /// Everything that is rendered for one run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -133,24 +133,58 @@ pub struct ReportedGain {
     pub repeats: u32,
 }
 
+/// An interval whose ends differ by more is given in times, and is too wide for a figure.
+const WIDEST_RATIO: f64 = 4.0;
+
 impl ReportedGain {
     /// `+12.4 % (95 % interval +2.0 % to +23.9 %, of the mean +8.1 % to +16.9 %, 8 repeats)`.
+    /// Unknown, if the interval of the mean is too wide for a figure.
     pub fn describe(&self) -> String {
+        let repeats = match self.repeats {
+            1 => "1 repeat".to_owned(),
+            many => format!("{many} repeats"),
+        };
+        if is_wide(self.percent_low, self.percent_high) {
+            let ratio = times(self.percent_low, self.percent_high);
+            return format!("unknown: after {repeats}, on average anything from {ratio}");
+        }
         let unit = FigureUnit::PercentChange;
-        let range = |low: f64, high: f64| format!("{} to {}", unit.show(low), unit.show(high));
-        let mean = range(self.percent_low, self.percent_high);
-        format!(
-            "{} ({} % interval {}, {} {})",
-            unit.show(self.percent_mid),
-            self.confidence_percent,
-            match self.percent_seen {
-                Some((low, high)) => format!("{}, of the mean {mean}", range(low, high)),
-                None => mean,
-            },
-            self.repeats,
-            if self.repeats == 1 { "repeat" } else { "repeats" },
-        )
+        let shown = |low: f64, high: f64| match is_wide(low, high) {
+            true => times(low, high),
+            false => format!("{} to {}", unit.show(low), unit.show(high)),
+        };
+        let mean = shown(self.percent_low, self.percent_high);
+        let interval = match self.percent_seen {
+            Some((low, high)) => format!("{}, of the mean {mean}", shown(low, high)),
+            None => mean,
+        };
+        let middle = unit.show(self.percent_mid);
+        format!("{middle} ({} % interval {interval}, {repeats})", self.confidence_percent)
     }
+
+    /// `5 to 41 %, of the mean 17 to 29 %`: the interval of a single measurement, if it is known,
+    /// and that of the mean.
+    pub fn intervals(&self) -> String {
+        let shown = |low: f64, high: f64| match is_wide(low, high) {
+            true => times(low, high),
+            false => format!("{low:.0} to {high:.0} %"),
+        };
+        let mean = shown(self.percent_low, self.percent_high);
+        match self.percent_seen {
+            Some((low, high)) => format!("{}, of the mean {mean}", shown(low, high)),
+            None => mean,
+        }
+    }
+}
+
+fn is_wide(percent_low: f64, percent_high: f64) -> bool {
+    100.0 + percent_high > WIDEST_RATIO * (100.0 + percent_low)
+}
+
+/// Two changes as ratios: `0.18 to 5.3 times`.
+fn times(percent_low: f64, percent_high: f64) -> String {
+    let ratio = |percent: f64| significant((1.0 + percent / 100.0).max(0.0), 2);
+    format!("{} to {} times", ratio(percent_low), ratio(percent_high))
 }
 
 /// A command to type and its purpose.
@@ -307,6 +341,22 @@ mod tests {
         assert_eq!(
             with_states.describe(),
             "+12.0 % (95 % interval -1.0 % to +25.0 %, of the mean +8.0 % to +16.0 %, 8 repeats)"
+        );
+        assert_eq!(with_states.intervals(), "-1 to 25 %, of the mean 8 to 16 %");
+    }
+
+    #[test]
+    fn an_interval_that_says_little_gives_no_figure() {
+        let single = ReportedGain { percent_seen: Some((-82.0, 430.0)), ..gain(8.0, 16.0) };
+        assert_eq!(
+            single.describe(),
+            "+12.0 % (95 % interval 0.18 to 5.3 times, of the mean +8.0 % to +16.0 %, 8 repeats)"
+        );
+        assert_eq!(single.intervals(), "0.18 to 5.3 times, of the mean 8 to 16 %");
+        let mean = ReportedGain { percent_seen: Some((-99.9, 332_720.7)), ..gain(-97.1, 6921.9) };
+        assert_eq!(
+            mean.describe(),
+            "unknown: after 8 repeats, on average anything from 0.029 to 70 times"
         );
     }
 }

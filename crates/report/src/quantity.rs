@@ -118,7 +118,7 @@ fn unsigned_zero(value: f64, decimals: usize) -> f64 {
     if value.abs() * 10f64.powi(exponent) < 0.5 { 0.0 } else { value }
 }
 
-fn significant(value: f64, digits: i32) -> String {
+pub(crate) fn significant(value: f64, digits: i32) -> String {
     let before_point = exponent_of(value) + 1;
     fixed(value, usize::try_from((digits - before_point).clamp(0, digits + 2)).unwrap_or(0))
 }

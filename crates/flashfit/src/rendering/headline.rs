@@ -1,7 +1,6 @@
 //! The verdict in one sentence.
 
 use flashfit_filesystem::Setup;
-use flashfit_report::ReportedGain;
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
 use flashfit_tune::{Criterion, Recommendation};
@@ -78,7 +77,7 @@ fn better_than(setup: &str, baseline: &str, found: &Recommendation, by: Criterio
             "{setup} is {:.0} % {better}{overall} than {baseline} ({} % interval {}){}",
             gain.percent_mid,
             gain.confidence_percent,
-            intervals(&gain),
+            gain.intervals(),
             by_workload(found)
         ),
         None => format!("{setup} is {better} than {baseline}"),
@@ -105,14 +104,6 @@ fn likely(setup: &str, baseline: &str, found: &Recommendation, by: Criterion) ->
         better(by),
         by_workload(found)
     )
-}
-
-fn intervals(gain: &ReportedGain) -> String {
-    let mean = format!("{:.0} to {:.0} %", gain.percent_low, gain.percent_high);
-    match gain.percent_seen {
-        Some((low, high)) => format!("{low:.0} to {high:.0} %, of the mean {mean}"),
-        None => mean,
-    }
 }
 
 /// The gain of each workload, or with many workloads the largest gain and every loss:
