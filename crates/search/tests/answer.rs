@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use flashfit_search::landscape::{Landscape, LandscapeKind, pair, run, small_space};
 use flashfit_search::model::{Coding, MeritEstimate, MeritSurface, Model, Scales, Variances};
 use flashfit_search::{
-    Adaptive, Answer, Exhaustive, Factor, Observation, SearchEnd, SearchSettings, Strategy,
-    TrialOutcome, answer,
+    Adaptive, Answer, Exhaustive, Factor, MIN_ROUNDS, Observation, Purpose, SearchEnd,
+    SearchSettings, Strategy, TrialOutcome, answer,
 };
 
 fn settings(trials: f64, seed: u64) -> SearchSettings {
@@ -123,6 +123,16 @@ fn two_setups_are_not_decided_before_their_difference_is_known() {
         }
     }
     assert!(sure > 30 && 10 * right >= 9 * sure, "{right} of {sure}");
+}
+
+/// A budget that ends early would otherwise end with too few rounds for any claim.
+#[test]
+fn two_setups_are_compared_in_rounds_from_the_second_trial_on() {
+    let (_, history) = answered(&pair(0.08, 1, 1), &settings(24.0, 1));
+    let is_search = |of: &&Observation| of.proposal.purpose == Purpose::Search;
+    let searched = history.iter().filter(is_search).count();
+    let confirmed = history.iter().filter(|of| of.proposal.purpose == Purpose::Confirm).count();
+    assert!(searched <= 3 && confirmed >= 2 * MIN_ROUNDS, "{searched} {confirmed}");
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(crate) use learned::Learned;
 const RACE_SHARE: f64 = 0.2;
 const RACE_SHARE_BEYOND: f64 = 0.5;
 const AMPLE: f64 = 60.0;
+/// So many setups can all be in the race, so that they are searched only to begin with.
+const FEW: usize = 3;
 /// The fewest trials of the search under each workload. With a budget of less besides the fewest
 /// confirming trials, one round follows it; with less besides that, all of it is for the search.
 const MIN_SEARCHED: usize = 3;
@@ -243,7 +245,9 @@ impl<'a> PlanContext<'a> {
     /// finalist to show a gain are reserved if the budget allows it; else one round, so that the
     /// choice and the baseline ran under all workloads.
     fn search_share(&self) -> f64 {
-        let Some(total) = self.settings.trials else { return MAX_SEARCH_TRIALS };
+        let count = self.eligible.len();
+        let most = if count <= FEW { (count * self.workloads()) as f64 } else { MAX_SEARCH_TRIALS };
+        let Some(total) = self.settings.trials else { return most };
         let workloads = self.workloads() as f64;
         if total < self.least_trials() as f64 {
             let searched = total - 2.0 * workloads;
@@ -252,7 +256,7 @@ impl<'a> PlanContext<'a> {
         let least = MIN_CONFIRMING_TRIALS as f64 * workloads;
         let beyond = (total - AMPLE * workloads).max(0.0);
         let race = RACE_SHARE * (total - beyond) + RACE_SHARE_BEYOND * beyond;
-        (total - race.max(least)).min(MAX_SEARCH_TRIALS)
+        (total - race.max(least)).min(most)
     }
 
     fn request(candidate: CandidateIndex, workload: usize, length: TrialLength) -> Request {
