@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::scratch::{MOUNTED, ScratchFolder};
 
 /// How often and after how long a busy mount point is tried again.
-const TRIES: u32 = 100;
+const TRIES: u32 = 400;
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Leaves nothing of a run that ended before it began.
