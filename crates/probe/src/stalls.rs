@@ -17,6 +17,10 @@ const LEAST_ALIKE: usize = 8;
 const LEAST_SEEN: usize = 5;
 /// A read that takes so many times the usual is long.
 const LONG: u64 = 3;
+/// Looking a place up, or correcting what was read, takes less.
+const LEAST_STALL_NS: u64 = 2_000_000;
+/// Of so many reads, at most one is long.
+const LEAST_EVERY: usize = 10;
 /// Of long reads, the middle 60 % differ by at most this part of their median.
 const LONGEST_SPREAD: f64 = 0.3;
 /// By how much a stalled request may differ, in parts of the usual time and of the stall.
@@ -107,7 +111,8 @@ impl LongReads {
         let stall_ns = middle(&self.excess_ns)?;
         let spread_ns = at(4)? - at(1)?;
         let alike = spread_ns as f64 <= LONGEST_SPREAD * stall_ns as f64;
-        (number >= LEAST_SEEN && number * 5 <= self.reads && alike).then_some(stall_ns)
+        let rare = number >= LEAST_SEEN && number * LEAST_EVERY <= self.reads;
+        (rare && alike && stall_ns >= LEAST_STALL_NS).then_some(stall_ns)
     }
 
     fn rate(&self) -> f64 {
