@@ -23,7 +23,7 @@ pub fn import(
     let probed = inference::infer(&imported);
     let hints = DeviceHints::from_findings(&imported, &probed.findings);
     let tables = imported.open_erase_blocks;
-    let twin = TwinMeasurements { tables, patterns: None, hints };
+    let twin = TwinMeasurements { tables, hints, ..TwinMeasurements::default() };
     Ok((settings(files, seed), ProbeOutcome { probed, twin, failure: None }))
 }
 

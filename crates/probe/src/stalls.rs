@@ -72,8 +72,18 @@ impl Stalls {
     /// For the user.
     pub fn note(&self) -> String {
         format!(
-            "About one of {} reads takes {} ms longer than others like it. For the twin, the time of \
-             such stalls is spread evenly over all requests.",
+            "About one of {} reads takes {} ms longer than others like it. For the twin, the time \
+             of such stalls is spread evenly over all requests.",
+            self.every,
+            self.stall_ns / 1_000_000
+        )
+    }
+
+    /// For those who use the twin.
+    pub fn comment(&self) -> String {
+        format!(
+            "# The device stalls: about one of {} requests takes {} ms longer. Here each takes its\n\
+             # part of that, so the longest latencies are not those of the device.",
             self.every,
             self.stall_ns / 1_000_000
         )

@@ -19,6 +19,7 @@ use crate::document::FittedTwin;
 use crate::error::ProbeRunError;
 use crate::limited::{LimitedDevice, MeasurementProgress};
 use crate::recorded::RecordedDevice;
+use crate::stalls::Stalls;
 
 /// As in published tables.
 const MOST_UNITS: u32 = 7;
@@ -137,13 +138,16 @@ pub struct TwinMeasurements {
     pub tables: Vec<OpenBlockTable>,
     pub patterns: Option<MeasuredPatterns>,
     pub hints: DeviceHints,
+    /// What the twin lacks for certain, as comments of its card file.
+    pub lacks: Option<String>,
 }
 
 impl TwinMeasurements {
-    /// Adds to the duration of each measurement in nanoseconds: first those of the rates, then
-    /// those of the parts of the patterns.
-    pub(crate) fn even_out(&mut self, difference_ns: &[i64]) {
-        let mut differences = difference_ns.iter();
+    /// Spreads the time of stalls evenly, first over the rates, then over the parts of the
+    /// patterns: the order in which they were measured.
+    pub(crate) fn even_out(&mut self, stalls: &Stalls) {
+        self.lacks = Some(stalls.comment());
+        let mut differences = stalls.difference_ns.iter();
         for table in &mut self.tables {
             let erase_block = table.cells.iter().map(|cell| cell.write.0).max().unwrap_or(0);
             for (cell, &difference) in table.cells.iter_mut().zip(&mut differences) {
@@ -178,9 +182,13 @@ pub fn fit_twin(
     observer: &mut dyn ProbeObserver,
 ) -> Result<(FittedTwin, String), ProbeRunError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let TwinMeasurements { tables, patterns, hints } = measured;
+    let TwinMeasurements { tables, patterns, hints, lacks } = measured;
     let twin = flashfit_twin::fit(tables, patterns.clone(), *hints, (&stem, what), observer)?;
-    let text = twin.to_toml()?;
+    let mut text = twin.to_toml()?;
+    if let Some(lacks) = lacks {
+        // The comments at the head end with the first empty line.
+        text = text.replacen("\n\n", &format!("\n{lacks}\n\n"), 1);
+    }
     let GoodFor { good, not } = twin.good_for();
     let fitted = FittedTwin {
         file: path.to_owned(),

@@ -57,6 +57,8 @@ fn stalls_count_as_if_all_requests_had_the_same_part_of_them() {
     let said = note(&stalling).expect("the user is told");
     assert!(said.contains(" takes 60 ms longer than others like it"), "{said}");
     assert_eq!(note(&even), None);
+    let lacks = stalling.twin.lacks.as_ref().expect("the file of the twin says so");
+    assert!(lacks.contains("takes 60 ms longer") && even.twin.lacks.is_none(), "{lacks}");
     let (stalling, even) = (seconds(&stalling), seconds(&even));
     let mut errors: Vec<f64> = stalling
         .iter()
