@@ -98,7 +98,7 @@ fn a_twin_needs_rates_and_a_verdict_does_not() {
     copied(&place, "card-3/align-run-3_2.1.txt", "a.txt");
     let args = ["probe", "--import", "a.txt", "--twin", "twin.toml", "--json"];
     let ended = place.flashfit(&args);
-    ended.said(2, &["too few rates", "hint: import open-block tables too"]);
+    ended.said(2, &["too few rates", "or import open-block tables too"]);
     document(&ended, 2);
     assert!(!place.path("twin.toml").exists());
 }
