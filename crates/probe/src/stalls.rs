@@ -56,7 +56,8 @@ struct Counted {
 }
 
 impl Stalls {
-    /// In the requests of each measurement, known by all `reads`; `None` if no stalls are seen.
+    /// In the requests of each measurement, known by all `reads`; `None` if no stalls are seen, or
+    /// none that count.
     pub fn seen(reads: &[TimedRequest], measurements: &[&[TimedRequest]]) -> Option<Self> {
         let reads = LongReads::of(reads);
         let everywhere = usual_ns(measurements.iter().copied().flatten());
@@ -65,8 +66,9 @@ impl Stalls {
             measurements.iter().map(|of| counted(of, &everywhere, stall_ns)).collect();
         let rates = Rates::of(&all, reads.most_rate());
         let difference_ns = all.iter().map(|of| rates.difference_ns(of, stall_ns)).collect();
+        let has_some = rates.all.values().any(|of| of.stalled > 0);
         let every = 1.0 / rates.common.unwrap_or_else(|| reads.rate());
-        Some(Self { stall_ns, every: every.round() as u64, difference_ns })
+        has_some.then_some(Self { stall_ns, every: every.round() as u64, difference_ns })
     }
 
     /// For the user.
@@ -82,8 +84,8 @@ impl Stalls {
     /// For those who use the twin.
     pub fn comment(&self) -> String {
         format!(
-            "# The device stalls: about one of {} requests takes {} ms longer. Here each takes its\n\
-             # part of that, so the longest latencies are not those of the device.",
+            "# The device stalls: about one of {} reads takes {} ms longer. Here each request takes\n\
+             # its part of that, so the longest latencies are not those of the device.",
             self.every,
             self.stall_ns / 1_000_000
         )
@@ -340,5 +342,6 @@ mod tests {
         };
         assert_eq!(seen(&[(0..200).map(one).collect()]), None);
         assert_eq!(seen(&[]), None);
+        assert_eq!(Stalls::seen(&stalling(TimedRequestKind::Read, 200, 20, 5), &[]), None);
     }
 }
