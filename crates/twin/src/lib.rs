@@ -112,8 +112,8 @@ impl UserError for TwinError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::TooFewRates => Some(
-                "give a probe more time (`--max-time`), or import open-block tables too: `flashbench \
-                 --open-au --open-au-nr=N DEVICE` for N from 1 on (it overwrites the device)"
+                "give a probe more time, or import open-block tables too: `flashbench --open-au \
+                 --open-au-nr=N DEVICE` for N from 1 on (it overwrites the device)"
                     .into(),
             ),
             Self::NoModel { .. } => Some("measure with an erase block of 2^k or 3 x 2^k".into()),
