@@ -114,10 +114,14 @@ def tuned(device, pair, workload, seed, chosen, folder):
     command = [FLASHFIT, "tune", device, "--config", config, "--dir", f"{folder}/run",
                "--confirm", name, "--json", "--progress", "never", "--budget", chosen.budget]
     began = time.monotonic()
-    made = subprocess.run(command + (["--fresh"] if chosen.fresh else []), capture_output=True, text=True)
+    made = subprocess.Popen(command + (["--fresh"] if chosen.fresh else []),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with lock:
+        started.append(made)
+    output, said = made.communicate()
     if made.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {made.stderr}")
-    answer = json.loads(made.stdout)
+        raise RuntimeError(f"{' '.join(command)}: {said}")
+    answer = json.loads(output)
     answer = answer.get("data", answer)
     with open(f"{folder}/run/trials.jsonl") as file:
         trials = [json.loads(line) for line in file]
@@ -370,7 +374,8 @@ def means(shown):
 
 def answers(claims):
     """What was recommended, and whether the mean by hand agrees."""
-    print("\n| answer | runs | the other is better by hand on average | beyond chance |\n|---|---|---|---|")
+    print("\n| recommended | runs | by hand, the other is better on average | wrong beyond chance |")
+    print("|---|---|---|---|")
     counts = {}
     for found, _ in claims:
         baseline, other = found["pair"]
@@ -389,7 +394,7 @@ def answers(claims):
         runs.append((middle > 0, (most < 0) if recommended else (least > 0)))
     for name, runs in sorted(counts.items()):
         print(f"| {name} | {len(runs)} | {sum(one for one, _ in runs)} | "
-              f"{sum(other for _, other in runs)} wrong |")
+              f"{sum(other for _, other in runs)} |")
 
 
 def costs(results):
@@ -406,10 +411,12 @@ def costs(results):
 
 
 def stop(*_):
-    for process in started:
+    """Ends all that was started, the trials before the cards, and begins none of the waiting cases."""
+    for process in reversed(started):
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-    sys.exit(130)
+            process.wait(60)
+    os._exit(130)
 
 
 if __name__ == "__main__":
