@@ -146,7 +146,7 @@ impl ReportedGain {
         };
         if is_wide(self.percent_low, self.percent_high) {
             let ratio = times(self.percent_low, self.percent_high);
-            return format!("unknown: after {repeats}, on average anything from {ratio}");
+            return format!("unknown (after {repeats}, on average anything from {ratio})");
         }
         let unit = FigureUnit::PercentChange;
         let shown = |low: f64, high: f64| match is_wide(low, high) {
@@ -356,7 +356,7 @@ mod tests {
         let mean = ReportedGain { percent_seen: Some((-99.9, 332_720.7)), ..gain(-97.1, 6921.9) };
         assert_eq!(
             mean.describe(),
-            "unknown: after 8 repeats, on average anything from 0.029 to 70 times"
+            "unknown (after 8 repeats, on average anything from 0.029 to 70 times)"
         );
     }
 }
