@@ -4,8 +4,8 @@
 For each card and workload, flashfit compares two default file systems on a served simulated card.
 Then this script measures both by hand on the same card, with mkfs, mount and fio and without any
 code of flashfit: on a new file system, after a sync, after a remount, and after a day's worth of
-writes. It counts how often the ratio measured by hand lies in the claimed interval, how often their
-mean lies in that of the mean, and how often a setup is better that is recommended as likely better.
+writes. It counts how often the ratio measured by hand lies in the claimed interval, how often the
+interval of their mean overlaps the claimed one, and whether the means agree with what is recommended.
 Run as root.
 
 usage: starting-states.py [--fresh] [--cards A,B] [--workloads A,B] [--fs A,B] [--seeds N] [--jobs N]
