@@ -252,7 +252,7 @@ impl<'a> ProbeRun<'a> {
         probed.written_bytes += device.written_bytes() - before_bytes;
         if let Some(stalls) = Stalls::seen(&device.reads(), &device.measurements()) {
             probed.notes.push(stalls.note());
-            measured.even_out(&stalls);
+            measured.even_out(stalls);
         }
         ended
     }

@@ -3,8 +3,9 @@
 //! A measurement of a hundred requests has a few stalls or many, and a model of the device would
 //! take the difference for copies or a log. So the time of stalls is spread evenly over all
 //! requests, or over those of a kind if kinds differ; the sum stays. They are known by reads, which
-//! no merge makes wait.
-//! Limits: stalls of many lengths are not seen, and neither are those that few reads have; those of
+//! no merge of the simulated cards makes wait.
+//! Limits: tried on simulated cards only; a device that collects garbage while it is read can look
+//! alike. Stalls of many lengths are not seen, and neither are those that few reads have; those of
 //! requests that take longer than a stall stay where they are.
 
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ impl Stalls {
         )
     }
 
-    /// For those who use the twin.
+    /// For those who use the twin, as lines of its card file.
     pub fn comment(&self) -> String {
         format!(
             "# The device stalls: about one of {} reads takes {} ms longer. Here each request takes\n\

@@ -138,15 +138,14 @@ pub struct TwinMeasurements {
     pub tables: Vec<OpenBlockTable>,
     pub patterns: Option<MeasuredPatterns>,
     pub hints: DeviceHints,
-    /// What the twin lacks for certain, as comments of its card file.
-    pub lacks: Option<String>,
+    /// Spread evenly over the rates and the patterns.
+    pub stalls: Option<Stalls>,
 }
 
 impl TwinMeasurements {
     /// Spreads the time of stalls evenly, first over the rates, then over the parts of the
     /// patterns: the order in which they were measured.
-    pub(crate) fn even_out(&mut self, stalls: &Stalls) {
-        self.lacks = Some(stalls.comment());
+    pub(crate) fn even_out(&mut self, stalls: Stalls) {
         let mut differences = stalls.difference_ns.iter();
         for table in &mut self.tables {
             let erase_block = table.cells.iter().map(|cell| cell.write.0).max().unwrap_or(0);
@@ -162,6 +161,7 @@ impl TwinMeasurements {
         for (part_ns, &difference) in parts.flat_map(|of| &mut of.parts_ns).zip(&mut differences) {
             *part_ns = changed_ns(*part_ns, difference);
         }
+        self.stalls = Some(stalls);
     }
 }
 
@@ -182,12 +182,12 @@ pub fn fit_twin(
     observer: &mut dyn ProbeObserver,
 ) -> Result<(FittedTwin, String), ProbeRunError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let TwinMeasurements { tables, patterns, hints, lacks } = measured;
+    let TwinMeasurements { tables, patterns, hints, stalls } = measured;
     let twin = flashfit_twin::fit(tables, patterns.clone(), *hints, (&stem, what), observer)?;
     let mut text = twin.to_toml()?;
-    if let Some(lacks) = lacks {
+    if let Some(stalls) = stalls {
         // The comments at the head end with the first empty line.
-        text = text.replacen("\n\n", &format!("\n{lacks}\n\n"), 1);
+        text = text.replacen("\n\n", &format!("\n{}\n\n", stalls.comment()), 1);
     }
     let GoodFor { good, not } = twin.good_for();
     let fitted = FittedTwin {

@@ -39,7 +39,7 @@ fn probed(noise: Option<NoiseModel>) -> ProbeOutcome {
         .expect("a card that does not fail")
 }
 
-/// Seconds of each pattern that took at least a few stalls.
+/// How long each pattern took.
 fn seconds(outcome: &ProbeOutcome) -> Vec<(String, f64)> {
     let patterns = &outcome.twin.patterns.as_ref().expect("patterns were measured").measured;
     let of = |parts_ns: &[u64]| parts_ns.iter().sum::<u64>() as f64 / SECOND_NS as f64;
@@ -57,8 +57,8 @@ fn stalls_count_as_if_all_requests_had_the_same_part_of_them() {
     let said = note(&stalling).expect("the user is told");
     assert!(said.contains(" takes 60 ms longer than others like it"), "{said}");
     assert_eq!(note(&even), None);
-    let lacks = stalling.twin.lacks.as_ref().expect("the file of the twin says so");
-    assert!(lacks.contains("takes 60 ms longer") && even.twin.lacks.is_none(), "{lacks}");
+    let comment = stalling.twin.stalls.as_ref().expect("they were seen").comment();
+    assert!(comment.contains("takes 60 ms longer") && even.twin.stalls.is_none(), "{comment}");
     let (stalling, even) = (seconds(&stalling), seconds(&even));
     let mut errors: Vec<f64> = stalling
         .iter()

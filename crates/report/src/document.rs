@@ -138,26 +138,22 @@ const WIDEST_RATIO: f64 = 4.0;
 
 impl ReportedGain {
     /// `+12.4 % (95 % interval +2.0 % to +23.9 %, of the mean +8.1 % to +16.9 %, 8 repeats)`.
-    /// Unknown, if the interval of the mean is too wide for a figure.
+    /// No figure, if the interval of the mean is too wide for one.
     pub fn describe(&self) -> String {
         let repeats = match self.repeats {
             1 => "1 repeat".to_owned(),
             many => format!("{many} repeats"),
         };
-        if is_wide(self.percent_low, self.percent_high) {
-            let ratio = times(self.percent_low, self.percent_high);
-            return format!("unknown (after {repeats}, on average anything from {ratio})");
+        if let Some(times) = self.no_figure() {
+            let known = self.percent_low > 0.0 || self.percent_high < 0.0;
+            return match known {
+                true => format!("{times} on average (after {repeats})"),
+                false => format!("unknown (after {repeats}, on average anything from {times})"),
+            };
         }
         let unit = FigureUnit::PercentChange;
-        let shown = |low: f64, high: f64| match is_wide(low, high) {
-            true => times(low, high),
-            false => format!("{} to {}", unit.show(low), unit.show(high)),
-        };
-        let mean = shown(self.percent_low, self.percent_high);
-        let interval = match self.percent_seen {
-            Some((low, high)) => format!("{}, of the mean {mean}", shown(low, high)),
-            None => mean,
-        };
+        let interval =
+            self.interval(|low, high| format!("{} to {}", unit.show(low), unit.show(high)));
         let middle = unit.show(self.percent_mid);
         format!("{middle} ({} % interval {interval}, {repeats})", self.confidence_percent)
     }
@@ -165,9 +161,19 @@ impl ReportedGain {
     /// `5 to 41 %, of the mean 17 to 29 %`: the interval of a single measurement, if it is known,
     /// and that of the mean.
     pub fn intervals(&self) -> String {
+        self.interval(|low, high| format!("{low:.0} to {high:.0} %"))
+    }
+
+    /// `1.1 to 10 times`: the interval of the mean, if it is too wide for a figure.
+    pub fn no_figure(&self) -> Option<String> {
+        let (low, high) = (self.percent_low, self.percent_high);
+        is_wide(low, high).then(|| times(low, high))
+    }
+
+    fn interval(&self, percent: impl Fn(f64, f64) -> String) -> String {
         let shown = |low: f64, high: f64| match is_wide(low, high) {
             true => times(low, high),
-            false => format!("{low:.0} to {high:.0} %"),
+            false => percent(low, high),
         };
         let mean = shown(self.percent_low, self.percent_high);
         match self.percent_seen {
@@ -358,5 +364,7 @@ mod tests {
             mean.describe(),
             "unknown (after 8 repeats, on average anything from 0.029 to 70 times)"
         );
+        let better = gain(10.0, 900.0);
+        assert_eq!(better.describe(), "1.1 to 10 times on average (after 8 repeats)");
     }
 }

@@ -127,7 +127,7 @@ fn two_setups_are_not_decided_before_their_difference_is_known() {
 
 /// A budget that ends early would otherwise end with too few rounds for any claim.
 #[test]
-fn two_setups_are_compared_in_rounds_from_the_second_trial_on() {
+fn two_setups_are_compared_in_rounds_after_the_first_batch() {
     let (_, history) = answered(&pair(0.08, 1, 1), &settings(24.0, 1));
     let is_search = |of: &&Observation| of.proposal.purpose == Purpose::Search;
     let searched = history.iter().filter(is_search).count();

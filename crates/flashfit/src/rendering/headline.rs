@@ -72,7 +72,13 @@ pub fn in_words(setup: &Setup, baseline: &Setup) -> String {
 fn better_than(setup: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
     let better = better(by);
     let overall = if found.gain_by_workload.is_empty() { "" } else { " overall" };
-    match found.gain.as_ref().and_then(as_gain) {
+    let gain = found.gain.as_ref().and_then(as_gain);
+    if let Some(times) = gain.and_then(|gain| gain.no_figure()) {
+        // That the gain is shown does not mean that its size is.
+        let by_workload = by_workload(found);
+        return format!("{setup} is {better}{overall} than {baseline} ({times}){by_workload}");
+    }
+    match gain {
         Some(gain) => format!(
             "{setup} is {:.0} % {better}{overall} than {baseline} ({} % interval {}){}",
             gain.percent_mid,
@@ -186,6 +192,18 @@ mod tests {
         let said = "use ext4 with fast_commit: it is likely faster than default ext4, by about 14 % \
             according to all trials, although fresh trials do not show it yet";
         assert_eq!(text(&likely), said);
+
+        // The size of a gain that is shown can be unknown.
+        let shown = |low: f64, high: f64| {
+            let interval = Some((low.ln(), high.ln()));
+            let gain = Estimate { middle: 1.5_f64.ln(), interval, seen: None, count: 8 };
+            let verdict = recommend::GainVerdict::Better;
+            text(&Recommendation { verdict, gain: Some(gain), ..likely.clone() })
+        };
+        let said = "default ext4 is 50 % faster than default ext4 (95 % interval 20 to 80 %)";
+        assert_eq!(shown(1.2, 1.8), said);
+        let said = "default ext4 is faster than default ext4 (1.1 to 10 times)";
+        assert_eq!(shown(1.1, 10.0), said);
 
         // A runner-up whose interval contains 0 is tied, unless it is listed already.
         for (interval, is_tied) in [((-0.1, 0.2), true), ((0.01, 0.2), false)] {
