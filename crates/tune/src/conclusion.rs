@@ -119,7 +119,8 @@ impl Conclusion {
         let profiles = profiles(&problem, trials, lives.as_ref());
         let mut wear: Vec<Option<f64>> = vec![None; problem.setups.len()];
         for profile in &profiles {
-            wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
+            // Without the 0, differences to be ignored are -0 and 0, which are ordered.
+            wear[profile.candidate] = profile.wear.map(|wear| 0.0 - (wear / WEAR_STEP).round());
         }
         let evidence = without_copied_rounds(&history, copied);
         let constraint =

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use flashfit_search::landscape::{
-    Landscape, LandscapeKind, TableKind, one_noisy_workload, pair, run, small_space,
+    Landscape, LandscapeKind, TableKind, one_noisy_workload, pair, run, run_timed, small_space,
 };
 use flashfit_search::{
     Adaptive, Exhaustive, Greedy, NextStep, Observation, RandomSearch, SearchEnd, SearchSettings,
@@ -97,6 +97,8 @@ pub struct Case {
     pub strategy: StrategyKind,
     pub trials: Option<f64>,
     pub short: bool,
+    /// Whether the budget is a time, so that the first batch has to show what a trial costs.
+    pub timed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -158,6 +160,7 @@ fn run_one(case: &Case, seed: u64) -> SearchResult {
             covered: None,
         };
     };
+    let run = if case.timed { run_timed } else { run };
     let trace = run(strategy.as_ref(), &landscape, &settings).expect("a search");
     let choice = trace.choice.expect("something was measured");
     let space = &landscape.space;
@@ -201,6 +204,7 @@ pub fn step_times() -> StepTimes {
         strategy: StrategyKind::Adaptive,
         trials: Some(1500.0),
         short: true,
+        timed: false,
     };
     let landscape = case.subject.make(0);
     let mut settings = settings(&case, 0);

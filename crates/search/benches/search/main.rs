@@ -3,7 +3,8 @@
 //!
 //! All figures come from landscapes with seeds that were not used in development (100 to 199, and
 //! 9000 and up). `--seeds N` sets the number of seeds, `--threads N` the number of concurrent
-//! searches, `--only NAME` the kind of landscape or space. The benchmark has no pass or fail; the
+//! searches, `--only NAME` the kind of landscape or space. With `--timed`, adaptive searches begin
+//! like those whose budget is a time, and with short trials. The benchmark has no pass or fail; the
 //! document reports the results.
 
 mod campaign;
@@ -24,7 +25,12 @@ fn main() {
     let seeds: Vec<u64> = (0..count).collect();
     let only = following("--only");
     let wanted = |case: &Case| only.as_ref().is_none_or(|only| case.subject.name().contains(only));
-    let cases: Vec<Case> = cases().into_iter().filter(wanted).collect();
+    let mut cases: Vec<Case> = cases().into_iter().filter(wanted).collect();
+    if std::env::args().any(|argument| argument == "--timed") {
+        for case in cases.iter_mut().filter(|case| case.strategy == StrategyKind::Adaptive) {
+            (case.short, case.timed) = (true, true);
+        }
+    }
     let results = run_all(&cases, &seeds, threads);
     let step_times = campaign::step_times();
     document::write(&cases, &results, &step_times, (seeds.len(), threads));
@@ -56,6 +62,7 @@ fn cases() -> Vec<Case> {
                 strategy: StrategyKind::Adaptive,
                 trials: Some(trials),
                 short: true,
+                timed: false,
             });
         }
         cases.push(Case {
@@ -63,18 +70,21 @@ fn cases() -> Vec<Case> {
             strategy: StrategyKind::Random,
             trials: Some(last),
             short: false,
+            timed: false,
         });
         cases.push(Case {
             subject: Subject::Kind(kind),
             strategy: StrategyKind::Greedy,
             trials: None,
             short: false,
+            timed: false,
         });
         cases.push(Case {
             subject: Subject::Kind(kind),
             strategy: StrategyKind::Exhaustive,
             trials: None,
             short: false,
+            timed: false,
         });
     }
     for (kind, budgets) in [
@@ -101,6 +111,7 @@ fn cases() -> Vec<Case> {
                 strategy: StrategyKind::Adaptive,
                 trials: Some(trials),
                 short,
+                timed: false,
             });
         }
         if !matches!(kind, LandscapeKind::Flat | LandscapeKind::TinyFlat) {
@@ -109,11 +120,12 @@ fn cases() -> Vec<Case> {
                 strategy: StrategyKind::Greedy,
                 trials: None,
                 short: false,
+                timed: false,
             });
         }
     }
     let mut add = |subject: Subject, strategy: StrategyKind, trials: f64| {
-        cases.push(Case { subject, strategy, trials: Some(trials), short: false });
+        cases.push(Case { subject, strategy, trials: Some(trials), short: false, timed: false });
     };
     for gain_percent in [3, 5, 8] {
         for workloads in [1, 2, 8] {

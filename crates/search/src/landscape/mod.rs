@@ -16,7 +16,7 @@ use crate::space::{CandidateIndex, SearchSpace};
 
 pub use kinds::LandscapeKind;
 pub use noise::LandscapeNoise;
-pub use run::{SearchTrace, run};
+pub use run::{SearchTrace, run, run_timed};
 pub use similar::{similar, surveyed};
 pub use small::{SMALL_SPACES, one_noisy_workload, pair, small_space};
 pub use tables::TableKind;

@@ -42,8 +42,34 @@ pub fn run(
     landscape: &Landscape,
     settings: &SearchSettings,
 ) -> Result<SearchTrace, SearchError> {
+    run_from(strategy, landscape, settings, settings)
+}
+
+/// The same as a search whose budget is a time: what a trial costs is known after a first batch
+/// with a budget of one full-length trial of each family.
+///
+/// # Errors
+/// If the settings do not allow a search.
+pub fn run_timed(
+    strategy: &dyn Strategy,
+    landscape: &Landscape,
+    settings: &SearchSettings,
+) -> Result<SearchTrace, SearchError> {
+    let families = landscape.space.families().len() as f64;
+    let first = SearchSettings { trials: Some(families), ..settings.clone() };
+    run_from(strategy, landscape, &first, settings)
+}
+
+/// `first` are the settings of the first batch.
+fn run_from(
+    strategy: &dyn Strategy,
+    landscape: &Landscape,
+    first: &SearchSettings,
+    later: &SearchSettings,
+) -> Result<SearchTrace, SearchError> {
     let mut history: Vec<Observation> = Vec::new();
     loop {
+        let settings = if history.is_empty() { first } else { later };
         match next_step(strategy, &landscape.space, &history, settings)? {
             NextStep::Done(stop) => {
                 let choice = strategy.choice(&landscape.space, &history, settings);

@@ -6,8 +6,8 @@
 //! least squares; for one cell it is the difference of two means. Several workloads are averaged
 //! with their weights.
 //!
-//! Noise: repeats within cells, pooled over the cells of one run and workload, with separate values
-//! for each run (Welch) and the degrees of freedom of Satterthwaite; a cell with five or more
+//! Noise: repeats within cells, pooled over the cells of one run, workload and length of the trial,
+//! with separate values for each run (Welch) and the degrees of freedom of Satterthwaite; a cell with five or more
 //! trials has its own noise. Trials of one round share what the device did at that time: if the
 //! residuals of a round add up, the variance is multiplied by that design effect. If the cells have
 //! more degrees of freedom between each other than within (most setups measured once), the noise is
@@ -210,17 +210,18 @@ fn within(a: &RunCells, b: &RunCells, plan: &Weights<'_>) -> Option<StandardErro
     let (mut variance, mut welch) = (0.0, 0.0);
     let mut freedom = 0.0;
     for cells in [a, b] {
-        let mut sources: BTreeMap<(&str, Option<&ComparedCell>), f64> = BTreeMap::new();
+        let mut sources: BTreeMap<(&str, bool, Option<&ComparedCell>), f64> = BTreeMap::new();
         for (key, share) in &plan.by_cell {
             let own = Some(*key).filter(|key| cells[*key].len() >= OWN_NOISE_TRIALS);
-            let source = sources.entry((&key.workload, own)).or_default();
+            let source = sources.entry((&key.workload, key.is_short, own)).or_default();
             *source += share * share / cells[*key].len() as f64;
         }
         let design_effect = design_effect(cells, plan);
-        for ((workload, own), factor) in sources {
+        for ((workload, is_short, own), factor) in sources {
             let of_source = |key: &&ComparedCell| match own {
                 Some(own) => *key == own,
-                None => key.workload == workload,
+                // Short trials are noisier.
+                None => key.workload == workload && key.is_short == is_short,
             };
             let keys: Vec<&ComparedCell> = cells.keys().filter(of_source).collect();
             let free: usize = keys.iter().map(|key| cells[*key].len() - 1).sum();

@@ -157,12 +157,16 @@ fn more_budget_continues_a_search_that_had_too_little() {
         };
         let (_, before, _) = go(dir.path(), &large(), &limited(12), None);
         let mut more = limited(60);
-        if strategy != StrategyKind::Adaptive {
-            more.phase = SearchPhase::after(&before);
-        }
+        more.phase = SearchPhase::after(&before);
         let (ended, after, _) = go(dir.path(), &large(), &more, None);
         ended.unwrap();
         assert!(before.len() <= 24 && after.len() > before.len(), "{strategy:?}");
+        let tried: BTreeSet<String> = before.iter().map(|one| one.key.setup.label()).collect();
+        let is_new = |trial: &&TrialRecord| {
+            let key = &trial.key;
+            key.purpose == TrialPurpose::Search && !tried.contains(&key.setup.label())
+        };
+        assert!(after[before.len()..].iter().any(|trial| is_new(&trial)), "{strategy:?}");
         let unique: BTreeSet<TrialKey> = keys(&after).into_iter().collect();
         assert_eq!(unique.len(), after.len(), "{strategy:?}: a key twice");
     }

@@ -113,9 +113,8 @@ impl Strategy for Adaptive {
         let coding = Coding::of(space, &context.candidates_of_interest());
         let twin = self.prior.as_ref().filter(|prior| prior.is_twin());
         let twin = twin.and_then(|_| self.prior_mean(space)).filter(|_| context.is_opening());
-        if context.is_before_start() {
-            let opening =
-                twin.filter(|_| history.is_empty()).and_then(|twin| context.opening(twin));
+        if history.is_empty() {
+            let opening = twin.and_then(|twin| context.opening(twin));
             let start = || context.start(&coding, self.prior_mean(space));
             return StrategyPlan::Try(opening.unwrap_or_else(start));
         }

@@ -41,20 +41,6 @@ impl PlanContext<'_> {
         workloads.div_ceil(2).min(most.round() as usize).max(1)
     }
 
-    /// Whether there was at most one trial of each family, in a first batch that a budget of one
-    /// trial each limited to find out what a trial costs.
-    pub(super) fn is_before_start(&self) -> bool {
-        let mut families = self.of_each_family();
-        self.table.candidates().is_empty()
-            || self.history.iter().all(|observation| {
-                let proposal = &observation.proposal;
-                let at = families.iter().position(|index| *index == proposal.candidate);
-                proposal.purpose == Purpose::Search
-                    && proposal.batch.number == 0
-                    && at.map(|at| families.swap_remove(at)).is_some()
-            })
-    }
-
     pub(super) fn start(&mut self, coding: &Coding, prior: Option<&PriorMean>) -> Vec<Request> {
         let length =
             if self.settings.short.is_some() { TrialLength::Short } else { TrialLength::Full };

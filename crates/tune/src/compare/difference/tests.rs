@@ -112,6 +112,40 @@ fn intervals_have_their_coverage_also_where_rounds_are_shared() {
     }
 }
 
+/// Setups that a search left after one short trial are compared with the noise of short trials,
+/// whatever repeats of full-length trials say.
+#[test]
+fn short_trials_are_not_judged_by_the_noise_of_full_ones() {
+    let run = |seed: u64| {
+        let mut random = SplitMix64::new(seed);
+        let mut cells = RunCells::new();
+        let mut add = |option: &str, is_short: bool, sd: f64, trials: u32| {
+            let cell = ComparedCell { is_short, ..key("database", option) };
+            for number in 0..trials {
+                let round = Round { purpose: TrialPurpose::Search, number };
+                let log = sd * normal(&mut random);
+                cells.entry(cell.clone()).or_default().push(CellSample { log, round });
+            }
+        };
+        add("best", false, 0.02, 20);
+        add("baseline", true, 0.1, 4);
+        for option in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            add(option, true, 0.1, 1);
+        }
+        cells
+    };
+    let mut alarms = 0;
+    for seed in 0..200 {
+        let (a, b) = (run(2 * seed), run(2 * seed + 1));
+        for option in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            let of = |cell: &ComparedCell| cell.setup == key("database", option).setup;
+            let found = difference(&a, &b, of, |_| 1.0).unwrap();
+            alarms += usize::from(found.is_surely_worse_by(0.0, 0.05));
+        }
+    }
+    assert!((10..130).contains(&alarms), "{alarms} of 1600 at 5 %");
+}
+
 #[test]
 fn measured_once_has_no_interval_and_proves_nothing() {
     let mut a = run(1, 1, 0.0, 0.01, 0.0);
