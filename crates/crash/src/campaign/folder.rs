@@ -4,7 +4,6 @@
 //! before the next batch begins; a line that a kill has cut short is ignored and overwritten.
 //! `logs/` has the logs.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,6 +26,8 @@ use crate::log::CrashLog;
 use crate::workload::LoggedOperation;
 
 const PLAN: &str = "campaign.json";
+/// Left by a kill before the plan was renamed.
+const PLAN_DRAFT: &str = "campaign.json.part";
 const RECORDS: &str = "records.jsonl";
 const LOGS: &str = "logs";
 
@@ -51,8 +52,8 @@ impl CampaignFolder {
                 }
             }
             None => {
-                let is_ours = |name: &OsString| [RECORDS, LOGS].iter().any(|own| name == own);
-                if !dir.names()?.iter().all(is_ours) {
+                // The plan is written before anything else, so only its draft can precede it.
+                if dir.names()?.iter().any(|name| name != PLAN_DRAFT) {
                     let reason = "it is not empty, and has no campaign".to_owned();
                     return Err(CrashError::Invalid { path: path.to_owned(), reason });
                 }

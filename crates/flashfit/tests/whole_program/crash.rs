@@ -48,22 +48,50 @@ fn a_campaign_writes_to_no_directory_of_somebody_else() {
     };
     for (name, to) in [("campaign.json", "theirs"), ("records.jsonl", "theirs"), ("logs", "victim")]
     {
-        std::fs::create_dir(place.path("dir")).unwrap();
-        symlink(place.path(to), place.path("dir").join(name)).unwrap();
+        run("dir").said(0, &[]);
+        let own = place.path("dir").join(name);
+        match own.is_dir() {
+            true => std::fs::remove_dir_all(&own).unwrap(),
+            false => std::fs::remove_file(&own).unwrap(),
+        }
+        symlink(place.path(to), &own).unwrap();
         let ended = run("dir");
         assert!(matches!(ended.code, Some(2 | 3)), "{name}: {ended:#?}");
         assert!(ended.stderr.contains("links are not followed"), "{name}: {}", ended.stderr);
         std::fs::remove_dir_all(place.path("dir")).unwrap();
     }
-    std::fs::create_dir_all(place.path("dir/logs")).unwrap();
-    symlink(&theirs, place.path("dir/logs/ext4-0.crashlog")).unwrap();
-    run("dir").said(2, &["ext4-0.crashlog: it is a symbolic link"]);
+    run("dir").said(0, &[]);
+    symlink(&theirs, place.path("dir/logs/ext4-9.crashlog")).unwrap();
+    run("dir").said(2, &["ext4-9.crashlog: it is a symbolic link"]);
     symlink(place.path("victim"), place.path("link")).unwrap();
     run("link").said(2, &["link: not a directory"]);
     place.file("victim/thesis", "text");
     run("victim").said(2, &["it is not empty, and has no campaign"]);
     assert_eq!(std::fs::read_dir(place.path("victim")).unwrap().count(), 1);
     assert_eq!(std::fs::read_to_string(theirs).unwrap(), "without a line's end");
+    // Files that only have the names of a campaign's.
+    std::fs::create_dir_all(place.path("mine/logs")).unwrap();
+    let records = place.file("mine/records.jsonl", "{\"mine\":1}");
+    let log = place.file("mine/logs/app.log", "x");
+    run("mine").said(2, &["it is not empty, and has no campaign"]);
+    std::fs::remove_file(&log).unwrap();
+    std::fs::remove_dir(place.path("mine/logs")).unwrap();
+    run("mine").said(2, &["it is not empty, and has no campaign"]);
+    assert_eq!(std::fs::read_to_string(&records).unwrap(), "{\"mine\":1}");
+}
+
+#[test]
+fn a_campaign_that_was_killed_while_it_began_begins_again() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.path("dir")).unwrap();
+    place.file("dir/campaign.json.part", "{\"se");
+    let args = ["crash", "states", "--fs", "ext4", "--states", "2", "--dir", "dir"];
+    place.flashfit(&args).said(0, &[]);
+    assert!(place.path("dir/campaign.json").exists());
+    assert!(!place.path("dir/campaign.json.part").exists());
 }
 
 #[test]
