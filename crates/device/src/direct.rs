@@ -81,6 +81,11 @@ impl DirectDevice {
         Self::of(path, file, false, false)
     }
 
+    /// Opens the device of a consent for reading what was written to it.
+    pub fn for_reading_back(consent: &WriteConsent) -> Result<Self, DirectError> {
+        Self::of(consent.path(), consent.open_for_reading()?, false, false)
+    }
+
     /// Opens the device of a consent exclusively for reading and writing.
     pub fn writable(consent: &WriteConsent) -> Result<Self, DirectError> {
         let is_image = consent.device().disk.is_empty();

@@ -218,6 +218,15 @@ impl WriteConsent {
         Ok(Self { path, shown, target, image: None, is_confirmed: false, own_pids, system })
     }
 
+    /// The same consent for checks while a process that this one started has the device open, too.
+    #[must_use]
+    pub fn shared_with(&self, process: u32) -> Self {
+        let mut shared = self.clone();
+        shared.own_pids.push(process);
+        shared.target.opened_elsewhere();
+        shared
+    }
+
     fn confirmed(self) -> Self {
         Self { is_confirmed: true, ..self }
     }
@@ -253,6 +262,21 @@ impl WriteConsent {
     }
 
     fn check_once(&self) -> Result<(), Refusal> {
+        self.check_unused()?;
+        // An image is already open for writing and cannot be claimed exclusively.
+        if self.shown.kind == DeviceKind::Image { Ok(()) } else { self.open_once().map(drop) }
+    }
+
+    /// The same while this process has the device open with [`WriteConsent::open`], which makes
+    /// every other exclusive open fail, also that of a check and that of a mount.
+    ///
+    /// # Errors
+    /// Those of [`WriteConsent::check`] except [`Refusal::Busy`].
+    pub fn check_while_open(&self) -> Result<(), Refusal> {
+        retry_while_transient(|| self.check_unused())
+    }
+
+    fn check_unused(&self) -> Result<(), Refusal> {
         self.check_same()?;
         let found = usage(&self.system, &self.shown, &self.target, &self.own_pids);
         if !found.uses.is_empty() {
@@ -261,8 +285,7 @@ impl WriteConsent {
         if let Some(what) = found.unreadable {
             return Err(Refusal::UsersUnknown { path: self.path.clone(), what });
         }
-        // An image is already open for writing and cannot be claimed exclusively.
-        if self.shown.kind == DeviceKind::Image { Ok(()) } else { self.open_once().map(drop) }
+        Ok(())
     }
 
     /// Checks that the device is unchanged, but not whether it is in use. Cheap enough to call

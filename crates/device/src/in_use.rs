@@ -3,9 +3,10 @@
 //! Checks mounts, swap, holders (md, dm, bcache), loop devices over it, processes that have it
 //! open, and the disks behind `/`, `/boot` and `/usr`. Limits: uses in other mount namespaces are
 //! only detected by the guard's exclusive open. Without root, the files of other users' processes
-//! cannot be listed; that is reported as unreadable, not as unused. For an image owned by the user,
-//! a file lease shows whether any other process has it open, but only until flashfit opens it a
-//! second time.
+//! cannot be listed; that is reported as unreadable, not as unused. A file lease shows whether
+//! anybody else has an image open, such as a process that only mapped it, or the kernel (USB
+//! gadget, LIO, nvmet), but only until flashfit opens it a second time, and without root only for
+//! images owned by the user.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -46,6 +47,10 @@ pub enum DeviceUse {
         pid: u32,
         name: String,
     },
+    /// An image that is open, but in no process's list of open files.
+    OpenUnlisted {
+        path: PathBuf,
+    },
 }
 
 impl fmt::Display for DeviceUse {
@@ -58,6 +63,9 @@ impl fmt::Display for DeviceUse {
                 write!(f, "/dev/{disk} has the running system's {}", point.display())
             }
             Self::Open { node, pid, name } => write!(f, "{node} is open in process {pid} ({name})"),
+            Self::OpenUnlisted { path } => {
+                write!(f, "another process or the kernel has {} open or mapped", path.display())
+            }
         }
     }
 }
@@ -77,6 +85,9 @@ impl DeviceUse {
             }
             Self::Open { pid, .. } => {
                 format!("wait until process {pid} ends, or run kill {pid}").into()
+            }
+            Self::OpenUnlisted { path } => {
+                format!("find a process that maps it: fuser -v {}", quote_path(path)).into()
             }
         }
     }
@@ -135,10 +146,18 @@ pub fn of_image(
     let (open, unreadable) =
         open_in_processes(system, own_pids, &path.display().to_string(), &same);
     uses.extend(open);
-    let is_only_opener =
-        || target.was_reopened() || lease::is_only_opener(target.file()) == Some(true);
-    let unreadable = unreadable.filter(|_| !is_only_opener());
-    UsageReport { uses, unreadable }
+    // A second description of this process would look like that of another one.
+    if target.was_reopened() {
+        return UsageReport { uses, unreadable: None };
+    }
+    match lease::is_only_opener(target.file()) {
+        Some(true) => UsageReport { uses, unreadable: None },
+        Some(false) if uses.is_empty() && unreadable.is_none() => {
+            let uses = vec![DeviceUse::OpenUnlisted { path: path.to_owned() }];
+            UsageReport { uses, unreadable }
+        }
+        _ => UsageReport { uses, unreadable },
+    }
 }
 
 fn mount_table(system: &SystemRoots) -> Vec<mountinfo::MountEntry> {

@@ -86,7 +86,8 @@ impl ObjectId {
 pub struct TargetFile {
     file: Arc<File>,
     id: ObjectId,
-    /// Whether this process holds a second open file description of the target.
+    /// Whether this process, or one that it started, holds a second open file description of the
+    /// target.
     was_reopened: Arc<AtomicBool>,
 }
 
@@ -149,6 +150,11 @@ impl TargetFile {
             return Ok(file);
         }
         Err(io::Error::other("it is now another device"))
+    }
+
+    /// A process that belongs to this one opens it, too: a lease then shows nothing.
+    pub(crate) fn opened_elsewhere(&self) {
+        self.was_reopened.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn was_reopened(&self) -> bool {

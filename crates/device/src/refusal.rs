@@ -81,7 +81,10 @@ impl Refusal {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::InUse { uses, .. } => {
-                uses.iter().all(|found| matches!(found, DeviceUse::Open { .. }))
+                let is_open = |found: &DeviceUse| {
+                    matches!(found, DeviceUse::Open { .. } | DeviceUse::OpenUnlisted { .. })
+                };
+                uses.iter().all(is_open)
             }
             Self::Busy { .. } => true,
             _ => false,

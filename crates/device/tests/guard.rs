@@ -342,6 +342,25 @@ fn a_resized_image_is_refused_and_keeps_its_size() {
 }
 
 #[test]
+fn an_image_that_is_open_in_no_listed_process_is_in_use() {
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
+    let (_folder, path, named) = image();
+    let shown = Device::from_image(&runner, &path).unwrap();
+    // This process's files are not listed.
+    let unlisted = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+    let no_leases = flashfit_host::lease::is_only_opener(&unlisted).is_none();
+    if skip(no_leases.then(|| TestNeed::Kernel.missing("no leases here"))) {
+        return;
+    }
+    let ask = || WriteConsent::ask(&system, &runner, &shown, &named);
+    assert_in_use(ask(), |found| matches!(found, DeviceUse::OpenUnlisted { .. }));
+    drop(unlisted);
+    let consent = ask().unwrap();
+    let _own = consent.open().unwrap();
+    consent.check(&runner).unwrap();
+}
+
+#[test]
 fn a_loop_device_over_another_file_of_that_name_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let (folder, path, named) = image();

@@ -2,10 +2,17 @@
 //! sole opener (fcntl(2), `F_SETLEASE`).
 //!
 //! Limits: works for regular files owned by the caller, or with `CAP_LEASE`, on file systems that
-//! support leases. Since Linux 5.3, descriptors opened with `O_PATH` do not count.
+//! support leases. Since Linux 5.3, descriptors opened with `O_PATH` do not count; on older
+//! kernels, and on NFS and SMB, which refuse leases for other reasons too, a refused lease means
+//! nothing.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+
+/// Magic numbers of NFS, CIFS and SMB 2 (linux/magic.h).
+const NETWORK_FILE_SYSTEMS: [u32; 3] = [0x6969, 0xff53_4d42, 0xfe53_4d42];
+/// The first kernel on which `O_PATH` descriptors do not count.
+const LEAST_KERNEL: (u32, u32) = (5, 3);
 
 /// Whether this is the only open file description of the file; `None` if that is unknown.
 pub fn is_only_opener(file: &File) -> Option<bool> {
@@ -15,9 +22,27 @@ pub fn is_only_opener(file: &File) -> Option<bool> {
             let _ = set(file, libc::F_UNLCK);
             Some(true)
         }
-        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Some(false),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {
+            is_conclusive(file).then_some(false)
+        }
         Err(_) => None,
     }
+}
+
+/// Whether only another opener can be the reason for a refused lease.
+fn is_conclusive(file: &File) -> bool {
+    let is_local = rustix::fs::fstatfs(file).is_ok_and(|found| {
+        // The type of the field differs between architectures; the numbers have 32 bits.
+        !NETWORK_FILE_SYSTEMS.contains(&(found.f_type as u32))
+    });
+    let release = rustix::system::uname();
+    is_local && version(&release.release().to_string_lossy()).is_some_and(|it| it >= LEAST_KERNEL)
+}
+
+/// The first two numbers of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 #[expect(unsafe_code, reason = "rustix has no F_SETLEASE")]
@@ -30,6 +55,13 @@ fn set(file: &File, kind: libc::c_int) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_read_from_releases() {
+        assert_eq!(version("6.1.0-18-amd64"), Some((6, 1)));
+        assert_eq!(version("5.10-rc1"), Some((5, 10)));
+        assert_eq!(version("custom"), None);
+    }
 
     #[test]
     fn another_opener_is_detected() {

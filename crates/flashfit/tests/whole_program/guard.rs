@@ -82,6 +82,46 @@ fn mounted_devices_are_never_touched() {
     assert!(!place.path("run").exists(), "a run directory was made");
 }
 
+/// A process that maps an image and closes it has no open file that could be listed.
+#[test]
+fn an_image_that_is_only_mapped_is_never_touched() {
+    let no_root = !rustix::process::geteuid().is_root();
+    if skip(no_root.then(|| "without root, other processes cannot be listed".to_owned()))
+        || flashfit_test_support::skip(flashfit_test_support::programs(&["python3"]))
+    {
+        return;
+    }
+    const MAPS: &str = r"
+import mmap, os, sys
+whole = mmap.mmap(os.open('image', os.O_RDWR), 0)
+os.closerange(3, 64)
+whole[0:1] = b'A'
+print('mapped', flush=True)
+sys.stdin.read()
+";
+    let place = Place::new();
+    let image = place.image("image", 16);
+    let mut user = std::process::Command::new("python3")
+        .args(["-c", MAPS])
+        .current_dir(place.folder())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let output = user.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+    assert_eq!(line, "mapped\n");
+    let args = ["probe", "image", "--write", "--max-write", "1MiB", "--confirm", "image"];
+    unchanged(&image, || {
+        let refused = place.flashfit(&args);
+        refused.said(3, &["is in use: another process or the kernel has ", "hint: find a process"]);
+    });
+    drop(user.stdin.take());
+    user.wait().unwrap();
+    place.flashfit(&args).said(0, &[]);
+}
+
 #[test]
 fn read_only_devices_are_refused() {
     if skip_without_block_devices() {
