@@ -54,9 +54,7 @@ impl UserError for ReplaceableFileError {
         Some(match self {
             Self::NoName { .. } => "name a file".into(),
             Self::Folder { .. } => "name a file in a directory that exists".into(),
-            Self::Full { .. } => {
-                "make room, or name a file elsewhere; the run and its trials are kept".into()
-            }
+            Self::Full { .. } => "make room, or name a file elsewhere".into(),
             _ => "name another file".into(),
         })
     }

@@ -102,8 +102,39 @@ pub fn is_readable(descriptor: BorrowedFd<'_>, until: Instant) -> io::Result<boo
     Ok(poll(&[(descriptor, PollFlags::IN)], Some(until), true)?[0])
 }
 
+/// Reads a line; `None` if `interrupt` is raised first, or at the end of the input. Reads no
+/// further than the line. Input that another reader of it has buffered is not seen.
+///
+/// # Errors
+/// When poll(2) or read(2) fails.
+pub fn line(input: BorrowedFd<'_>, interrupt: &Interrupt) -> io::Result<Option<String>> {
+    let waited: Vec<_> = std::iter::once(input)
+        .chain(interrupt.descriptor())
+        .map(|descriptor| (descriptor, PollFlags::IN))
+        .collect();
+    let mut line = Vec::new();
+    loop {
+        let is_ready = !interrupt.is_raised() && poll(&waited, None, interrupt.wakes())?[0];
+        if interrupt.is_raised() {
+            return Ok(None);
+        }
+        if !is_ready {
+            continue;
+        }
+        let mut byte = [0];
+        match rustix::io::read(input, &mut byte) {
+            Ok(0) if line.is_empty() => return Ok(None),
+            Ok(1..) if byte != *b"\n" => line.push(byte[0]),
+            Ok(_) => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
     use std::process::Command;
 
     use super::*;
@@ -118,6 +149,27 @@ mod tests {
         assert!(status.is_some_and(|status| !status.success()));
         let again = child(&mut sleeper, None, Duration::ZERO).unwrap();
         assert_eq!(again, status, "a second call returns the same status");
+    }
+
+    #[test]
+    fn a_line_ends_at_its_end_at_the_end_of_input_or_at_an_interrupt() {
+        let (input, typed) = UnixStream::pair().unwrap();
+        let interrupt = Interrupt::new();
+        rustix::io::write(&typed, b"yes\nno").unwrap();
+        let next = || line(input.as_fd(), &interrupt).unwrap();
+        assert_eq!(next().as_deref(), Some("yes"));
+        let raising = interrupt.clone();
+        let raiser = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            raising.raise();
+        });
+        assert_eq!(next(), None, "the line has no end yet");
+        raiser.join().unwrap();
+        rustix::io::write(&typed, b"w").unwrap();
+        drop(typed);
+        let next = || line(input.as_fd(), &Interrupt::new()).unwrap();
+        assert_eq!(next().as_deref(), Some("w"));
+        assert_eq!(next(), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod document;
 mod error;
 mod follow_up;
 pub mod free_space;
+mod guarded;
 mod import;
 mod limited;
 mod patterns;

@@ -56,11 +56,12 @@ pub fn measure(
         if elapsed_ns > longest_fill_ns {
             break;
         }
-        if !room.has_time_for(last_ns, elapsed_ns, observer) {
-            return Ok(None);
-        }
+        let has_time = room.has_time_for(last_ns, elapsed_ns, observer);
         let done = piece as f64 * FILL_BYTES as f64 / span_bytes as f64;
         step(observer, done * 0.2)?;
+        if !has_time {
+            return Ok(None);
+        }
         let length = FILL_BYTES.min(span_bytes - piece * FILL_BYTES);
         player.fill(device, piece * FILL_BYTES, length)?;
         filled_bytes += length;

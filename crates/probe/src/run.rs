@@ -14,6 +14,7 @@ use flashfit_twin::pattern::file::PatternSet;
 use crate::device::TimedDevice;
 use crate::document::{ProbeMode, ProbeSettings, ProbedDevice, found_bytes};
 use crate::error::ProbeRunError;
+use crate::guarded::GuardedObserver;
 use crate::patterns;
 use crate::recorded::RecordedDevice;
 use crate::region::{DeviceRegion, ExpectedDevice};
@@ -196,7 +197,7 @@ impl<'a> ProbeRun<'a> {
         observer: &mut dyn ProbeObserver,
     ) -> Result<ProbeOutcome, ProbeRunError> {
         // Locked for as long as it is written to.
-        let (mut opened, _lock) = match &self.target.source {
+        let (mut opened, lock) = match &self.target.source {
             TargetSource::Card(model) => (TimedDevice::simulated(model), None),
             TargetSource::Device(device) => {
                 let estimate = self.estimate()?;
@@ -216,8 +217,15 @@ impl<'a> ProbeRun<'a> {
             let failure = interruption(&read);
             return Ok(ProbeOutcome { probed: read, failure, ..ProbeOutcome::default() });
         }
+        let consent = lock.as_ref().map(DeviceLock::consent);
+        let mut guarded = GuardedObserver::new(observer, consent);
+        // Reading may have taken minutes.
+        if !guarded.check() {
+            let failure = guarded.into_refusal().map(ProbeRunError::from);
+            return Ok(ProbeOutcome { probed: read, failure, ..ProbeOutcome::default() });
+        }
         let options = self.writing_options(read.elapsed_ns);
-        let written = writing::probe(device, clock, &options, Some(&read), observer)?;
+        let written = writing::probe(device, clock, &options, Some(&read), &mut guarded)?;
         let mut probed = written.after(&read);
         probed.notes.append(&mut opened.notes);
         let failure = interruption(&probed);
@@ -225,13 +233,17 @@ impl<'a> ProbeRun<'a> {
         outcome.twin.hints = DeviceHints::from_probe(&probed.findings);
         outcome.twin.hints.device = Some(device.describe());
         if let (None, Some(set)) = (&outcome.failure, &self.options.twin) {
-            if !self.lacks_capacity(&probed) {
+            if !self.lacks_capacity(&probed) && guarded.check() {
                 // What the probe found is kept where this fails.
                 let measured = &mut outcome.twin;
                 outcome.failure = self
-                    .measure_for_twin(device, clock, set, &mut probed, measured, observer)
+                    .measure_for_twin(device, clock, set, &mut probed, measured, &mut guarded)
                     .err();
             }
+        }
+        // What the refusal ended looks like an interruption or the end of the time.
+        if let Some(refusal) = guarded.into_refusal() {
+            outcome.failure = Some(refusal.into());
         }
         Ok(ProbeOutcome { probed, ..outcome })
     }

@@ -5,6 +5,7 @@
 //! ([`RemoteHost`]), where an [`agent`] runs the same code and speaks [`protocol`].
 
 pub mod agent;
+mod change_record;
 mod device_errors;
 mod device_wear;
 mod error;

@@ -19,12 +19,12 @@ use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::mount::Mounted;
 use flashfit_host::program::version;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use crate::device_errors::ErrorCounter;
 use crate::error::{TrialError, make_room_hint};
 use crate::facts::{MemoryFacts, TestBedFacts};
-use crate::knob_guard::{KnobGuard, KnobPaths};
+use crate::knob_guard::{KnobError, KnobGuard, Knobs};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
 use crate::scheduler_modules;
@@ -65,6 +65,7 @@ pub struct LocalTestBed<'a> {
     consent: WriteConsent,
     backing: WritableBlockDevice,
     scheduler: SchedulerGuard,
+    knobs: Knobs,
     memory: Option<MemoryLimit>,
     mount_dir: PathBuf,
     scratch_dir: PathBuf,
@@ -100,7 +101,9 @@ impl<'a> LocalTestBed<'a> {
                 .map_err(|error| stopped(&folder.display().to_string(), &error))?;
         }
         let device = backing.consent().device().clone();
-        let queue = SystemRoots::default().block(&device.disk).join("queue");
+        let block = SystemRoots::default().block(&device.disk);
+        let queue = block.join("queue");
+        let knobs = Knobs::new(block, &device.disk, device.identity.disk_sequence);
         scheduler_modules::load_missing(runner, &queue);
         let scheduler =
             SchedulerGuard::new(queue.clone(), &device.disk, device.identity.disk_sequence)
@@ -143,6 +146,7 @@ impl<'a> LocalTestBed<'a> {
             consent,
             backing,
             scheduler,
+            knobs,
             memory,
             mount_dir,
             scratch_dir,
@@ -310,12 +314,14 @@ impl<'a> LocalTestBed<'a> {
     }
 
     fn set_knobs(&self, recipe: &Recipe) -> Result<KnobGuard, Failure> {
-        let paths = KnobPaths {
-            sysctl: PathBuf::from("/proc/sys"),
-            block: SystemRoots::default().block(&self.facts.device.disk),
-        };
-        KnobGuard::set(&paths, recipe.sysctl(), recipe.sysfs())
-            .map_err(|error| Failure::Setup(error.to_string()))
+        self.knobs.set(recipe.sysctl(), recipe.sysfs()).map_err(|error| match error {
+            KnobError::Access(_) => Failure::Setup(error.to_string()),
+            KnobError::OfAnother(_) => Failure::Fatal(TrialError::Stopped {
+                message: error.to_string(),
+                class: ExitClass::Environment,
+                hint: Some(Hint::from("wait until it ends, then: ").and(Task::Resume)),
+            }),
+        })
     }
 
     fn counters(&self) -> Option<flashfit_card::Counters> {

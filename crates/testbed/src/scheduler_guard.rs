@@ -1,23 +1,24 @@
 //! Sets a queue's scheduler for a trial and restores the previous one.
 //!
-//! The first change records the original scheduler in `/run`, which is cleared at boot like the
-//! setting. If a process was killed, the next one finds the original there and does not take the
-//! current scheduler for the default. Limit: if `/run` is not writable, a kill leaves the changed
-//! scheduler in place.
+//! The first change records the original scheduler ([`crate::change_record`]). If a process was
+//! killed, the next one finds the original there and does not take the current scheduler for the
+//! default.
 
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::{Scheduler, scheduler};
 
+use crate::change_record::{self, ChangeRecord};
+
 /// Records of the original schedulers while they are changed.
-const FOLDER: &str = "/run/flashfit/schedulers";
+const FOLDER: &str = "schedulers";
 
 /// Restores the queue's scheduler on drop.
 #[derive(Debug)]
 pub struct SchedulerGuard {
     queue: PathBuf,
     before: Scheduler,
-    record: PathBuf,
+    record: ChangeRecord,
 }
 
 impl SchedulerGuard {
@@ -27,7 +28,7 @@ impl SchedulerGuard {
     /// # Errors
     /// If sysfs cannot be read.
     pub fn new(queue: PathBuf, disk: &str, sequence: Option<u64>) -> std::io::Result<Self> {
-        Self::recorded_in(Path::new(FOLDER), queue, disk, sequence)
+        Self::recorded_in(&Path::new(change_record::FOLDER).join(FOLDER), queue, disk, sequence)
     }
 
     fn recorded_in(
@@ -36,8 +37,8 @@ impl SchedulerGuard {
         disk: &str,
         sequence: Option<u64>,
     ) -> std::io::Result<Self> {
-        let record = folder.join(format!("{disk}-{}", sequence.unwrap_or_default()));
-        let left = std::fs::read_to_string(&record).ok().map(|name| name.trim().to_owned());
+        let record = ChangeRecord::new(folder, &change_record::name_of(disk, sequence));
+        let left = record.left().map(|name| name.trim().to_owned());
         let offered = || scheduler::available(&queue);
         let left = match left {
             // A truncated record names no scheduler of the queue.
@@ -64,19 +65,10 @@ impl SchedulerGuard {
         if scheduler::current(&self.queue)? == *wanted {
             return Ok(());
         }
-        if *wanted != self.before {
-            self.record();
+        if *wanted != self.before && self.record.left().is_none() {
+            self.record.write(self.before.name());
         }
         scheduler::set(&self.queue, wanted)
-    }
-
-    fn record(&self) {
-        if self.record.exists() {
-            return;
-        }
-        // The record only matters if this process is killed, so an error is not fatal.
-        let _ = self.record.parent().map(std::fs::create_dir_all);
-        let _ = std::fs::write(&self.record, self.before.name());
     }
 }
 
@@ -84,7 +76,7 @@ impl Drop for SchedulerGuard {
     fn drop(&mut self) {
         // The device and its queue may have disappeared.
         if self.set(&self.before).is_ok() || !self.queue.exists() {
-            let _ = std::fs::remove_file(&self.record);
+            self.record.remove();
         }
     }
 }

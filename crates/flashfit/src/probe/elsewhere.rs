@@ -10,6 +10,7 @@ use flashfit_testbed::{Host, ProbeRequest};
 use flashfit_user_error::ExitClass;
 
 use super::args::ProbeArgs;
+use super::result::all_or_none;
 use super::signals;
 use crate::command_error::CommandError;
 use crate::test_beds::ssh;
@@ -32,13 +33,13 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
         false => None,
     };
     let made = place.probe(&wanted(args, target, named))?;
-    output::whole_document(&made.stdout)?;
-    for (path, kind) in args.outputs() {
-        if let Some(text) = made.files.get(&path_text::to_text(path)) {
-            args.write(path, kind, text)?;
-        }
-    }
-    ended(made.code, &made.stderr)
+    let shown = output::whole_document(&made.stdout);
+    let written = args.outputs().map(|(path, kind)| {
+        let text = made.files.get(&path_text::to_text(path));
+        text.map_or(Ok(()), |text| args.write(path, kind, text))
+    });
+    let lost: Vec<_> = std::iter::once(shown).chain(written).filter_map(Result::err).collect();
+    all_or_none(ended(made.code, &made.stderr).err().into_iter().chain(lost))
 }
 
 /// The same probe as it is typed there.

@@ -101,8 +101,18 @@ pub fn signals() -> Result<Interrupt, CommandError> {
 
 /// Finds a file that cannot be written before the probe is made, not after.
 fn outputs_can_be_written(args: &ProbeArgs) -> Result<(), CommandError> {
-    args.outputs().try_for_each(|(path, kind)| {
+    let mut places = Vec::new();
+    for (path, kind) in args.outputs() {
         OutputFile::check(path, kind, args.force)?;
-        Ok(())
-    })
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let place = (folder.canonicalize().unwrap_or(folder.to_owned()), path.file_name());
+        if places.contains(&place) {
+            let message = format!("{} is named for two different outputs", path.display());
+            let hint = "name another file for each of --output, --svg and --twin";
+            return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+        }
+        places.push(place);
+    }
+    Ok(())
 }

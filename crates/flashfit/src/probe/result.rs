@@ -1,5 +1,7 @@
 //! Shows and keeps what a probe found; what ended it decides the exit code.
 
+use std::path::PathBuf;
+
 use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_probe::{
@@ -27,32 +29,40 @@ pub fn present(
 ) -> Result<(), CommandError> {
     let twin = fitted(args, &settings.target, &outcome, progress);
     let ProbeOutcome { probed, failure, .. } = outcome;
-    let interrupted =
-        failure.as_ref().is_some_and(|failure| failure.class() == ExitClass::Interrupted);
+    // The guard ends a probe that writes as an interruption does.
+    let interrupted = failure.as_ref().is_some_and(|failure| {
+        matches!(failure.class(), ExitClass::Interrupted | ExitClass::Refused)
+    });
     let mut document = ProbeDocument::new(settings, probed, interrupted);
     // The probe is shown also where no twin could be made of it.
     let no_twin = twin.map(|twin| document.twin = twin).err();
     document.next = next::next(&document, target, fs_catalog, args.output.as_deref());
-    if let Some(path) = &args.svg {
-        args.write(path, OutputKind::Drawing, &rendering::chart::draw(&document))?;
-    }
-    if let Some(path) = &args.output {
-        args.write(path, OutputKind::Geometry, &document.text())?;
-    }
-    if args.json {
-        output::whole_document(&document.text())?;
-    } else {
-        output::print(&rendering::text(&document, output::width()))?;
-    }
+    // A probe that wrote cannot be repeated for free: no failure stops the other outputs.
+    let shown = match args.json {
+        true => output::whole_document(&document.text()),
+        false => output::print(&rendering::text(&document, output::width())),
+    };
+    let write = |path: &Option<PathBuf>, kind, text: &dyn Fn() -> String| {
+        path.as_ref().map_or(Ok(()), |path| args.write(path, kind, &text()))
+    };
+    let saved = write(&args.output, OutputKind::Geometry, &|| document.text());
+    let drawn = write(&args.svg, OutputKind::Drawing, &|| rendering::chart::draw(&document));
+    let mut mentioned = Ok(());
     if let Some(device) = document.device.as_ref().filter(|_| !document.simulated) {
         let place = (device.capacity_bytes, device.partition_start_bytes.is_some());
         let (identity, declared) = (&device.identity, &document.declared);
-        survey::mention(&args.survey, device.kind, identity, declared, place)?;
+        mentioned = survey::mention(&args.survey, device.kind, identity, declared, place);
     }
-    if let Some(failure) = failure {
-        return Err(failure.into());
-    }
-    lacking(&document).or(no_twin).map_or(Ok(()), Err)
+    let failure = failure.map(CommandError::from);
+    let verdict = failure.or_else(|| lacking(&document)).or(no_twin);
+    let lost = [shown, saved, drawn, mentioned].into_iter().filter_map(Result::err);
+    all_or_none(verdict.into_iter().chain(lost))
+}
+
+/// All errors as one, whose exit code is that of the first.
+pub fn all_or_none(errors: impl Iterator<Item = CommandError>) -> Result<(), CommandError> {
+    let errors: Vec<_> = errors.collect();
+    if errors.is_empty() { Ok(()) } else { Err(CommandError::joined(errors)) }
 }
 
 /// The twin, where one was asked for and the probe came to its end.

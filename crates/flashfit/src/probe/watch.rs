@@ -1,11 +1,13 @@
 //! Showing how far a probe is, and ending it when the user interrupts.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::waiting;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::note;
@@ -64,7 +66,7 @@ impl ProbeObserver for ProbeProgress {
         if self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Asks whether to go on; without a terminal the probe ends.
+    /// Asks whether to go on; without a terminal the probe ends. An interrupt is a no.
     fn extend(&mut self, elapsed_ns: u64) -> Option<u64> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return None;
@@ -74,9 +76,11 @@ impl ProbeObserver for ProbeProgress {
             let mut err = anstream::stderr().lock();
             let _ = write!(err, "{time} are over. Go on for as long again? [y/N] ");
             let _ = err.flush();
-            let mut typed = String::new();
-            std::io::stdin().lock().read_line(&mut typed).is_ok()
-                && typed.trim().eq_ignore_ascii_case("y")
+            let typed = waiting::line(std::io::stdin().as_fd(), &self.interrupt).ok().flatten();
+            if typed.is_none() {
+                let _ = writeln!(err);
+            }
+            typed.is_some_and(|typed| typed.trim().eq_ignore_ascii_case("y"))
         };
         let goes_on = match &self.bar {
             Some(bar) => bar.suspend(ask),

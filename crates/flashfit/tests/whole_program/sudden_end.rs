@@ -271,6 +271,36 @@ fn the_scheduler_is_restored_after_a_killed_run() {
     wait_for_no_traces(&place, None);
 }
 
+#[test]
+fn a_knob_is_restored_after_a_killed_run() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    let knob = format!("/sys/block/{}/queue/read_ahead_kb", device.name);
+    let value = || std::fs::read_to_string(&knob).unwrap().trim().to_owned();
+    std::fs::write(&knob, "2560").unwrap();
+    let more = ["--with", "ext4:readahead-1m", "--repeats", "20", "--confirm", &device.name];
+    let mut run = place.command(&place.tune_args(&device.node, &more)).spawn().unwrap();
+    wait_until("the knob is set", || value() == "1024");
+    run.kill().unwrap();
+    attempted(AttemptKind::Kill, 1);
+    run.wait().unwrap();
+    assert_eq!(value(), "1024", "a kill puts nothing back");
+    place.shorten_run(1);
+    let resume = ["tune", "--resume", "run", "--progress", "never", "--confirm", &device.name];
+    wait_until("the dead run's children are gone", || {
+        let ended = place.flashfit(&resume);
+        assert!(ended.code == Some(0) || ended.stderr.contains("in use"), "{ended:#?}");
+        ended.code == Some(0)
+    });
+    assert_eq!(value(), "2560", "the changed one was taken for the original");
+    drop(device);
+    wait_for_no_traces(&place, None);
+}
+
 /// The system refuses threads, which the program does not expect: it panics, as a bug would.
 #[test]
 fn a_bug_ends_the_program_with_a_message_and_its_exit_code() {

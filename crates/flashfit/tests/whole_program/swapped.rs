@@ -410,3 +410,46 @@ fn a_remote_probe_writes_only_to_the_device_that_was_shown() {
     shown["object"]["inode"] = inode.into();
     probe(&shown).said(0, &[]);
 }
+
+/// Changes something while a probe that writes asks for more time, and grants it.
+fn grant_more_time_after(change: impl FnOnce(&Place), expected: &str) {
+    let place = Place::in_memory();
+    let image = place.image("image", MIB);
+    let more = ["--write", "--max-time", "1s", "--confirm", "image"];
+    let args = [&["probe", "image"][..], &more].concat();
+    let mut terminal = Terminal::start(place.command(&args));
+    terminal.wait_for("Go on for as long again?");
+    let before = std::fs::read(&image).unwrap();
+    change(&place);
+    terminal.types("y");
+    let ended = terminal.ends();
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    let written = [image, place.path("aside")]
+        .into_iter()
+        .find(|path| std::fs::metadata(path).is_ok_and(|found| found.len() == MIB << 20));
+    assert!(before == std::fs::read(written.unwrap()).unwrap(), "it was written to");
+}
+
+#[test]
+fn more_time_for_a_probe_is_no_consent_to_write_to_a_device_in_use() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let device = std::cell::RefCell::new(None);
+    let attach = |place: &Place| {
+        *device.borrow_mut() = Some(PlainLoop::attach(&place.path("image"), 512, &[]));
+    };
+    attempted(AttemptKind::TargetInUse, 1);
+    grant_more_time_after(attach, "image is in use: ");
+}
+
+#[test]
+fn more_time_for_a_probe_is_no_consent_to_write_to_another_file() {
+    attempted(AttemptKind::SwappedTarget, 1);
+    let swap = |place: &Place| {
+        std::fs::rename(place.path("image"), place.path("aside")).unwrap();
+        place.image("image", 16);
+    };
+    grant_more_time_after(swap, CHANGED);
+}

@@ -6,9 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::fixture::Ended;
+use crate::machine::signal;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,6 +63,10 @@ impl Terminal {
 
     pub fn types(&mut self, line: &str) {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    pub fn interrupts(&self) {
+        signal(self.child.id(), Signal::INT);
     }
 
     /// Waits for the end; the terminal's output is returned as standard error.

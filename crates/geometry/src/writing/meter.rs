@@ -136,6 +136,8 @@ impl<'a> Meter<'a> {
         let elapsed_ns = self.elapsed_ns();
         if self.max_time_ns.is_some_and(|most| elapsed_ns >= most) {
             let Some(more_ns) = self.observer.extend(elapsed_ns) else {
+                // The answer may have been an interrupt.
+                self.step()?;
                 return Err(MeasurementStop::OutOfTime);
             };
             self.max_time_ns = Some(self.elapsed_ns().saturating_add(more_ns));

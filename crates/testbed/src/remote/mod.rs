@@ -38,6 +38,11 @@ const TRACES: &str = "traces";
 
 /// Monitors the backing device on this machine while a remote trial uses it.
 pub trait HostMonitor: Send {
+    /// Checks before a trial that the backing device may still be written to.
+    ///
+    /// # Errors
+    /// If the guard refuses; the trial must not be made.
+    fn check(&self) -> Result<(), TrialError>;
     fn on_initial_state(&mut self);
     /// Adds observations to the report at the end of a trial.
     fn on_trial_end(&mut self, report: &mut TrialReport);
@@ -239,6 +244,7 @@ impl<L: Link> RemoteTestBed<'_, L> {
         without_filesystem: bool,
     ) -> Result<TrialReport, TrialError> {
         let RemoteHost { client, monitor, .. } = &mut *self.host;
+        monitor.as_ref().map_or(Ok(()), |monitor| monitor.check())?;
         let waits = monitor.is_some() && !without_filesystem;
         let trial = WireTrial { without_filesystem, ..wire_trial(request, waits) };
         let trial = AgentRequest::Trial(Box::new(trial));

@@ -262,6 +262,7 @@ impl<'a> VmHost<'a> {
         let interrupt = self.context.runner.interrupt();
         let vm = Vm::start(&options, interrupt).map_err(|error| TrialError::stopped(&error))?;
         let name = name(vm.facts(), self.choice.disk);
+        let qemu = vm.id();
         let link = VmLink::new(vm);
         let host = RemoteHost::new(
             link,
@@ -271,7 +272,10 @@ impl<'a> VmHost<'a> {
             self.context.catalog_dir.as_deref(),
         )?;
         Ok(match attached {
-            Some(attached) => host.with_monitor(Box::new(attached.backing)),
+            Some(mut attached) => {
+                attached.backing.used_by(qemu);
+                host.with_monitor(Box::new(attached.backing))
+            }
             None => host,
         })
     }

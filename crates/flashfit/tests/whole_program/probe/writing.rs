@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::fixture::{Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
+use crate::terminal::Terminal;
 
 use super::document;
 
@@ -121,4 +122,43 @@ fn probe_results_of_a_simulated_card_match_its_model() {
             assert_eq!(found[sure]["bytes"], truth, "{}", found[sure]);
         }
     }
+}
+
+#[test]
+fn an_interrupt_at_the_question_for_more_time_keeps_the_result() {
+    let place = Place::new();
+    let region = ["--region", "0+64MiB", "--output", "geo.json"];
+    let args = ["probe", "sim:sd-c4-block", "--write", "--max-time", "1s"];
+    let mut terminal = Terminal::start(place.command(&[&args[..], &region].concat()));
+    terminal.wait_for("Go on for as long again? [y/N] ");
+    terminal.interrupts();
+    terminal.ends().said(6, &["interrupted"]);
+    let saved = std::fs::read_to_string(place.path("geo.json")).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+    assert_eq!(saved["schema"], "flashfit.probe");
+    assert_eq!(saved["interrupted"], true, "{saved}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_does_not_stop_the_others() {
+    let place = Place::new();
+    let one = ["--svg", "./one", "--output", "one"];
+    let probe = ["probe", &place.card(), "--write"];
+    place.flashfit(&[&probe[..], &one].concat()).said(2, &["one is named for two", "hint: "]);
+    if skip_without_block_devices() {
+        return;
+    }
+    let script = format!(
+        "cd {} && mkdir full && mount -t tmpfs -o size=4k tmpfs full || exit 99; \
+         head -c 4096 /dev/zero > full/other; exec \"$FLASHFIT\" probe {} --write \
+         --svg full/x.svg --output geo.json",
+        place.folder().display(),
+        place.card()
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).env("FLASHFIT", crate::fixture::FLASHFIT);
+    let ended = crate::fixture::Ended::new(command.output().unwrap());
+    ended.said(4, &["no space left for full/x.svg", "hint: make room, or name a file elsewhere\n"]);
+    assert!(ended.stdout.contains("erase block"), "{}", ended.stdout);
+    assert!(place.path("geo.json").exists());
 }
