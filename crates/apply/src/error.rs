@@ -85,17 +85,45 @@ pub enum ApplyError {
     #[error("the I/O scheduler cannot be {wanted}: {reason}")]
     Scheduler { wanted: String, reason: String },
     /// A file system must be whole before its superblock is changed.
-    #[error(
-        "the file system on {} has errors, or was not unmounted",
-        path.display()
-    )]
-    HasErrors { path: PathBuf },
+    #[error("the file system on {} has errors, or was not unmounted", place.shown().display())]
+    HasErrors { place: FaultyPlace },
     /// The user interrupted between two steps.
     #[error("interrupted")]
     Interrupted,
     /// A file of the system is not such that a part of it can be replaced.
     #[error("{}: {reason}", path.display())]
     SystemFile { path: PathBuf, reason: String },
+}
+
+/// Where a file system with errors is, as the user can name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultyPlace {
+    /// On a device node that stays.
+    Node(PathBuf),
+    /// In an image; `partition` is its number there, if it is in one. The loop device over it is
+    /// detached when the work ends.
+    Image { image: PathBuf, partition: Option<String> },
+}
+
+impl FaultyPlace {
+    fn shown(&self) -> &Path {
+        match self {
+            Self::Node(path) | Self::Image { image: path, .. } => path,
+        }
+    }
+
+    /// The command that repairs it.
+    fn repair_command(&self) -> String {
+        match self {
+            Self::Node(path) | Self::Image { image: path, partition: None } => {
+                format!("e2fsck -f {}", quote_path(path))
+            }
+            Self::Image { image, partition: Some(number) } => format!(
+                "node=$(losetup -fP --show {}) && e2fsck -f ${{node}}p{number}; losetup -d $node",
+                quote_path(image)
+            ),
+        }
+    }
 }
 
 impl From<ConsentedRunError> for ApplyError {
@@ -212,8 +240,8 @@ impl UserError for ApplyError {
             Self::Scheduler { .. } => {
                 Some(Hint::from("make a plan with another one: ").and(UserSetting::Scheduler))
             }
-            Self::HasErrors { path } => {
-                Some(format!("repair it first: e2fsck -f {}", shown(path)).into())
+            Self::HasErrors { place } => {
+                Some(format!("repair it first: {}", place.repair_command()).into())
             }
             Self::NotAsPlanned { .. } | Self::Interrupted => None,
         }
@@ -223,6 +251,19 @@ impl UserError for ApplyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hint_to_repair_names_what_stays_after_the_work() {
+        let hint = |partition: Option<&str>| {
+            let partition = partition.map(str::to_owned);
+            let place = FaultyPlace::Image { image: "a card.img".into(), partition };
+            ApplyError::HasErrors { place }.hint()
+        };
+        assert_eq!(hint(None), Some("repair it first: e2fsck -f 'a card.img'".into()));
+        let attached = "repair it first: node=$(losetup -fP --show 'a card.img') && e2fsck -f \
+                        ${node}p2; losetup -d $node";
+        assert_eq!(hint(Some("2")), Some(attached.into()));
+    }
 
     #[test]
     fn who_may_not_read_a_device_is_not_told_that_it_is_broken() {

@@ -28,7 +28,7 @@ pub mod verify;
 
 pub use backup::Backup;
 pub use checksum::PartChecksum;
-pub use error::ApplyError;
+pub use error::{ApplyError, FaultyPlace};
 pub use fingerprint::DeviceFingerprint;
 pub use install::InstallTarget;
 pub use job::ApplyJob;

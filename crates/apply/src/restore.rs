@@ -16,8 +16,9 @@ use crate::region;
 use crate::steps::{ApplyEvent, ApplyTools};
 use crate::sysfs_queue::SysfsQueue;
 
-/// Writes a backup to the device that it was made from, and reads it back. The marker's place comes
-/// last, so that a device that is restored only in part is reported as unfinished.
+/// Writes a backup to the device that it was made from, and reads it back from the device itself.
+/// The marker's place comes last, so that a device that is restored only in part is reported as
+/// unfinished.
 /// `restore_command` is the command that does this again.
 ///
 /// # Errors
@@ -114,13 +115,9 @@ fn order(pieces: &[(u64, Vec<u8>)]) -> Vec<(u64, &[u8])> {
 }
 
 fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), ApplyError> {
-    for (offset, bytes) in pieces {
-        if region::read_consented(consent, *offset, bytes.len())? != *bytes {
-            let what = vec![format!("at {offset} it does not read back as written")];
-            return Err(ApplyError::NotAsPlanned { what });
-        }
-    }
-    Ok(())
+    let Some(offset) = region::differing(consent, pieces)? else { return Ok(()) };
+    let what = vec![format!("at {offset} it does not read back as written")];
+    Err(ApplyError::NotAsPlanned { what })
 }
 
 /// Makes the kernel forget the partitions that no longer exist. Where it cannot, it does when the

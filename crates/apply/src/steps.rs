@@ -18,6 +18,7 @@ use crate::journal::{ApplyJournal, ApplyStage, BackupPointer, UnfinishedRecords}
 use crate::marker::{self, ApplyMarker};
 use crate::packing;
 use crate::partition;
+use crate::region;
 use crate::sysfs_queue::SysfsQueue;
 use crate::verify::{ToolReport, Verified, ask, verify};
 
@@ -235,14 +236,12 @@ impl ApplySteps<'_> {
             for program in &second.format_commands {
                 self.run(program, &place)?;
             }
-            let made = place.open_for_reading()?;
-            made.sync_all().map_err(ApplyError::file(place.path()))?;
+            region::drop_cached(&place)?;
         }
         if let Some(image) = &self.work().image {
             packing::pack(self.tools.runner, self.tools.on_event, place, self.work(), image)?;
         }
-        let made = place.open_for_reading()?;
-        made.sync_all().map_err(ApplyError::file(place.path()))?;
+        region::drop_cached(place)?;
         if let ToolReport::Facts(facts) = ask(self.tools.runner, place.path())? {
             self.journal.uuid = facts.uuid;
         }

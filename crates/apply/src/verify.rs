@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::error::ApplyError;
 use crate::job::{ApplyJob, SecondJob};
+use crate::region;
 
 /// Options of the kernel's own layer, which it always shows.
 const ALWAYS_SHOWN: [&str; 9] =
@@ -44,6 +45,7 @@ pub fn verify(
     place: &WriteConsent,
     work: &ApplyJob,
 ) -> Result<Verified, ApplyError> {
+    region::drop_cached(place)?;
     let mut found = Verified::default();
     let mut wrong = Vec::new();
     by_tools(runner, work, &mut found, &mut wrong)?;

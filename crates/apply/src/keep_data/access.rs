@@ -103,6 +103,14 @@ impl DeviceAccess {
         }
     }
 
+    /// The image file behind the device, if there is one.
+    pub(super) fn image_file(&self) -> Option<&Path> {
+        match self {
+            Self::Exclusive(lock) => lock.image_file(),
+            Self::InUse(_) => None,
+        }
+    }
+
     pub fn is_exclusive(&self) -> bool {
         matches!(self, Self::Exclusive(_))
     }

@@ -87,8 +87,15 @@ impl ImprovementJournal {
                 if let Some(what) = found.device.difference(&device) {
                     return Err(ApplyError::OtherDevice { folder, what });
                 }
+                if found.device.is_other_file(&device) {
+                    let what = "it is another file of the same size".to_owned();
+                    return Err(ApplyError::OtherDevice { folder, what });
+                }
                 if found.is_finished || found.is_restoring {
                     return Err(ApplyError::Occupied { path: folder });
+                }
+                for left in found.steps.iter().filter(|step| step.state != StepState::Done) {
+                    left.step.expect_same(tools, request.access)?;
                 }
                 (tools.on_event)(&ApplyEvent::Resumed { backup: folder.clone() });
                 found
@@ -151,6 +158,8 @@ impl ImprovementJournal {
 pub struct UnfinishedImprovement {
     pub folder: PathBuf,
     pub is_restoring: bool,
+    /// Whether it is surely this device, and not another card in the same reader.
+    pub is_sure: bool,
     /// How many of the steps are made.
     pub done: usize,
     pub all: usize,
@@ -165,7 +174,11 @@ impl std::fmt::Display for UnfinishedImprovement {
         let Self { done, all, .. } = self;
         let what = if self.is_restoring { "restore of changes" } else { "change" };
         write!(f, "an interrupted {what} that keeps the files: {done} of {all} steps are made")?;
-        write!(f, "; its journal is in {}", self.folder.display())
+        write!(f, "; its journal is in {}", self.folder.display())?;
+        if self.is_sure {
+            return Ok(());
+        }
+        f.write_str("; it may be of another device with the same identity")
     }
 }
 
@@ -189,6 +202,7 @@ pub fn unfinished(
     Ok(Some(UnfinishedImprovement {
         folder: journal.folder.clone(),
         is_restoring: journal.is_restoring,
+        is_sure: journal.device.is_surely(&who, false),
         done: journal.steps.iter().filter(is_done).count(),
         all: journal.steps.len(),
         left: left.map(|step| step.step.clone()).collect(),

@@ -4,6 +4,7 @@
 //! What is in use gets only what the kernel changes in use ([`DeviceAccess::InUse`]): options of a
 //! mount, the queue, discards, and files of the system. Each step is in a journal before it begins,
 //! with what was there before, so the same call continues, and [`restore`] takes the steps back.
+//! Both first compare the UUIDs of the file systems that they would write to.
 //! Limits: a discard cannot be taken back, and loses nothing; an option that the kernel does not
 //! change back in use returns at the next mount.
 
@@ -66,11 +67,11 @@ pub fn improve(
         }
         interrupted(tools)?;
         let was_begun = journal.steps[index].state == StepState::Begun;
-        journal.set(index, StepState::Begun)?;
         let step = journal.steps[index].step.clone();
         (tools.on_event)(&ApplyEvent::Running(step.to_string()));
         request.access.check(tools)?;
-        notes.extend(step.make(tools, request.access, was_begun)?);
+        let mut begin = || journal.set(index, StepState::Begun);
+        notes.extend(step.make(tools, request.access, was_begun, &mut begin)?);
         journal.set(index, StepState::Done)?;
         (tools.on_event)(&ApplyEvent::Writing("the journal"));
     }

@@ -4,6 +4,7 @@ use flashfit_device::SystemRoots;
 
 use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
+use crate::journal::UnfinishedRecords;
 use crate::steps::{ApplyEvent, ApplyTools};
 
 use super::journal::{ImprovementJournal, JournalStep, StepState};
@@ -22,6 +23,21 @@ impl ImprovementJournal {
         device: &flashfit_device::Device,
     ) -> Option<String> {
         self.device.difference(&DeviceFingerprint::of(system, device))
+    }
+
+    /// Whether `device` is an image file, and not the one of this journal. A copy is another file.
+    pub fn is_other_file(&self, system: &SystemRoots, device: &flashfit_device::Device) -> bool {
+        self.device.is_other_file(&DeviceFingerprint::of(system, device))
+    }
+
+    /// Ends changes of which nothing is to be taken back.
+    ///
+    /// # Errors
+    /// When the journal or the record cannot be written.
+    pub fn give_up(mut self, records: &UnfinishedRecords) -> Result<(), ApplyError> {
+        self.is_finished = true;
+        self.write()?;
+        records.improvements().remove(&self.device)
     }
 
     /// The changes that are to be taken back, the last one first.
@@ -47,6 +63,9 @@ pub fn restore(
     if let Some(what) = journal.difference(tools.system, access.device()) {
         return Err(ApplyError::OtherDevice { folder: journal.folder, what });
     }
+    for step in journal.left() {
+        step.step.expect_same(tools, access)?;
+    }
     journal.device = DeviceFingerprint::of(tools.system, access.device());
     restore_command.clone_into(&mut journal.restore_command);
     journal.is_restoring = true;
@@ -60,11 +79,11 @@ pub fn restore(
         }
         interrupted(tools)?;
         let was_begun = journal.steps[index].state == StepState::Begun;
-        journal.set(index, StepState::Begun)?;
         let step = journal.steps[index].step.clone();
         (tools.on_event)(&ApplyEvent::Running(format!("taking back: {step}")));
         access.check(tools)?;
-        notes.extend(step.take_back(tools, access, was_begun)?);
+        let mut begin = || journal.set(index, StepState::Begun);
+        notes.extend(step.take_back(tools, access, was_begun, &mut begin)?);
         journal.set(index, StepState::Restored)?;
         (tools.on_event)(&ApplyEvent::Writing("the journal"));
     }

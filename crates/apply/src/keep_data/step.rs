@@ -104,20 +104,54 @@ impl ImprovementStep {
         }
     }
 
-    /// Makes the change; what the user should know of it.
+    /// Whether the device still has the file system that the step was planned for. Another card of
+    /// the same size in one reader, or another image, differs in this only.
+    ///
+    /// # Errors
+    /// When it is another one, or cannot be read.
+    pub(super) fn expect_same(
+        &self,
+        tools: &ApplyTools<'_>,
+        access: &DeviceAccess,
+    ) -> Result<(), ApplyError> {
+        let (Self::Superblock { volume, .. }
+        | Self::TryOptions { volume, .. }
+        | Self::Trim { volume }) = self
+        else {
+            return Ok(());
+        };
+        if !access.is_exclusive() {
+            return Ok(());
+        }
+        superblock::expect_same(tools, &access.place(tools, volume)?, volume).map(drop)
+    }
+
+    /// Makes the change; what the user should know of it. `begin` is called before the first thing
+    /// is changed.
     pub(super) fn make(
         &self,
         tools: &ApplyTools<'_>,
         access: &DeviceAccess,
         was_begun: bool,
+        begin: &mut dyn FnMut() -> Result<(), ApplyError>,
     ) -> Result<Option<String>, ApplyError> {
+        if !matches!(self, Self::Superblock { .. }) {
+            begin()?;
+        }
         match self {
             Self::Superblock { volume, program, args, expected, .. } => {
                 let place = access.place(tools, volume)?;
                 let is_made = |facts: &_| superblock::difference(expected, facts);
-                let change =
-                    SuperblockChange { volume, program, args, is_made: &is_made, was_begun };
-                superblock::change(tools, &place, &change).map(|()| None)
+                let change = SuperblockChange {
+                    volume,
+                    program,
+                    args,
+                    is_made: &is_made,
+                    was_begun,
+                    image: access.image_file(),
+                    begin,
+                };
+                superblock::change(tools, &place, change).map(|()| None)
             }
             Self::TryOptions { volume, options } => {
                 let place = access.place(tools, volume)?;
@@ -139,13 +173,18 @@ impl ImprovementStep {
         }
     }
 
-    /// Takes the change back; what stays of it.
+    /// Takes the change back; what stays of it. `begin` is called before the first thing is
+    /// changed.
     pub(super) fn take_back(
         &self,
         tools: &ApplyTools<'_>,
         access: &DeviceAccess,
         was_begun: bool,
+        begin: &mut dyn FnMut() -> Result<(), ApplyError>,
     ) -> Result<Option<String>, ApplyError> {
+        if !matches!(self, Self::Superblock { .. }) {
+            begin()?;
+        }
         match self {
             Self::Superblock { volume, program, restore_args, expected, .. } => {
                 let place = access.place(tools, volume)?;
@@ -160,8 +199,10 @@ impl ImprovementStep {
                     args: restore_args,
                     is_made: &is_made,
                     was_begun,
+                    image: access.image_file(),
+                    begin,
                 };
-                superblock::change(tools, &place, &change).map(|()| None)
+                superblock::change(tools, &place, change).map(|()| None)
             }
             Self::Remount { point, options, before, .. } => {
                 let back: Vec<Option<String>> =

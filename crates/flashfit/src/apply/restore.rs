@@ -21,7 +21,7 @@ use crate::output::{self, note_with_commands};
 const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. The rest is \
                             not written: file contents that were overwritten are lost.";
 
-const ANOTHER_FILE: &str = "This is not the file that the backup was made from, but one of the \
+pub const ANOTHER_FILE: &str = "This is not the file that the backup was made from, but one of the \
                             same size. Restore to a copy of that file only.";
 
 #[derive(JsonSchema, Serialize)]
@@ -65,13 +65,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     consent::refuse_early(&device)?;
     environment(["blockdev"])?;
     note_with_commands(&shown);
-    if is_copy && !args.to_copy && args.agreed.confirm.is_some() {
-        return Err(CommandError::new(
-            ExitClass::Refused,
-            format!("{} is not the file that the backup was made from", device.path.display()),
-            Some("if it is a copy of that file: add --to-copy"),
-        ));
-    }
+    refuse_copy(is_copy, args, &device)?;
     let means = ApplyContext::take(&device, &args.agreed)?;
     let consent = means.held.consent();
     let has_queue = device.kind != DeviceKind::Image;
@@ -80,6 +74,18 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     flashfit_apply::restore(&means.tools(), consent, &backup, has_queue, &resume_command)
         .map_err(|error| left(error.into(), consent.device()))?;
     present(args, &backup, &device)
+}
+
+/// Refuses another file than that of the backup, unless the user names it as a copy, or is asked.
+pub fn refuse_copy(is_copy: bool, args: &RestoreArgs, device: &Device) -> Result<(), CommandError> {
+    if !is_copy || args.to_copy || args.agreed.confirm.is_none() {
+        return Ok(());
+    }
+    Err(CommandError::new(
+        ExitClass::Refused,
+        format!("{} is not the file that the backup was made from", device.path.display()),
+        Some("if it is a copy of that file: add --to-copy"),
+    ))
 }
 
 fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {

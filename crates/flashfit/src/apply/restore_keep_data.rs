@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::args::RestoreArgs;
 use super::context::{ApplyMeans, environment};
+use super::restore::{ANOTHER_FILE, refuse_copy};
 use super::unfinished::{left_improvement, restore_command};
 use crate::command_error::CommandError;
 use crate::consent;
@@ -42,15 +43,20 @@ pub fn run(
     };
     let steps: Vec<String> =
         journal.left().map(|step| plain(&format!("  {}", step.step))).collect();
-    let shown = match steps.as_slice() {
+    let mut shown = match steps.as_slice() {
         [] => "Nothing is to be restored.".to_owned(),
         _ => format!("What will be undone, in this order:\n{}", steps.join("\n")),
     };
+    let is_copy = journal.is_other_file(&system, device);
+    if is_copy {
+        shown = format!("{shown}\n{ANOTHER_FILE}");
+    }
+    if steps.is_empty() && !args.agreed.dry_run && !is_copy && !journal.is_finished {
+        journal.give_up(&crate::state::records())?;
+        return not_changed(args, &document, &shown);
+    }
     if args.agreed.dry_run || steps.is_empty() {
-        return match args.agreed.json {
-            true => output::json(document),
-            false => output::print_with_commands(&format!("{shown}\nNothing was changed.")),
-        };
+        return not_changed(args, &document, &shown);
     }
     let refusal = consent::refuse_early(device).err();
     if let Some(refusal) = refusal.as_ref().filter(|_| !journal.restore_needs_exclusive()) {
@@ -63,6 +69,7 @@ pub fn run(
     environment(["blkid"])?;
     let pinned = (!is_exclusive).then(|| PinnedDevice::open(&system, device)).transpose()?;
     note_with_commands(&shown);
+    refuse_copy(is_copy, args, device)?;
     let consent = consent::for_settings(device, args.agreed.confirm.as_deref(), is_exclusive)?;
     let means = ApplyMeans::new()?;
     let access = match (pinned, consent) {
@@ -85,4 +92,15 @@ pub fn run(
     let notes = document.notes.iter().map(|note| format!("\nnote: {}", plain(note)));
     let notes: String = notes.collect();
     output::print(&format!("{} has its earlier settings.{notes}\n", device.path.display()))
+}
+
+fn not_changed(
+    args: &RestoreArgs,
+    document: &RestoredImprovementDocument,
+    shown: &str,
+) -> Result<(), CommandError> {
+    match args.agreed.json {
+        true => output::json(document),
+        false => output::print_with_commands(&format!("{shown}\nNothing was changed.")),
+    }
 }

@@ -169,8 +169,84 @@ fn a_file_system_with_errors_and_other_devices_are_refused() {
     run("debugfs", &["-w", "-R", "clri letter", image]);
     let before = std::fs::read(image).unwrap();
     let ended = flashfit(&place, &[&call[..], &["image", "--backup", "saved"]].concat());
-    ended.said(1, &["has errors", "e2fsck -f"]);
-    assert!(std::fs::read(image).unwrap() == before, "it was written to");
+    ended.said(1, &["has errors", &format!("repair it first: e2fsck -f {image}\n")]);
+    let is_same = || std::fs::read(image).unwrap() == before;
+    assert!(is_same(), "it was written to");
+    // Nothing was begun, so nothing is repaired.
+    flashfit(&place, &[&call[..], &["image"]].concat()).said(1, &["has errors"]);
+    assert!(is_same(), "the second call wrote to it");
+    let back = ["restore", "saved", "image", "--confirm", "image"];
+    let restored = flashfit(&place, &back);
+    restored.said(0, &[]);
+    assert!(restored.stdout.contains("Nothing is to be restored"), "{}", restored.stdout);
+    assert!(is_same(), "the restore wrote to it");
+    let checked = flashfit(&place, &["check", "image"]);
+    assert!(!checked.stdout.contains("interrupted"), "{}", checked.stdout);
+    wait_for_no_traces(&place, None);
+}
+
+/// Sets the state of the journal's first step, as a kill while its program ran leaves it.
+fn set_first_step_begun(place: &Place) {
+    let file = place.path("saved/improvement.json");
+    let mut journal: serde_json::Value = serde_json::from_str(&read(file.clone())).unwrap();
+    journal["steps"][0]["state"] = "begun".into();
+    journal["is_finished"] = false.into();
+    std::fs::write(file, journal.to_string()).unwrap();
+}
+
+#[test]
+fn after_an_interruption_only_the_same_file_system_is_repaired_and_only_safely() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = &with_a_letter(&place);
+    run("debugfs", &["-w", "-R", "mkdir docs", image]);
+    let letter = place.arg("letter");
+    run("debugfs", &["-w", "-R", &format!("write {letter} docs/letter"), image]);
+    let call = ["apply", "--keep-data", "image", "--confirm", "image", "--backup", "saved"];
+    flashfit(&place, &[&call[..], &["--with", "ext4:nojournal"]].concat()).said(0, &[]);
+    set_first_step_begun(&place);
+    // Another file system of the same size, with errors of its own.
+    std::fs::create_dir(place.path("second")).unwrap();
+    let other = &place.path("second/image").display().to_string();
+    std::fs::copy(image, other).unwrap();
+    run("mkfs.ext4", &["-q", "-F", other]);
+    run("debugfs", &["-w", "-R", "clri lost+found", other]);
+    let untouched = std::fs::read(other).unwrap();
+    let back = ["restore", "saved", "second/image", "--confirm", "image"];
+    flashfit(&place, &back).said(3, &["is not the file", "add --to-copy"]);
+    flashfit(&place, &[&back[..], &["--to-copy"]].concat()).said(1, &["another file system now"]);
+    let resumed = ["apply", "--keep-data", "second/image", "--confirm", "image"];
+    let resumed = [&resumed[..], &["--with", "ext4:nojournal", "--backup", "saved"]].concat();
+    flashfit(&place, &resumed).said(3, &["another file of the same size"]);
+    assert!(std::fs::read(other).unwrap() == untouched, "another file system was written to");
+    // A directory that only a full repair can reconnect: it would go to lost+found.
+    run("debugfs", &["-w", "-R", "clri docs", image]);
+    let back = ["restore", "saved", "image", "--confirm", "image"];
+    flashfit(&place, &back).said(1, &["has errors", &format!("e2fsck -f {image}\n")]);
+    assert_eq!(run("debugfs", &["-R", "ls -p lost+found", image]).matches("#").count(), 0);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn the_hint_for_a_partition_in_an_image_can_be_typed() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = &place.image("image", 64).display().to_string();
+    let table = "label: dos\nstart=2048, size=8192\nstart=10240\n";
+    let sfdisk = Program::new("sfdisk").args(["-q", image]).stdin(table.to_owned());
+    SystemRunner::default().run_checked(&sfdisk).unwrap();
+    run("mkfs.ext4", &["-q", "-F", "-E", "offset=5242880", image, "32m"]);
+    let within = format!("{image}?offset=5242880");
+    run("debugfs", &["-w", "-R", "clri lost+found", &within]);
+    let call = ["apply", "--keep-data", "image", "--with", "ext4:nojournal"];
+    let ended = flashfit(&place, &[&call[..], &["--confirm", "image"]].concat());
+    let attached = format!("node=$(losetup -fP --show {image}) && e2fsck -f ${{node}}p2");
+    ended.said(1, &[&format!("file system on {image} has errors"), &attached]);
+    wait_for_no_traces(&place, None);
 }
 
 /// A `tune2fs` that reports its start, waits, and then runs the real one.

@@ -169,3 +169,26 @@ fn the_file_system_stays_mounted_on_request() {
     let found = SystemRunner::default().run(&found).unwrap();
     assert_eq!(found.stdout, "hello\n", "{found:?}");
 }
+
+/// The sectors that were read from a disk (the kernel's Documentation/block/stat.rst).
+fn sectors_read(disk: &str) -> u64 {
+    let text = read(format!("/sys/block/{disk}/stat").into());
+    text.split_whitespace().nth(2).unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_is_restored_is_read_back_from_the_device() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let device = PlainLoop::attach(&place.image("image", 64), 512, &[]);
+    let (node, name) = (device.node.as_str(), device.name.as_str());
+    plan(&place, node, &["--fs", "ext4"]);
+    let made = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
+    flashfit(&place, &made).said(0, &[]);
+    let before = sectors_read(name);
+    flashfit(&place, &["restore", "saved", node, "--confirm", name]).said(0, &[]);
+    let read_back = (sectors_read(name) - before) * 512;
+    assert!(read_back >= 2 * END as u64, "only {read_back} bytes were read");
+}
