@@ -70,6 +70,15 @@ impl Spent {
     pub fn mean_written_bytes(&self) -> u64 {
         self.written_bytes.checked_div(self.trials).unwrap_or(0)
     }
+
+    /// The cost with as many further trials of average cost.
+    #[must_use]
+    pub fn with_average(self, trials: usize) -> Self {
+        let mean = TrialCost { time_ns: self.mean_ns(), written_bytes: self.mean_written_bytes() };
+        let mut spent = self;
+        (0..trials).for_each(|_| spent.add(mean));
+        spent
+    }
 }
 
 /// The budget that a run used up.
@@ -147,6 +156,12 @@ mod tests {
         let limits = Budget { max_write_bytes: Some(10), ..Budget::default() };
         assert_eq!(limits.reached(&spent(2, 1 << 40, 8)), Some(BudgetReached::MaxWrite));
         assert_eq!(Budget::default().reached(&spent(9, u64::MAX, u64::MAX)), None);
+    }
+
+    #[test]
+    fn further_trials_cost_the_average() {
+        assert_eq!(spent(2, 40, 10).with_average(3), spent(5, 100, 25));
+        assert_eq!(spent(0, 0, 0).with_average(1), spent(1, 0, 0));
     }
 
     #[test]

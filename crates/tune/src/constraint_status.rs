@@ -69,11 +69,11 @@ fn write_latency(conclusion: &Conclusion, candidate: CandidateIndex) -> Constrai
 
 fn life(conclusion: &Conclusion, candidate: CandidateIndex) -> Option<ConstraintStatus> {
     let lives = conclusion.lives.as_ref()?;
-    let least = lives.min_years()?;
+    lives.min_years()?;
     Some(match lives.life(candidate).years() {
         _ if lives.is_shown_to_last(candidate) => ConstraintStatus::Met,
         Some(_) if !lives.is_measured(candidate) => ConstraintStatus::NotMeasured,
-        Some(years) if years.high < least => ConstraintStatus::NotMet,
+        Some(_) if lives.is_shown_to_be_short(candidate) => ConstraintStatus::NotMet,
         Some(_) => ConstraintStatus::Undecided,
         None => ConstraintStatus::NotMeasured,
     })

@@ -130,6 +130,12 @@ impl SetupLives {
         median.zip(self.min_years).is_some_and(is_below)
     }
 
+    /// Whether a candidate lasts less than it must, with 95 %.
+    pub fn is_shown_to_be_short(&self, candidate: CandidateIndex) -> bool {
+        let high = self.lives[candidate].years().map(|years| years.high);
+        high.zip(self.min_years).is_some_and(is_below)
+    }
+
     /// Whether a candidate was measured under every workload, and lasts as long as it must with
     /// 95 %.
     pub fn is_shown_to_last(&self, candidate: CandidateIndex) -> bool {

@@ -41,9 +41,10 @@ pub struct Recommendation {
     pub best_of_ties: Setup,
     /// The baseline: the first file system without options, under the default scheduler.
     pub baseline: Setup,
-    /// Whether the baseline meets the user's constraints: it has every required option and does not
-    /// significantly violate the latency constraint.
+    /// Whether the baseline is shown to meet the user's constraints.
     pub baseline_is_allowed: bool,
+    /// Whether it is shown to violate one of them. If neither is shown, its trials do not decide.
+    pub baseline_violates: bool,
     pub verdict: GainVerdict,
     /// The probability that the recommended setup is within the requested distance of the best, 0
     /// to 1.
@@ -144,12 +145,13 @@ impl Recommendation {
             .filter(|other| *other != baseline && Some(*other) != own && !failed(*other))
             .zip(answer.gain_over_runner_up)
             .map(|(other, gain)| (problem.setups[other].clone(), Estimate::from(gain)));
+        let breaks_limit = constraint::broken(history).contains_key(&baseline);
         let mut found = Self {
             winner: problem.setups[winner].clone(),
             best_of_ties: problem.setups[preferred].clone(),
             baseline: problem.setups[baseline].clone(),
-            baseline_is_allowed: problem.space.candidates[baseline].allowed
-                && !constraint::broken(history).contains_key(&baseline),
+            baseline_is_allowed: problem.space.candidates[baseline].allowed && !breaks_limit,
+            baseline_violates: breaks_limit,
             verdict,
             within: answer.recommended_within,
             left_to_gain: answer.left_to_gain,

@@ -16,8 +16,9 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
     let recommended = in_words(found.recommended(), baseline_setup);
     let baseline = in_words(baseline_setup, baseline_setup);
     if !found.baseline_is_allowed && found.verdict != recommend::GainVerdict::Better {
+        let does_not = if found.baseline_violates { "does not" } else { "was not shown to" };
         return format!(
-            "use {recommended}: it meets the constraints, and {baseline} does not (no measured \
+            "use {recommended}: it meets the constraints, and {baseline} {does_not} (no measured \
              speed-up)"
         );
     }
@@ -166,6 +167,7 @@ mod tests {
             best_of_ties: baseline.clone(),
             baseline: baseline.clone(),
             baseline_is_allowed: true,
+            baseline_violates: false,
             verdict: recommend::GainVerdict::NothingBeatsUntuned,
             within: 1.0,
             left_to_gain: None,
@@ -192,6 +194,23 @@ mod tests {
         let said = "use ext4 with fast_commit: it is likely faster than default ext4, by about 14 % \
             according to all trials, although fresh trials do not show it yet";
         assert_eq!(text(&likely), said);
+
+        // A constraint may be undecided.
+        for (baseline_violates, verb) in [(true, "does not"), (false, "was not shown to")] {
+            let best_of_ties = likely.best_of_ties.clone();
+            let baseline_is_allowed = false;
+            let only = Recommendation {
+                best_of_ties,
+                baseline_is_allowed,
+                baseline_violates,
+                ..found(None)
+            };
+            let said = format!(
+                "use ext4 with fast_commit: it meets the constraints, and default ext4 {verb} (no \
+                 measured speed-up)"
+            );
+            assert_eq!(text(&only), said);
+        }
 
         // The size of a gain that is shown can be unknown.
         let shown = |low: f64, high: f64| {

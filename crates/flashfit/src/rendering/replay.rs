@@ -2,12 +2,13 @@
 
 use flashfit_filesystem::Setup;
 use flashfit_host::path_text;
+use flashfit_report::FigureUnit;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::wrap;
 use flashfit_search::{CandidateIndex, SearchEnd, TrialLength};
 use flashfit_tune::budget::BudgetReached;
 use flashfit_tune::recommend::percent;
-use flashfit_tune::replay::{Recording, Replayed};
+use flashfit_tune::replay::{Recording, Replayed, UnrankedReason};
 use flashfit_tune::{Conclusion, Criterion, DriverRules, RunEnd};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -163,7 +164,7 @@ fn recorded_setup(replayed: &Replayed, candidate: CandidateIndex) -> RecordedSet
         regret_percent_hundredths: replayed
             .regret(candidate)
             .map(|log| rounded(below(log) * 100.0)),
-        recorded_gain_percent_hundredths: replayed.recorded[candidate].map(hundredths),
+        recorded_gain_percent_hundredths: replayed.gain(candidate).map(hundredths),
     }
 }
 
@@ -229,7 +230,7 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
         ("baseline", Some(replayed.problem.space.baseline)),
     ];
     for (name, candidate) in named {
-        lines.extend(candidate.map(|candidate| recorded_line(replayed, name, candidate)));
+        lines.extend(candidate.map(|candidate| recorded_line(shown, name, candidate)));
     }
     if counted.drawn_again > 0 {
         lines.push(String::new());
@@ -260,15 +261,38 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     wrapped(&lines, width)
 }
 
-fn recorded_line(replayed: &Replayed, name: &str, candidate: CandidateIndex) -> String {
+fn recorded_line(shown: &ReplayView<'_>, name: &str, candidate: CandidateIndex) -> String {
+    let replayed = shown.replayed;
     let label = replayed.problem.setups[candidate].label();
-    match (replayed.rank(candidate), replayed.regret(candidate), replayed.recorded[candidate]) {
-        (Some((rank, of)), Some(regret), Some(gain)) => format!(
-            "  {name}: {label}: rank {rank} of {of}, {:.1} % below the best, {:+.1} % over the baseline",
-            below(regret),
-            percent(gain)
+    let ranks = replayed.rank(candidate).zip(replayed.regret(candidate));
+    let Some(((rank, of), regret)) = ranks else {
+        return format!("  {name}: {label}: not ranked: it {}", unranked(shown, candidate));
+    };
+    let gain = match replayed.gain(candidate) {
+        Some(gain) => format!("{:+.1} % over the baseline", percent(gain)),
+        None => format!(
+            "gain not known: the baseline {}",
+            unranked(shown, replayed.problem.space.baseline)
         ),
-        _ => format!("  {name}: {label}: the record is incomplete"),
+    };
+    format!("  {name}: {label}: rank {rank} of {of}, {:.1} % below the best, {gain}", below(regret))
+}
+
+/// Why a setup has no rank, as the rest of a sentence.
+fn unranked(shown: &ReplayView<'_>, candidate: CandidateIndex) -> String {
+    match shown.replayed.recorded[candidate] {
+        Ok(_) | Err(UnrankedReason::LacksWorkload) => "lacks a workload".to_owned(),
+        Err(UnrankedReason::NotAllowed) => "is not among the setups to choose from".to_owned(),
+        Err(UnrankedReason::Failed) => "has a trial that failed".to_owned(),
+        Err(UnrankedReason::SlowWrites) => {
+            let limit = FigureUnit::Nanoseconds.show(shown.limit_ns.unwrap_or_default() as f64);
+            format!("exceeds {limit} (median of its 99th percentiles of write latencies)")
+        }
+        Err(UnrankedReason::ShortLived) => {
+            let lives = shown.conclusion.lives.as_ref();
+            let least = lives.and_then(|lives| lives.min_years()).unwrap_or_default();
+            format!("probably lasts less than {least} years")
+        }
     }
 }
 

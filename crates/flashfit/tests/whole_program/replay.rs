@@ -230,6 +230,52 @@ fn failed_and_incomplete_setups_are_excluded_and_listed() {
     ended.said(1, &["every recorded trial failed", "mount says no"]);
 }
 
+/// A gain that cannot be computed is not the score itself.
+#[test]
+fn gains_over_a_baseline_without_a_rank_are_right_or_absent() {
+    let place = Place::new();
+    let fixed = ["--workload", "sync-files", "--strategy", "exhaustive", "--seed", "1"];
+    let said = |more: &[&str]| {
+        let text = place.flashfit(&[&["tune", "--replay", "grid"], &fixed[..], more].concat());
+        text.said(0, &[]);
+        text.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let is_baseline = |line: &Value| {
+        line["key"]["setup"]["filesystem"] == "ext4" && line["key"]["setup"]["options"] == json!([])
+    };
+    let gain = |setup: &Value| setup["recorded_gain_percent_hundredths"].clone();
+
+    let mut lines = grid();
+    for line in &mut lines {
+        let p99_ns = if is_baseline(line) { 30_000_000 } else { 1_000_000 };
+        let write = &mut line["outcome"]["completed"]["points"][0]["stages"][0]["write"];
+        write["latency"] = json!({ "p99_ns": p99_ns });
+    }
+    write(&place, "grid", &least_header(), &lines);
+    let limit = ["--p99-write-max", "20ms"];
+    let found = replay(&place, &[&fixed[..], &limit].concat());
+    assert_eq!(found["choice"]["label"], "ext4 noatime none", "{found:#}");
+    let percent = gain(&found["choice"]).as_i64().unwrap();
+    assert!((950..1050).contains(&percent), "{percent}");
+    assert_eq!((&found["choice"]["rank"], &found["untuned"]["rank"]), (&json!(1), &Value::Null));
+    let text = said(&limit);
+    assert!(text.contains("baseline: ext4 base none: not ranked: it exceeds 20.00 ms"), "{text}");
+
+    for line in lines.iter_mut().filter(|line| is_baseline(line)).take(1) {
+        line["key"]["workload"] = json!("sync-files");
+        line["outcome"] = json!({ "failed": { "message": "mount says no" } });
+    }
+    write(&place, "grid", &least_header(), &lines);
+    let found = replay(&place, &fixed);
+    assert_eq!(found["best"]["rank"], 1, "{found:#}");
+    assert_eq!(found["best"]["regret_percent_hundredths"], 0);
+    assert_eq!(gain(&found["best"]), Value::Null);
+    let text = said(&[]);
+    let why = "gain not known: the baseline has a trial that failed";
+    assert!(text.contains(why), "{text}");
+    assert!(text.contains("ext4 base none: not ranked: it has a trial that failed"), "{text}");
+}
+
 #[test]
 fn a_run_with_another_catalog_says_so() {
     let place = Place::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_bench::WorkloadPoint;
 use flashfit_device::Bytes;
-use flashfit_filesystem::{Durability, Setup};
+use flashfit_filesystem::{Durability, Scheduler, Setup};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde_json::Value;
 
@@ -18,7 +18,8 @@ use crate::life::{RunLife, SetupLife, SetupLives};
 use crate::merit::Merit;
 use crate::problem::{Problem, SetupStanding};
 use crate::quantity::Weight;
-use crate::record::{TrialDevice, TrialPurpose, TrialRecord};
+use crate::record::{TrialDevice, TrialKey, TrialPurpose, TrialRecord};
+use crate::replay;
 use crate::run_dir::{self, RunDirError};
 use crate::spread::DeviceEffects;
 
@@ -279,24 +280,39 @@ impl ComparedRun {
             return BTreeMap::new();
         };
         let mut setups: Vec<Setup> = Vec::new();
-        let mut workloads: Vec<String> = Vec::new();
-        for trial in &self.trials {
-            if !setups.contains(&trial.key.setup) {
-                setups.push(trial.key.setup.clone());
+        // What the run lists comes first: batches are shuffled.
+        let (mut filesystems, listed) = (self.names("filesystems"), self.names("workloads"));
+        let mut workloads = listed.clone();
+        for TrialKey { setup, workload, .. } in self.trials.iter().map(|trial| &trial.key) {
+            if !setups.contains(setup) {
+                setups.push(setup.clone());
+                filesystems.push(setup.filesystem.clone());
             }
-            if !workloads.contains(&trial.key.workload) {
-                workloads.push(trial.key.workload.clone());
+            if listed.is_empty() && !workloads.contains(workload) {
+                workloads.push(workload.clone());
             }
         }
-        let bare = setups.iter().find(|setup| setup.options.is_empty());
+        let scheduler = self.header.pointer("/facts/default_scheduler").and_then(Value::as_str);
+        let scheduler = scheduler.map(Scheduler::new);
+        let bare = replay::baseline_of(&setups, &filesystems, scheduler.as_ref());
         let Some(baseline) = bare.or(setups.first()).cloned() else { return BTreeMap::new() };
         let standing = |_: &Setup, _| SetupStanding { durability: Durability::Safe, allowed: true };
-        let found = Problem::new(setups, &baseline, &[], &workloads, |_| 1.0, standing);
+        let weight = |workload: &str| self.weight(workload);
+        let found = Problem::new(setups, &baseline, &[], &workloads, weight, standing);
         let Ok(mut problem) = found else { return BTreeMap::new() };
         problem.life = Some(life);
-        let Some(lives) = SetupLives::of(&problem, &self.trials) else { return BTreeMap::new() };
+        let of_search = self.trials.iter().filter(|trial| problem.has(&trial.key));
+        let of_search: Vec<TrialRecord> = of_search.cloned().collect();
+        let Some(lives) = SetupLives::of(&problem, &of_search) else { return BTreeMap::new() };
         let setups = problem.setups.iter().enumerate();
         setups.map(|(index, setup)| (setup.clone(), lives.life(index).clone())).collect()
+    }
+
+    /// A list of names in the choices of the run.
+    fn names(&self, key: &str) -> Vec<String> {
+        let list = self.header.pointer("/spec").and_then(|spec| spec.get(key)?.as_array());
+        let names = list.into_iter().flatten().filter_map(Value::as_str);
+        names.map(str::to_owned).collect()
     }
 }
 

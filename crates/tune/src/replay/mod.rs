@@ -10,6 +10,7 @@ mod recording;
 mod replayed;
 mod sampler;
 
+pub(crate) use recording::baseline_of;
 pub use recording::{RecordedCatalog, Recording, ReplayError};
-pub use replayed::{ReplayRequest, Replayed, replay};
+pub use replayed::{ReplayRequest, Replayed, UnrankedReason, replay};
 pub use sampler::{ReplaySample, ReplaySampler};

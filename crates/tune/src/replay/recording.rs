@@ -305,20 +305,30 @@ impl Recording {
     /// # Errors
     /// [`ReplayError::NoBaseline`].
     pub fn baseline(&self) -> Result<Setup, ReplayError> {
-        let bare: Vec<Setup> =
-            self.setups().into_iter().filter(|setup| setup.options.is_empty()).collect();
-        for filesystem in &self.filesystems {
-            let mut of_it = bare.iter().filter(|setup| setup.filesystem == *filesystem);
-            let by_kernel = of_it
-                .clone()
-                .find(|setup| self.default_scheduler.as_ref() == Some(&setup.scheduler));
-            if let Some(found) = by_kernel.or_else(|| of_it.next()) {
-                return Ok(found.clone());
-            }
+        let setups = self.setups();
+        let scheduler = self.default_scheduler.as_ref();
+        if let Some(found) = baseline_of(&setups, &self.filesystems, scheduler) {
+            return Ok(found.clone());
         }
         let first = self.filesystems.first().map_or("the file system", String::as_str);
         Err(ReplayError::NoBaseline { wanted: format!("{first} without options") })
     }
+}
+
+/// The first of these file systems that was recorded without options, under the default scheduler
+/// if that is known and recorded.
+pub(crate) fn baseline_of<'a>(
+    setups: &'a [Setup],
+    filesystems: &[String],
+    default_scheduler: Option<&Scheduler>,
+) -> Option<&'a Setup> {
+    filesystems.iter().find_map(|filesystem| {
+        let mut bare = setups
+            .iter()
+            .filter(|setup| setup.options.is_empty() && setup.filesystem == *filesystem);
+        let by_kernel = bare.clone().find(|setup| default_scheduler == Some(&setup.scheduler));
+        by_kernel.or_else(|| bare.next())
+    })
 }
 
 fn once(names: Vec<String>) -> Vec<String> {

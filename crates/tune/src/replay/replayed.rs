@@ -37,6 +37,19 @@ pub struct ReplayRequest<'a> {
     pub prior: Option<RunPrior>,
 }
 
+/// Why a candidate has no recorded merit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnrankedReason {
+    /// It is not among the setups that may be chosen.
+    NotAllowed,
+    Failed,
+    LacksWorkload,
+    /// The median 99th percentile of its write latencies under a workload exceeds the constraint.
+    SlowWrites,
+    /// It probably lasts less than it must.
+    ShortLived,
+}
+
 /// The result of a replay.
 #[derive(Debug)]
 pub struct Replayed {
@@ -48,9 +61,11 @@ pub struct Replayed {
     pub copied: Vec<bool>,
     pub ended: RunEnd,
     pub choice: Option<CandidateIndex>,
-    /// The recorded log merit of each candidate relative to the baseline; `None` if a workload is
-    /// missing, a trial failed, a constraint is violated or the candidate is not allowed.
-    pub recorded: Vec<Option<f64>>,
+    /// The recorded log merit of each candidate.
+    pub recorded: Vec<Result<f64, UnrankedReason>>,
+    /// The recorded log merit of the baseline, even if it violates a constraint; `None` if it has a
+    /// failed trial or lacks a workload.
+    pub baseline_merit: Option<f64>,
     /// Number of repeated draws.
     pub drawn_again: u64,
     /// Setups without a trial under some workload.
@@ -67,7 +82,7 @@ impl Replayed {
 
     /// The rank of a candidate by recorded merit, from 1, and the number of ranked candidates.
     pub fn rank(&self, candidate: CandidateIndex) -> Option<(usize, usize)> {
-        let own = self.recorded[candidate]?;
+        let own = self.recorded[candidate].ok()?;
         let known: Vec<f64> = self.recorded.iter().flatten().copied().collect();
         Some((1 + known.iter().filter(|other| **other > own).count(), known.len()))
     }
@@ -75,13 +90,18 @@ impl Replayed {
     /// The candidate with the best recorded merit.
     pub fn best(&self) -> Option<CandidateIndex> {
         let known = self.recorded.iter().enumerate();
-        let known = known.filter_map(|(index, merit)| Some((index, (*merit)?)));
+        let known = known.filter_map(|(index, merit)| Some((index, (*merit).ok()?)));
         known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
     }
 
     /// The distance of a candidate's recorded merit from the best, as a logarithm of at least 0.
     pub fn regret(&self, candidate: CandidateIndex) -> Option<f64> {
-        Some(self.recorded[self.best()?]? - self.recorded[candidate]?)
+        Some(self.recorded[self.best()?].ok()? - self.recorded[candidate].ok()?)
+    }
+
+    /// The logarithm of a ranked candidate's recorded gain over the baseline.
+    pub fn gain(&self, candidate: CandidateIndex) -> Option<f64> {
+        Some(self.recorded[candidate].ok()? - self.baseline_merit?)
     }
 }
 
@@ -121,12 +141,9 @@ pub fn replay(
     // Costs are not drawn with the trials: the whole record decides which setups last.
     let lives = SetupLives::of(&problem, &recording.trials);
     let short_lived = lives.as_ref().map(SetupLives::cannot_be_shown).unwrap_or_default();
-    let mut recorded = recorded(&problem, &sampler);
-    for (candidate, merit) in recorded.iter_mut().enumerate() {
-        if lives.as_ref().is_some_and(|lives| lives.is_probably_short(candidate)) {
-            *merit = None;
-        }
-    }
+    let baseline_merit = merit(&problem, &sampler, problem.space.baseline).ok();
+    let baseline_merit = baseline_merit.map(|merit| merit.log);
+    let recorded = recorded(&problem, &sampler, lives.as_ref());
     if incomplete.len() == problem.setups.len() {
         return Err(ReplayError::NoCompleteSetup { workloads });
     }
@@ -177,6 +194,7 @@ pub fn replay(
         ended,
         choice,
         recorded,
+        baseline_merit,
         drawn_again,
         incomplete,
         failed,
@@ -255,34 +273,56 @@ fn gaps(problem: &Problem, sampler: &ReplaySampler) -> (Vec<CandidateIndex>, Vec
     (incomplete, failed)
 }
 
-/// The recorded merit of each candidate relative to the baseline.
-fn recorded(problem: &Problem, sampler: &ReplaySampler) -> Vec<Option<f64>> {
-    let weights = problem.space.weights();
-    let merit = |candidate: CandidateIndex| {
-        let mut sum = 0.0;
-        for (workload, weight) in weights.iter().enumerate() {
-            let trials = sampler.recorded(candidate, workload);
-            let mut logs = Vec::new();
-            let mut excesses = Vec::new();
-            for (outcome, _) in trials {
-                let TrialOutcome::Measured { log_merit, excess } = outcome else { return None };
-                logs.push(*log_merit);
-                excesses.extend(*excess);
-            }
-            if logs.is_empty() || crate::stats::median(&excesses).is_some_and(|most| most > 0.0) {
-                return None;
-            }
-            sum += weight * crate::stats::mean(&logs);
+/// The recorded merit of a candidate with trials under every workload.
+struct RecordedMerit {
+    log: f64,
+    has_slow_writes: bool,
+}
+
+fn merit(
+    problem: &Problem,
+    sampler: &ReplaySampler,
+    candidate: CandidateIndex,
+) -> Result<RecordedMerit, UnrankedReason> {
+    let mut found = RecordedMerit { log: 0.0, has_slow_writes: false };
+    let mut lacks_workload = false;
+    for (workload, weight) in problem.space.weights().iter().enumerate() {
+        let mut logs = Vec::new();
+        let mut excesses = Vec::new();
+        for (outcome, _) in sampler.recorded(candidate, workload) {
+            let TrialOutcome::Measured { log_merit, excess } = outcome else {
+                return Err(UnrankedReason::Failed);
+            };
+            logs.push(*log_merit);
+            excesses.extend(*excess);
         }
-        Some(sum)
+        lacks_workload |= logs.is_empty();
+        found.has_slow_writes |= crate::stats::median(&excesses).is_some_and(|most| most > 0.0);
+        found.log += weight * crate::stats::mean(&logs);
+    }
+    if lacks_workload { Err(UnrankedReason::LacksWorkload) } else { Ok(found) }
+}
+
+/// The recorded merit of each candidate that can be chosen.
+fn recorded(
+    problem: &Problem,
+    sampler: &ReplaySampler,
+    lives: Option<&SetupLives>,
+) -> Vec<Result<f64, UnrankedReason>> {
+    let ranked = |candidate: CandidateIndex| {
+        // The baseline can always be kept.
+        let is_baseline = candidate == problem.space.baseline;
+        if !is_baseline && !problem.space.candidates[candidate].allowed {
+            return Err(UnrankedReason::NotAllowed);
+        }
+        let found = merit(problem, sampler, candidate)?;
+        if found.has_slow_writes {
+            return Err(UnrankedReason::SlowWrites);
+        }
+        if lives.is_some_and(|lives| lives.is_probably_short(candidate)) {
+            return Err(UnrankedReason::ShortLived);
+        }
+        Ok(found.log)
     };
-    let reference = merit(problem.space.baseline);
-    (0..problem.setups.len())
-        .map(|candidate| {
-            // The baseline can always be kept.
-            let may =
-                problem.space.candidates[candidate].allowed || candidate == problem.space.baseline;
-            Some(merit(candidate).filter(|_| may)? - reference.unwrap_or(0.0))
-        })
-        .collect()
+    (0..problem.setups.len()).map(ranked).collect()
 }

@@ -7,10 +7,11 @@ use flashfit_testbed::TrialError;
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::budget::BudgetReached;
+use crate::completed::CompletedTrial;
 use crate::driver::{self, SearchDriver};
 use crate::objective;
 use crate::record::{TrialKey, TrialPurpose, TrialRecord};
-use crate::session::{CompletedTrial, Observer, TuneError, TuneSession};
+use crate::session::{LeastBudget, Observer, TuneError, TuneSession};
 use crate::starts;
 
 use super::queue::TrialQueue;
@@ -65,10 +66,15 @@ impl TuneSession<'_> {
             left.insert(board, lacking.collect());
         }
         let mut out = OutstandingJobs::default();
+        let mut reached = None;
         loop {
             for board in pool.idle() {
-                let wanted = left.get_mut(&board).and_then(Vec::pop);
-                if let Some(workload) = wanted.filter(|_| out.stopped.is_none()) {
+                let Some(of_board) = left.get_mut(&board).filter(|left| !left.is_empty()) else {
+                    continue;
+                };
+                reached = reached.or_else(|| self.whole_limit_reached(out.jobs.len()));
+                let may_begin = out.stopped.is_none() && reached.is_none();
+                if let Some(workload) = of_board.pop().filter(|_| may_begin) {
                     let key = self.overlap_key(workload, &out);
                     self.hand_out(
                         Job { key, proposal: None },
@@ -86,6 +92,14 @@ impl TuneSession<'_> {
             }
         }
         self.charge_overlap();
+        // The search ends: figures of a device that was not compared cannot be converted.
+        if !self.history.is_empty() {
+            match reached {
+                Some(BudgetReached::Budget) => self.rules.limits.budget_ns = Some(0),
+                Some(BudgetReached::MaxWrite) => self.rules.limits.max_write_bytes = Some(0),
+                None => {}
+            }
+        }
         out.stopped.map_or_else(|| self.relevel(), Err)
     }
 
@@ -109,9 +123,10 @@ impl TuneSession<'_> {
                 }
                 let spent = self.spent();
                 if out.stopped.is_none() {
-                    out.stopped = self.check_budget(&spent).err();
+                    out.stopped =
+                        self.check_budget(&spent).err().map(|error| self.with_overlap(error, pool));
                 }
-                reached = reached.or_else(|| self.limit_reached(&spent));
+                reached = reached.or_else(|| self.limit_reached_with(&spent, out.jobs.len()));
                 turned |= !confirms && driver.must_confirm_now(&self.history, &self.costs);
                 if out.stopped.is_some() || reached.is_some() || turned {
                     break;
@@ -135,12 +150,54 @@ impl TuneSession<'_> {
         if let Some(stopped) = out.stopped {
             return Err(stopped);
         }
+        if self.history.is_empty() && reached.is_some() {
+            // Without a limit that the comparison of devices used up, it is late.
+            if let Some(spent) = self.spec.limits.reached(&self.spent_in_all()) {
+                return Err(self.too_small(spent, pool));
+            }
+        }
         if reached.is_some() || turned {
             return Ok(reached);
         }
         driver::close_batch(&mut self.history);
         self.relevel()?;
         Ok(None)
+    }
+
+    /// A budget too small for the search, together with the comparison of devices.
+    fn with_overlap(&self, error: TuneError, pool: &WorkerPool) -> TuneError {
+        let is_overlap = |trial: &TrialRecord| trial.key.purpose == TrialPurpose::Overlap;
+        let TuneError::BudgetTooSmall { least, .. } = error else { return error };
+        let reached = match least {
+            LeastBudget::Seconds(_) => BudgetReached::Budget,
+            LeastBudget::WrittenMib(_) => BudgetReached::MaxWrite,
+        };
+        if self.trials.iter().any(is_overlap) { self.too_small(reached, pool) } else { error }
+    }
+
+    /// The error of a budget that does not suffice for the comparison of devices and one trial of
+    /// each file system.
+    fn too_small(&self, reached: BudgetReached, pool: &WorkerPool) -> TuneError {
+        let made = self.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Overlap);
+        let (boards, families) = (pool.present().count(), self.problem.families());
+        let comparing = made.count().max(OVERLAP_REPEATS * self.problem.workloads.len() * boards);
+        let trials = u64::try_from(comparing + families).expect("few file systems and boards");
+        let spent = self.spent_in_all();
+        let (amount, least) = match reached {
+            BudgetReached::Budget => {
+                let seconds = spent.mean_ns().saturating_mul(trials).div_ceil(1_000_000_000);
+                (format!("{seconds} s"), LeastBudget::Seconds(seconds))
+            }
+            BudgetReached::MaxWrite => {
+                let mib = spent.mean_written_bytes().saturating_mul(trials).div_ceil(1 << 20);
+                (format!("{mib} MiB of writing"), LeastBudget::WrittenMib(mib))
+            }
+        };
+        let needed = format!(
+            "comparing {boards} devices and one trial of each of {families} file systems take \
+             about {amount}"
+        );
+        TuneError::BudgetTooSmall { needed, least }
     }
 
     /// The board that started a confirming round, in a resumed run.

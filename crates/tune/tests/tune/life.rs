@@ -1,11 +1,13 @@
 //! Years of setups, and the constraint on them.
 
 use flashfit_filesystem::Setup;
+use flashfit_test_support::tempdir_in_memory;
 use flashfit_testbed::BytesWritten;
+use flashfit_tune::compare::ComparedRun;
 use flashfit_tune::life::{EstimatedLife, GivenLife, LifeBasis, SetupLife, UnknownLife};
-use flashfit_tune::{Conclusion, RunLife, RunSpec, Space, TrialPurpose, TrialRecord};
+use flashfit_tune::{Conclusion, RunDir, RunLife, RunSpec, Space, TrialPurpose, TrialRecord};
 
-use crate::support::{SpaceOf, measured, opt, setup, spec};
+use crate::support::{SpaceOf, header, measured, opt, setup, spec};
 
 const WORKLOADS: [&str; 2] = ["r", "w"];
 
@@ -117,7 +119,18 @@ fn a_setup_must_be_shown_to_last() {
     assert_eq!(label(&conclusion(None)).as_deref(), Some("x b none"));
     let found = conclusion(Some(7));
     assert_eq!(label(&found).as_deref(), Some("x a none"), "x b is faster, but too short-lived");
-    assert!(!found.recommendation.unwrap().baseline_is_allowed);
+    // Default x lasts 4 to 9 years.
+    let recommended = found.recommendation.unwrap();
+    assert!(!recommended.baseline_is_allowed && !recommended.baseline_violates);
+    let mut spec = with_life(Some(7));
+    spec.life.as_mut().unwrap().setups[0] = estimated("x", [4, 5, 6]);
+    spec.life
+        .as_mut()
+        .unwrap()
+        .setups
+        .push(EstimatedLife { options: vec!["a".into()], ..estimated("x", [8, 9, 10]) });
+    let recommended = Conclusion::of_run(&space(), &spec, &all()).unwrap().recommendation.unwrap();
+    assert!(!recommended.baseline_is_allowed && recommended.baseline_violates);
     let found = conclusion(Some(50));
     let lives = found.lives.as_ref().unwrap();
     assert!(found.recommendation.is_none());
@@ -150,4 +163,34 @@ fn the_pareto_front_compares_years() {
     spec.life.as_mut().unwrap().setups.push(worse);
     let found = Conclusion::of_run(&space(), &spec, &all()).unwrap();
     assert!(!front(&found).contains(&"x a none".to_owned()), "{:?}", front(&found));
+}
+
+/// Batches are shuffled, so the baseline need not be recorded first.
+#[test]
+fn a_comparison_shows_the_years_of_an_analysis() {
+    let mut spec = with_life(None);
+    spec.weights_thousandths.insert("w".to_owned(), 9000);
+    let mut trials = all();
+    trials.reverse();
+    for (trial, number) in trials.iter_mut().zip(1u32..) {
+        trial.number = number;
+        // The two workloads have different ratios between setups.
+        let is_cheap = trial.key.workload == "r" && trial.key.setup.label() != "x base none";
+        let nand_programmed_bytes =
+            trial.written.unwrap().workload_bytes * if is_cheap { 2 } else { 3 };
+        trial.counters = Some(flashfit_card::Counters {
+            nand_programmed_bytes,
+            ..flashfit_card::Counters::default()
+        });
+    }
+    let dir = tempdir_in_memory().unwrap();
+    drop(RunDir::create(dir.path(), &header(&space(), &spec)).unwrap());
+    let lines = trials.iter().map(|trial| serde_json::to_string(trial).unwrap() + "\n");
+    std::fs::write(dir.path().join("trials.jsonl"), lines.collect::<String>()).unwrap();
+    let analyzed = Conclusion::of_run(&space(), &spec, &trials).unwrap();
+    let compared = ComparedRun::read(dir.path()).unwrap().lives();
+    assert_eq!(compared.len(), 6);
+    for (setup, found) in compared {
+        assert_eq!(found, *life(&analyzed, &setup.label()), "{}", setup.label());
+    }
 }

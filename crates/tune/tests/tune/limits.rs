@@ -255,7 +255,7 @@ fn a_baseline_that_violates_the_constraint_is_not_recommended() {
     went.ended.unwrap();
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     let recommended = found.recommendation.unwrap();
-    assert!(!recommended.baseline_is_allowed);
+    assert!(!recommended.baseline_is_allowed && recommended.baseline_violates);
     assert_eq!(recommended.recommended().options_label(), "a");
     let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
     let dir = tempdir_in_memory().unwrap();
@@ -297,7 +297,27 @@ fn a_run_in_which_nothing_can_last_long_enough_ends_after_the_first_batch() {
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     let recommended = found.recommendation.unwrap();
     assert_eq!(recommended.winner.label(), "x a+b none");
-    assert!(!recommended.baseline_is_allowed);
+    assert!(!recommended.baseline_is_allowed && !recommended.baseline_violates);
+}
+
+#[test]
+fn a_baseline_within_the_noise_of_the_constraint_does_not_violate_it() {
+    // The 99th percentile of the baseline is the limit, that of `a` is far below.
+    let limit_ns = Some(1_000_000_000 / 10_000);
+    let spec = RunSpec { p99_write_max_ns: limit_ns, ..adaptive(Some(90)) };
+    let near = |setup: &Setup, _: &str| match setup.options_label().as_str() {
+        "a" => Answer::Kib(10_000),
+        "bad" | "a+bad" => Answer::Fails,
+        _ => Answer::P99(10_000, 100_000),
+    };
+    let dir = tempdir_in_memory().unwrap();
+    let went = go(dir.path(), &spec, FakeTestBed::new(&near));
+    went.ended.unwrap();
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    assert!(found.broken.is_empty());
+    let recommended = found.recommendation.unwrap();
+    assert_eq!(recommended.recommended().options_label(), "a");
+    assert!(!recommended.baseline_is_allowed && !recommended.baseline_violates);
 }
 
 /// With a budget of little more than the confirming trials, options are still tried.

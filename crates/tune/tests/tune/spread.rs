@@ -5,13 +5,15 @@ use std::path::Path;
 
 use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
+use flashfit_search::SearchEnd;
 use flashfit_test_support::tempdir_in_memory;
 use flashfit_testbed::TrialError;
+use flashfit_tune::budget::BudgetReached;
 use flashfit_tune::spread::device_effects::EffectKey;
 use flashfit_tune::spread::{DeviceEffects, WorkerPool};
 use flashfit_tune::{
-    Conclusion, GainVerdict, Problem, RunDir, RunEnd, RunSpec, Space, StoredRun, TrialDevice,
-    TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
+    Budget, Conclusion, GainVerdict, LeastBudget, Problem, RunDir, RunEnd, RunSpec, Space,
+    StoredRun, TrialDevice, TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
 };
 use flashfit_user_error::{ExitClass, UserError};
 
@@ -128,6 +130,55 @@ fn a_single_board_needs_no_comparison() {
     ended.unwrap();
     assert!(trials.iter().all(|trial| trial.key.purpose != TrialPurpose::Overlap));
     assert!(!DeviceEffects::of(&trials).are_several());
+}
+
+#[test]
+fn the_comparison_of_devices_keeps_to_the_budget() {
+    const FOUR: [Board; 4] =
+        [("1", fast, None), ("2", fast, None), ("3", fast, None), ("4", fast, None)];
+    // A trial takes a second and writes a MiB. The comparison takes eight of them, and each of two
+    // file systems one.
+    let seconds =
+        |count: u64| Budget { budget_ns: Some(count * 1_000_000_000), ..Budget::default() };
+    let mib = |count: u64| Budget { max_write_bytes: Some(count << 20), ..Budget::default() };
+    let all = (LeastBudget::Seconds(10), LeastBudget::WrittenMib(10));
+    for most in [4, 5, 8, 9] {
+        for (limits, least) in [(seconds(most), all.0), (mib(most), all.1)] {
+            let dir = tempdir_in_memory().unwrap();
+            let spec = RunSpec { limits, ..spec(&space(), &["first"]) };
+            let (ended, trials) = go(dir.path(), &spec, &FOUR);
+            assert!(trials.len() as u64 <= most, "{} of {most}", trials.len());
+            let Err(TuneError::BudgetTooSmall { least: found, needed }) = ended else {
+                panic!("{most}: {ended:?}")
+            };
+            assert_eq!(found, least, "{needed}");
+            assert!(needed.contains("comparing 4 devices"), "{needed}");
+        }
+    }
+    let dir = tempdir_in_memory().unwrap();
+    let limited = RunSpec { limits: seconds(14), ..spec(&space(), &["first"]) };
+    let (ended, trials) = go(dir.path(), &limited, &FOUR);
+    assert!(matches!(ended, Ok(RunEnd::Limit(_) | RunEnd::Search(_))), "{ended:?}");
+    assert!((11..=14).contains(&trials.len()), "{}", trials.len());
+}
+
+#[test]
+fn boards_that_the_budget_cannot_compare_make_no_trials() {
+    let limits = Budget { budget_ns: Some(16_000_000_000), ..Budget::default() };
+    let limited = RunSpec { limits, ..spec(&space(), &["first"]) };
+    let dir = tempdir_in_memory().unwrap();
+    let gone: [Board; 2] = [("one", fast, Some(7)), ("two", fast, Some(8))];
+    let (ended, part) = go(dir.path(), &spec(&space(), &["first"]), &gone);
+    assert!(matches!(ended, Err(TuneError::NoBoardLeft { .. })), "{ended:?}");
+    assert_eq!(part.len(), 15);
+    let (ended, trials) = go(dir.path(), &limited, &[("three", slow, None)]);
+    let is_spent = matches!(
+        ended,
+        Ok(RunEnd::Limit(BudgetReached::Budget) | RunEnd::Search(SearchEnd::Budget))
+    );
+    assert!(is_spent, "{ended:?}");
+    assert_eq!(trials.len(), 16);
+    assert!(trials[15].key.purpose == TrialPurpose::Overlap);
 }
 
 #[test]

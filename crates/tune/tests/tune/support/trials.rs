@@ -15,6 +15,8 @@ pub enum Answer {
     Kib(u64),
     /// The same, but one write in 100 takes a second.
     SlowAt99(u64),
+    /// The same, with this 99th percentile of latencies in nanoseconds.
+    P99(u64, u64),
     /// It does not work.
     Fails,
 }
