@@ -13,6 +13,7 @@ pub mod record;
 pub mod run_dir;
 mod shell_config;
 pub mod spec;
+pub mod sustained;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,6 +27,7 @@ pub use raw::{RawDevice, RawMeasurement};
 pub use record::{RecordedOutcome, TrialDevice, TrialKey, TrialPurpose, TrialRecord};
 pub use run_dir::{RunDir, RunDirLock, StoredRun};
 pub use spec::{CatalogUsed, RunExtension, RunHeader, RunSpec, SearchPhase};
+pub use sustained::SustainedTrials;
 
 /// The time of day, in seconds since 1970.
 pub fn unix_seconds() -> u64 {

@@ -4,6 +4,7 @@
 //! run.json        what is run on what: the resolved configuration, device, geometry, versions
 //! config.toml     the same choices as a configuration file, to repeat the run
 //! raw.json        what the bare device did under the same jobs, see `raw`; not in every run
+//! sustained.json  trials that went on for longer, see `sustained`; not in every run
 //! trials.jsonl    one line a trial, appended and synced; see `record`
 //! fio/N-POINT.json   fio's own output of trial N
 //! kernel/N.log    what the kernel logged during trial N, where it logged anything
@@ -32,10 +33,11 @@ use crate::config::Config;
 use crate::raw::{RawDevice, RawMeasurement};
 use crate::record::TrialRecord;
 use crate::spec::{RunHeader, RunSpec};
+use crate::sustained::SustainedTrials;
 
 pub use digest::{RunDigest, read_with_digest};
 pub use error::RunDirError;
-use reading::{HEADER, RAW, TRIALS};
+use reading::{HEADER, RAW, SUSTAINED, TRIALS};
 
 /// The file that is locked; its name also shows that the directory is flashfit's.
 const LOCK: &str = ".flashfit-lock";
@@ -121,6 +123,23 @@ impl RunDir {
         Ok(self.folder.write(RAW, text.as_bytes(), MODE)?)
     }
 
+    /// The trials that went on for longer; `None` if there are none.
+    ///
+    /// # Errors
+    /// As [`read_sustained`].
+    pub fn sustained(&self) -> Result<Option<SustainedTrials>, RunDirError> {
+        reading::sustained(&self.folder)
+    }
+
+    /// Replaces the trials that went on for longer.
+    ///
+    /// # Errors
+    /// As [`DirError`] says; what was known stays then.
+    pub fn keep_sustained(&self, trials: &SustainedTrials) -> Result<(), RunDirError> {
+        let text = serde_json::to_string(trials).expect("trials are plain data");
+        Ok(self.folder.write(SUSTAINED, text.as_bytes(), MODE)?)
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -167,6 +186,14 @@ impl StoredRun {
 /// If the file cannot be read, or is something else.
 pub fn read_raw(path: &Path) -> Result<Vec<RawMeasurement>, RunDirError> {
     reading::raw(&open(path)?)
+}
+
+/// The trials of the run at `path` that went on for longer; `None` if there are none.
+///
+/// # Errors
+/// If the file cannot be read, or is something else.
+pub fn read_sustained(path: &Path) -> Result<Option<SustainedTrials>, RunDirError> {
+    reading::sustained(&open(path)?)
 }
 
 /// Writes the report of the run at `path` next to the run, and returns its name.
@@ -232,8 +259,8 @@ impl RunDirLock {
             return Err(RunDirError::Exists { path: path.to_owned() });
         }
         // Of a flashfit that was killed before its run began there may be a claim, but no result.
-        let results = [TRIALS, RAW, REPORT];
-        let all = [TRIALS, RAW, REPORT, CONFIG, FIO, KERNEL];
+        let results = [TRIALS, RAW, SUSTAINED, REPORT];
+        let all = [TRIALS, RAW, SUSTAINED, REPORT, CONFIG, FIO, KERNEL];
         let files = if folder.has(LOCK) { results.as_slice() } else { all.as_slice() };
         match files.iter().copied().find(|file| folder.has(file)) {
             Some(file) => Err(RunDirError::Occupied { path: path.to_owned(), file }),

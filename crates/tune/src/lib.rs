@@ -5,6 +5,7 @@
 pub mod analysis;
 pub mod bimodal;
 pub mod compare;
+mod completed;
 pub mod conclusion;
 pub mod constraint;
 pub mod constraint_status;
@@ -30,6 +31,7 @@ pub mod spread;
 pub mod start_effect;
 pub mod starts;
 pub mod stats;
+pub mod sustained;
 mod time_limit;
 pub mod twin;
 

@@ -3,24 +3,23 @@
 
 use std::time::Instant;
 
-use flashfit_bench::{StartVariation, Workload, WorkloadPoint};
+use flashfit_bench::{StartVariation, Workload};
 use flashfit_run_format::unix_seconds;
 use flashfit_search::{
     self as search, CandidateIndex, NextStep, Observation, Proposal, SearchEnd, SearchError,
     TrialOutcome as Found,
 };
-use flashfit_testbed::{TestBed, TrialError, TrialReport, TrialRequest};
+use flashfit_testbed::{TestBed, TrialError, TrialRequest};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::budget::{Budget, BudgetReached, Spent, TrialCost};
+use crate::completed::CompletedTrial;
 use crate::driver::{self, DriverRules, SearchDriver};
 use crate::life;
 use crate::objective::{self, NoFigure, Objective};
 use crate::order;
 use crate::problem::Problem;
-use crate::record::{
-    RECORD_VERSION, RecordedOutcome, TrialBatch, TrialDevice, TrialKey, TrialRecord,
-};
+use crate::record::{RecordedOutcome, TrialDevice, TrialKey, TrialRecord};
 use crate::run_dir::{RunDir, RunDirError};
 use crate::spec::RunSpec;
 use crate::spread::{DeviceEffects, WorkerPool};
@@ -102,6 +101,11 @@ pub trait Observer {
         let _ = workload;
     }
 
+    /// A longer trial begins, of which a stage takes at most this time.
+    fn on_sustained_start(&mut self, key: &TrialKey, runtime_ns: u64) {
+        let _ = (key, runtime_ns);
+    }
+
     /// One of several boards failed; the others continue.
     fn on_worker_lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
         let _ = (made_on, why);
@@ -162,17 +166,6 @@ enum Executor<'a> {
     Many(&'a mut WorkerPool),
 }
 
-/// A completed trial that is not recorded yet.
-pub(crate) struct CompletedTrial {
-    pub key: TrialKey,
-    pub batch: Option<flashfit_search::Batch>,
-    pub made_on: Option<TrialDevice>,
-    pub started_unix_s: u64,
-    pub report: TrialReport,
-    /// The error of a setup that failed.
-    pub message: Option<String>,
-}
-
 impl<'a> TuneSession<'a> {
     /// Continues from earlier trials; none for a new run.
     ///
@@ -220,7 +213,12 @@ impl<'a> TuneSession<'a> {
         observer: &mut dyn Observer,
     ) -> Result<RunEnd, TuneError> {
         self.measure_raw(test_bed, observer)?;
-        self.run_loop(Executor::One(test_bed), observer)
+        let sustained = self.reserve_sustained();
+        let ended = self.run_loop(Executor::One(test_bed), observer)?;
+        if let Some(reserve) = sustained {
+            self.measure_sustained(reserve, test_bed, observer)?;
+        }
+        Ok(ended)
     }
 
     /// Like [`TuneSession::run`], with the trials distributed over several boards.
@@ -393,49 +391,11 @@ impl<'a> TuneSession<'a> {
         self.keep(CompletedTrial { key, batch, made_on: None, started_unix_s, report, message })
     }
 
-    pub(crate) fn keep(&mut self, made: CompletedTrial) -> Result<TrialRecord, TuneError> {
-        let CompletedTrial { key, batch, made_on, started_unix_s, report, message } = made;
-        let TrialReport {
-            phases,
-            mut points,
-            fill_bytes,
-            exercised_bytes: _,
-            state,
-            written,
-            counters,
-            wear,
-            processor,
-            kernel_messages,
-            device_errors,
-            notes,
-        } = report;
-        let raw: Vec<(String, String)> = points
-            .iter_mut()
-            .map(|point| (file_label(point.point), std::mem::take(&mut point.raw_json)))
-            .collect();
+    pub(crate) fn keep(&mut self, mut made: CompletedTrial) -> Result<TrialRecord, TuneError> {
+        let (raw, kernel_messages) = made.take_logs();
         // Lines may have been removed, so the number of trials may already be in use.
         let last = self.trials.iter().map(|trial| trial.number).max().unwrap_or(0);
-        let record = TrialRecord {
-            version: RECORD_VERSION,
-            number: last.saturating_add(1),
-            key,
-            batch: batch.map(|batch| TrialBatch { number: batch.number, size: batch.size }),
-            made_on,
-            started_unix_s,
-            phases,
-            outcome: message.map_or(RecordedOutcome::Completed { points }, |message| {
-                RecordedOutcome::Failed { message }
-            }),
-            state,
-            fill_bytes,
-            written,
-            counters,
-            wear,
-            processor,
-            kernel_messages: u32::try_from(kernel_messages.len()).unwrap_or(u32::MAX),
-            device_errors,
-            notes,
-        };
+        let record = made.into_record(last.saturating_add(1));
         self.dir.append(&record, &raw, &kernel_messages)?;
         Ok(record)
     }
@@ -484,13 +444,4 @@ pub(crate) fn request<'a>(
 
 fn is_measured(observation: &Observation) -> bool {
     matches!(observation.outcome, Found::Measured { .. })
-}
-
-/// A point's part of a file name.
-fn file_label(point: WorkloadPoint) -> String {
-    match point {
-        WorkloadPoint::BlockSize(bytes) => format!("bs{bytes}"),
-        WorkloadPoint::WorkSet(hundredths) => format!("ws{hundredths}"),
-        WorkloadPoint::Only => "only".to_owned(),
-    }
 }

@@ -16,6 +16,7 @@ use crate::rendering::matrix;
 use crate::rendering::named_setup;
 use crate::rendering::rankings::ShownRanking;
 use crate::rendering::rankings_document;
+use crate::rendering::sustained::SustainedAnswer;
 use crate::rendering::{self, RunView};
 use crate::wear::run_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
@@ -57,6 +58,9 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     for part in all.iter().filter(|part| !part.is_empty()) {
         text.push_str(part);
         text.push('\n');
+    }
+    if let Some(longer) = SustainedAnswer::of(&view, &args.dir) {
+        text.push_str(&terminal::render_finding(&longer.finding(), output::width()));
     }
     let raw = read_raw(&args.dir).unwrap_or_default();
     let bare = rendering::bare_device::finding(&view, &raw);

@@ -46,6 +46,7 @@ pub mod setup_commands;
 mod setup_constraints;
 pub mod setup_figures;
 mod starts;
+pub mod sustained;
 #[cfg(feature = "survey")]
 pub mod survey;
 pub mod twin;
@@ -137,13 +138,16 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         .and_then(|found| crash_test::CrashTest::read(dir, found.recommended()));
     let mut verdict = verdict::verdict(view, fs_catalog);
     let raw = read_raw(dir).unwrap_or_default();
+    let sustained = sustained::SustainedAnswer::of(view, dir);
+    let of_sustained = sustained.iter().map(|found| found.finding()).collect();
+    let contradiction = sustained.as_ref().and_then(|found| found.warning());
     verdict.power_cuts = tested.map_or_else(String::new, |tested| tested.sentence());
     Report {
         title: title(view),
         simulated: view.is_simulated(),
         verdict,
         facts: facts(view, dir),
-        findings: [findings::findings(view), vec![bare_device::finding(view, &raw)]]
+        findings: [findings::findings(view), of_sustained, vec![bare_device::finding(view, &raw)]]
             .concat()
             .into_iter()
             .filter(|finding| !finding.rows.is_empty())
@@ -153,7 +157,12 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         highlights: highlights::highlights(view),
         figures: figures::figures(view, &raw),
         setups: setups(view),
-        warnings: [warnings(view), figures::raw_failures(&raw)].concat(),
+        warnings: [
+            contradiction.into_iter().collect(),
+            warnings(view),
+            figures::raw_failures(&raw),
+        ]
+        .concat(),
         failures: failures(view),
         reproduce: reproduce(dir),
     }

@@ -16,6 +16,7 @@ use crate::output;
 use crate::rendering::answer::AnswerParts;
 use crate::rendering::crash_test::CrashTest;
 use crate::rendering::setup_figures::{self, SetupFigures};
+use crate::rendering::sustained::{SustainedAnswer, SustainedParts};
 use crate::rendering::twin::TwinParts;
 use crate::rendering::{self, RunView, verdict};
 use flashfit_tune::run::Catalogs;
@@ -50,6 +51,9 @@ pub struct RecommendationDocument {
     /// Whether the device agrees with its simulated twin, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     twin: Option<TwinParts>,
+    /// What longer trials say of the recommended setup, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sustained: Option<SustainedParts>,
     trials: usize,
     report: String,
 }
@@ -103,12 +107,15 @@ pub fn present(
         }
         Err(_) => "was interrupted; this is the result so far".to_owned(),
     };
+    let sustained = SustainedAnswer::of(&view, dir);
     if form == OutputForm::Text {
         let text = terminal::render_verdict(&report, output::width());
         let twin = rendering::twin::agreement(header, &view.levelled);
         let twin = twin.map(|found| format!(" {}", rendering::twin::agreement_text(&found)));
         let end = format!("The search {why}.{}", twin.unwrap_or_default());
-        let end = wrap(&end, output::width()).join("\n");
+        let lines = |text: String| wrap(&text, output::width()).join("\n");
+        let longer = sustained.map_or_else(String::new, |found| lines(found.text()) + "\n");
+        let end = longer + &lines(end);
         return output::print(&format!("{text}\n{end}\nReport: {}\n", path.display()));
     }
     let shown = report.verdict;
@@ -130,6 +137,7 @@ pub fn present(
         failed: report.failures.iter().map(Failed::from).collect(),
         simulated: report.simulated,
         twin: rendering::twin::parts(header, &view.levelled),
+        sustained: sustained.map(|found| found.parts()),
         trials: trials.len(),
         report: path_text::to_text(&path),
     };

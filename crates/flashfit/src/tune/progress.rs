@@ -112,6 +112,16 @@ impl Observer for TuneProgress {
         }
     }
 
+    fn on_sustained_start(&mut self, key: &TrialKey, runtime_ns: u64) {
+        let limit = duration(Duration::from_nanos(runtime_ns));
+        let what = format!("{} under {}, {limit} at a time", key.setup.label(), key.workload);
+        match &self.shown {
+            Shown::Bar(bar) => bar.set_message(what),
+            Shown::Lines { .. } => note(&format!("longer work: {what}")),
+            Shown::Nothing => {}
+        }
+    }
+
     fn on_trial_end(&mut self, record: &TrialRecord) {
         self.made += 1;
         self.wear.add_trial(record);

@@ -13,9 +13,11 @@ use super::{RunDirError, json_path};
 use crate::raw::{RawDevice, RawMeasurement};
 use crate::record::{RECORD_VERSION, TrialRecord};
 use crate::spec::{SCHEMA, SCHEMA_VERSION};
+use crate::sustained::SustainedTrials;
 
 pub(super) const HEADER: &str = "run.json";
 pub(super) const RAW: &str = "raw.json";
+pub(super) const SUSTAINED: &str = "sustained.json";
 pub(super) const TRIALS: &str = "trials.jsonl";
 /// A header has some kilobytes; one with a fitted geometry and many warnings a few more.
 const MOST_HEADER_BYTES: u64 = 16 << 20;
@@ -52,6 +54,13 @@ pub(super) fn raw(folder: &DirHandle) -> Result<Vec<RawMeasurement>, RunDirError
     let Some(bytes) = folder.read(RAW, MOST_HEADER_BYTES)? else { return Ok(Vec::new()) };
     let found: RawDevice = understood(&bytes, folder, RAW, 0)?;
     Ok(if found.is_known() { found.workloads } else { Vec::new() })
+}
+
+/// The trials that went on for longer. Those of a later version are passed over.
+pub(super) fn sustained(folder: &DirHandle) -> Result<Option<SustainedTrials>, RunDirError> {
+    let Some(bytes) = folder.read(SUSTAINED, MOST_HEADER_BYTES)? else { return Ok(None) };
+    let found: SustainedTrials = understood(&bytes, folder, SUSTAINED, 0)?;
+    Ok(Some(found).filter(SustainedTrials::is_known))
 }
 
 /// The trials, and the length in bytes of the lines that are whole.

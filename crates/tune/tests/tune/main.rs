@@ -15,3 +15,4 @@ mod run_dir;
 mod session;
 mod spread;
 mod support;
+mod sustained;

@@ -10,10 +10,15 @@ use flashfit_tune::{Observer, RunProgress, TrialKey, TrialRecord};
 
 use super::{Answer, facts, point};
 
+/// The figures of a setup under a workload.
+pub type Answers<'a> = &'a dyn Fn(&Setup, &str) -> Answer;
+
 /// Returns figures of a landscape; can fail after a number of trials.
 pub struct FakeTestBed<'a> {
     facts: TestBedFacts,
-    landscape: &'a dyn Fn(&Setup, &str) -> Answer,
+    landscape: Answers<'a>,
+    /// The figures of trials with a longer time limit; without it those of the others.
+    pub longer: Option<Answers<'a>>,
     /// The trials made or failed, each with its seed.
     pub made: Vec<(String, String, u64)>,
     /// Duration of a trial.
@@ -24,10 +29,11 @@ pub struct FakeTestBed<'a> {
 
 impl<'a> FakeTestBed<'a> {
     /// One that does not fail.
-    pub fn new(landscape: &'a dyn Fn(&Setup, &str) -> Answer) -> Self {
+    pub fn new(landscape: Answers<'a>) -> Self {
         Self {
             facts: facts(),
             landscape,
+            longer: None,
             made: Vec::new(),
             trial_ns: 1_000_000_000,
             gone_after: None,
@@ -45,25 +51,37 @@ impl TestBed for FakeTestBed<'_> {
             return Err(TrialError::Device { what: "is gone".into() });
         }
         let workload = request.workload.name.clone();
-        let answer = (self.landscape)(request.setup, &workload);
+        let longer = self.longer.filter(|_| request.runtime_ns > 2_000_000_000);
+        let answer = longer.unwrap_or(self.landscape)(request.setup, &workload);
         self.made.push((request.setup.label(), workload, request.seed));
         let mut report = TrialReport {
-            phases: TrialPhases { total_ns: self.trial_ns, ..TrialPhases::default() },
+            phases: TrialPhases {
+                total_ns: self.trial_ns,
+                fio_ns: self.trial_ns / 2,
+                ..TrialPhases::default()
+            },
             written: Some(BytesWritten { trial_bytes: 1 << 20, workload_bytes: 1 << 19 }),
             kernel_messages: vec!["a line of the kernel's".into()],
             ..TrialReport::default()
         };
+        let mut measured = |rate: u64, p99_ns: u64| {
+            let mut measured = point(rate);
+            for write in measured.stages.iter_mut().filter_map(|stage| stage.write.as_mut()) {
+                write.latency.p99_ns = p99_ns;
+            }
+            report.points = vec![measured];
+        };
         match answer {
             Answer::Kib(rate) => {
-                report.points = vec![point(rate)];
+                measured(rate, 0);
                 Ok(report)
             }
             Answer::SlowAt99(rate) => {
-                let mut slow = point(rate);
-                for write in slow.stages.iter_mut().filter_map(|stage| stage.write.as_mut()) {
-                    write.latency.p99_ns = 1_000_000_000;
-                }
-                report.points = vec![slow];
+                measured(rate, 1_000_000_000);
+                Ok(report)
+            }
+            Answer::P99(rate, p99_ns) => {
+                measured(rate, p99_ns);
                 Ok(report)
             }
             Answer::Fails => {

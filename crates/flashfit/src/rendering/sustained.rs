@@ -1,0 +1,172 @@
+//! Whether longer trials agree with what a run recommends: a sentence, a table, and JSON.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_filesystem::Setup;
+use flashfit_report::{ColumnKind, ReportFinding};
+use flashfit_tune::recommend::percent;
+use flashfit_tune::run_dir::read_sustained;
+use flashfit_tune::sustained::SustainedGain;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::hundredths;
+use super::{RunView, duration};
+
+const TERMINAL_ROWS: usize = 12;
+
+/// What longer trials say, next to what is recommended.
+#[derive(Debug)]
+pub struct SustainedAnswer {
+    gain: SustainedGain,
+    baseline: Setup,
+    /// The time limit of a stage of the other trials.
+    usual: Duration,
+    is_recommended: bool,
+    contradicts: bool,
+}
+
+/// Longer trials in a document: `setup` against the baseline.
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct SustainedParts {
+    setup: Setup,
+    /// When a stage ended although not all its data was moved; `spec.runtime_ms` of the run is that
+    /// of the other trials.
+    runtime_ms: u64,
+    /// The mean over workloads and comparisons.
+    percent_hundredths: i64,
+    workloads: Vec<SustainedWorkloadParts>,
+    /// Whether each comparison over all workloads says the opposite of the recommendation.
+    contradicts: bool,
+    text: String,
+}
+
+#[derive(Debug, JsonSchema, Serialize)]
+struct SustainedWorkloadParts {
+    workload: String,
+    /// Of each comparison.
+    percent_hundredths: Vec<i64>,
+}
+
+impl SustainedAnswer {
+    /// Of the run in this directory; `None` without whole comparisons.
+    pub fn of(view: &RunView<'_>, dir: &Path) -> Option<Self> {
+        let found = view.recommendation()?;
+        let trials = read_sustained(dir).ok()??;
+        let spec = &view.header.spec;
+        let gain = SustainedGain::of(spec, &trials, &found.baseline)?;
+        let is_recommended = *found.recommended() == gain.setup;
+        let expected = if is_recommended { 1.0 } else { -1.0 };
+        let within = f64::from(spec.limits.within_hundredths) / 10_000.0;
+        let contradicts = gain.contradicts(expected, within);
+        let usual = Duration::from_nanos(spec.runtime_ns());
+        Some(Self { gain, baseline: found.baseline.clone(), usual, is_recommended, contradicts })
+    }
+
+    /// For a reader of the answer.
+    pub fn text(&self) -> String {
+        let runtime = Duration::from_millis(self.gain.runtime_ms);
+        let mean = self.gain.mean();
+        let faster = if mean < 0.0 { "slower" } else { "faster" };
+        let ends = ends(&self.gain.rounds);
+        let mut text = format!(
+            "In work of {} at a time (trials above: {}), {} was {:.0} % {faster} than {} \
+             ({ends}): ",
+            duration(runtime),
+            duration(self.usual),
+            self.gain.setup.label(),
+            percent(mean).abs(),
+            self.baseline.label()
+        );
+        let each = |(workload, ratios): &(String, Vec<f64>)| {
+            let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+            format!("{workload} {:+.0} %", percent(mean))
+        };
+        let each: Vec<String> = self.gain.by_workload.iter().map(each).collect();
+        text.push_str(&each.join(", "));
+        text.push('.');
+        if self.contradicts {
+            text.push_str(match self.is_recommended {
+                true => {
+                    " This contradicts the gain above, which then holds for short bursts of work \
+                     only."
+                }
+                false => {
+                    " So the baseline is the better one in short bursts of work only, if at all."
+                }
+            });
+            text.push_str(" If your work lasts longer, tune with --profile standard.");
+        }
+        text
+    }
+
+    /// What a reader of the report must not miss.
+    pub fn warning(&self) -> Option<String> {
+        self.contradicts.then(|| self.text())
+    }
+
+    pub fn parts(&self) -> SustainedParts {
+        let workload = |(workload, ratios): &(String, Vec<f64>)| SustainedWorkloadParts {
+            workload: workload.clone(),
+            percent_hundredths: ratios.iter().map(|ratio| hundredths(*ratio)).collect(),
+        };
+        SustainedParts {
+            setup: self.gain.setup.clone(),
+            runtime_ms: self.gain.runtime_ms,
+            percent_hundredths: hundredths(self.gain.mean()),
+            workloads: self.gain.by_workload.iter().map(workload).collect(),
+            contradicts: self.contradicts,
+            text: self.text(),
+        }
+    }
+
+    /// A table for the report.
+    pub fn finding(&self) -> ReportFinding {
+        let title =
+            format!("Longer work: {} against {}", self.gain.setup.label(), self.baseline.label());
+        let explanation = format!(
+            "Trials with a time limit of {} instead of {}, made after the search: the difference \
+             in each comparison. A card may buffer a few seconds of work and tidy up later.",
+            duration(Duration::from_millis(self.gain.runtime_ms)),
+            duration(self.usual)
+        );
+        let columns = [
+            ("workload", ColumnKind::Name),
+            ("mean", ColumnKind::Number),
+            ("from", ColumnKind::Number),
+            ("to", ColumnKind::Number),
+            ("n", ColumnKind::Number),
+        ];
+        let mut finding = ReportFinding::new(&title, &explanation, columns, TERMINAL_ROWS);
+        let all = [("all".to_owned(), self.gain.rounds.clone())];
+        for (name, ratios) in all.iter().chain(&self.gain.by_workload) {
+            let pick = |pick: fn(f64, f64) -> f64| {
+                let found = ratios.iter().copied().reduce(pick);
+                found.map_or_else(String::new, |ratio| format!("{:+.1} %", percent(ratio)))
+            };
+            let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+            finding.rows.push(vec![
+                name.clone(),
+                format!("{:+.1} %", percent(mean)),
+                pick(f64::min),
+                pick(f64::max),
+                ratios.len().to_string(),
+            ]);
+        }
+        finding
+    }
+}
+
+/// `+3 % to +9 % in 2 comparisons`.
+fn ends(rounds: &[f64]) -> String {
+    let pick = |pick: fn(f64, f64) -> f64| rounds.iter().copied().reduce(pick).unwrap_or(0.0);
+    match rounds.len() {
+        1 => "one comparison".to_owned(),
+        count => format!(
+            "{:+.0} to {:+.0} % in {count} comparisons",
+            percent(pick(f64::min)),
+            percent(pick(f64::max))
+        ),
+    }
+}
