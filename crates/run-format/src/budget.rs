@@ -98,6 +98,23 @@ impl std::fmt::Display for BudgetReached {
 }
 
 impl Budget {
+    /// Whether a limit was lifted, or is half as much again or more: enough to search again and to
+    /// confirm what that finds.
+    pub fn is_much_more_than(&self, before: &Self) -> bool {
+        let trials = |limits: &Self| limits.trials.map(u64::from);
+        let is_more = |(before, now): (Option<u64>, Option<u64>)| {
+            let Some(before) = before else { return false };
+            now.is_none_or(|now| now >= before.saturating_add(before / 2))
+        };
+        [
+            (trials(before), trials(self)),
+            (before.budget_ns, self.budget_ns),
+            (before.max_write_bytes, self.max_write_bytes),
+        ]
+        .into_iter()
+        .any(is_more)
+    }
+
     /// The budget that another trial of average cost would exceed; `None` before the first trial.
     pub fn reached(&self, spent: &Spent) -> Option<BudgetReached> {
         if spent.trials == 0 {
@@ -173,5 +190,22 @@ mod tests {
         assert_eq!(limits.trials_left(&spent(5, 10, 900)), Some(0));
         // Without counted writes only time limits the run.
         assert_eq!(limits.trials_left(&spent(5, 50, 0)), Some(5));
+    }
+
+    #[test]
+    fn half_as_much_again_is_much_more_and_so_is_no_limit() {
+        let of = |trials, budget_ns, max_write_bytes| Budget {
+            trials,
+            budget_ns,
+            max_write_bytes,
+            ..Budget::default()
+        };
+        let before = of(None, Some(60), Some(1000));
+        assert!(!before.is_much_more_than(&before));
+        assert!(!of(None, Some(80), Some(1000)).is_much_more_than(&before));
+        assert!(of(None, Some(90), Some(1000)).is_much_more_than(&before));
+        assert!(of(None, Some(60), Some(1500)).is_much_more_than(&before));
+        assert!(of(None, None, Some(1000)).is_much_more_than(&before));
+        assert!(!of(Some(12), None, None).is_much_more_than(&of(Some(10), None, None)));
     }
 }

@@ -4,7 +4,7 @@ use flashfit_bench::Workloads;
 use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_tune::life::UnknownLife;
-use flashfit_tune::{Budget, RunSpec, SearchPhase, StrategyKind, TimeSpan, TrialRecord};
+use flashfit_tune::{RunSpec, SearchPhase, StrategyKind, TimeSpan, TrialRecord};
 
 use crate::command_error::CommandError;
 use crate::output::note;
@@ -74,23 +74,8 @@ fn searches_again(before: &RunSpec, spec: &RunSpec) -> bool {
     // A search that ranks chose its finalists by its budget. An adaptive one that races its
     // finalists never searches again by itself; with a little more, it goes on racing.
     let is_adaptive = spec.strategy == StrategyKind::Adaptive;
-    let more = if is_adaptive { has_much_more } else { PartialEq::ne };
-    grown || more(&before.limits, &spec.limits)
-}
-
-/// Whether a limit was lifted, or grew by half or more: a fifth of the whole, or more, is for
-/// confirming what a new search finds.
-fn has_much_more(before: &Budget, now: &Budget) -> bool {
-    let trials = |limits: &Budget| limits.trials.map(u64::from);
-    [
-        (trials(before), trials(now)),
-        (before.budget_ns, now.budget_ns),
-        (before.max_write_bytes, now.max_write_bytes),
-    ]
-    .into_iter()
-    .any(|(before, now)| {
-        before.is_some_and(|before| now.is_none_or(|now| now >= before.saturating_add(before / 2)))
-    })
+    let (before, now) = (&before.limits, &spec.limits);
+    grown || if is_adaptive { now.is_much_more_than(before) } else { now != before }
 }
 
 fn add_names(names: &mut Vec<String>, more: Option<&[String]>) {
@@ -130,26 +115,4 @@ fn at_least<T: PartialOrd + std::fmt::Display>(
         format!("{flag} {value} is less than the {least} that the run has"),
         &format!("a run is only extended: use {flag} {least} or more, or begin another run"),
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_search_begins_again_with_half_as_much_more_and_not_with_less() {
-        let of = |trials, budget_ns, max_write_bytes| Budget {
-            trials,
-            budget_ns,
-            max_write_bytes,
-            ..Budget::default()
-        };
-        let before = of(None, Some(60), Some(1000));
-        assert!(!has_much_more(&before, &before));
-        assert!(!has_much_more(&before, &of(None, Some(80), Some(1000))));
-        assert!(has_much_more(&before, &of(None, Some(90), Some(1000))));
-        assert!(has_much_more(&before, &of(None, Some(60), Some(1500))));
-        assert!(has_much_more(&before, &of(None, None, Some(1000))));
-        assert!(!has_much_more(&of(Some(10), None, None), &of(Some(12), None, None)));
-    }
 }

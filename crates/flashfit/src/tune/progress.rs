@@ -104,22 +104,12 @@ impl Observer for TuneProgress {
     }
 
     fn on_raw_start(&mut self, workload: &str) {
-        let what = format!("the bare device under {workload}, before the first trial");
-        match &self.shown {
-            Shown::Bar(bar) => bar.set_message(what),
-            Shown::Lines { .. } => note(&format!("now {what}")),
-            Shown::Nothing => {}
-        }
+        self.shown.now(&format!("the bare device under {workload}, before the first trial"));
     }
 
     fn on_sustained_start(&mut self, key: &TrialKey, runtime_ns: u64) {
         let limit = duration(Duration::from_nanos(runtime_ns));
-        let what = format!("{} under {}, {limit} at a time", key.setup.label(), key.workload);
-        match &self.shown {
-            Shown::Bar(bar) => bar.set_message(what),
-            Shown::Lines { .. } => note(&format!("longer work: {what}")),
-            Shown::Nothing => {}
-        }
+        self.shown.now(&format!("{} under {}, {limit} at a time", key.setup.label(), key.workload));
     }
 
     fn on_trial_end(&mut self, record: &TrialRecord) {

@@ -34,6 +34,15 @@ impl Shown {
         }
     }
 
+    /// What happens now, besides trials of the search.
+    pub fn now(&self, what: &str) {
+        match self {
+            Self::Bar(bar) => bar.set_message(what.to_owned()),
+            Self::Lines { .. } => note(&format!("now {what}")),
+            Self::Nothing => {}
+        }
+    }
+
     /// Also where nothing else is shown.
     pub fn warn(&self, text: &str) {
         match self {

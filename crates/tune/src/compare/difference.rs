@@ -7,11 +7,12 @@
 //! with their weights.
 //!
 //! Noise: repeats within cells, pooled over the cells of one run, workload and length of the trial,
-//! with separate values for each run (Welch) and the degrees of freedom of Satterthwaite; a cell with five or more
-//! trials has its own noise. Trials of one round share what the device did at that time: if the
-//! residuals of a round add up, the variance is multiplied by that design effect. If the cells have
-//! more degrees of freedom between each other than within (most setups measured once), the noise is
-//! the scatter of the cells' differences instead. Without either there is no interval.
+//! with separate values for each run (Welch) and the degrees of freedom of Satterthwaite; a cell
+//! with five or more trials has its own noise. Trials of one round share what the device did at
+//! that time: if the residuals of a round add up, the variance is multiplied by that design effect.
+//! If the cells have more degrees of freedom between each other than within (most setups measured
+//! once), the noise is the scatter of the cells' differences instead. Without either there is no
+//! interval.
 //!
 //! Limits: each run is one session. What differs between sessions (temperature, contents and age of
 //! the device) is part of the difference, not of the interval. Adaptive runs measure good setups
