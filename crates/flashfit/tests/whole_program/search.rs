@@ -126,8 +126,9 @@ fn a_budget_that_is_too_small_is_refused_with_the_minimum() {
     let card = place.card();
     let few = place.flashfit(&tune(&card, &["--trials", "1"]));
     few.said(2, &["too few trials: one of each of 2 file systems", "--trials 2 or more"]);
-    assert!(!place.path("run/trials.jsonl").exists() || place.recorded().is_empty());
-    std::fs::remove_dir_all(place.path("run")).unwrap_or_default();
+    assert!(!place.path("run/run.json").exists(), "a refused run leaves nothing in its way");
+    let preview = place.flashfit(&tune(&card, &["--trials", "1", "--dry-run"]));
+    preview.said(2, &["too few trials"]);
     let short = place.flashfit(&tune(&card, &["--budget", "1ms"]));
     short.said(2, &["the budget is too small", "--budget", "or fewer file systems"]);
 }

@@ -2,6 +2,7 @@
 
 use flashfit_filesystem::{Conditions, FileSystem, PartitionLayout, Scheduler};
 use flashfit_host::ProgramError;
+use flashfit_search::SearchError;
 use flashfit_testbed::{
     Capabilities, Host, MemoryFacts, OpenRequest, TestBedFacts, TestBedSpec, WriteGrant,
 };
@@ -48,7 +49,8 @@ pub(super) struct RunPlan<'a> {
 }
 
 impl RunPlan<'_> {
-    /// The space that is searched if the device offers this.
+    /// The space that is searched if the device offers this, and if the number of trials is enough
+    /// for one of each file system in it.
     fn space(
         &self,
         conditions: &Conditions,
@@ -61,7 +63,7 @@ impl RunPlan<'_> {
             |filesystem: &FileSystem| self.target.conditions_for(filesystem, conditions);
         let known = HostKnowledge { findings, offers: self.offers };
         let room = self.target.filesystem_size();
-        built_space::build(
+        let built = built_space::build(
             spec,
             &catalogs.filesystems,
             &conditions,
@@ -69,7 +71,12 @@ impl RunPlan<'_> {
             default,
             room,
             known,
-        )
+        )?;
+        let least = built.space.choices.len() as f64;
+        let too_few = spec.limits.trials.map(f64::from).filter(|&trials| trials < least);
+        too_few.map_or(Ok(built), |trials| {
+            Err(TuneError::Search(SearchError::TooFewTrials { trials, least }).into())
+        })
     }
 
     /// The space as far as it is known before the device is attached.
