@@ -249,7 +249,11 @@ impl PlanContext<'_> {
                 finalists.push(index);
             }
         }
-        if finalists.is_empty() || affordable < finalists.len() + baseline_slots {
+        if finalists.is_empty() {
+            // All failed, or a replay lacks their full-length trials.
+            return StrategyPlan::Done(SearchEnd::Exhausted);
+        }
+        if affordable < finalists.len() + baseline_slots {
             return StrategyPlan::Done(SearchEnd::Budget);
         }
         if rounds >= MAX_ROUNDS {
