@@ -199,6 +199,20 @@ fn a_plan_in_a_file_can_be_read() {
 }
 
 #[test]
+fn a_written_plan_is_named_in_the_next_command() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), 64 << 20);
+    let plan = ["plan", "card.img", "--fs", "ext4", "--no-probe"];
+    let text = good(folder.path(), &[&plan[..], &["--output", "plan2.json"]].concat());
+    assert!(text.contains("Written: plan2.json\n"), "{text}");
+    assert!(text.contains("    flashfit apply plan2.json card.img\n"), "{text}");
+    assert!(!text.contains("Nothing was written") && !text.contains("plan.json"), "{text}");
+    let text = good(folder.path(), &plan);
+    assert!(text.contains("--output plan.json\n    flashfit apply plan.json card.img\n"), "{text}");
+    assert!(text.contains("Nothing was written: these are plans."), "{text}");
+}
+
+#[test]
 fn impossible_plans_are_reported_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 1 << 30);

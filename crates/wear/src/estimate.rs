@@ -51,9 +51,10 @@ pub enum EstimateError {
     Model(#[from] ModelError),
     /// The usage model asks for more than the device can write.
     #[error(
-        "{setup}: {gib_a_day:.1} GiB a day need {needed_hours:.1} hours of writing, but the usage \
-         model `{usage}` has {active_hours} active hours a day: the simulated device can write \
-         {most_gib_a_day:.1} GiB in them"
+        "{setup}: {} a day need {needed_hours:.1} hours of writing, but the usage model `{usage}` \
+         has {active_hours} active hours a day: the simulated device can write {} in them",
+        volume_text(*gib_a_day),
+        volume_text(*most_gib_a_day)
     )]
     TooMuch {
         setup: String,
@@ -89,10 +90,21 @@ impl UserError for EstimateError {
         match self {
             Self::Model(error) => error.hint(),
             Self::TooMuch { .. } => Some(
-                "check the unit of the volume in the usage model, or choose a faster device".into(),
+                "choose a faster device or another file system; in a usage model of your own, \
+                 check the volume and its unit"
+                    .into(),
             ),
             _ => None,
         }
+    }
+}
+
+/// A volume with at least two digits, as 0.25 MiB, 123 MiB or 2.0 GiB.
+fn volume_text(gib: f64) -> String {
+    match gib {
+        ..0.01 => format!("{:.2} MiB", gib * 1024.0),
+        ..1.0 => format!("{:.0} MiB", gib * 1024.0),
+        _ => format!("{gib:.1} GiB"),
     }
 }
 
@@ -306,4 +318,15 @@ fn run_course(
         filesystem_amplification,
         hours_per_gib: counters.busy_ns as f64 / HOUR_NS / program_gib,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_volumes_keep_their_digits() {
+        let texts = [0.000_25, 0.12, 2.0].map(volume_text);
+        assert_eq!(texts, ["0.26 MiB", "123 MiB", "2.0 GiB"]);
+    }
 }

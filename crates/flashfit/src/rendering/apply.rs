@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use flashfit_apply::install::Installed;
-use flashfit_apply::job::UUID_PLACE;
 use flashfit_apply::verify::Verified;
 use flashfit_apply::{Applied, InstallTarget};
 use flashfit_device::{Bytes, Device, DeviceKind};
@@ -21,6 +20,8 @@ use crate::apply::source::PlanSource;
 use crate::command_error::CommandError;
 use crate::consent::what_is_lost;
 use crate::output;
+use crate::rendering::mounting::how_to_mount;
+use crate::rendering::plan::power_cut_risk;
 use crate::rendering::price::Price;
 use crate::rendering::run_preview::{LOOP_PARTITION, LOOP_SECOND};
 
@@ -123,6 +124,7 @@ pub fn doing(
     }
     let warnings = plan.warnings.iter().filter(|text| packed.is_none() || *text != NAME_THE_FOLDER);
     lines.extend(warnings.map(|warning| format!("warning: {warning}")));
+    lines.extend(power_cut_risk(plan).map(|risk| format!("warning: at a power cut: {risk}")));
     lines.join("\n")
 }
 
@@ -165,6 +167,9 @@ pub fn price_text(price: &Price) -> String {
 pub struct Would<'a> {
     lost: Vec<&'a str>,
     price: &'a Price,
+    /// What a power cut can do, for a setup that is not safe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_power_cut: Option<String>,
     plan: &'a Plan,
 }
 
@@ -177,7 +182,12 @@ pub fn dry_run(
     doing: &str,
 ) -> Result<(), CommandError> {
     if json {
-        return output::json(Would { lost: lost.lines().collect(), price, plan });
+        return output::json(Would {
+            lost: lost.lines().collect(),
+            price,
+            at_power_cut: power_cut_risk(plan),
+            plan,
+        });
     }
     let price = price_text(price);
     output::print_with_commands(&format!("{lost}\n{doing}\n{price}\nNothing was changed."))
@@ -187,6 +197,9 @@ pub fn dry_run(
 pub struct Done<'a> {
     backup: String,
     undo: &'a str,
+    /// What a power cut can do, for a setup that is not safe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_power_cut: Option<String>,
     plan: &'a Plan,
     verified: &'a Verified,
     installed: Option<&'a Installed>,
@@ -208,6 +221,7 @@ pub fn done(
         return output::json(Done {
             backup: path_text::to_text(&applied.backup),
             undo,
+            at_power_cut: power_cut_risk(plan),
             plan,
             verified: &applied.verified,
             installed: applied.installed.as_ref(),
@@ -237,7 +251,7 @@ pub fn done(
     if let Some(point) = point {
         lines.push(format!("It is mounted on {}.", point.display()));
     }
-    lines.extend(layers_left(plan, applied, point));
+    lines.extend(how_to_mount(plan, applied, point));
     lines.push(format!(
         "The old partition table and the old first and last 4 MiB are in {}.",
         applied.backup.display()
@@ -245,27 +259,6 @@ pub fn done(
     lines.push("To restore them (file contents that were overwritten are lost):".to_owned());
     lines.push(format!("  {undo}"));
     output::print_with_commands(&plain_lines(&lines).join("\n"))
-}
-
-/// How image and writable layer are mounted.
-fn layers_left(plan: &Plan, applied: &Applied, point: Option<&Path>) -> Vec<String> {
-    let Some(layers) = &plan.layers else { return Vec::new() };
-    let mut lines = vec!["The directory is packed. To mount the whole now, as root:".to_owned()];
-    if point.is_none() {
-        let uuid = applied.verified.uuid.as_deref().unwrap_or("UUID");
-        let host = quote(&path_text::to_text(&plan.mount_point));
-        lines.push(format!("  mount UUID={uuid} {host}"));
-    }
-    let mounts = layers.commands.iter().filter(|command| command.program == "mount");
-    lines.extend(mounts.map(|command| format!("  {}", command.line())));
-    if applied.installed.is_none() {
-        let uuid = applied.verified.uuid.as_deref().map(|uuid| format!("UUID={uuid}"));
-        let host = plan.fstab_line.replace(UUID_PLACE, &uuid.unwrap_or_default());
-        lines.push("Lines for /etc/fstab (--install writes them):".to_owned());
-        let all = std::iter::once(&host).chain(&layers.fstab_lines);
-        lines.extend(all.map(|line| format!("  {line}")));
-    }
-    lines
 }
 
 fn plain_lines(lines: &[String]) -> Vec<String> {

@@ -26,6 +26,7 @@ pub mod life;
 mod likely;
 pub mod matrix;
 pub mod more_time;
+mod mounting;
 pub mod named_setup;
 mod noise;
 pub mod options;

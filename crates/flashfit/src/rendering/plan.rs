@@ -9,13 +9,15 @@ use flashfit_filesystem::plan::{
 };
 use flashfit_filesystem::{Durability, PartitionTable, Risk};
 use flashfit_geometry::Sourced;
-use flashfit_host::program::quote;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_report::text::{fold_command, plain, plain_command, wrap};
 
 use super::plan_life::PlanLives;
 use super::plan_list::PlanList;
 
 const NAME_COLUMNS: usize = 20;
+/// The file of a plan in commands that are suggested.
+const PLAN_FILE: &str = "plan.json";
 
 /// The suggested plan and a line for each other one, or `all` plans, for a terminal of `width`
 /// columns.
@@ -53,8 +55,13 @@ pub fn text(found: &PlanList, all: bool, width: usize) -> String {
         }
     }
     page.text.push('\n');
+    if let Some(path) = &found.written {
+        page.paragraph("", &format!("Written: {}", path.display()));
+    }
     page.how_to_apply(found);
-    page.paragraph("", "Nothing was written: these are plans.");
+    if found.written.is_none() {
+        page.paragraph("", "Nothing was written: these are plans.");
+    }
     page.text
 }
 
@@ -117,8 +124,12 @@ impl Page {
         };
         let (target, filesystem) = (quote(&found.target), &first.filesystem);
         self.text.push_str("To set it up (ERASES it):\n");
-        self.plan_again(found, filesystem, &["--output", "plan.json"]);
-        self.line(&format!("flashfit apply plan.json {target}"));
+        let file = found.written.as_deref().map(quote_path);
+        if file.is_none() {
+            self.plan_again(found, filesystem, &["--output", PLAN_FILE]);
+        }
+        let file = file.as_deref().unwrap_or(PLAN_FILE);
+        self.line(&format!("flashfit apply {file} {target}"));
     }
 
     /// The command for one of the plans, with what else was asked for.
@@ -264,6 +275,11 @@ fn known(known: Option<&Sourced>, flag: &str) -> String {
         || format!("not known; {flag} sets it"),
         |known| format!("{}, {}", known.bytes, known.source),
     )
+}
+
+/// What a power cut can do to the setup; `None` where it is safe.
+pub fn power_cut_risk(plan: &Plan) -> Option<String> {
+    (plan.durability.durability != Durability::Safe).then(|| power_cut(plan))
 }
 
 fn power_cut(plan: &Plan) -> String {

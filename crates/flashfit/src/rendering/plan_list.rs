@@ -1,5 +1,7 @@
 //! The plans of a device as a document: which is suggested, and why there are no others.
 
+use std::path::PathBuf;
+
 use flashfit_filesystem::plan::{Plan, PlanNote, PlanStanding, SeveralPlans, UnplannedReason};
 use flashfit_wear::MeasuredLives;
 use schemars::JsonSchema;
@@ -15,6 +17,9 @@ pub struct PlanList {
     /// The arguments that make the same plans again.
     #[serde(skip)]
     pub arguments: Vec<String>,
+    /// The file that the plan was written to.
+    #[serde(skip)]
+    pub written: Option<PathBuf>,
     /// That and why the device would be refused, if it would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
@@ -62,6 +67,7 @@ impl PlanList {
         Self {
             target: target.name,
             arguments: target.arguments,
+            written: None,
             refusal,
             standings,
             lives: PlanLives::of(&found.plans, measured),

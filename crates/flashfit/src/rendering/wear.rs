@@ -88,6 +88,9 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
     }
     text += &table.render(width);
     text += "\n";
+    for setup in &document.not_estimated {
+        text += &paragraph(&format!("Not estimated: {}", setup.reason), "", width);
+    }
     for setup in &document.setups {
         text += &details(&setup.estimate, width);
     }

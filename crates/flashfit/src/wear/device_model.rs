@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_card::{CardModel, catalog};
-use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
+use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -28,8 +28,12 @@ pub fn modeled_device(
     let target = choice.target;
     let device = match (choice.is_elsewhere, choice.class) {
         (true, _) => None,
+        // An image file is not in sysfs, and nothing says what it will be copied to.
+        (false, None) if matches!(Target::parse(target)?, Target::Image(_)) => {
+            return Err(unknown_kind(target, "it is an image file"));
+        }
         (false, None) => Some(Device::from_sysfs(&SystemRoots::default(), Path::new(target))?),
-        // An image file is not in sysfs; a class is enough.
+        // A class is enough.
         (false, Some(_)) => Device::from_sysfs(&SystemRoots::default(), Path::new(target)).ok(),
     };
     let kind = device.as_ref().map_or(DeviceKind::Other, |device| device.kind);
@@ -46,13 +50,7 @@ pub fn modeled_device(
 
 /// The class that a device is modeled as.
 fn class_of<'a>(choice: &ModelChoice<'a>, kind: DeviceKind) -> Result<&'a str, CommandError> {
-    let unknown = |why: &str| {
-        CommandError::new(
-            ExitClass::Usage,
-            format!("cannot tell what kind of flash {} is: {why}", choice.target),
-            Some("name a card to model it as: --class CARD (flashfit card list)"),
-        )
-    };
+    let unknown = |why: &str| unknown_kind(choice.target, why);
     Ok(match (choice.class, kind) {
         (Some(class), _) => class,
         (None, _) if choice.is_elsewhere => {
@@ -64,4 +62,12 @@ fn class_of<'a>(choice: &ModelChoice<'a>, kind: DeviceKind) -> Result<&'a str, C
         (None, DeviceKind::Ssd | DeviceKind::Nvme) => "ssd-sata",
         (None, other) => return Err(unknown(&format!("it is a {other}"))),
     })
+}
+
+fn unknown_kind(target: &str, why: &str) -> CommandError {
+    CommandError::new(
+        ExitClass::Usage,
+        format!("cannot tell what kind of flash {target} is: {why}"),
+        Some("name a card to model it as: --class CARD (flashfit card list)"),
+    )
 }

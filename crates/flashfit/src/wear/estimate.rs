@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flashfit_user_error::ExitClass;
 use flashfit_wear::estimate::{EstimateRequest, SetupEstimate, estimate};
 use flashfit_wear::extrapolation::Interval;
 use flashfit_wear::{SetupTraces, UsedLife, usage};
@@ -29,6 +30,15 @@ pub struct EstimateDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted_years: Option<f64>,
     pub setups: Vec<EstimatedSetup>,
+    /// The setups that cannot be estimated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_estimated: Vec<UnestimatedSetup>,
+}
+
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct UnestimatedSetup {
+    pub setup: String,
+    pub reason: String,
 }
 
 #[derive(Debug, JsonSchema, Serialize)]
@@ -54,11 +64,10 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         used_percent: args.used,
     };
     let target = target::modeled(&choice, &usage, catalog)?;
-    let setups: Vec<SetupTraces> = args
-        .filesystems
-        .iter()
-        .map(|name| setup_traces::find(name, &usage, catalog))
-        .collect::<Result<_, _>>()?;
+    // Before the first estimate, which takes seconds.
+    let setups: Vec<(&String, Result<SetupTraces, CommandError>)> = (args.filesystems.iter())
+        .map(|name| Ok((name, setup_traces::find_known(name, &usage, catalog)?)))
+        .collect::<Result<_, CommandError>>()?;
     let request = EstimateRequest {
         model: &target.model,
         usage: &usage,
@@ -67,8 +76,17 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         seed: args.seed,
     };
     let mut found: Vec<EstimatedSetup> = Vec::new();
-    for setup in &setups {
-        let estimate = estimate(&request, setup)?;
+    let mut failed: Vec<(&String, CommandError)> = Vec::new();
+    for (name, traces) in setups {
+        let estimate = match traces.and_then(|traces| Ok(estimate(&request, &traces)?)) {
+            Ok(estimate) => estimate,
+            // What one setup cannot do may be possible with another.
+            Err(error) if error.class() == ExitClass::Usage => {
+                failed.push((name, error));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let first = found.first().filter(|_| args.compare);
         found.push(EstimatedSetup {
             percent_beyond: args.years.map(|years| estimate.percent_beyond(years)),
@@ -76,6 +94,13 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
             estimate,
         });
     }
+    if found.is_empty() {
+        return Err(CommandError::joined(failed.into_iter().map(|(_, error)| error)));
+    }
+    let not_estimated = failed.iter().map(|(setup, error)| UnestimatedSetup {
+        setup: (*setup).clone(),
+        reason: error.message().to_owned(),
+    });
     let document = EstimateDocument {
         target: target.explanation,
         usage: usage.name.clone(),
@@ -85,6 +110,7 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         used_life: target.used,
         wanted_years: args.years,
         setups: found,
+        not_estimated: not_estimated.collect(),
     };
     if args.json {
         output::json(document)

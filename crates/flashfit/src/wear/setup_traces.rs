@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::{SetupTraces, UsageModel, trace_file};
 
@@ -14,8 +15,21 @@ pub fn find(
     usage: &UsageModel,
     catalog: Option<&Path>,
 ) -> Result<SetupTraces, CommandError> {
+    find_known(name, usage, catalog)?
+}
+
+/// The same; the inner error is that a trace of a setup of the catalog is missing.
+pub fn find_known(
+    name: &str,
+    usage: &UsageModel,
+    catalog: Option<&Path>,
+) -> Result<Result<SetupTraces, CommandError>, CommandError> {
     let setup: SetupName = name.parse()?;
-    search(name, &setup, usage, catalog)?.map_err(|missing| {
+    // A trace of an unknown option cannot be recorded either.
+    let filesystems = FileSystemCatalog::load(catalog)?;
+    filesystems.filesystem(&setup.filesystem)?.closure(&setup.options)?;
+    let found = search(name, &setup, usage, catalog)?;
+    Ok(found.map_err(|missing| {
         let MissingTrace { file, workload } = &missing;
         CommandError::new(
             ExitClass::Usage,
@@ -26,7 +40,7 @@ pub fn find(
                  add --catalog CATALOG"
             )),
         )
-    })
+    }))
 }
 
 /// A trace that is not in the catalog.

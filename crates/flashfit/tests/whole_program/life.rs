@@ -91,6 +91,55 @@ fn impossible_usage_is_refused() {
 }
 
 #[test]
+fn a_setup_that_the_device_is_too_slow_for_is_listed_with_the_others() {
+    let place = Place::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalog/usage/router.toml");
+    let router = std::fs::read_to_string(file).unwrap();
+    place.file("u.toml", &router.replace("hours_a_day = 24", "hours_a_day = 0.8"));
+    let estimate = |filesystems: &str, more: &[&str]| {
+        let args = ["wear", "estimate", "sim:sd-c10-log", "--usage", "u.toml"];
+        place.flashfit(&[&args[..], &["--fs", filesystems, "--compare"], more].concat())
+    };
+    let document = estimate("btrfs,f2fs,nilfs2", &["--json"]).document("flashfit.wear-estimate");
+    let setups = document["setups"].as_array().unwrap();
+    assert_eq!((setups.len(), &setups[0]["setup"]), (1, &"f2fs".into()), "{document:#}");
+    let others = document["not_estimated"].as_array().unwrap();
+    assert_eq!([&others[0]["setup"], &others[1]["setup"]], ["btrfs", "nilfs2"], "{document:#}");
+    let text = estimate("f2fs,nilfs2", &[]);
+    text.said(0, &[]);
+    assert!(text.stdout.contains("Not estimated: no recorded trace"), "{}", text.stdout);
+    let none = estimate("btrfs", &[]);
+    none.said(2, &["btrfs: 123 MiB a day need", "can write", "another file system"]);
+    assert!(!none.stderr.contains("0.1 GiB"), "{}", none.stderr);
+}
+
+#[test]
+fn a_setup_that_does_not_exist_is_the_error() {
+    let place = Place::new();
+    let estimate = |filesystem: &str| {
+        let args = ["wear", "estimate", "sim:usd-a1-pagemap", "--usage", "router", "--fs"];
+        place.flashfit(&[&args[..], &[filesystem]].concat())
+    };
+    estimate("ext4,ext4:nope").said(2, &["unknown option of ext4 `nope`", "noatime"]);
+    estimate("ext9").said(2, &["unknown file system `ext9`", "ext4"]);
+    // Known, but not recorded.
+    estimate("ext4:noatime").said(2, &["flashfit wear record"]);
+}
+
+#[test]
+fn an_image_file_needs_a_class() {
+    let place = Place::new();
+    place.image("card.img", 64);
+    let estimate = |target: &str, more: &[&str]| {
+        let args = ["wear", "estimate", target, "--usage", "router", "--fs", "ext4"];
+        place.flashfit(&[&args[..], more].concat())
+    };
+    estimate("card.img", &[]).said(2, &["it is an image file", "--class CARD"]);
+    estimate("none.img", &[]).said(2, &["there is no none.img"]);
+    estimate("card.img", &["--class", "usd-a1-pagemap"]).said(0, &[]);
+}
+
+#[test]
 fn a_recorded_trace_can_be_estimated_with() {
     if skip_without_cards() {
         return;

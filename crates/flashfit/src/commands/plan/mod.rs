@@ -71,9 +71,10 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     }
     let named = NamedTarget { name: args.target.clone(), arguments: again::arguments(args) };
     let measured = MeasuredLives::load(catalog)?;
-    let shown = PlanList::new(named, refusal, (made, standings), &measured, notes);
+    let mut shown = PlanList::new(named, refusal, (made, standings), &measured, notes);
     if let Some(path) = &args.output {
         write(path, args.force, &shown.plans)?;
+        shown.written = Some(path.clone());
     }
     let is_empty = shown.plans.is_empty();
     if args.json {

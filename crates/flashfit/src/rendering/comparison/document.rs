@@ -5,7 +5,8 @@ use flashfit_filesystem::Setup;
 use flashfit_host::path_text;
 use flashfit_tune::Criterion;
 use flashfit_tune::compare::{
-    CONFIDENCE, ComparedRun, RunDifference, RunPair, RunVerdict, SetupPair, Slowdown, WorkloadPair,
+    CONFIDENCE, ComparedRun, RunDifference, RunPair, RunVerdict, SetupPair, Slowdown,
+    UntestedReason, UntestedRun, WorkloadPair,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -100,8 +101,11 @@ struct DifferencePart {
     change_percent_hundredths: i64,
     low_percent_hundredths: Option<i64>,
     high_percent_hundredths: Option<i64>,
-    /// `better`, `worse`, `no-difference`, or `unknown` without an interval.
+    /// `better`, `worse`, `no-difference` (the interval includes 0), or `unknown` without an
+    /// interval.
     verdict: &'static str,
+    /// Whether the whole interval lies within 5 %, or the figures are the same.
+    equivalent: bool,
     /// Trials of the first run and of this one.
     trials: [usize; 2],
     /// The rounds that they were made in.
@@ -121,6 +125,15 @@ struct SlowdownPart {
     tests: usize,
     /// The sure ones with 95 % over all tests, the worst first.
     sure: Vec<SlowerPart>,
+    /// The runs of which nothing was tested.
+    untested: Vec<UntestedPart>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct UntestedPart {
+    run: usize,
+    /// `no-trial`, `other-measurement`, `nothing-in-common`, `other-points` or `no-interval`.
+    reason: &'static str,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -144,6 +157,7 @@ impl From<&RunDifference> for DifferencePart {
                 RunVerdict::NoDifference => "no-difference",
                 RunVerdict::Unknown => "unknown",
             },
+            equivalent: found.is_equivalent(CONFIDENCE),
             trials: found.trials,
             rounds: found.rounds,
             setups: found.setups,
@@ -197,6 +211,7 @@ pub fn document(view: &ComparisonView<'_>) -> ComparisonDocument {
             limit_percent_hundredths: view.limit.map_or(0, |limit| limit.0),
             tests: view.check.tests,
             sure: view.check.slowdowns.iter().map(slower).collect(),
+            untested: view.check.untested.iter().map(untested).collect(),
         },
         simulated: view.is_simulated(),
     }
@@ -249,6 +264,17 @@ fn slower(found: &Slowdown) -> SlowerPart {
         setup: found.setup.clone(),
         change_percent_hundredths: hundredths(found.difference.log),
     }
+}
+
+fn untested(found: &UntestedRun) -> UntestedPart {
+    let reason = match found.reason {
+        UntestedReason::NoTrial => "no-trial",
+        UntestedReason::OtherMeasurement => "other-measurement",
+        UntestedReason::NothingInCommon => "nothing-in-common",
+        UntestedReason::OtherPoints => "other-points",
+        UntestedReason::NoInterval => "no-interval",
+    };
+    UntestedPart { run: found.run, reason }
 }
 
 fn thousandths(value: f64) -> i64 {

@@ -9,6 +9,7 @@ use flashfit_report::text::wrap;
 use flashfit_report::{ComparisonPage, FigureUnit};
 use flashfit_tune::compare::{
     CONFIDENCE, RunComparison, RunDifference, RunPair, RunVerdict, Slowdown, SlowdownCheck,
+    UntestedReason, UntestedRun,
 };
 use flashfit_tune::recommend::percent;
 use flashfit_tune::{Criterion, Percent};
@@ -18,8 +19,9 @@ pub use document::{ComparisonDocument, document};
 /// What to know about the intervals.
 const NOTE: &str = "Each run is one session: its trials are not paired with those of the other \
     run, and what differs between sessions besides the device (temperature, what was written \
-    before) is part of a difference, not of its interval. n: trials of the first and of the other \
-    run; setups that were measured once count only together.";
+    before) is part of a difference, not of its interval. No difference: the whole interval lies \
+    within 5 %; cannot tell: it includes 0 and larger differences, too. n: trials of the first \
+    and of the other run; setups that were measured once count only together.";
 
 /// Larger changes are not shown in full.
 const MOST_PERCENT: f64 = 9999.0;
@@ -58,7 +60,8 @@ fn verdict(difference: &RunDifference, by: Criterion) -> &'static str {
         (RunVerdict::Worse, Criterion::Wear) => "more wear",
         (RunVerdict::Better, _) => "faster",
         (RunVerdict::Worse, _) => "slower",
-        (RunVerdict::NoDifference, _) => "no difference",
+        (RunVerdict::NoDifference, _) if difference.is_equivalent(CONFIDENCE) => "no difference",
+        (RunVerdict::NoDifference, _) => "cannot tell",
         (RunVerdict::Unknown, _) => "measured once",
     }
 }
@@ -81,12 +84,7 @@ fn summary(view: &ComparisonView<'_>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for pair in &view.comparison.pairs {
         lines.push(sentence(view, pair));
-        let others: Vec<&str> = pair
-            .differing
-            .iter()
-            .filter(|condition| !condition.is_comparable)
-            .map(|condition| condition.what)
-            .collect();
+        let others: Vec<&str> = pair.other_measurements().collect();
         if !others.is_empty() {
             lines.push(format!(
                 "Not comparable: A and {} differ in what they measured ({}), so a difference may \
@@ -110,14 +108,15 @@ fn summary(view: &ComparisonView<'_>) -> Vec<String> {
         }
     }
     if let (Some(limit), None) = (view.limit, slower(view)) {
-        lines.push(match view.check.tests {
-            0 => format!("Whether a run is slower by more than {limit} cannot be told."),
-            tests => format!(
-                "No slowdown of more than {limit} is sure ({tests} differences tested together \
-                 with 95 %)."
-            ),
-        });
+        if view.check.tests > 0 {
+            lines.push(format!(
+                "No slowdown of more than {limit} is sure ({} differences tested together with \
+                 95 %).",
+                view.check.tests
+            ));
+        }
     }
+    lines.extend(untested(view).map(|text| format!("Not tested for a slowdown: {text}.")));
     lines
 }
 
@@ -205,6 +204,31 @@ pub fn slower(view: &ComparisonView<'_>) -> Option<String> {
     let more = if more > 0 { format!("; {more} more") } else { String::new() };
     let text = format!("slower by more than {limit}: {}{more}", named.join("; "));
     (!all.is_empty()).then_some(text)
+}
+
+/// The runs that were not tested for a slowdown, each with the reason; `None` if all were, or none
+/// had to be.
+pub fn untested(view: &ComparisonView<'_>) -> Option<String> {
+    let runs = &view.comparison.runs;
+    let first = runs[0].path.display();
+    let reason = |found: &UntestedRun| match found.reason {
+        UntestedReason::NoTrial => "no completed trial".to_owned(),
+        UntestedReason::OtherMeasurement => {
+            let pairs = view.comparison.pairs.iter().filter(|pair| pair.run == found.run);
+            let differing = pairs.flat_map(RunPair::other_measurements).collect::<Vec<_>>();
+            format!("not comparable with {first}, other {}", differing.join(", "))
+        }
+        UntestedReason::NothingInCommon => {
+            format!("no setup in common with {first} under the same workload")
+        }
+        UntestedReason::OtherPoints => format!("other points or stages than {first}"),
+        UntestedReason::NoInterval => "too few repeats for an interval".to_owned(),
+    };
+    let named = |found: &UntestedRun| {
+        format!("{} ({})", runs[found.run].path.display(), reason(found))
+    };
+    let all: Vec<String> = view.check.untested.iter().map(named).collect();
+    (view.limit.is_some() && !all.is_empty()).then(|| all.join("; "))
 }
 
 fn named(view: &ComparisonView<'_>, found: &Slowdown) -> String {

@@ -7,6 +7,7 @@ mod installed;
 mod keep_data;
 mod keep_run;
 mod made;
+mod mounting;
 mod partitions;
 mod refused;
 
