@@ -16,7 +16,7 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
     let recommended = in_words(found.recommended(), baseline_setup);
     let baseline = in_words(baseline_setup, baseline_setup);
     if !found.baseline_is_allowed && found.verdict != recommend::GainVerdict::Better {
-        let does_not = if found.baseline_violates { "does not" } else { "was not shown to" };
+        let does_not = if found.baseline_violates { "does not" } else { "is not known to" };
         return format!(
             "use {recommended}: it meets the constraints, and {baseline} {does_not} (no measured \
              speed-up)"
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(text(&likely), said);
 
         // A constraint may be undecided.
-        for (baseline_violates, verb) in [(true, "does not"), (false, "was not shown to")] {
+        for (baseline_violates, verb) in [(true, "does not"), (false, "is not known to")] {
             let best_of_ties = likely.best_of_ties.clone();
             let baseline_is_allowed = false;
             let only = Recommendation {
