@@ -7,10 +7,10 @@
 //! the best other setup) run in rounds with a longer time limit and more data. These trials change
 //! nothing in the search and its gain; a contradiction is reported.
 //!
-//! Limits: not in runs on several boards, with a number of trials as the budget or less than
-//! [`LEAST_BUDGET_NS`], or where the trials so far say that their share of the budget is not enough
-//! for trials that are four times as long. The longest are half a minute: a device that is written
-//! for hours may be slower still.
+//! Limits: not in runs on several boards, with a number of trials as the budget or less than six
+//! minutes, or where the trials so far say that their share of the budget is not enough for trials
+//! that are four times as long. The longest are half a minute: a device that is written for hours
+//! may be slower still.
 
 use flashfit_bench::MeasurementLength;
 use flashfit_filesystem::Setup;
