@@ -28,6 +28,7 @@ mod timeouts;
 mod tune;
 mod wear;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -39,6 +40,9 @@ use command_error::CommandError;
 
 fn main() -> ExitCode {
     exit_on_panic();
+    if !std::io::stdout().is_terminal() {
+        flashfit_report::table::show_cells_whole();
+    }
     let mut own_args = std::env::args_os().take_while(|arg| arg != "--");
     let is_for_scripts = own_args.any(|arg| arg == "--json" || arg == "--json-stream");
     let cli = match Cli::try_parse() {

@@ -104,7 +104,8 @@ pub fn warn(text: &str) {
     note(&format!("warning: {text}"));
 }
 
-/// How wide the terminal is; 80 columns where that is not known.
+/// How wide the terminal is; 80 columns where that is not known, and for text that is not for a
+/// terminal, whose tables are as wide as their cells.
 pub fn width() -> usize {
     width_of(std::io::stdout())
 }

@@ -3,9 +3,19 @@
 //! Cells are cleaned ([`text::plain`]) on entry. Columns are two spaces apart. If the table is too
 //! wide, columns that can be shortened shrink: first those shortened at the end, then all of them,
 //! widest first. Other columns keep their width, so the table can still be too wide. [`text`]
-//! defines the width of a character.
+//! defines the width of a character. A process whose output is not a terminal shows cells whole
+//! ([`show_cells_whole`]): a program that reads them needs their names.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::text;
+
+static SHOWS_CELLS_WHOLE: AtomicBool = AtomicBool::new(false);
+
+/// From now on, no table of this process shortens its cells, whatever its width.
+pub fn show_cells_whole() {
+    SHOWS_CELLS_WHOLE.store(true, Ordering::Relaxed);
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Align {
@@ -86,6 +96,14 @@ impl TextTable {
     /// The heading and the rows, each ending in a newline. Columns that are empty in every row are
     /// left out.
     pub fn render(&self, width: usize) -> String {
+        self.render_within(if SHOWS_CELLS_WHOLE.load(Ordering::Relaxed) {
+            usize::MAX
+        } else {
+            width
+        })
+    }
+
+    fn render_within(&self, width: usize) -> String {
         let shown: Vec<usize> = (0..self.columns.len()).filter(|&i| self.has_content(i)).collect();
         let widths = self.widths(&shown, width);
         let heading = shown.iter().map(|&index| self.columns[index].heading.as_str());
@@ -195,6 +213,13 @@ mod tests {
              10  /dev/d…Thing  in use by e…\n"
         );
         assert!(narrow.lines().all(|line| text::width(line) <= 30));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_shortened() {
+        let whole = table().render_within(usize::MAX);
+        assert_eq!(whole, table().render(1000));
+        assert!(!whole.contains('…'), "{whole}");
     }
 
     #[test]

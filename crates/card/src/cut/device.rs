@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use flashfit_device::random::Random;
 
-use super::{Cut, DamageUnit, EnabledFault, FaultClass};
+use super::{AbsentFault, Cut, DamageUnit, EnabledFault, FaultClass};
 use crate::layer::{PageWrite, TranslationLayer};
 use crate::nand::contents::PageContent;
 use crate::request_parts::in_memory;
@@ -89,7 +89,7 @@ impl Cut<'_> {
 
     fn roll_back(&mut self, fault: EnabledFault) -> Result<u64, &'static str> {
         if self.card.journal.window_ns() == 0 {
-            return Err("the card keeps no history");
+            return Err(AbsentFault::NO_HISTORY);
         }
         let window_ns = fault.value_or_default() * 1_000_000;
         let since_ns = self.at_ns().saturating_sub(window_ns);

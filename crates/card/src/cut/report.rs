@@ -32,6 +32,15 @@ pub struct AbsentFault {
     pub reason: String,
 }
 
+impl AbsentFault {
+    pub(super) const NO_HISTORY: &str = "the card keeps no history";
+
+    /// Whether it could occur on a card that keeps what was overwritten.
+    pub fn needs_history(&self) -> bool {
+        self.reason == Self::NO_HISTORY
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CutReport {
     /// Time of the power cut, in the card's time.

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use flashfit_card::CutReport;
-use flashfit_card::cut::DamageUnit;
+use flashfit_card::cut::{AbsentFault, DamageUnit};
+use flashfit_card::{CutReport, FaultClass};
 use flashfit_card_client::AskError;
 use flashfit_device::Bytes;
 use flashfit_user_error::ExitClass;
@@ -100,6 +100,11 @@ fn text(cut: &CutDocument<'_>, args: &CutArgs) -> String {
     }
     for absent in &report.absent {
         line(format!("{}: did not happen: {}", absent.class, absent.reason));
+    }
+    if report.absent.iter().any(AbsentFault::needs_history) {
+        let fault = args.faults.iter().find(|fault| fault.class == FaultClass::Rollback);
+        let history_ms = fault.map_or(0, |fault| fault.value_or_default());
+        line(format!("for a history: flashfit card serve CARD --history-ms {history_ms}"));
     }
     line(if cut.honest {
         "only what a correct device may do".to_owned()

@@ -82,8 +82,15 @@ pub fn recorded_catalog(error: &RecordedCatalogError) -> Option<String> {
             Some("leave --catalog out, or: unset FLASHFIT_CATALOG".to_owned())
         }
         RecordedCatalogError::NeedsCatalog { folder } => {
-            let folder = quote_path(folder);
-            Some(format!("if you trust it, add: --catalog {folder}"))
+            let quoted = quote_path(folder);
+            Some(match folder.is_dir() {
+                true => format!("if you trust it, add: --catalog {quoted}"),
+                false => format!(
+                    "{quoted} is not a directory here; if you have that catalog and trust it, add \
+                     where it is: --catalog DIR. Without it, the trials can be read by: flashfit \
+                     tune --replay RUN, or flashfit compare RUN RUN"
+                ),
+            })
         }
         RecordedCatalogError::OtherDefinitions => {
             Some("name the catalog as it was when the run began, with --catalog DIR".to_owned())

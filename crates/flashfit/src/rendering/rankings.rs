@@ -69,8 +69,9 @@ fn scale_note(by: Criterion) -> &'static str {
     match by {
         Criterion::Throughput => {
             "Score: 1000 ln(KiB/s), or 1000 ln(operations/s) for workloads that create and delete \
-             files, averaged over the points; reads and writes are added. Higher is better; 10 \
-             more is 1 % faster."
+             files, averaged over the points; reads, writes, stages and workloads are added. \
+             Higher is better. Growth: the mean change from the baseline, over the workloads by \
+             their weights; if the two disagree, growth decides."
         }
         Criterion::Latency => "Score: 1 / worst completion latency, in 1/s. Higher is better.",
         Criterion::Wear => {

@@ -103,6 +103,13 @@ fn a_card_on_a_loop_device_has_counters_and_power_cuts() {
     assert_eq!(serving.stats(&place, &["--reset"])["host_written_bytes"], 4096);
     assert_eq!(serving.stats(&place, &[])["host_written_bytes"], 0);
 
+    let forgets = ["card", "cut", serving.arg(), "--fault", "rollback=250", "--power-on"];
+    let forgets = place.flashfit(&forgets);
+    forgets.said(0, &[]);
+    let hint = "did not happen: the card keeps no history\n\
+                for a history: flashfit card serve CARD --history-ms 250\n";
+    assert!(forgets.stdout.contains(hint), "{}", forgets.stdout);
+
     let image = place.arg("image");
     let cut = ["card", "cut", serving.arg(), "--json", "--image", &image];
     let report = place.flashfit(&cut).document("flashfit.card-cut");

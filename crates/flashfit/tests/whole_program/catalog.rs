@@ -100,7 +100,6 @@ fn all_mistakes_of_all_files_are_reported_at_once() {
 #[test]
 fn a_new_workload_is_valid_as_it_stands_and_never_replaces_a_file() {
     let place = Place::new();
-    std::fs::create_dir_all(place.path("own/workloads")).unwrap();
     let output = "own/workloads/mine.fio";
     let command = ["catalog", "new-workload", "mine", "--output", output];
     place.flashfit(&command).said(0, &[]);
@@ -109,6 +108,8 @@ fn a_new_workload_is_valid_as_it_stands_and_never_replaces_a_file() {
     let workloads = names["workloads"].as_array().unwrap();
     assert!(workloads.iter().any(|workload| workload["name"] == "mine"), "{workloads:?}");
     place.flashfit(&command).said(3, &["mine.fio exists; it was not changed"]);
+    let below_a_file = ["catalog", "new-workload", "more", "--output", "own/workloads/mine.fio/x"];
+    place.flashfit(&below_a_file).said(2, &["own/workloads/mine.fio", "hint: "]);
     place.flashfit(&["catalog", "new-workload", "../x"]).said(2, &["letters, digits"]);
 }
 

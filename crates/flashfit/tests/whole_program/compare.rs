@@ -61,9 +61,8 @@ fn document(place: &Place, more: &[&str]) -> Value {
 }
 
 #[track_caller]
-fn fits(ended: &Ended) {
-    let wide = ended.stdout.lines().find(|line| line.chars().count() > 80);
-    assert_eq!(wide, None, "{}", ended.stdout);
+fn fits(place: &Place, more: &[&str]) {
+    crate::terminal::fits(place.command(&[&["compare"], more].concat()));
 }
 
 #[test]
@@ -74,9 +73,11 @@ fn the_same_run_twice_has_no_difference() {
     for dir in ["a", &adaptive] {
         let ended = compare(&place, &[dir, dir, "--fail-if-slower", "0.01%"]);
         ended.said(0, &[]);
-        fits(&ended);
+        fits(&place, &[dir, dir, "--fail-if-slower", "0.01%"]);
         assert!(ended.stdout.contains("B compared with A: no difference"), "{}", ended.stdout);
         assert!(ended.stdout.contains("same run"), "{}", ended.stdout);
+        // Nothing limits the width of a pipe.
+        assert!(ended.stdout.contains(&format!("A  {dir}  ")), "{}", ended.stdout);
         let found = document(&place, &[dir, dir]);
         let pair = &found["comparisons"][0];
         assert_eq!(pair["overall"]["verdict"], "no-difference", "{found:#}");
@@ -104,7 +105,7 @@ fn a_run_that_is_20_percent_slower_is_found() {
 
     let failed = compare(&place, &["a", "b", "--fail-if-slower", "5%"]);
     failed.said(1, &["slower by more than 5%", "b"]);
-    fits(&failed);
+    fits(&place, &["a", "b", "--fail-if-slower", "5%"]);
     assert!(failed.stdout.contains("slower over all workloads"), "{}", failed.stdout);
     // The verdict of a script is the exit code, and the document is whole.
     let json = compare(&place, &["a", "b", "--fail-if-slower", "5%", "--json"]);
@@ -146,7 +147,7 @@ fn a_recorded_run_that_was_slowed_down_is_found() {
     let ended = compare(&place, &[&from, "slow", "--fail-if-slower", "5%"]);
     ended.said(1, &["slower by more than 5%"]);
     assert!(!ended.stdout.contains("same run"), "{}", ended.stdout);
-    fits(&ended);
+    fits(&place, &[&from, "slow", "--fail-if-slower", "5%"]);
 }
 
 #[test]
@@ -156,10 +157,11 @@ fn what_is_not_comparable_is_marked_and_not_tested() {
     run(&place, "other", 2, 3, 0.5, &spec(8 << 20));
     let ended = compare(&place, &["a", "other"]);
     ended.said(0, &[]);
-    fits(&ended);
+    fits(&place, &["a", "other"]);
     assert!(ended.stdout.contains("Not comparable") && ended.stdout.contains("data size"));
     assert!(ended.stdout.contains("4 MiB") && ended.stdout.contains("8 MiB"), "{}", ended.stdout);
-    compare(&place, &["a", "other", "--fail-if-slower", "5%"]).said(2, &["cannot be told"]);
+    let why = ["cannot be told: other (not comparable with a, other data size)"];
+    compare(&place, &["a", "other", "--fail-if-slower", "5%"]).said(2, &why);
     let found = document(&place, &["a", "other"]);
     assert_eq!(found["comparisons"][0]["comparable"], false, "{found:#}");
     assert_eq!(found["comparisons"][0]["differing"][0]["what"], "data size");
@@ -175,6 +177,57 @@ fn what_is_not_comparable_is_marked_and_not_tested() {
     let what: Vec<&str> = differing.iter().map(|found| found["what"].as_str().unwrap()).collect();
     assert_eq!(what, ["device", "version of flashfit"]);
     compare(&place, &["a", "b", "--fail-if-slower", "5%"]).said(0, &[]);
+}
+
+#[test]
+fn a_run_that_cannot_be_tested_is_no_success_next_to_one_that_can() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "same", 2, 3, 1.0, &spec(4 << 20));
+    run(&place, "other", 3, 3, 0.05, &spec(8 << 20));
+    run(&place, "slow", 4, 3, 0.5, &spec(4 << 20));
+    let limit = ["--fail-if-slower", "5%"];
+    let runs = |runs: &[&'static str]| [runs, &limit].concat();
+    let mixed = compare(&place, &runs(&["a", "same", "other"]));
+    mixed.said(2, &["cannot be told: other (not comparable with a, other data size)"]);
+    let text = mixed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("Not tested for a slowdown: other (not comparable"), "{text}");
+    let slowdowns = &document(&place, &["a", "same", "other"])["slowdowns"];
+    assert_eq!(slowdowns["untested"], json!([{ "run": 2, "reason": "other-measurement" }]));
+    // A sure slowdown is the worse news.
+    compare(&place, &runs(&["a", "other", "slow"])).said(1, &["slower by more than 5%: slow"]);
+    compare(&place, &runs(&["a", "same"])).said(0, &[]);
+}
+
+#[test]
+fn a_wide_interval_is_no_proof_of_equality() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "b", 2, 3, 1.0, &spec(4 << 20));
+    let overall = |found: &Value| found["comparisons"][0]["overall"].clone();
+    let equal = overall(&document(&place, &["a", "b"]));
+    assert_eq!((&equal["verdict"], &equal["equivalent"]), (&json!("no-difference"), &json!(true)));
+    assert!(compare(&place, &["a", "b"]).stdout.contains("with A: no difference over all"));
+
+    // Of the three trials of a cell, one is slower, and one faster.
+    let text = std::fs::read_to_string(place.path("b/trials.jsonl")).unwrap();
+    let noisy = text.lines().enumerate().fold(String::new(), |text, (index, line)| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let write = &mut line["outcome"]["completed"]["points"][0]["stages"][0]["write"];
+        let rate = write["bytes_per_second"].as_u64().unwrap();
+        let cells = 6;
+        let rate = [rate, rate / 3, rate * 3][(index % cells + 2 * (index / cells)) % 3];
+        write["bytes_per_second"] = json!(rate);
+        format!("{text}{line}\n")
+    });
+    place.file("b/trials.jsonl", &noisy);
+    let unknown = overall(&document(&place, &["a", "b"]));
+    assert_eq!(
+        (&unknown["verdict"], &unknown["equivalent"]),
+        (&json!("no-difference"), &json!(false))
+    );
+    let text = compare(&place, &["a", "b"]).stdout;
+    assert!(text.contains("with A: cannot tell over all"), "{text}");
 }
 
 #[test]
@@ -230,7 +283,7 @@ fn directories_without_results_are_named() {
     for runs in [["a", "empty"], ["empty", "a"], ["empty", "empty"]] {
         let ended = compare(&place, &runs);
         ended.said(0, &[]);
-        fits(&ended);
+        fits(&place, &runs);
         assert!(ended.stdout.contains("empty has no completed trial"), "{}", ended.stdout);
         assert!(ended.stdout.contains("no trials"), "{}", ended.stdout);
         let strict = [&runs[..], &["--fail-if-slower", "5%"]].concat();

@@ -81,6 +81,14 @@ fn a_run_is_only_read_with_its_own_catalog() {
     };
     recorded(&place, "v1-sim-adaptive", used(false), unchanged);
     place.flashfit(&["analyze", "run"]).said(2, &["--catalog", "theirs"]);
+    let missing = |header: &mut Value| {
+        used(false)(header);
+        header["spec"]["catalog_dir"] = json!("target/theirs");
+    };
+    recorded(&place, "v1-sim-adaptive", missing, unchanged);
+    let hint = ["target/theirs is not a directory here", "--catalog DIR"];
+    place.flashfit(&["analyze", "run"]).said(2, &hint);
+    recorded(&place, "v1-sim-adaptive", used(false), unchanged);
     let other = ["analyze", "run", "--catalog", "theirs"];
     place.flashfit(&other).said(2, &["used other definitions", "--catalog DIR"]);
     // A run can be read with a newer or older built-in catalog.

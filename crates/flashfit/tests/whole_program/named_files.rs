@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::fixture::{
     Ended, Place, skip, skip_without_block_devices, skip_without_cards, wait_until,
 };
+use crate::terminal::shown_at;
 
 /// A command that takes longer waits for a FIFO.
 const AT_ONCE: Duration = Duration::from_secs(20);
@@ -142,12 +143,12 @@ fn text_is_ascii_where_the_locale_is_not_utf8() {
     for args in commands {
         let mut command = place.command(args);
         command.env("LC_ALL", "C");
-        let ended = Ended::new(command.output().unwrap());
+        let ended = shown_at(80, command);
         assert!(ended.stdout.is_ascii() && ended.stderr.is_ascii(), "{args:?}: {ended:?}");
     }
     let mut command = place.command(&["card", "list"]);
     command.env("LC_ALL", "C.UTF-8");
-    let ended = Ended::new(command.output().unwrap());
+    let ended = shown_at(80, command);
     assert!(!ended.stdout.is_ascii(), "nothing was there to be spelled otherwise: {ended:?}");
 }
 
@@ -252,7 +253,7 @@ fn lines_keep_to_80_columns() {
         &["list"],
     ];
     for args in commands {
-        let ended = place.flashfit(args);
+        let ended = shown_at(80, place.command(args));
         for line in ended.stdout.lines().chain(ended.stderr.lines()) {
             // Long words such as paths stay whole.
             let longest = line.split(' ').map(|word| word.chars().count()).max();

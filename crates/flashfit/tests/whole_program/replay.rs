@@ -141,10 +141,11 @@ fn the_same_seed_gives_the_same_replay() {
     write(&place, "grid", &least_header(), &grid());
     let of = |seed: &str| replay(&place, &["--seed", seed, "--trials", "40"]).to_string();
     assert_eq!(of("3"), of("3"));
-    let text = place.flashfit(&["tune", "--replay", "grid", "--trials", "40"]);
+    let args = ["tune", "--replay", "grid", "--trials", "40"];
+    let text = place.flashfit(&args);
     text.said(0, &[]);
     assert!(text.stdout.contains("In the whole record:"), "{}", text.stdout);
-    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
+    crate::terminal::fits(place.command(&args));
     assert!(!place.path("run").exists() && !place.path("grid/report.html").exists());
 }
 

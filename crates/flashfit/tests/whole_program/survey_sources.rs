@@ -83,7 +83,7 @@ fn wear_over_time_and_power_cuts_are_of_one_card() {
     assert_eq!(card["life_used_percent"], 30.0);
     let text = survey(&place, &["list"]).stdout;
     assert!(text.contains("WORN") && text.contains("30 %"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    crate::terminal::fits(place.command(&["survey", "list"]));
 
     let key = card["card"].as_str().unwrap();
     let text = survey(&place, &["show", key]).stdout;

@@ -3,12 +3,14 @@
 //! ```text
 //! run          reads a run, whoever wrote it, and its conditions
 //! difference   the statistic
+//! equivalence  whether a difference is surely too small to matter
 //! slowdown     which slowdowns are sure, over all differences together
 //! ```
 //!
 //! Runs that differ in what they measured (data size, profile) are compared and marked.
 
 mod difference;
+mod equivalence;
 mod run;
 mod slowdown;
 
@@ -19,8 +21,9 @@ use flashfit_filesystem::Setup;
 use crate::choice::Criterion;
 
 pub use difference::{ComparedCell, RunDifference, RunVerdict, StandardError};
+pub use equivalence::EQUIVALENCE_MARGIN;
 pub use run::{CompareError, ComparedRun, DifferingCondition};
-pub use slowdown::{Slowdown, SlowdownCheck};
+pub use slowdown::{Slowdown, SlowdownCheck, UntestedReason, UntestedRun};
 
 use difference::{RunCells, difference};
 
@@ -84,7 +87,13 @@ pub struct SetupPair {
 impl RunPair {
     /// Whether both runs measured the same thing.
     pub fn is_comparable(&self) -> bool {
-        self.differing.iter().all(|condition| condition.is_comparable)
+        self.other_measurements().next().is_none()
+    }
+
+    /// The conditions because of which they did not.
+    pub fn other_measurements(&self) -> impl Iterator<Item = &'static str> {
+        let others = self.differing.iter().filter(|condition| !condition.is_comparable);
+        others.map(|condition| condition.what)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every difference with an interval is a test: of each run over all workloads, of each workload,
 //! of each setup, and of each setup under each workload. The probability that any of them is wrong
 //! is at most 5 % (Bonferroni), so that a script does not fail by chance because it compares much.
-//! Pairs that did not measure the same thing are not tested.
+//! Pairs that did not measure the same thing are not tested; runs without any test are listed.
 
 use flashfit_filesystem::Setup;
 
@@ -24,6 +24,29 @@ pub struct Slowdown {
     pub difference: RunDifference,
 }
 
+/// A run of which nothing was tested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UntestedRun {
+    /// The place of the run.
+    pub run: usize,
+    pub reason: UntestedReason,
+}
+
+/// Why nothing of a run was tested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UntestedReason {
+    /// It, or the first run, has no completed trial.
+    NoTrial,
+    /// It differs from the first run in what it measured.
+    OtherMeasurement,
+    /// Both runs have no setup in common that they measured under the same workload.
+    NothingInCommon,
+    /// Every common workload was measured at other points or stages.
+    OtherPoints,
+    /// Too few repeats for an interval.
+    NoInterval,
+}
+
 /// The tests of a comparison.
 #[derive(Debug, Clone)]
 pub struct SlowdownCheck {
@@ -33,14 +56,26 @@ pub struct SlowdownCheck {
     pub error_probability: f64,
     /// The worst first.
     pub slowdowns: Vec<Slowdown>,
+    pub untested: Vec<UntestedRun>,
 }
 
 impl SlowdownCheck {
     /// Tests all differences for slowdowns by more than `least`, a logarithm of at least 0.
     pub fn of(comparison: &RunComparison, least: f64) -> Self {
-        let comparable = comparison.pairs.iter().filter(|pair| pair.is_comparable());
-        let tested: Vec<Slowdown> =
-            comparable.flat_map(tests).filter(|test| test.difference.error.is_some()).collect();
+        let has_interval = |test: &Slowdown| test.difference.error.is_some();
+        let mut tested: Vec<Slowdown> = Vec::new();
+        let mut untested = Vec::new();
+        for pair in &comparison.pairs {
+            let is_comparable = pair.is_comparable();
+            let of_pair: Vec<Slowdown> = tests(pair)
+                .into_iter()
+                .filter(|test| is_comparable && has_interval(test))
+                .collect();
+            if of_pair.is_empty() {
+                untested.push(UntestedRun { run: pair.run, reason: reason(comparison, pair) });
+            }
+            tested.extend(of_pair);
+        }
         let error_probability = ERROR_PROBABILITY / tested.len().max(1) as f64;
         let count = tested.len();
         let mut slowdowns: Vec<Slowdown> = tested
@@ -48,7 +83,26 @@ impl SlowdownCheck {
             .filter(|test| test.difference.is_surely_worse_by(least, error_probability))
             .collect();
         slowdowns.sort_by(|a, b| a.difference.log.total_cmp(&b.difference.log));
-        Self { tests: count, error_probability, slowdowns }
+        Self { tests: count, error_probability, slowdowns, untested }
+    }
+}
+
+/// Why nothing of a run can be tested.
+fn reason(comparison: &RunComparison, pair: &RunPair) -> UntestedReason {
+    let mut runs = [0, pair.run].into_iter().map(|index| &comparison.runs[index]);
+    if runs.any(|run| run.completed() == 0) {
+        return UntestedReason::NoTrial;
+    }
+    if !pair.is_comparable() {
+        return UntestedReason::OtherMeasurement;
+    }
+    let common = || pair.workloads.iter().filter(|workload| workload.difference.is_some());
+    if common().next().is_none() {
+        return UntestedReason::NothingInCommon;
+    }
+    match common().any(|workload| workload.has_same_points) {
+        true => UntestedReason::NoInterval,
+        false => UntestedReason::OtherPoints,
     }
 }
 

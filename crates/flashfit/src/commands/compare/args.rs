@@ -31,7 +31,8 @@ pub struct CompareArgs {
     /// File systems, separated by commas [default: all].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Vec<String>,
-    /// Exit with 1 if a run is surely slower than the first by more than this.
+    /// Exit with 1 if a run is surely slower than the first by more than this, and with 2 if one
+    /// cannot be tested.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     pub fail_if_slower: Option<Percent>,
     /// HTML file to write, with plots.

@@ -47,14 +47,16 @@ pub fn run(args: &CompareArgs) -> Result<(), CommandError> {
     if args.fail_if_slower.is_none() {
         return Ok(());
     }
-    if check.tests == 0 {
-        let hint = "compare runs that measured the same setups and workloads in the same way, \
-                    several times";
-        let message = "whether a run is slower cannot be told: no difference has an interval";
-        return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+    if let Some(slower) = comparison::slower(&view) {
+        return Err(CommandError::new(ExitClass::BadVerdict, slower, None));
     }
-    match comparison::slower(&view) {
-        Some(slower) => Err(CommandError::new(ExitClass::BadVerdict, slower, None)),
+    match comparison::untested(&view) {
+        Some(untested) => {
+            let hint = "compare runs that measured the same setups and workloads in the same way, \
+                        several times";
+            let message = format!("whether a run is slower cannot be told: {untested}");
+            Err(CommandError::new(ExitClass::Usage, message, Some(hint)))
+        }
         None => Ok(()),
     }
 }

@@ -224,9 +224,8 @@ pub fn untested(view: &ComparisonView<'_>) -> Option<String> {
         UntestedReason::OtherPoints => format!("other points or stages than {first}"),
         UntestedReason::NoInterval => "too few repeats for an interval".to_owned(),
     };
-    let named = |found: &UntestedRun| {
-        format!("{} ({})", runs[found.run].path.display(), reason(found))
-    };
+    let named =
+        |found: &UntestedRun| format!("{} ({})", runs[found.run].path.display(), reason(found));
     let all: Vec<String> = view.check.untested.iter().map(named).collect();
     (view.limit.is_some() && !all.is_empty()).then(|| all.join("; "))
 }
