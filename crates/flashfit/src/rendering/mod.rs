@@ -47,9 +47,9 @@ pub mod setup_commands;
 mod setup_constraints;
 pub mod setup_figures;
 mod starts;
-pub mod sustained;
 #[cfg(feature = "survey")]
 pub mod survey;
+pub mod sustained;
 pub mod twin;
 mod two_digits;
 pub mod verdict;
