@@ -24,6 +24,7 @@ use crate::run_dir::{RunDir, RunDirError};
 use crate::spec::RunSpec;
 use crate::spread::{DeviceEffects, WorkerPool};
 use crate::starts;
+use crate::sustained::SustainedReserve;
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +156,8 @@ pub struct TuneSession<'a> {
     pub(crate) costs: Vec<TrialCost>,
     /// Effects of the devices, if the trials were made on several.
     pub(crate) levels: DeviceEffects,
+    /// What is kept of the budget for longer trials.
+    pub(crate) sustained: Option<SustainedReserve>,
     /// When no further trial begins.
     pub(crate) until: Option<Instant>,
     /// Whether the first belief was given.
@@ -195,6 +198,7 @@ impl<'a> TuneSession<'a> {
             history,
             costs,
             levels,
+            sustained: None,
             until: None,
             has_first_belief: false,
         };
@@ -213,11 +217,9 @@ impl<'a> TuneSession<'a> {
         observer: &mut dyn Observer,
     ) -> Result<RunEnd, TuneError> {
         self.measure_raw(test_bed, observer)?;
-        let sustained = self.reserve_sustained();
+        self.reserve_sustained();
         let ended = self.run_loop(Executor::One(test_bed), observer)?;
-        if let Some(reserve) = sustained {
-            self.measure_sustained(reserve, test_bed, observer)?;
-        }
+        self.measure_sustained(test_bed, observer)?;
         Ok(ended)
     }
 
@@ -289,6 +291,9 @@ impl<'a> TuneSession<'a> {
                 continue;
             }
             let spent = self.spent();
+            if self.check_budget(&spent).is_err() {
+                self.release_sustained();
+            }
             self.check_budget(&spent)?;
             if let Some(reached) = self.limit_reached(&spent) {
                 return Ok(Some(reached));

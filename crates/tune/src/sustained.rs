@@ -40,8 +40,8 @@ const MOST_QUARTERS: u64 = 60;
 const LEAST_QUARTERS: u64 = 16;
 /// The longest time limit of a stage, unless that of a trial is more.
 const MOST_RUNTIME_NS: u64 = 30_000_000_000;
-/// The data takes at most this part of the device.
-const SHARE_OF_DEVICE: u64 = 4;
+/// The data takes at most this part of what is free of the device.
+const SHARE_OF_FREE: u64 = 4;
 
 /// What they may cost; without a limit where the budget has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +59,12 @@ struct SustainedPlan {
 }
 
 impl TuneSession<'_> {
-    /// Takes what they may cost off the budget; `None` if it does not allow them.
-    pub(crate) fn reserve_sustained(&mut self) -> Option<SustainedReserve> {
+    /// Takes what they may cost off the budget, if it allows them.
+    pub(crate) fn reserve_sustained(&mut self) {
         let RunSpec { limits, strategy, .. } = self.spec;
         let is_short = limits.budget_ns.is_some_and(|budget| budget < LEAST_BUDGET_NS);
         if *strategy != StrategyKind::Adaptive || limits.trials.is_some() || is_short {
-            return None;
+            return;
         }
         let take = |left: &mut Option<u64>, given: Option<u64>| {
             let share = given.map(|most| most / SHARE);
@@ -72,10 +72,22 @@ impl TuneSession<'_> {
             share
         };
         let left = &mut self.rules.limits;
-        Some(SustainedReserve {
+        self.sustained = Some(SustainedReserve {
             time_ns: take(&mut left.budget_ns, limits.budget_ns),
             written_bytes: take(&mut left.max_write_bytes, limits.max_write_bytes),
-        })
+        });
+    }
+
+    /// Gives it back where the search cannot do without.
+    pub(crate) fn release_sustained(&mut self) {
+        let Some(SustainedReserve { time_ns, written_bytes }) = self.sustained.take() else {
+            return;
+        };
+        let give = |left: &mut Option<u64>, share: Option<u64>| {
+            *left = left.map(|most| most.saturating_add(share.unwrap_or(0)));
+        };
+        give(&mut self.rules.limits.budget_ns, time_ns);
+        give(&mut self.rules.limits.max_write_bytes, written_bytes);
     }
 
     /// The longest trials that the reserve is enough for.
@@ -88,7 +100,9 @@ impl TuneSession<'_> {
         let spec = self.spec;
         let longer = |of: u64, quarters: u64| of.saturating_mul(quarters) / 4;
         let fits = |cost: u64, limit: Option<u64>| limit.is_none_or(|most| cost <= most);
-        let most_bytes = (device_bytes / SHARE_OF_DEVICE).max(spec.data_size.0);
+        let free_hundredths = u64::from(10_000_u32.saturating_sub(spec.state.fill_hundredths));
+        let free_bytes = device_bytes / 10_000 * free_hundredths;
+        let most_bytes = (free_bytes / SHARE_OF_FREE).max(spec.data_size.0);
         let mut lengths = (1..=ROUNDS)
             .rev()
             .flat_map(|rounds| (LEAST_QUARTERS..=MOST_QUARTERS).rev().map(move |q| (rounds, q)));
@@ -137,10 +151,10 @@ impl TuneSession<'_> {
     /// of them fails.
     pub(crate) fn measure_sustained(
         &mut self,
-        reserve: SustainedReserve,
         test_bed: &mut dyn TestBed,
         observer: &mut dyn Observer,
     ) -> Result<(), TuneError> {
+        let Some(reserve) = self.sustained else { return Ok(()) };
         let Some(setups) = self.compared() else { return Ok(()) };
         let device_bytes = test_bed.facts().device.capacity.0;
         let Some(plan) = self.sustained_plan(&setups, reserve, device_bytes) else {

@@ -160,6 +160,7 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         setups: setups(view),
         warnings: [
             contradiction.into_iter().collect(),
+            sustained::failures(dir),
             warnings(view),
             figures::raw_failures(&raw),
         ]

@@ -8,6 +8,7 @@ use flashfit_report::{ColumnKind, ReportFinding};
 use flashfit_tune::recommend::percent;
 use flashfit_tune::run_dir::read_sustained;
 use flashfit_tune::sustained::SustainedGain;
+use flashfit_tune::{RecordedOutcome, TrialKey, TrialRecord};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,6 +48,17 @@ struct SustainedWorkloadParts {
     workload: String,
     /// Of each comparison.
     percent_hundredths: Vec<i64>,
+}
+
+/// Longer trials that failed, of the run in this directory: the setup may not stand longer work.
+pub fn failures(dir: &Path) -> Vec<String> {
+    let trials = read_sustained(dir).ok().flatten().map_or_else(Vec::new, |found| found.trials);
+    let failure = |trial: &TrialRecord| {
+        let RecordedOutcome::Failed { message } = &trial.outcome else { return None };
+        let TrialKey { setup, workload, .. } = &trial.key;
+        Some(format!("longer work failed: {} under {workload}: {message}", setup.label()))
+    };
+    trials.iter().filter_map(failure).collect()
 }
 
 impl SustainedAnswer {
@@ -168,5 +180,51 @@ fn ends(rounds: &[f64]) -> String {
             percent(pick(f64::min)),
             percent(pick(f64::max))
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_filesystem::Scheduler;
+
+    use super::*;
+
+    fn answer(rounds: Vec<f64>, is_recommended: bool, contradicts: bool) -> SustainedAnswer {
+        let setup = |filesystem: &str| Setup {
+            filesystem: filesystem.to_owned(),
+            options: Vec::new(),
+            scheduler: Scheduler::new("none"),
+        };
+        SustainedAnswer {
+            gain: SustainedGain {
+                setup: setup("btrfs"),
+                runtime_ms: 16_000,
+                by_workload: vec![("sync-files".to_owned(), rounds.clone())],
+                rounds,
+            },
+            baseline: setup("ext4"),
+            usual: Duration::from_secs(2),
+            is_recommended,
+            contradicts,
+        }
+    }
+
+    #[test]
+    fn the_sentence_says_how_long_how_often_and_what_it_means() {
+        let agrees = answer(vec![0.3, 0.5], true, false);
+        assert_eq!(
+            agrees.text(),
+            "In work of 16 s at a time (trials above: 2 s), btrfs base none was 49 % faster than \
+             ext4 base none (+35 to +65 % in 2 comparisons): sync-files +49 %."
+        );
+        assert_eq!(agrees.warning(), None);
+        let slower = answer(vec![-0.3, -0.5], true, true);
+        let text = slower.warning().expect("it contradicts");
+        assert!(text.contains("was 33 % slower than"), "{text}");
+        assert!(text.contains("contradicts the gain above"), "{text}");
+        let other = answer(vec![0.3, 0.5], false, true).warning().expect("it contradicts");
+        assert!(other.contains("the baseline is the better one in short bursts"), "{other}");
+        let once = answer(vec![0.3], true, false).text();
+        assert!(once.contains("(one comparison)"), "{once}");
     }
 }

@@ -208,6 +208,10 @@ fn budgets_too_small_for_every_file_system_are_rejected_with_the_required_one() 
     assert!(error.to_string().contains("2 MiB"), "{error}");
     let least = LeastBudget::WrittenMib(2);
     assert!(matches!(&error, TuneError::BudgetTooSmall { least: found, .. } if *found == least));
+    // What is asked for is enough.
+    spec.limits.max_write_bytes = Some(2 << 20);
+    let dir = tempdir_in_memory().unwrap();
+    go(dir.path(), &spec, FakeTestBed::new(&landscape)).ended.unwrap();
 }
 
 #[test]
