@@ -52,6 +52,8 @@ pub enum ConsentMethod {
     Named(String),
     /// There is no terminal to ask at.
     NotAsked,
+    /// The user interrupted the question.
+    Interrupted,
 }
 
 /// Permission to write to one device.
@@ -92,6 +94,7 @@ impl WriteConsent {
             ConsentMethod::NotAsked => {
                 Err(Refusal::NotConfirmed { path: shown.path.clone(), name })
             }
+            ConsentMethod::Interrupted => Err(Refusal::Interrupted { path: shown.path.clone() }),
         }
     }
 

@@ -52,6 +52,9 @@ pub enum Refusal {
         /// The correct name.
         name: String,
     },
+    /// The user interrupted the question.
+    #[error("interrupted before {} was changed", path.display())]
+    Interrupted { path: PathBuf },
     /// The device is write-protected.
     #[error("{} is write-protected", path.display())]
     ReadOnly { path: PathBuf },
@@ -97,6 +100,7 @@ impl UserError for Refusal {
         match self {
             Self::Device(error) => error.class(),
             Self::Resized { .. } => ExitClass::Io,
+            Self::Interrupted { .. } => ExitClass::Interrupted,
             Self::Open { source, .. } => match source.kind() {
                 std::io::ErrorKind::PermissionDenied => ExitClass::Environment,
                 _ => ExitClass::Io,
@@ -129,7 +133,7 @@ impl UserError for Refusal {
             }
             Self::Device(error) => error.hint(),
             Self::Open { .. } => Some("run it as root".into()),
-            Self::NotSimulated { .. } | Self::NotAttached { .. } => None,
+            Self::NotSimulated { .. } | Self::NotAttached { .. } | Self::Interrupted { .. } => None,
         }
     }
 }

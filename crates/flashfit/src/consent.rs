@@ -1,9 +1,11 @@
 //! Asking the user for a device's data. Only here is anybody asked.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use flashfit_device::{ConsentMethod, Device, Refusal, SystemRoots, WriteConsent};
-use flashfit_host::Runner;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{Runner, waiting};
 use flashfit_testbed::TrialError;
 
 use crate::output::note;
@@ -23,7 +25,9 @@ pub fn agreed(
     guard(&given)?;
     match given {
         ConsentMethod::Named(name) => Ok(name),
-        ConsentMethod::NotAsked => unreachable!("the guard refuses without a confirmation"),
+        ConsentMethod::NotAsked | ConsentMethod::Interrupted => {
+            unreachable!("the guard refuses without a confirmation")
+        }
     }
 }
 
@@ -56,6 +60,7 @@ pub fn for_settings(
         ConsentMethod::NotAsked => {
             Err(Refusal::ChangeNotConfirmed { path: device.path.clone(), name })
         }
+        ConsentMethod::Interrupted => Err(Refusal::Interrupted { path: device.path.clone() }),
         ConsentMethod::Named(_) if is_exclusive => {
             WriteConsent::ask(&system, &runner, device, &agreement).map(Some)
         }
@@ -73,6 +78,7 @@ pub fn for_free_space(device: &Device, confirm: Option<&str>) -> Result<(), Refu
         ConsentMethod::NotAsked => {
             Err(Refusal::WriteNotConfirmed { path: device.path.clone(), name })
         }
+        ConsentMethod::Interrupted => Err(Refusal::Interrupted { path: device.path.clone() }),
     }
 }
 
@@ -85,15 +91,23 @@ fn agreement(device: &Device, confirm: Option<&str>, lost: Option<&str>) -> Cons
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return ConsentMethod::NotAsked;
     }
+    // Before the question: an answer to it must not be missed.
+    let Ok(interrupt) = Interrupt::on_signals() else { return ConsentMethod::NotAsked };
     lost.inspect(|lost| note(lost));
     let mut err = anstream::stderr().lock();
     let _ = write!(err, "Type its name ({}) to continue: ", device.short_name());
     let _ = err.flush();
     drop(err);
-    let mut typed = String::new();
-    match std::io::stdin().lock().read_line(&mut typed) {
-        Ok(read) if read > 0 => ConsentMethod::Named(typed.trim().to_owned()),
-        _ => ConsentMethod::NotAsked,
+    let typed = waiting::line(std::io::stdin().as_fd(), &interrupt).ok().flatten();
+    match typed {
+        Some(typed) => ConsentMethod::Named(typed.trim().to_owned()),
+        None => {
+            let _ = writeln!(anstream::stderr().lock());
+            match interrupt.is_raised() {
+                true => ConsentMethod::Interrupted,
+                false => ConsentMethod::NotAsked,
+            }
+        }
     }
 }
 

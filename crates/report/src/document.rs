@@ -203,8 +203,10 @@ pub struct ReportCommand {
 /// The role of a setup in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SetupRole {
-    /// The default setup, which the others are compared with.
+    /// The setup that the others are compared with.
     Baseline,
+    /// The default setup of a file system other than the baseline's.
+    Defaults,
     Recommended,
     #[default]
     Candidate,
@@ -215,6 +217,7 @@ impl SetupRole {
     pub fn mark(self) -> Option<&'static str> {
         match self {
             Self::Baseline => Some("baseline"),
+            Self::Defaults => Some("defaults"),
             Self::Recommended => Some("recommended"),
             Self::Candidate => None,
         }

@@ -113,6 +113,10 @@ pub struct RunSpec {
     /// earlier runs did not have kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartKind>,
+    /// How many crash states of the recommended setup are checked at the end, where the user asked
+    /// for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash_states: Option<u64>,
     /// Where the search began again, in a run that was extended.
     #[serde(default, skip_serializing_if = "SearchPhase::is_first")]
     pub phase: SearchPhase,

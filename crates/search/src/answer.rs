@@ -30,7 +30,7 @@ pub struct Tie {
     pub candidate: CandidateIndex,
     /// Its merit minus the winner's according to the model, in natural logarithm.
     pub difference: f64,
-    /// The probability that it is within the goal's distance of the winner, 0 to 1.
+    /// The probability that it is within the goal's distance of the best, 0 to 1.
     pub within: f64,
     /// The number of its trials.
     pub trials: usize,
@@ -146,7 +146,7 @@ pub fn answer(
     let mut random = RandomStream::of_history(settings.seed, history.len());
     let belief = Belief::of(&model, &eligible, settings.goal.within, &mut random);
     let confirmed = ConfirmingTrials::of(space, history);
-    let mut ties = ties(&belief, winner, &table, settings.goal.within);
+    let mut ties = ties(&belief, winner, &table);
     // A significant difference in confirming trials overrides the model.
     ties.retain(|tie| {
         let differs =
@@ -202,12 +202,12 @@ fn left_to_gain(belief: &Belief, candidate: CandidateIndex) -> Option<LeftToGain
     Some(LeftToGain { mean: gains.iter().sum::<f64>() / gains.len() as f64, most })
 }
 
-fn ties(belief: &Belief, winner: CandidateIndex, table: &TrialTable, within: f64) -> Vec<Tie> {
+fn ties(belief: &Belief, winner: CandidateIndex, table: &TrialTable) -> Vec<Tie> {
     let trials = table.trials();
     let trials = |index: CandidateIndex| trials.get(&index).copied().unwrap_or(0);
     let Some(of_winner) = belief.candidates.iter().position(|&index| index == winner) else {
         let trials = trials(winner);
-        return vec![Tie { candidate: winner, difference: 0.0, within: 1.0, trials }];
+        return vec![Tie { candidate: winner, difference: 0.0, within: 0.0, trials }];
     };
     let draws = belief.draws.len().max(1) as f64;
     let share = |holds: &dyn Fn(&Vec<f64>) -> bool| {
@@ -220,7 +220,7 @@ fn ties(belief: &Belief, winner: CandidateIndex, table: &TrialTable, within: f64
             found.push(Tie {
                 candidate,
                 difference: belief.means[at] - belief.means[of_winner],
-                within: share(&|draw| draw[at] >= draw[of_winner] - within),
+                within: belief.within[at],
                 trials: trials(candidate),
             });
         }

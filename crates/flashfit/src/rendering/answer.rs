@@ -130,7 +130,9 @@ struct RunnerUp {
 #[derive(Debug, JsonSchema, Serialize)]
 struct Tied {
     setup: Setup,
+    /// From the winner.
     difference_percent_hundredths: i64,
+    /// That it is within the requested distance of the best, 0 to 1.
     within_probability: f64,
     measured: bool,
     trials: usize,

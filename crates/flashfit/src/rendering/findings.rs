@@ -43,7 +43,7 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
         "Tied with the best",
         &format!(
             "The difference from the winner as estimated from all trials, and the probability that \
-             a setup is that close to the winner. Only measured setups are listed{}.",
+             a setup is that close to the best. Only measured setups are listed{}.",
             match answer.untried_ties {
                 0 => String::new(),
                 count =>
@@ -216,8 +216,9 @@ fn pareto_front(conclusion: &Conclusion) -> ReportFinding {
     let mut finding = ReportFinding::new(
         "Pareto front of throughput, latency, wear and safety",
         "No other measured setup is at least as good in every respect and better in one; \
-         differences below 2 % do not count. Values are changes against the baseline in full \
-         trials, higher is better: throughput; 1 / 99th percentile of latency; bytes written / \
+         differences below 2 % do not count. Values are changes against the baseline in all \
+         full-length trials, so they can differ from the gain above, which is of fresh trials; \
+         higher is better: throughput; 1 / 99th percentile of latency; bytes written / \
          bytes programmed by the device.",
         [
             ("setup", ColumnKind::Name),

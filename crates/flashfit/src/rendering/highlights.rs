@@ -27,10 +27,9 @@ fn best(view: &RunView<'_>) -> Option<FigureGroup> {
     };
     let shown = rankings::overall(view, by, BEST_DRAWN).or_else(single)?;
     let mut chart = BarChart::of_ranking(&shown.table, "score");
-    let baseline = view.space.baseline();
-    for (bar, row) in chart.bars.iter_mut().zip(&shown.ranking.rows) {
-        // Here, one setup is the baseline of all file systems.
-        if bar.role == SetupRole::Baseline && baseline.as_ref() != Some(&row.setup) {
+    for bar in &mut chart.bars {
+        // Drawn like a baseline, and here all file systems have the same one.
+        if bar.role == SetupRole::Defaults {
             bar.role = SetupRole::Candidate;
         }
     }

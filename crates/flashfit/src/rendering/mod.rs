@@ -120,8 +120,10 @@ impl<'a> RunView<'a> {
         let recommended = self.recommendation().map(Recommendation::recommended);
         if recommended == Some(setup) {
             SetupRole::Recommended
-        } else if self.space.defaults_of(&setup.filesystem).as_ref() == Some(setup) {
+        } else if self.space.baseline().as_ref() == Some(setup) {
             SetupRole::Baseline
+        } else if self.space.defaults_of(&setup.filesystem).as_ref() == Some(setup) {
+            SetupRole::Defaults
         } else {
             SetupRole::Candidate
         }

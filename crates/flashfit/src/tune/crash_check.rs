@@ -22,8 +22,8 @@ use flashfit_tune::run::Catalogs;
 const LIMIT: Duration = Duration::from_secs(24 * 3600);
 const FOLDER: &str = "crash-states";
 
-/// Checks `states` of the recommended setup, and stores the result in the run directory. What
-/// cannot be checked is only noted: the recommendation does not depend on it.
+/// Checks `states` of the recommended setup, unless that was done, and stores the result in the run
+/// directory. What cannot be checked is only noted: the recommendation does not depend on it.
 pub fn run(
     (header, trials): (&RunHeader, &[TrialRecord]),
     catalogs: &Catalogs,
@@ -34,6 +34,10 @@ pub fn run(
     let space = Space::of_run(header, &catalogs.filesystems)?;
     let view = RunView::new(header, trials, &catalogs.workloads, &space)?;
     let Some(found) = view.recommendation() else { return Ok(()) };
+    let known = CrashTest::read(dir, found.recommended());
+    if known.is_some_and(|known| known.not_tested.is_none() && known.states >= states) {
+        return Ok(());
+    }
     let setup = label(found.recommended());
     note(&format!("checking {states} crash states of {setup}"));
     let tested = match states_of(&setup, catalog_dir, dir, states) {

@@ -87,7 +87,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         }))
     })?;
     let Some(result) = result else { return Ok(()) };
-    if let (Some(states), Ok(_)) = (args.crash_states, &result.ended) {
+    if let (Some(states), Ok(_)) = (resolved.spec.crash_states, &result.ended) {
         let run = (&result.header, &result.trials[..]);
         crash_check::run(run, &catalogs, catalog, &resolved.dir, states)?;
     }
@@ -136,6 +136,7 @@ fn resume(
         ));
     }
     note(&format!("resuming {}: {} trials were recorded", dir.display(), run.trials.len()));
+    spec.crash_states = args.crash_states.or(spec.crash_states);
     let spec = extend::extended(args, spec, &run.trials)?;
     let resolved = ResolvedSpec { spec, dir: dir.to_owned(), end_requested: false };
     Ok((resolved, Some(run)))

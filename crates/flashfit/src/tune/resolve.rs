@@ -103,6 +103,7 @@ pub fn resolve(
         limits: budget::limits_of_run(&args.spend, &config, strategy)?,
         state,
         starts,
+        crash_states: args.crash_states,
         phase: SearchPhase::default(),
         prior: None,
         allow: constraints::allow(args, &config)?.unwrap_or(Durability::Safe),

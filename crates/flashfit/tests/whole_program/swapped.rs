@@ -96,6 +96,26 @@ fn swap_at_the_prompt(args: &[&str], prepare: impl Fn(&Place)) {
 }
 
 #[test]
+fn one_interrupt_at_a_prompt_ends_the_command() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let tune = ["tune", "image", "--fs", "ext4", "--workload", "sync-files", "--dir", "run"];
+    for args in [&["probe", "image", "--write"][..], &["apply", "plan.json", "image"], &tune] {
+        let place = Place::in_memory();
+        let image = place.image("image", MIB);
+        apply::plan(&place, "image", &["--fs", "ext4"]);
+        let before = std::fs::read(&image).unwrap();
+        let mut terminal = Terminal::start(apply::command(&place, args));
+        terminal.wait_for("Type its name");
+        terminal.interrupts();
+        terminal.ends().said(6, &["interrupted before ", "image was changed"]);
+        assert!(std::fs::read(&image).unwrap() == before, "{args:?}");
+        wait_for_no_traces(&place, None);
+    }
+}
+
+#[test]
 fn probe_writes_to_nothing_else() {
     if skip_without_block_devices() {
         return;

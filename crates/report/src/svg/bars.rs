@@ -98,14 +98,16 @@ impl<'a> Plot<'a> {
         })
     }
 
-    /// A line through all rows at the value of the baseline.
+    /// A line through all rows at the value of the baseline, or else of the defaults.
     fn baseline_rule(&self) -> Option<Element> {
-        let baseline = self.bars.iter().find(|bar| bar.role == SetupRole::Baseline)?;
+        let of_role = |role| self.bars.iter().find(|bar| bar.role == role);
+        let baseline = of_role(SetupRole::Baseline).or_else(|| of_role(SetupRole::Defaults))?;
+        let name = baseline.role.mark()?;
         let x = self.axis.position(baseline.value);
         Some(
             rule(x, self.top_px, x, self.bottom_px, "#111111")
                 .attr("stroke-dasharray", "4 3")
-                .child(tooltip(&format!("baseline: {}", self.chart.unit.show(baseline.value)))),
+                .child(tooltip(&format!("{name}: {}", self.chart.unit.show(baseline.value)))),
         )
     }
 
@@ -130,7 +132,7 @@ impl<'a> Plot<'a> {
 
     fn mark(&self, bar: &Bar, middle: f64) -> Element {
         let color = match bar.role {
-            SetupRole::Baseline => "#777777",
+            SetupRole::Baseline | SetupRole::Defaults => "#777777",
             SetupRole::Recommended => "#009e73",
             SetupRole::Candidate => "#56b4e9",
         };

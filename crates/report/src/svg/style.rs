@@ -50,13 +50,13 @@ impl LineStyles {
     pub(crate) fn style(&self, name: &str, role: SetupRole, index: usize) -> LineStyle {
         let known = self.names.iter().position(|known| known == name);
         let rank = known.unwrap_or(self.names.len() + index);
-        let is_baseline = role == SetupRole::Baseline;
+        let is_baseline = matches!(role, SetupRole::Baseline | SetupRole::Defaults);
         LineStyle {
             number: rank + 1,
             color: if is_baseline { BASELINE_COLOR } else { COLORS[rank % COLORS.len()] },
             dash: if is_baseline { "9 4" } else { DASHES[rank / COLORS.len() % DASHES.len()] },
             stroke_px: match role {
-                SetupRole::Baseline => "2.2",
+                SetupRole::Baseline | SetupRole::Defaults => "2.2",
                 SetupRole::Recommended => "3.2",
                 SetupRole::Candidate => CANDIDATE_PX,
             },

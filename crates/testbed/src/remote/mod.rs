@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_catalog::FOLDERS;
-use flashfit_device::{ConsentMethod, Device};
+use flashfit_device::{ConsentMethod, Device, Refusal};
 use flashfit_filesystem::Conditions;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_option_probe::OptionFindings;
@@ -156,6 +156,10 @@ impl<L: Link> Host for RemoteHost<L> {
         let name = match consent_method {
             ConsentMethod::Named(name) => Some(name.clone()),
             ConsentMethod::NotAsked => None,
+            // No need to ask the other machine.
+            ConsentMethod::Interrupted => {
+                return Err(Refusal::Interrupted { path: device.path.clone() }.into());
+            }
         };
         let request = AgentRequest::CheckConsent { device: Box::new(device.clone()), name };
         match self.request(request, QUERY_TIMEOUT)? {

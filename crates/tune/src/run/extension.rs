@@ -11,12 +11,13 @@ use super::{BuiltSpace, RunError, RunRequest};
 use crate::spec::{CatalogUsed, ChoiceNames, RunExtension, RunHeader, RunSpec};
 
 /// Whether a run that goes on with `spec` is another one than before. Where it is made does not
-/// matter.
+/// matter, nor what is checked after its trials.
 pub(super) fn extends(spec: &RunSpec, before: &RunSpec) -> bool {
     let before = RunSpec {
         on: spec.on.clone(),
         mount_dir: spec.mount_dir.clone(),
         catalog_dir: spec.catalog_dir.clone(),
+        crash_states: spec.crash_states,
         ..before.clone()
     };
     before != *spec

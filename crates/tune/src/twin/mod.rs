@@ -40,6 +40,7 @@ pub fn spec_of(spec: &RunSpec, target: &str, speed_mips: u32) -> RunSpec {
         prior: None,
         // What is known of the life of setups is about the device.
         life: None,
+        crash_states: None,
         ..spec.clone()
     }
 }

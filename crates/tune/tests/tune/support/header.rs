@@ -47,6 +47,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         limits: Budget::default(),
         state: StartingState::default(),
         starts: Vec::new(),
+        crash_states: None,
         phase: flashfit_tune::SearchPhase::default(),
     }
 }
