@@ -125,6 +125,9 @@ pub struct RunProgress<'a> {
     pub problem: &'a Problem,
     pub history: &'a [Observation],
     pub spent: Spent,
+    /// What the whole run may spend.
+    pub budget: &'a Budget,
+    /// What the search may spend: the budget without what is kept for longer work.
     pub limits: &'a Budget,
     /// The most remaining trials, including the one that starts; `None` if unknown.
     pub left: Option<u64>,
@@ -374,7 +377,8 @@ impl<'a> TuneSession<'a> {
         let limits = &self.rules.limits;
         let least_left = driver.least_trials(&self.history).min(left.unwrap_or(u64::MAX)).max(1);
         let (problem, history) = (self.problem, &self.history);
-        RunProgress { problem, history, spent, limits, left, least_left }
+        let budget = &self.spec.limits;
+        RunProgress { problem, history, spent, budget, limits, left, least_left }
     }
 
     /// Makes and records one trial.

@@ -11,7 +11,7 @@ use crate::rendering::duration;
 /// What was spent: of the time, where it is limited, how much was written, and of the device's
 /// life.
 pub fn so_far(so_far: &RunProgress<'_>, wear: Option<&WearSoFar>) -> String {
-    let (spent, limits) = (&so_far.spent, so_far.limits);
+    let (spent, limits) = (&so_far.spent, so_far.budget);
     let time = limits.budget_ns.map(|budget| {
         format!("{} of {}", duration(Duration::from_nanos(spent.time_ns)), TimeSpan(budget))
     });
