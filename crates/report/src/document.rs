@@ -6,7 +6,7 @@
 
 use crate::figure::FigureGroup;
 use crate::finding::ReportFinding;
-use crate::quantity::{FigureUnit, significant};
+use crate::quantity::{FigureUnit, significant, whole};
 
 /// Everything that is rendered for one run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -161,7 +161,7 @@ impl ReportedGain {
     /// `5 to 41 %, of the mean 17 to 29 %`: the interval of a single measurement, if it is known,
     /// and that of the mean.
     pub fn intervals(&self) -> String {
-        self.interval(|low, high| format!("{low:.0} to {high:.0} %"))
+        self.interval(|low, high| format!("{} to {} %", whole(low), whole(high)))
     }
 
     /// `1.1 to 10 times`: the interval of the mean, if it is too wide for a figure.

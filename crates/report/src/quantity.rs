@@ -113,6 +113,21 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     format!("{:.decimals$}", unsigned_zero(value, decimals))
 }
 
+/// A percentage as part of a sentence: `23`, and `0.3` where a whole number would be 0 or 1.
+pub fn whole(percent: f64) -> String {
+    fixed(percent, decimals_of(percent))
+}
+
+/// The same with its sign: `+23`.
+pub fn whole_change(percent: f64) -> String {
+    let decimals = decimals_of(percent);
+    format!("{:+.decimals$}", unsigned_zero(percent, decimals))
+}
+
+fn decimals_of(percent: f64) -> usize {
+    usize::from(percent.abs() < 0.95)
+}
+
 fn unsigned_zero(value: f64, decimals: usize) -> f64 {
     let exponent = i32::try_from(decimals).expect("a handful of digits");
     if value.abs() * 10f64.powi(exponent) < 0.5 { 0.0 } else { value }
@@ -138,6 +153,14 @@ mod tests {
         let wanted = ["< 1 %", "< 1 %", "1 %", "50 %", "98 %", "99 %", "> 99 %", "> 99 %"];
         assert_eq!(shown, wanted);
         assert_eq!(probability(f64::NAN), NO_VALUE);
+    }
+
+    #[test]
+    fn percentages_in_sentences_are_whole_unless_they_would_be_zero() {
+        let shown = [23.4, 0.96, 0.94, -0.3, -0.04, -7.6].map(whole);
+        assert_eq!(shown, ["23", "1", "0.9", "-0.3", "0.0", "-8"]);
+        let shown = [23.4, -0.3, -0.04].map(whole_change);
+        assert_eq!(shown, ["+23", "-0.3", "+0.0"]);
     }
 
     #[test]

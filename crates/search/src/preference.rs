@@ -25,9 +25,7 @@ pub struct Preference<'a> {
 impl Preference<'_> {
     /// The safest of the candidates in `among` that are tied with the winner, then the one with the
     /// least wear, the one closest to the defaults, the best. If the winner is shown to be better
-    /// than the baseline by more than the goal's distance, so is the preferred one, unless it is
-    /// the
-    /// baseline.
+    /// than the baseline, so is the preferred one, unless it is the baseline.
     pub fn preferred(
         &self,
         winner: CandidateIndex,
@@ -38,9 +36,7 @@ impl Preference<'_> {
         let gains = |candidate: CandidateIndex| {
             self.confirmed.gain(candidate, baseline).is_some_and(|gain| gain.is_significant())
         };
-        let gain = self.confirmed.gain(winner, baseline);
-        // What the goal calls close enough need not be kept.
-        let winner_gains = gains(winner) && gain.is_some_and(|gain| gain.mean > self.goal.within);
+        let winner_gains = gains(winner);
         let keeps_gain =
             |candidate: CandidateIndex| !winner_gains || candidate == baseline || gains(candidate);
         let wear = |index: CandidateIndex| self.wear.get(index).copied().flatten().unwrap_or(0.0);

@@ -5,7 +5,7 @@ use flashfit_filesystem::Setup;
 
 use crate::choice::Criterion;
 use crate::results::MeritResults;
-use crate::stats::{Estimate, median};
+use crate::stats::{Estimate, mean};
 
 /// A row of a ranking.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,8 @@ pub fn overall(results: &MeritResults, by: Criterion) -> Ranking {
 }
 
 /// How much better a setup is than another as a logarithm of the ratio, under one workload or as
-/// the weighted mean of all; `None` unless both were measured.
+/// the weighted mean of all: the difference of means over full-length trials, as in
+/// [`crate::pareto`]; `None` unless both were measured.
 pub fn growth(
     results: &MeritResults,
     (setup, baseline): (&Setup, &Setup),
@@ -77,7 +78,10 @@ pub fn growth(
     weight: impl Fn(&str) -> f64,
 ) -> Option<f64> {
     let of = |name: &str| {
-        let level = |setup: &Setup| median(&results.logs(setup, name, by));
+        let level = |setup: &Setup| {
+            let logs = results.logs(setup, name, by);
+            (!logs.is_empty()).then(|| mean(&logs))
+        };
         Some(level(setup)? - level(baseline)?)
     };
     if let Some(name) = workload {

@@ -22,7 +22,7 @@ use crate::spec::RunSpec;
 use crate::spread::DeviceEffects;
 use crate::start_effect::{self, StartEffect};
 
-/// Smaller differences in wear are ignored: 5 %.
+/// The step that differences in wear are rounded to: 5 %.
 const WEAR_STEP: f64 = 0.05;
 
 /// Why a run has no conclusion.

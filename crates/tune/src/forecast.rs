@@ -115,6 +115,8 @@ impl Forecast {
         });
         let time = limits.budget_ns.map_or(most * slow_ns, |budget| budget.min(most * slow_ns));
         let written_most = (most * trial_bytes).min(limits.max_write_bytes.unwrap_or(u64::MAX));
+        // Only what the first trial writes shows that the limit is too small for it.
+        let written_most = written_most.max(trial_bytes);
         let written_least = (fewest * (trial_bytes / 4)).min(written_most);
         let life = |bytes: u64| {
             let erases = erases_of_each_block(bytes * ASSUMED_AMPLIFICATION, capacity_bytes);

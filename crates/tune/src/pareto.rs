@@ -2,8 +2,9 @@
 //! in throughput, latency, wear and safety. With a usage model, years of life replace wear.
 //!
 //! Figures are means over full-length trials relative to the baseline, with workloads weighted as
-//! in the merit. Differences below `STEP` are ignored. Limit: the step is a fixed allowance for
-//! noise; a setup close to another one may be on the front by chance.
+//! in the merit, and are rounded to multiples of `STEP` before they are compared. Limit: the step is
+//! a fixed allowance for noise; a setup close to another one may be on the front by chance, and two
+//! that differ by less than a step may be rounded apart.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use crate::objective::{log_wear_merit, p99_ns};
 use crate::problem::Problem;
 use crate::record::TrialRecord;
 
-/// Smaller differences of logarithms are ignored: 2 %.
+/// The step that logarithms are rounded to: 2 %.
 const STEP: f64 = 0.02;
 
 /// Log ratios to the baseline; more is better for all of them.

@@ -109,6 +109,10 @@ impl Recommendation {
         let (winner, preferred) = (answer.winner, answer.recommended);
         let shows = |candidate| over(candidate, baseline).is_some_and(|gain| gain.is_significant());
         let is_shown = shows(preferred) || shows(winner);
+        // A gain that is claimed is that of the recommended setup. The search knows only intervals
+        // that allow for a choice among finalists.
+        let passes_on = shows(winner) && !shows(preferred) && preferred != baseline;
+        let preferred = if passes_on { winner } else { preferred };
         let likely = answer.likely_gain.filter(|_| !is_shown && !failed(preferred));
         // The baseline may be tied with a winner, and is then the subject of no gain.
         let is_subject = preferred != baseline && (shows(preferred) || likely.is_some());
@@ -153,8 +157,8 @@ impl Recommendation {
             baseline_is_allowed: problem.space.candidates[baseline].allowed && !breaks_limit,
             baseline_violates: breaks_limit,
             verdict,
-            within: answer.recommended_within,
-            left_to_gain: answer.left_to_gain,
+            within: if passes_on { answer.within } else { answer.recommended_within },
+            left_to_gain: answer.left_to_gain.filter(|_| !passes_on),
             likely: likely.filter(|_| verdict == GainVerdict::Likely),
             subject: problem.setups[subject].clone(),
             gain: gain.map(Estimate::from),

@@ -24,9 +24,10 @@ use flashfit_tune::run_dir::read_raw;
 
 pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut run = StoredRun::read(&args.dir)?;
-    estimate_recorded(&mut run.header, &args.life, catalog)?;
+    // What refuses the run comes first: estimates take up to a minute.
     let catalogs = Catalogs::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogs.filesystems)?;
+    estimate_recorded(&mut run.header, &args.life, catalog)?;
     let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
     if let Some(names) = &args.versus {
         return versus(&view, names, args.json);
@@ -43,7 +44,7 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         output::note(&format!("note: {text}"));
     }
     if rankings.is_empty() {
-        output::note("no trials were completed in this run yet");
+        output::note("no full-length trial was completed in this run yet");
     }
     let mut text = banner(&view);
     let matrix = terminal::render_finding(&matrix::finding(&view, by), output::width());

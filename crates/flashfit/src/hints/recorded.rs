@@ -6,7 +6,8 @@ use flashfit_search::{SearchError, SpaceError};
 use flashfit_tune::compare::CompareError;
 use flashfit_tune::replay::ReplayError;
 use flashfit_tune::run_dir::RunDirError;
-use flashfit_tune::{ConclusionError, LeastBudget, ProblemError, TuneError};
+use flashfit_tune::objective::NoFigure;
+use flashfit_tune::{ConclusionError, Criterion, LeastBudget, ProblemError, TuneError};
 
 use super::of;
 
@@ -45,7 +46,7 @@ pub fn tune(error: &TuneError) -> Option<String> {
             };
             Some(format!("use {flag} or more, or fewer file systems"))
         }
-        TuneError::NoFigure(_) => Some(OTHER_MERIT.to_owned()),
+        TuneError::NoFigure(error) => Some(no_figure(error)),
         other => of(other),
     }
 }
@@ -57,7 +58,7 @@ pub fn problem(error: &ProblemError) -> String {
              out: --without ext4:NAME"
         }
         ProblemError::Space(SpaceError::NoneAllowed { .. }) => {
-            "allow less safety, as in --require loses-recent, or name other file systems"
+            "allow less safety, as in --allow loses-recent, or name other file systems"
         }
         ProblemError::Space(_) | ProblemError::NoBaseline => {
             "name file systems with --fs and workloads with --workload"
@@ -69,8 +70,17 @@ pub fn problem(error: &ProblemError) -> String {
 pub fn conclusion(error: &ConclusionError) -> Option<String> {
     Some(match error {
         ConclusionError::Problem(error) => problem(error),
-        ConclusionError::NoFigure(_) => OTHER_MERIT.to_owned(),
+        ConclusionError::NoFigure(error) => no_figure(error),
     })
+}
+
+fn no_figure(error: &NoFigure) -> String {
+    match error {
+        NoFigure::Zero { by: Criterion::Throughput, .. } => {
+            "leave its workload out: flashfit tune --replay DIR --workload NAMES".to_owned()
+        }
+        _ => OTHER_MERIT.to_owned(),
+    }
 }
 
 pub fn compare(error: &CompareError) -> Option<String> {
@@ -87,7 +97,7 @@ pub fn replay(error: &ReplayError) -> Option<String> {
         ReplayError::NoCompleteSetup { .. } => {
             Some("name fewer workloads with --workload".to_owned())
         }
-        ReplayError::NoFigure(_) => Some(OTHER_MERIT.to_owned()),
+        ReplayError::NoFigure(error) => Some(no_figure(error)),
         ReplayError::Search(SearchError::TooFewTrials { least, .. }) => {
             Some(format!("use --trials {} or more", least.ceil()))
         }

@@ -15,7 +15,7 @@ use flashfit_report::{
     Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, FigureGroup, LineChart,
     RangeMeaning, SetupRole, ValueScale, XAxis,
 };
-use flashfit_tune::{RawMeasurement, TrialPurpose, analysis};
+use flashfit_tune::{RawMeasurement, analysis};
 
 use super::RunView;
 
@@ -172,7 +172,7 @@ fn group(
 ) -> Option<FigureGroup> {
     let mut values = Values::new();
     for trial in &view.levelled {
-        let of_interest = trial.key.purpose == TrialPurpose::Search
+        let of_interest = trial.key.length.is_full()
             && trial.key.workload == workload.name
             && drawn.contains(&trial.key.setup);
         let Some(points) = trial.points().filter(|_| of_interest) else { continue };

@@ -216,7 +216,7 @@ fn pareto_front(conclusion: &Conclusion) -> ReportFinding {
     let mut finding = ReportFinding::new(
         "Pareto front of throughput, latency, wear and safety",
         "No other measured setup is at least as good in every respect and better in one; \
-         differences below 2 % do not count. Values are changes against the baseline in all \
+         values are rounded to steps of 2 % before. Values are changes against the baseline in all \
          full-length trials, so they can differ from the gain above, which is of fresh trials; \
          higher is better: throughput; 1 / 99th percentile of latency; bytes written / \
          bytes programmed by the device.",

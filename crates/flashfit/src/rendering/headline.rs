@@ -1,6 +1,7 @@
 //! The verdict in one sentence.
 
 use flashfit_filesystem::Setup;
+use flashfit_report::quantity::{whole, whole_change};
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
 use flashfit_tune::{Criterion, Recommendation};
@@ -43,7 +44,7 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
         }
         recommend::GainVerdict::NothingBeatsUntuned => {
             let safe = if found.better_but_less_safe.is_some() { " that is as safe" } else { "" };
-            format!("keep {baseline}: no setup{safe} scored higher")
+            format!("keep {baseline}: no setup{safe} is expected to be better")
         }
         recommend::GainVerdict::NotConfirmed => format!(
             "keep {baseline} for now: {winner} was best in the search, but is not confirmed by \
@@ -81,8 +82,8 @@ fn better_than(setup: &str, baseline: &str, found: &Recommendation, by: Criterio
     }
     match gain {
         Some(gain) => format!(
-            "{setup} is {:.0} % {better}{overall} than {baseline} ({} % interval {}){}",
-            gain.percent_mid,
+            "{setup} is {} % {better}{overall} than {baseline} ({} % interval {}){}",
+            whole(gain.percent_mid),
             gain.confidence_percent,
             gain.intervals(),
             by_workload(found)
@@ -91,7 +92,7 @@ fn better_than(setup: &str, baseline: &str, found: &Recommendation, by: Criterio
     }
 }
 
-fn better(by: Criterion) -> &'static str {
+pub fn better(by: Criterion) -> &'static str {
     match by {
         Criterion::Throughput => "faster",
         Criterion::Latency => "better in worst latency",
@@ -99,11 +100,19 @@ fn better(by: Criterion) -> &'static str {
     }
 }
 
+pub fn worse(by: Criterion) -> &'static str {
+    match by {
+        Criterion::Throughput => "slower",
+        Criterion::Latency => "worse in worst latency",
+        Criterion::Wear => "worse in wear",
+    }
+}
+
 /// `use ext4 with fast_commit: it is likely faster than default ext4, by about 14 % according to
 /// all trials, although fresh trials do not show it yet: random-write +20 % (cannot tell)`.
 fn likely(setup: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
     let about = found.likely.map_or(String::new(), |likely| {
-        format!(", by about {:.0} % according to all trials", percent(likely.mean))
+        format!(", by about {} % according to all trials", whole(percent(likely.mean)))
     });
     format!(
         "use {setup}: it is likely {} than {baseline}{about}, although fresh trials do not show it \
@@ -125,7 +134,7 @@ fn by_workload(found: &Recommendation) -> String {
         .filter(|(at, (_, gain))| all || *at == 0 || gain.middle < 0.0)
         .map(|(_, (workload, gain))| {
             let doubt = if gain.excludes_zero() { "" } else { " (cannot tell)" };
-            format!("{workload} {:+.0} %{doubt}", percent(gain.middle))
+            format!("{workload} {} %{doubt}", whole_change(percent(gain.middle)))
         })
         .collect();
     if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) }
@@ -181,8 +190,8 @@ mod tests {
             better_but_less_safe,
         };
         let text = |found: &Recommendation| headline(found, Criterion::Throughput);
-        assert_eq!(text(&found(None)), "keep default ext4: no setup scored higher");
-        let said = "keep default ext4: no setup that is as safe scored higher";
+        assert_eq!(text(&found(None)), "keep default ext4: no setup is expected to be better");
+        let said = "keep default ext4: no setup that is as safe is expected to be better";
         assert_eq!(text(&found(Some(riskier.clone()))), said);
 
         let likely = Recommendation {

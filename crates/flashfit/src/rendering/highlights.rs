@@ -91,18 +91,15 @@ fn searched(view: &RunView<'_>) -> Vec<Bar> {
     let bar = |workload: &flashfit_bench::Workload| {
         let growth = matrix::growth(view, &found.winner, Some(&workload.name), by)?;
         let value = percent(growth);
-        let trials = view
-            .trials
-            .iter()
-            .filter(|trial| trial.key.workload == workload.name && trial.key.setup == found.winner);
+        let trials = view.results.logs(&found.winner, &workload.name, by).len();
         // The interval of a difference between two setups is not known without fresh trials.
         Some(Bar {
             name: workload.name.clone(),
             role: SetupRole::Candidate,
             value,
-            low: value,
-            high: value,
-            n: u32::try_from(trials.count()).unwrap_or(u32::MAX),
+            low: f64::NAN,
+            high: f64::NAN,
+            n: u32::try_from(trials).unwrap_or(u32::MAX),
         })
     };
     view.workloads.iter().filter_map(bar).collect()

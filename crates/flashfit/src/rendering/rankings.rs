@@ -71,8 +71,8 @@ fn scale_note(by: Criterion) -> &'static str {
             "Score: 1000 ln(KiB/s), or 1000 ln(operations/s) for workloads that create and delete \
              files, averaged over the points; reads, writes, stages and workloads are added. \
              Higher is better. Growth: the mean change from the baseline, over the workloads by \
-             their weights; if the two disagree, growth decides. Both are of all full-length \
-             trials, so they can differ from the gain of the verdict, which is of fresh trials."
+             their weights; if the two disagree, growth decides. It is of all full-length trials, \
+             so it can differ from the gain of the verdict, which is of fresh trials."
         }
         Criterion::Latency => "Score: 1 / worst completion latency, in 1/s. Higher is better.",
         Criterion::Wear => {

@@ -62,7 +62,7 @@ pub fn lines(view: &RunView<'_>, candidate: CandidateIndex) -> Vec<String> {
             ConstraintStatus::NotMeasured => "not measured",
         };
         let limit = match kind {
-            ConstraintKind::Safety => format!("--require {}", view.space.allow.name()),
+            ConstraintKind::Safety => format!("--allow {}", view.space.allow.name()),
             ConstraintKind::WriteLatency => {
                 let limit_ns = view.header.spec.p99_write_max_ns.unwrap_or_default();
                 let limit = FigureUnit::Nanoseconds.show(limit_ns as f64);

@@ -4,15 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_filesystem::Setup;
+use flashfit_report::quantity::{whole, whole_change};
 use flashfit_report::{ColumnKind, ReportFinding};
 use flashfit_tune::recommend::percent;
 use flashfit_tune::run_dir::read_sustained;
 use flashfit_tune::sustained::SustainedGain;
-use flashfit_tune::{RecordedOutcome, TrialKey, TrialRecord};
+use flashfit_tune::{Criterion, RecordedOutcome, TrialKey, TrialRecord};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::hundredths;
+use super::headline::{better, worse};
 use super::{RunView, duration};
 
 const TERMINAL_ROWS: usize = 12;
@@ -21,6 +23,7 @@ const TERMINAL_ROWS: usize = 12;
 #[derive(Debug)]
 pub struct SustainedAnswer {
     gain: SustainedGain,
+    by: Criterion,
     baseline: Setup,
     /// The time limit of a stage of the other trials.
     usual: Duration,
@@ -73,27 +76,27 @@ impl SustainedAnswer {
         let within = f64::from(spec.limits.within_hundredths) / 10_000.0;
         let contradicts = gain.contradicts(expected, within);
         let usual = Duration::from_nanos(spec.runtime_ns());
-        Some(Self { gain, baseline: found.baseline.clone(), usual, is_recommended, contradicts })
+        let (by, baseline) = (spec.by, found.baseline.clone());
+        Some(Self { gain, by, baseline, usual, is_recommended, contradicts })
     }
 
     /// For a reader of the answer.
     pub fn text(&self) -> String {
         let runtime = Duration::from_millis(self.gain.runtime_ms);
         let mean = self.gain.mean();
-        let faster = if mean < 0.0 { "slower" } else { "faster" };
+        let faster = if mean < 0.0 { worse(self.by) } else { better(self.by) };
         let ends = ends(&self.gain.rounds);
         let mut text = format!(
-            "In work of {} at a time (trials above: {}), {} was {:.0} % {faster} than {} \
-             ({ends}): ",
+            "In work of {} at a time (trials above: {}), {} was {} % {faster} than {} ({ends}): ",
             duration(runtime),
             duration(self.usual),
             self.gain.setup.label(),
-            percent(mean).abs(),
+            whole(percent(mean).abs()),
             self.baseline.label()
         );
         let each = |(workload, ratios): &(String, Vec<f64>)| {
             let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-            format!("{workload} {:+.0} %", percent(mean))
+            format!("{workload} {} %", whole_change(percent(mean)))
         };
         let each: Vec<String> = self.gain.by_workload.iter().map(each).collect();
         text.push_str(&each.join(", "));
@@ -202,6 +205,7 @@ mod tests {
                 by_workload: vec![("sync-files".to_owned(), rounds.clone())],
                 rounds,
             },
+            by: Criterion::Throughput,
             baseline: setup("ext4"),
             usual: Duration::from_secs(2),
             is_recommended,

@@ -4,7 +4,7 @@ use flashfit_bench::Workloads;
 use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_tune::life::UnknownLife;
-use flashfit_tune::{RunSpec, SearchPhase, StrategyKind, TimeSpan, TrialRecord};
+use flashfit_tune::{Budget, RunSpec, SearchPhase, Spent, StrategyKind, TimeSpan, TrialRecord};
 
 use crate::command_error::CommandError;
 use crate::output::note;
@@ -41,17 +41,19 @@ pub fn extended(
         spec.memory = at_least("--memory", memory, before.memory)?;
     }
     let limits = &mut spec.limits;
+    // What was without a limit is at least what was spent.
+    let (made, spent) = spent(trials);
     if let Some(trials) = args.spend.trials {
-        limits.trials = Some(at_least("--trials", trials, limits.trials.unwrap_or(trials))?);
+        limits.trials = Some(at_least("--trials", trials, limits.trials.unwrap_or(made))?);
         // As in a new run, the number of trials takes the place of a time.
         limits.budget_ns = None;
     }
     if let Some(size) = args.spend.max_write {
-        let least = limits.max_write_bytes.map_or(size, Bytes);
+        let least = Bytes(limits.max_write_bytes.unwrap_or(spent.written_bytes));
         limits.max_write_bytes = Some(at_least("--max-write", size, least)?.0);
     }
     if let Some(budget) = args.spend.budget {
-        let least = limits.budget_ns.map_or(budget, TimeSpan);
+        let least = TimeSpan(limits.budget_ns.unwrap_or(spent.time_ns));
         let more = at_least("--budget", budget, least)?;
         limits.budget_ns = (more != TimeSpan::UNLIMITED).then_some(more.0);
     }
@@ -60,22 +62,33 @@ pub fn extended(
     }
     let filesystems = FileSystemCatalog::load(spec.catalog_dir.as_deref())?;
     spec_check::check(&spec, &filesystems, &catalog)?;
-    if searches_again(&before, &spec) {
+    if searches_again(&before, &spec, made) {
         spec.phase = SearchPhase::after(trials);
     }
     note("the run is extended: earlier trials count, and the answer is confirmed with fresh ones");
     Ok(spec)
 }
 
+/// How many trials were made, and what they cost.
+fn spent(trials: &[TrialRecord]) -> (u32, Spent) {
+    let mut spent = Spent::default();
+    trials.iter().for_each(|trial| spent.add(trial.cost()));
+    (u32::try_from(trials.len()).unwrap_or(u32::MAX), spent)
+}
+
 /// Whether the answer may be another one, so that earlier confirming trials confirm nothing.
-fn searches_again(before: &RunSpec, spec: &RunSpec) -> bool {
+fn searches_again(before: &RunSpec, spec: &RunSpec, made: u32) -> bool {
     let grown = (&before.workloads, &before.filesystems, &before.options, before.repeats)
         != (&spec.workloads, &spec.filesystems, &spec.options, spec.repeats);
     // A search that ranks chose its finalists by its budget. An adaptive one that races its
     // finalists never searches again by itself; with a little more, it goes on racing.
     let is_adaptive = spec.strategy == StrategyKind::Adaptive;
-    let (before, now) = (&before.limits, &spec.limits);
-    grown || if is_adaptive { now.is_much_more_than(before) } else { now != before }
+    let (mut before, now) = (before.limits.clone(), &spec.limits);
+    if is_adaptive && before.trials.is_none() && now.trials.is_some() {
+        // A number of trials that takes the place of a time is more only beyond those made.
+        before = Budget { trials: Some(made), budget_ns: None, ..before };
+    }
+    grown || if is_adaptive { now.is_much_more_than(&before) } else { *now != before }
 }
 
 fn add_names(names: &mut Vec<String>, more: Option<&[String]>) {

@@ -71,8 +71,11 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         by: choice.judge.by,
         limit_ns: choice.judge.p99_write_max_ns,
     };
-    if args.json || args.json_stream {
+    if args.json {
         return output::json(rendering::document(&shown));
+    }
+    if args.json_stream {
+        return output::json_line(rendering::document(&shown));
     }
     output::print(&rendering::text(&shown, output::width()))
 }

@@ -169,6 +169,28 @@ fn only_runs_of_the_same_device_are_combined() {
     assert_eq!(found["simulated"], true);
     let mixed = place.flashfit(&["tune", "--replay", "grid", "other"]);
     mixed.said(2, &["cannot mix grid and other", "the card (one and another)"]);
+    // The same trials are no independent ones, also of a run that was continued.
+    write(&place, "continued", &header("one"), &lines);
+    for runs in [["grid", "grid"], ["grid", "continued"]] {
+        let twice = place.flashfit(&[&["tune", "--replay"], &runs[..]].concat());
+        twice.said(2, &["are the same run", "name each run once"]);
+    }
+}
+
+/// An adaptive run has short trials of some setups only.
+#[test]
+fn setups_without_a_short_trial_are_not_left_out() {
+    let place = Place::new();
+    let mut lines = grid();
+    let mut short = line("ext4", &[], "sync-files", 0);
+    short["key"]["length"] = json!("short");
+    lines.extend([short.clone(), short]);
+    write(&place, "grid", &least_header(), &lines);
+    for seed in ["1", "2", "3", "4"] {
+        let more = ["--workload", "sync-files", "--trials", "60", "--seed", seed];
+        let found = replay(&place, &more);
+        assert_eq!(found["recommended"]["label"], "ext4 noatime none", "{seed}: {found:#}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! identity are only distinguished by size and the other properties.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flashfit_catalog::CatalogEntryError;
@@ -64,6 +65,11 @@ pub enum ReplayError {
     /// Every recorded setup has failed.
     #[error("every recorded trial failed: the last error was: {last}")]
     AllFailed { last: String },
+    /// The search took only what the runs do not have.
+    #[error("all trials of this search are of setups, workloads or lengths without a record")]
+    NothingDrawn,
+    #[error("{} and {} are the same run", first.display(), second.display())]
+    SameRun { first: PathBuf, second: PathBuf },
 }
 
 impl UserError for ReplayError {
@@ -93,7 +99,9 @@ impl UserError for ReplayError {
             Self::NoCompleteSetup { .. }
             | Self::NoFigure(_)
             | Self::Search(_)
-            | Self::AllFailed { .. } => None,
+            | Self::AllFailed { .. }
+            | Self::NothingDrawn => None,
+            Self::SameRun { .. } => Some("name each run once".into()),
         }
     }
 }
@@ -221,7 +229,7 @@ impl Recording {
             paths: paths.to_vec(),
             catalogs: Vec::new(),
         };
-        let mut headers: Vec<(&Path, Header)> = Vec::new();
+        let mut headers: Vec<(&Path, Header, Range<usize>)> = Vec::new();
         for path in paths {
             let (header, trials): (Header, Vec<TrialRecord>) = run_dir::read_any(path)?;
             let levels = DeviceEffects::of(&trials);
@@ -231,7 +239,12 @@ impl Recording {
             recording.devices = levels.devices().to_vec();
             // A long record fits into memory once, not twice.
             let trials = if levels.are_several() { levels.applied_to_all(&trials) } else { trials };
-            for (earlier_path, earlier) in &headers {
+            for (earlier_path, earlier, its_trials) in &headers {
+                // The same trials would count as independent ones. One may have been continued.
+                if is_continued(&recording.trials[its_trials.clone()], &trials) {
+                    let (first, second) = ((*earlier_path).to_owned(), path.clone());
+                    return Err(ReplayError::SameRun { first, second });
+                }
                 same(earlier_path, earlier, path, &header)?;
             }
             if headers.is_empty() {
@@ -248,6 +261,7 @@ impl Recording {
             recording.default_scheduler = recording.default_scheduler.or(scheduler);
             recording.filesystems.extend(header.spec.filesystems.iter().cloned());
             recording.workloads.extend(header.spec.workloads.iter().cloned());
+            let begin = recording.trials.len();
             recording.trials.extend(trials);
             recording.catalogs.extend(header.catalog.clone().map(|used| RecordedCatalog {
                 path: path.clone(),
@@ -255,7 +269,7 @@ impl Recording {
                 workloads: header.spec.workloads.clone(),
                 used,
             }));
-            headers.push((path, header));
+            headers.push((path, header, begin..recording.trials.len()));
         }
         if recording.trials.is_empty() {
             let path = paths.first().cloned().unwrap_or_default();
@@ -334,6 +348,13 @@ pub(crate) fn baseline_of<'a>(
 fn once(names: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     names.into_iter().filter(|name| seen.insert(name.clone())).collect()
+}
+
+/// Whether one of two runs begins with all trials of the other, or both are the same.
+fn is_continued(one: &[TrialRecord], other: &[TrialRecord]) -> bool {
+    let text = |trial: &TrialRecord| serde_json::to_string(trial).ok();
+    let mut pairs = one.iter().zip(other);
+    pairs.len() > 0 && pairs.all(|(one, other)| text(one) == text(other))
 }
 
 /// Checks that two runs agree in device, test bed and measurement, as far as both record them.

@@ -5,7 +5,7 @@
 //! so the distance of a good choice from it is overestimated as well.
 
 use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
-use flashfit_search::{CandidateIndex, NextStep, Observation, SearchEnd, TrialOutcome};
+use flashfit_search::{CandidateIndex, NextStep, Observation, TrialOutcome};
 
 use super::recording::{Recording, ReplayError};
 use super::sampler::ReplaySampler;
@@ -147,10 +147,12 @@ pub fn replay(
     if incomplete.len() == problem.setups.len() {
         return Err(ReplayError::NoCompleteSetup { workloads });
     }
-    let rules = DriverRules {
-        short: question.rules.short && sampler.has_short(),
-        ..question.rules.clone()
-    };
+    // A search takes short trials of any setup, and one without a record excludes its setup. An
+    // adaptive run has short trials of few setups only.
+    let complete = (0..problem.setups.len())
+        .filter(|candidate| !incomplete.contains(candidate) && !failed.contains(candidate));
+    let has_short = sampler.has_short(complete, problem.workloads.len());
+    let rules = DriverRules { short: question.rules.short && has_short, ..question.rules.clone() };
     let mut driver = SearchDriver::new(&problem, &rules);
     let mut history: Vec<Observation> = Vec::new();
     let mut costs: Vec<TrialCost> = Vec::new();
@@ -182,7 +184,7 @@ pub fn replay(
         driver = driver.excluding(short_lived.clone());
     };
     if !history.iter().any(|observation| observation.log_merit().is_some()) {
-        return Err(all_failed(recording, ended));
+        return Err(none_measured(recording));
     }
     let choice = driver.choice(&history, &costs);
     let drawn_again = sampler.drawn_again();
@@ -207,18 +209,15 @@ fn reached(rules: &DriverRules, costs: &[TrialCost]) -> Option<BudgetReached> {
     rules.limits.reached(&spent)
 }
 
-fn all_failed(recording: &Recording, ended: RunEnd) -> ReplayError {
+fn none_measured(recording: &Recording) -> ReplayError {
     let last = recording.trials.iter().rev().find_map(|trial| match &trial.outcome {
         Recorded::Failed { message } => Some(message.clone()),
         Recorded::Completed { .. } => None,
     });
-    let last = last.unwrap_or_else(|| match ended {
-        RunEnd::Search(SearchEnd::Budget) => {
-            "the trials were spent on setups without a record".to_owned()
-        }
-        _ => "nothing".to_owned(),
-    });
-    ReplayError::AllFailed { last }
+    match last {
+        Some(last) => ReplayError::AllFailed { last },
+        None => ReplayError::NothingDrawn,
+    }
 }
 
 /// The selected workloads, all of which must be recorded.

@@ -61,9 +61,11 @@ impl ReplaySampler {
         sampler
     }
 
-    /// Whether there are short trials.
-    pub fn has_short(&self) -> bool {
-        self.trials.keys().any(|(_, _, short)| *short)
+    /// Whether there are short trials of all these candidates under all workloads.
+    pub fn has_short(&self, candidates: impl IntoIterator<Item = usize>, workloads: usize) -> bool {
+        candidates.into_iter().all(|candidate| {
+            (0..workloads).all(|workload| self.trials.contains_key(&(candidate, workload, true)))
+        })
     }
 
     /// Draws a trial for a proposal; [`TrialOutcome::Missing`] if none was recorded.
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn unrecorded_trials_are_missing() {
         let mut sampler = sampler(1);
-        assert!(!sampler.has_short());
+        assert!(!sampler.has_short([0], 1));
         assert_eq!(sampler.draw(&proposal(1, TrialLength::Full, 0)).outcome, TrialOutcome::Missing);
         assert_eq!(
             sampler.draw(&proposal(0, TrialLength::Short, 0)).outcome,

@@ -54,15 +54,18 @@ struct Went {
     watcher: Watcher,
 }
 
-fn go(dir: &std::path::Path, spec: &RunSpec, mut stand: FakeTestBed<'_>) -> Went {
-    let space = space();
-    let problem = Problem::of_run(&space, spec).unwrap();
+fn go(dir: &std::path::Path, spec: &RunSpec, stand: FakeTestBed<'_>) -> Went {
+    go_in(&space(), dir, spec, stand)
+}
+
+fn go_in(space: &Space, dir: &std::path::Path, spec: &RunSpec, mut stand: FakeTestBed<'_>) -> Went {
+    let problem = Problem::of_run(space, spec).unwrap();
     let workloads = ["first", "second"].map(workload);
     let (run_dir, trials) = if dir.join("run.json").exists() {
         let (run_dir, StoredRun { trials, .. }) = RunDir::resume(dir).unwrap();
         (run_dir, trials)
     } else {
-        (RunDir::create(dir, &header(&space, spec)).unwrap(), Vec::new())
+        (RunDir::create(dir, &header(space, spec)).unwrap(), Vec::new())
     };
     let mut watcher = Watcher::default();
     let mut session = TuneSession::new(spec, &problem, &workloads, run_dir, trials).unwrap();
@@ -342,4 +345,18 @@ fn a_small_budget_is_not_spent_on_confirming_alone() {
             assert!(made.len() <= trials as usize, "{strategy:?} {trials}: {}", made.len());
         }
     }
+}
+
+#[test]
+fn a_write_budget_below_the_first_trial_of_a_single_file_system_is_rejected() {
+    let space = SpaceOf::filesystem("x", &[opt("a")]).build();
+    let mut spec = spec(&space, &["first", "second"]);
+    spec.strategy = StrategyKind::Adaptive;
+    spec.limits = Budget { max_write_bytes: Some(1 << 19), ..Budget::default() };
+    let dir = tempdir_in_memory().unwrap();
+    let went = go_in(&space, dir.path(), &spec, FakeTestBed::new(&landscape));
+    assert_eq!(went.trials.len(), 1);
+    let error = went.ended.unwrap_err();
+    let least = LeastBudget::WrittenMib(1);
+    assert!(matches!(&error, TuneError::BudgetTooSmall { least: found, .. } if *found == least));
 }

@@ -1,6 +1,9 @@
 //! Conclusions from confirming trials.
 
-use flashfit_tune::{Conclusion, GainVerdict, Recommendation, Space, TrialPurpose, TrialRecord};
+use flashfit_device::random::Random;
+use flashfit_tune::{
+    Conclusion, GainVerdict, Recommendation, Space, StrategyKind, TrialPurpose, TrialRecord,
+};
 
 use crate::support::{SpaceOf, failed, measured, opt, setup, spec};
 
@@ -91,6 +94,44 @@ fn the_reported_probability_is_that_of_the_recommended_setup() {
     assert!(kept.keeps_baseline() && kept.within < 0.1, "{kept:?}");
     let left = kept.left_to_gain.expect("the model has both");
     assert!(left.mean > 0.0, "{left:?}");
+}
+
+/// A small gain of the winner does not pass to a setup whose own gain is not shown.
+#[test]
+fn the_setup_that_is_better_is_the_one_that_is_recommended() {
+    let space = SpaceOf::filesystem("x", &[opt("a"), opt("b")]).build();
+    let mut better = 0;
+    for seed in 1..=40 {
+        let mut spec = spec(&space, &["r", "w"]);
+        if seed % 2 == 0 {
+            spec.strategy = StrategyKind::Adaptive;
+        }
+        let mut random = Random::new(seed);
+        let mut trials = Vec::new();
+        // The race dropped one of them early.
+        let all = [("x base none", 1.0, 10), ("x a+b none", 1.013, 10), ("x a none", 1.006, 4)];
+        for (label, gain, rounds) in all {
+            let setup = setup(&space, label);
+            for workload in ["r", "w"] {
+                let mut rate = || {
+                    let noise: f64 = (0..12).map(|_| random.below(1000) as f64 / 1000.0).sum();
+                    (100_000.0 * gain * (1.0 + 0.01 * (noise - 6.0))) as u64
+                };
+                for round in 0..4 {
+                    trials.push(measured(TrialPurpose::Search, &setup, workload, round, rate()));
+                }
+                for round in 0..rounds {
+                    trials.push(measured(TrialPurpose::Confirm, &setup, workload, round, rate()));
+                }
+            }
+        }
+        let found = Conclusion::of_run(&space, &spec, &trials).unwrap().recommendation.unwrap();
+        if found.verdict == GainVerdict::Better {
+            better += 1;
+            assert_eq!(found.recommended(), &found.subject, "{seed}: {found:?}");
+        }
+    }
+    assert!(better > 5, "{better}");
 }
 
 #[test]

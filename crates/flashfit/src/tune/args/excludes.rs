@@ -37,7 +37,7 @@ pub const RESUME_EXCLUDES: [&str; 32] = [
 ];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
-pub const REPLAY_EXCLUDES: [&str; 15] = [
+pub const REPLAY_EXCLUDES: [&str; 22] = [
     "resume",
     "dir",
     "dry_run",
@@ -51,6 +51,13 @@ pub const REPLAY_EXCLUDES: [&str; 15] = [
     "label",
     "second",
     "profile",
+    "erase_block",
+    "write_unit",
+    "geometry",
+    "no_probe",
+    "data_size",
+    "memory",
+    "runtime_ms",
     "TestBedArgs",
     "TwinArgs",
 ];
