@@ -25,7 +25,8 @@ pub struct Preference<'a> {
 impl Preference<'_> {
     /// The safest of the candidates in `among` that are tied with the winner, then the one with the
     /// least wear, the one closest to the defaults, the best. If the winner is shown to be better
-    /// than the baseline, so is the preferred one, unless it is the baseline.
+    /// than the baseline, so is the preferred one, unless it is the baseline, or is safer and the
+    /// winner is better by less than the goal's distance.
     pub fn preferred(
         &self,
         winner: CandidateIndex,
@@ -37,8 +38,17 @@ impl Preference<'_> {
             self.confirmed.gain(candidate, baseline).is_some_and(|gain| gain.is_significant())
         };
         let winner_gains = gains(winner);
-        let keeps_gain =
-            |candidate: CandidateIndex| !winner_gains || candidate == baseline || gains(candidate);
+        // What the goal calls close enough need not be kept for safety.
+        let gain = self.confirmed.gain(winner, baseline);
+        let is_small = gain.is_some_and(|gain| gain.mean <= self.goal.within);
+        let safety = |candidate: CandidateIndex| self.space.candidates[candidate].safety;
+        let is_safer = |candidate: CandidateIndex| safety(candidate) < safety(winner);
+        let keeps_gain = |candidate: CandidateIndex| {
+            !winner_gains
+                || candidate == baseline
+                || gains(candidate)
+                || (is_small && is_safer(candidate))
+        };
         let wear = |index: CandidateIndex| self.wear.get(index).copied().flatten().unwrap_or(0.0);
         let tied = (0..self.belief.candidates.len()).filter(|&at| {
             let candidate = self.belief.candidates[at];

@@ -228,7 +228,7 @@ fn gains() -> BarChart {
         .map(|(index, name)| {
             let value = match role(&name) {
                 SetupRole::Recommended => 12.4,
-                SetupRole::Baseline => 0.0,
+                SetupRole::Baseline | SetupRole::Defaults => 0.0,
                 SetupRole::Candidate => 14.0 * pseudo_random(index, 1) - 5.0,
             };
             let half = 1.5 + 4.0 * pseudo_random(index, 2);
