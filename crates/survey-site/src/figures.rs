@@ -8,7 +8,7 @@ use flashfit_survey::database::{ResultTable, StoredResult, StoredSource};
 use flashfit_survey::metric::MetricGroup;
 use flashfit_survey::query::ListedCard;
 use flashfit_survey::query::cells::{MeasuredWay, SurveyCell};
-use flashfit_survey::query::statistics::LogSample;
+use flashfit_survey::query::statistics::FigureSample;
 use flashfit_survey::record::SurveyValue;
 
 use crate::SiteData;
@@ -27,7 +27,7 @@ impl CardFigure {
     /// Of all sources of a card.
     fn of(values: &[SurveyValue]) -> Option<Self> {
         let logs: Vec<f64> = values.iter().map(|value| value.value.ln()).collect();
-        let sample = LogSample::of(&logs)?;
+        let sample = FigureSample::of(&logs)?;
         let error = match (values, sample.deviation) {
             ([one], _) => error_of_repeats(one),
             (_, Some(deviation)) => {
@@ -59,7 +59,7 @@ fn error_of_repeats(value: &SurveyValue) -> Option<(f64, f64)> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProductFigure {
     pub cards: usize,
-    pub sample: LogSample,
+    pub sample: FigureSample,
     /// The only card, if there is one.
     pub only: Option<CardFigure>,
 }
@@ -157,7 +157,7 @@ impl FigureTable {
         let figures = if own.is_empty() { group().into_iter().collect() } else { own };
         let logs: Vec<f64> = figures.iter().map(|figure| figure.log).collect();
         let only = if let [only] = figures[..] { Some(only) } else { None };
-        Some(ProductFigure { cards: figures.len(), sample: LogSample::of(&logs)?, only })
+        Some(ProductFigure { cards: figures.len(), sample: FigureSample::of(&logs)?, only })
     }
 }
 

@@ -114,12 +114,12 @@ pub fn emphases(figures: &[ProductFigure], more_is_better: bool) -> Vec<DotEmpha
 
 #[cfg(test)]
 mod tests {
-    use flashfit_survey::query::statistics::LogSample;
+    use flashfit_survey::query::statistics::FigureSample;
 
     use super::*;
 
     fn figure(logs: &[f64]) -> ProductFigure {
-        ProductFigure { cards: logs.len(), sample: LogSample::of(logs).unwrap(), only: None }
+        ProductFigure { cards: logs.len(), sample: FigureSample::of(logs).unwrap(), only: None }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_search::student;
 use flashfit_survey::query::cells::SurveyCell;
-use flashfit_survey::query::statistics::LogSample;
+use flashfit_survey::query::statistics::FigureSample;
 
 use crate::SiteData;
 use crate::constants::ERROR;
@@ -104,7 +104,7 @@ fn scores_of(
 /// The mean of figures of the same trials; the error is the mean of their errors.
 fn mean(figures: &[CardFigure]) -> Option<CardFigure> {
     let count = figures.len() as f64;
-    let sample = LogSample::of(&figures.iter().map(|figure| figure.log).collect::<Vec<_>>())?;
+    let sample = FigureSample::of(&figures.iter().map(|figure| figure.log).collect::<Vec<_>>())?;
     let errors: Option<Vec<(f64, f64)>> = figures.iter().map(|figure| figure.error).collect();
     let error = errors.map(|errors| {
         let sum: f64 = errors.iter().map(|(error, _)| error).sum();
@@ -120,7 +120,7 @@ fn ranking(scores: &Scores, common: &BTreeMap<usize, CardFigure>) -> SetupRankin
         .filter_map(|(setup, cards)| {
             let differences: Vec<f64> =
                 shared(cards, common).iter().map(|(own, other)| own.log - other.log).collect();
-            let score = LogSample::of(&differences)?.mean;
+            let score = FigureSample::of(&differences)?.mean;
             let place = SetupPlace::Unknown;
             Some(ProductSetup { setup: *setup, cards: cards.len(), place, score })
         })
@@ -153,7 +153,7 @@ fn shared(
 
 fn place(pairs: &[(CardFigure, CardFigure)], tail: f64) -> SetupPlace {
     let differences: Vec<f64> = pairs.iter().map(|(own, highest)| own.log - highest.log).collect();
-    let Some(sample) = LogSample::of(&differences) else { return SetupPlace::Unknown };
+    let Some(sample) = FigureSample::of(&differences) else { return SetupPlace::Unknown };
     let error = match (pairs, sample.deviation) {
         ([(own, highest)], _) => own.error.zip(highest.error).map(|(own, highest)| {
             let squared = |(error, _): (f64, f64)| error * error;

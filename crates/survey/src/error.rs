@@ -41,6 +41,8 @@ pub enum SurveyError {
     AmbiguousCard { text: String, count: usize },
     #[error("the card has the name `{before}`; it cannot have the name `{now}` too")]
     OtherName { before: String, now: String },
+    #[error("it is there as a source of {before}; it cannot be of another card too")]
+    OtherCard { before: String },
     #[error("`{text}`: {reason}")]
     Filter { text: String, reason: String },
 }
@@ -76,6 +78,7 @@ impl UserError for SurveyError {
             | Self::UnknownCard { .. }
             | Self::AmbiguousCard { .. }
             | Self::OtherName { .. }
+            | Self::OtherCard { .. }
             | Self::Filter { .. } => ExitClass::Usage,
             Self::Busy { .. }
             | Self::Full { .. }

@@ -141,6 +141,11 @@ pub(crate) fn is_kind(name: &str) -> bool {
     KINDS.iter().any(|kind| kind_name(*kind) == name)
 }
 
+/// Whether its serial number can be that of a reader.
+pub(crate) fn is_reader_kind(name: &str) -> bool {
+    name == kind_name(DeviceKind::Usb)
+}
+
 pub(crate) fn is_simulated_kind(name: &str) -> bool {
     name == kind_name(DeviceKind::Simulated)
 }

@@ -192,6 +192,39 @@ impl SurveyMetric {
     }
 }
 
+/// How figures of several cards are averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricScale {
+    /// By their logarithms: cards differ by factors.
+    Logarithmic,
+    /// As they are: 0 is a figure as any other.
+    Linear,
+    /// The same of shares of repeats.
+    Share,
+}
+
+impl MetricScale {
+    /// That of a metric, by its name; an unknown one can be 0.
+    pub fn of(metric: &str) -> Self {
+        match SurveyMetric::of_name(metric) {
+            Some(SurveyMetric::FailedCuts | SurveyMetric::BrokenPromises) => Self::Share,
+            Some(metric) => match metric.group() {
+                MetricGroup::Speed | MetricGroup::Latency => Self::Logarithmic,
+                _ => Self::Linear,
+            },
+            None => Self::Linear,
+        }
+    }
+
+    /// A mean on this scale as a figure.
+    pub fn figure(self, mean: f64) -> f64 {
+        match self {
+            Self::Logarithmic => mean.exp(),
+            Self::Linear | Self::Share => mean,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

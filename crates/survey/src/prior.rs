@@ -6,6 +6,7 @@
 //!
 //! Limit: how alike devices of one geometry are is not known before trials; the search finds out.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_bench::MeasurementLength;
@@ -13,7 +14,7 @@ use flashfit_filesystem::{Scheduler, Setup};
 use flashfit_run_format::{Criterion, Likeness, PriorResult, PriorSource, RunPrior};
 use flashfit_search::student;
 
-use crate::database::{ResultTable, StoredResult, SurveyDatabase};
+use crate::database::{ResultTable, StoredResult, StoredSource, SurveyDatabase};
 use crate::error::SurveyError;
 use crate::identity::CardIdentity;
 use crate::metric::SurveyMetric;
@@ -59,22 +60,29 @@ impl SurveyDatabase {
         if alike.iter().any(|(likeness, _)| *likeness < Likeness::SameGeometry) {
             alike.retain(|(likeness, _)| *likeness < Likeness::SameGeometry);
         }
+        let mut sources: Vec<(Likeness, &ListedCard, &StoredSource)> = alike
+            .iter()
+            .flat_map(|(likeness, card)| {
+                card.card.sources.iter().map(|source| (*likeness, *card, source))
+            })
+            .filter(|(.., source)| {
+                source.kind == SourceKind::Run.name() && !request.without.contains(&source.origin)
+            })
+            .collect();
+        // The newest first, of whichever card.
+        sources.sort_by_key(|(likeness, _, source)| {
+            (*likeness, Reverse(source.created_unix_s), source.address.as_str())
+        });
         let mut found = RunPrior { sources: Vec::new() };
-        for (likeness, card) in alike {
-            // The newest first.
-            for source in card.card.sources.iter().rev() {
-                let counts = source.kind == SourceKind::Run.name()
-                    && !request.without.contains(&source.origin)
-                    && found.sources.len() < MOST_SOURCES;
-                if !counts {
-                    continue;
-                }
-                let mut results = merits(&results, results.of_source(source.id), request.by);
-                results.truncate(MOST_RESULTS - found.results());
-                if !results.is_empty() {
-                    let device = format!("{} {}", card.card.product, card.short_key());
-                    found.sources.push(PriorSource { device, likeness, results });
-                }
+        for (likeness, card, source) in sources {
+            if found.sources.len() >= MOST_SOURCES {
+                break;
+            }
+            let mut results = merits(&results, results.of_source(source.id), request.by);
+            results.truncate(MOST_RESULTS - found.results());
+            if !results.is_empty() {
+                let device = format!("{} {}", card.card.product, card.short_key());
+                found.sources.push(PriorSource { device, likeness, results });
             }
         }
         Ok((!found.sources.is_empty()).then_some(found))
@@ -165,5 +173,78 @@ fn sd(row: &StoredResult) -> f64 {
             (half * count.sqrt() / student::quantile(0.975, count - 1.0)).min(MOST_SD)
         }
         _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::hexadecimal;
+    use crate::record::{
+        MeasuredSetup, ProbedConstruction, SourceFacts, SurveyMeasure, SurveyResult, SurveySource,
+        SurveyValue,
+    };
+
+    /// A run of one result, whose figure is its day.
+    fn run(card: u8, day: u8) -> SurveySource {
+        let address = hexadecimal(&[[card; 16], [day; 16]].concat());
+        SurveySource {
+            origin: address.clone(),
+            former_origin: None,
+            address,
+            rank: 1,
+            kind: SourceKind::Run,
+            is_simulated: false,
+            card: CardIdentity {
+                kind: "sd-card".into(),
+                product: "SL32G".into(),
+                serial: format!("0x7654321{card}"),
+                ..CardIdentity::default()
+            },
+            facts: SourceFacts {
+                created_unix_s: Some(u64::from(day) * 86_400),
+                ..SourceFacts::default()
+            },
+            construction: ProbedConstruction::default(),
+            results: vec![SurveyResult {
+                setup: MeasuredSetup { filesystem: "ext4".into(), ..MeasuredSetup::default() },
+                measure: SurveyMeasure {
+                    metric: SurveyMetric::Rate.name().into(),
+                    workload: "database".into(),
+                    ..SurveyMeasure::default()
+                },
+                value: SurveyValue {
+                    value: f64::from(day),
+                    low: None,
+                    high: None,
+                    count: 1,
+                    confidence: None,
+                },
+            }],
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_newest_runs_of_all_cards_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut survey = SurveyDatabase::open(&folder.path().join("s")).unwrap();
+        for day in 1..=40 {
+            survey.add(&run(day % 3, day), &crate::AddOptions::default()).unwrap();
+        }
+        let identity = CardIdentity { serial: "0x99887766".into(), ..run(0, 1).card };
+        let request = PriorRequest {
+            identity: &identity,
+            is_simulated: false,
+            erase_block: None,
+            write_unit: None,
+            by: Criterion::Throughput,
+            without: &[],
+        };
+        let prior = survey.prior(&request).unwrap().unwrap();
+        let merit = |source: &PriorSource| source.results[0].log_merit_millionths as f64 / 1e6;
+        let days: Vec<u32> =
+            prior.sources.iter().map(|source| merit(source).exp().round() as u32).collect();
+        assert_eq!(days, (21..=40).rev().collect::<Vec<u32>>());
     }
 }

@@ -1,11 +1,19 @@
 //! What is kept of a measured thing: where it was measured, on which card, and the results.
 
+use std::borrow::Cow;
+
 use crate::identity::CardIdentity;
 
 /// The longest text that is kept in a field, in bytes; longer ones are cut.
 pub const MOST_TEXT_BYTES: usize = 256;
 /// The most results that are kept of one source.
 pub const MOST_RESULTS: usize = 100_000;
+
+/// No device of the next decades is larger, in bytes.
+pub(crate) const MOST_BYTES: u64 = 1 << 60;
+/// The end of the year 9999, in seconds since 1970.
+pub(crate) const LAST_SECOND: u64 = 253_402_300_799;
+pub(crate) const MOST_PROCESSORS: u64 = 1 << 20;
 
 /// What was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +124,8 @@ pub struct SurveySource {
     pub address: String,
     /// The same for all states of a run that continues: only the latest is kept.
     pub origin: String,
+    /// Its origin in surveys of earlier versions, if it was another one.
+    pub former_origin: Option<String>,
     /// Grows while a run continues.
     pub rank: u64,
     pub kind: SourceKind,
@@ -127,6 +137,43 @@ pub struct SurveySource {
     pub results: Vec<SurveyResult>,
     /// What was left out and why, for the user.
     pub notes: Vec<String>,
+}
+
+impl SurveySource {
+    /// The same without numbers that no device or machine has: they are unknown.
+    pub(crate) fn within_limits(&self) -> Cow<'_, Self> {
+        let facts = &self.facts;
+        let (card, found) = (self.card.capacity, self.construction);
+        let capacity = up_to(card, MOST_BYTES);
+        let created_unix_s = up_to(facts.created_unix_s, LAST_SECOND);
+        let processors = up_to(facts.processors, MOST_PROCESSORS);
+        let construction = ProbedConstruction {
+            erase_block: up_to(found.erase_block, MOST_BYTES),
+            write_unit: up_to(found.write_unit, MOST_BYTES),
+            capacity: up_to(found.capacity, MOST_BYTES),
+        };
+        let is_same = (capacity, construction) == (card, found)
+            && (created_unix_s, processors) == (facts.created_unix_s, facts.processors);
+        if is_same {
+            return Cow::Borrowed(self);
+        }
+        let mut limited = self.clone();
+        limited.card.capacity = capacity;
+        limited.facts.created_unix_s = created_unix_s;
+        limited.facts.processors = processors;
+        limited.construction = construction;
+        Cow::Owned(limited)
+    }
+}
+
+/// The number, unless it is larger than `most`.
+pub(crate) fn up_to(number: Option<u64>, most: u64) -> Option<u64> {
+    number.filter(|number| *number <= most)
+}
+
+/// The kind of a test bed, without the host or the tags that may follow it.
+pub fn test_bed_kind(test_bed: &str) -> &str {
+    test_bed.split(':').next().unwrap_or_default()
 }
 
 /// A text of at most [`MOST_TEXT_BYTES`], without control characters and spaces at its ends.

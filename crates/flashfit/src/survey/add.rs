@@ -6,7 +6,7 @@ use flashfit_host::path_text;
 use flashfit_survey::bundle::CheckedBundle;
 use flashfit_survey::database::SurveyTable;
 use flashfit_survey::import::SurveyInput;
-use flashfit_survey::{AddOptions, SurveyDatabase, import};
+use flashfit_survey::{AddOptions, SurveyDatabase, SurveyError, import};
 use flashfit_user_error::ExitClass;
 
 use super::args::SurveyAddArgs;
@@ -17,17 +17,29 @@ use crate::rendering::survey::{AddedDocument, AddedSource, added_text};
 pub fn run(args: &SurveyAddArgs) -> Result<(), CommandError> {
     let path = args.file.path()?;
     let mut paths = Vec::new();
+    let mut errors: Vec<CommandError> = Vec::new();
+    let mut results = Vec::new();
     let mut ignored_files = 0;
     for path in &args.paths {
-        let (found, others) = import::find(path)?;
-        paths.extend(found);
-        ignored_files += others;
+        match import::find(path) {
+            Ok((found, others)) => {
+                paths.extend(found);
+                ignored_files += others;
+            }
+            Err(error) => {
+                let error = CommandError::from(error);
+                results.push(AddedSource::refused(path, error.message()));
+                errors.push(error);
+            }
+        }
+    }
+    // No survey is made for nothing.
+    if paths.is_empty() {
+        return Err(CommandError::joined(errors));
     }
     let options =
         AddOptions { with_serial: args.with_serial, name: args.card.clone().unwrap_or_default() };
     let mut survey = SurveyDatabase::open(&path)?;
-    let mut errors = Vec::new();
-    let mut results = Vec::new();
     for path in &paths {
         match add(&mut survey, path, &options) {
             Ok(added) => results.push(added),
@@ -74,7 +86,7 @@ fn add(
         SurveyInput::Bundle(bundle) => return add_bundle(survey, path, &bundle, options),
     };
     let addition = survey.add(&source, options).map_err(|error| match error {
-        other @ flashfit_survey::SurveyError::OtherName { .. } => {
+        other @ (SurveyError::OtherName { .. } | SurveyError::OtherCard { .. }) => {
             Refused::Source(CommandError::from(other).at(&path.display().to_string()))
         }
         other => Refused::Survey(other.into()),

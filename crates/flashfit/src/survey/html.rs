@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashfit_host::path_text;
+use flashfit_survey::SurveyDatabase;
 use flashfit_survey::query::ListedCard;
 use flashfit_survey_site::SiteOptions;
 
@@ -38,7 +39,9 @@ pub struct SurveyHtmlArgs {
 
 pub fn run(args: &SurveyHtmlArgs) -> Result<(), CommandError> {
     let filters = row_args::filters(&args.conditions, &ListedCard::COLUMNS)?;
-    let (mut cards, results) = list::read(&args.file.path()?)?;
+    let path = args.file.path()?;
+    let (mut cards, mut results) = list::read(&path)?;
+    results.hide_commands(&SurveyDatabase::open_for_reading(&path)?.bundle_keys()?);
     // After the siblings were compared: what is published of a card does not depend on it.
     cards.retain(|card| card.matches(&filters));
     let options = SiteOptions { with_names: args.with_names };

@@ -7,11 +7,14 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 
+/// The environment variable that names the survey.
+const VARIABLE: &str = "FLASHFIT_SURVEY";
+
 /// The file of the survey.
 #[derive(Debug, Args)]
 pub struct SurveyFileArgs {
     /// File of the survey [default: survey.db in your data directory].
-    #[arg(long, value_name = "FILE", env = "FLASHFIT_SURVEY")]
+    #[arg(long, value_name = "FILE", env = VARIABLE)]
     pub db: Option<PathBuf>,
 }
 
@@ -22,6 +25,11 @@ impl SurveyFileArgs {
             CommandError::new(ExitClass::Usage, message, Some("name the file with --db FILE"))
         })
     }
+}
+
+/// The survey that the environment names.
+pub fn named_file() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// The survey in the user's data directory, if the environment says where that is.

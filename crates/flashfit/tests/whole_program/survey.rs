@@ -197,6 +197,23 @@ fn inspect_and_probe_look_into_a_survey() {
     }
 }
 
+#[test]
+fn a_survey_of_the_environment_that_is_not_there_or_damaged_stops_nothing() {
+    let place = Place::new();
+    let image = place.image("disk.img", 64).display().to_string();
+    place.file("text.db", "a text that is long enough to be no header of SQLite");
+    for (file, said) in [("none.db", ""), ("", ""), ("text.db", "not a SQLite database")] {
+        let mut command = place.command(&["inspect", &image]);
+        let ended = Ended::of(command.env("FLASHFIT_SURVEY", file).spawn().unwrap());
+        ended.said(0, &[said]);
+        assert_eq!(ended.stderr.contains("warning"), !said.is_empty(), "{}", ended.stderr);
+    }
+    // What is asked for is looked at before the probe.
+    let ended = place.flashfit(&["probe", &image, "--survey", "none.db", "--output", "p.json"]);
+    ended.said(2, &["no survey at"]);
+    assert!(ended.stdout.is_empty() && !place.path("p.json").exists(), "{ended:#?}");
+}
+
 /// Two programs add other runs and the same runs at once.
 #[test]
 fn two_writers_lose_nothing() {

@@ -100,6 +100,40 @@ fn wear_over_time_and_power_cuts_are_of_one_card() {
 }
 
 #[test]
+fn one_bad_argument_does_not_stop_the_rest() {
+    let place = Place::new();
+    place.file("a.json", &reading(0x7654_3210, 0, 0, 1));
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let ended = survey(&place, &["add", "none.json", "empty", "a.json"]);
+    ended.said(2, &["none.json", "it is not a run"]);
+    assert!(ended.stdout.contains("1 added, 2 refused"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("1 source of 1 card"), "{}", ended.stdout);
+}
+
+#[test]
+fn unused_cards_are_compared_with_worn_ones() {
+    let place = Place::new();
+    let documents = [
+        reading(0x7654_3210, 0, 10, 1 << 30),
+        reading(0x7654_3210, 9, 20, 2 << 30),
+        reading(0x7654_3211, 0, 0, 0),
+        reading(0x7654_3212, 0, 5, 1 << 20),
+    ];
+    for (number, document) in documents.iter().enumerate() {
+        place.file(&format!("{number}.json"), document);
+    }
+    survey(&place, &["add", "0.json", "1.json", "2.json", "3.json"]).said(0, &[]);
+    let only = ["compare", "--where", "metric=life-used", "--json"];
+    let rows = survey(&place, &only).document("flashfit.survey-products");
+    let [row] = &rows["results"].as_array().unwrap()[..] else { panic!("{rows:#}") };
+    assert_eq!((&row["cards"], &row["sources"]), (&json!(3), &json!(3)));
+    assert!((row["value"].as_f64().unwrap() - 25.0 / 3.0).abs() < 1e-9, "{row:#}");
+    assert_eq!((&row["low"], &row["least"]), (&json!(0.0), &json!(0.0)), "{row:#}");
+    let text = survey(&place, &only[..3]).stdout;
+    assert!(text.contains("8.33 %"), "{text}");
+}
+
+#[test]
 fn documents_without_a_card_are_refused() {
     let place = Place::new();
     let mut older: Value = serde_json::from_str(&reading(1, 0, 1, 1)).unwrap();

@@ -13,18 +13,15 @@ use super::format::{BundleCard, BundleFigure, BundleSource, SurveyBundle};
 use super::{SCHEMA, SCHEMA_VERSION};
 use crate::identity;
 use crate::metric::SurveyMetric;
-use crate::record::{MOST_RESULTS, SourceKind, stored_text};
+use crate::record::{
+    LAST_SECOND, MOST_BYTES, MOST_PROCESSORS, MOST_RESULTS, SourceKind, stored_text,
+};
 
 /// The largest file that is read.
 pub const BUNDLE_BYTES: u64 = 256 << 20;
 const MOST_CARDS: usize = 100_000;
 const MOST_SOURCES: usize = 1_000_000;
 const MOST_NAMES: usize = 100_000;
-/// The end of the year 9999, in seconds since 1970.
-const LAST_SECOND: u64 = 253_402_300_799;
-/// No device of the next decades is larger.
-const MOST_BYTES: u64 = 1 << 60;
-const MOST_PROCESSORS: u64 = 1 << 20;
 /// Figures that are not 0 lie between these.
 const LEAST_VALUE: f64 = 1e-12;
 const MOST_VALUE: f64 = 1e24;
@@ -98,6 +95,11 @@ pub(super) fn is_in_range(value: f64) -> bool {
     value == 0.0 || (LEAST_VALUE..=MOST_VALUE).contains(&value)
 }
 
+/// Whether a measure of a bundle can have this direction.
+pub(super) fn is_direction(text: &str) -> bool {
+    ["", "read", "write"].contains(&text)
+}
+
 fn check(bundle: &SurveyBundle) -> Result<(), String> {
     if bundle.schema != SCHEMA || bundle.schema_version != SCHEMA_VERSION {
         return Err("its schema is not that of a bundle of this version".to_owned());
@@ -118,7 +120,7 @@ fn check(bundle: &SurveyBundle) -> Result<(), String> {
         for part in [&of.unit, &of.workload, &of.point, &of.stage, &of.length] {
             text("measures", part)?;
         }
-        if !["", "read", "write"].contains(&of.direction.as_str()) {
+        if !is_direction(&of.direction) {
             return Err("a direction is neither `read` nor `write`".to_owned());
         }
     }
@@ -130,10 +132,19 @@ fn check(bundle: &SurveyBundle) -> Result<(), String> {
     limit("sources", sources().count(), MOST_SOURCES)?;
     distinct("sources", sources().map(|source| &source.source))?;
     distinct("runs", sources().map(|source| &source.run))?;
-    bundle.cards.iter().try_for_each(card)?;
-    for source in sources() {
-        self::source(source)?;
-        figures(&source.figures, bundle)?;
+    for card in &bundle.cards {
+        let of_card = |reason: String| {
+            format!(
+                "card {} of product `{}`: {reason}",
+                stored_text(&card.card),
+                stored_text(&card.product)
+            )
+        };
+        self::card(card).map_err(of_card)?;
+        for source in &card.sources {
+            self::source(source).map_err(of_card)?;
+            figures(&source.figures, bundle).map_err(of_card)?;
+        }
     }
     Ok(())
 }

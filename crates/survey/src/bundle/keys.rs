@@ -19,7 +19,7 @@ impl BundleKeys {
         hash(&self.0, &["bundle-survey"])
     }
 
-    /// Of a card, by its smallest key.
+    /// Of a card, by its oldest key.
     pub fn card(&self, key: &str) -> String {
         hash(&self.0, &["bundle-card", key])
     }

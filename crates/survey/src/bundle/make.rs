@@ -6,14 +6,16 @@
 
 use std::collections::HashMap;
 
-use super::check::is_in_range;
+use super::check::{is_direction, is_in_range};
 use super::format::{
     BundleCard, BundleFigure, BundleMeasure, BundleSetup, BundleSource, SurveyBundle,
 };
 use super::{BundleKeys, SCHEMA, SCHEMA_VERSION};
 use crate::database::{ResultTable, StoredResult, StoredSource};
+use crate::import::is_command_name;
+use crate::metric::SurveyMetric;
 use crate::query::ListedCard;
-use crate::record::{MeasuredSetup, SurveyMeasure};
+use crate::record::{MeasuredSetup, SurveyMeasure, test_bed_kind};
 
 const DAY: u64 = 86_400;
 
@@ -53,7 +55,7 @@ pub fn make(
             bundled_left_out += 1;
         } else if listed.card.is_simulated && !options.with_simulated {
             simulated_left_out += 1;
-        } else {
+        } else if !listed.card.sources.is_empty() {
             made.push(card(listed, &mut tables, options));
         }
     }
@@ -136,10 +138,14 @@ fn card(listed: &ListedCard, tables: &mut Tables<'_>, options: BundleOptions) ->
 
 fn source(stored: &StoredSource, tables: &mut Tables<'_>) -> BundleSource {
     let keys = tables.keys;
-    let rows = tables.results.of_source(stored.id).iter();
-    let figures = rows.filter(|row| is_in_range(row.value.value));
-    let figures = figures.map(|row| figure(row, tables)).collect();
-    let test_bed = stored.test_bed.split(':').next().unwrap_or_default();
+    let results = tables.results;
+    let rows = results.of_source(stored.id).iter();
+    let rows = rows.filter(|row| {
+        let measure = &results.measures[row.measure];
+        let is_known = SurveyMetric::of_name(&measure.metric).is_some();
+        is_known && is_direction(&measure.direction) && is_in_range(row.value.value)
+    });
+    let figures = rows.map(|row| figure(row, tables)).collect();
     BundleSource {
         source: keys.source(&stored.address),
         run: keys.run(&stored.origin),
@@ -149,7 +155,7 @@ fn source(stored: &StoredSource, tables: &mut Tables<'_>) -> BundleSource {
         kernel: public(&stored.kernel, keys),
         machine: public(&stored.machine, keys),
         processors: stored.processors,
-        test_bed: public(test_bed, keys),
+        test_bed: public(test_bed_kind(&stored.test_bed), keys),
         firmware: stored.firmware.clone(),
         conditions: public(&stored.conditions, keys),
         erase_block_bytes: stored.construction.erase_block,
@@ -179,19 +185,21 @@ fn figure(row: &StoredResult, tables: &mut Tables<'_>) -> BundleFigure {
         length: length.clone(),
     };
     let value = row.value;
+    let is_ordered = value.low.zip(value.high).is_none_or(|(low, high)| low <= high);
     BundleFigure {
         setup: tables.setups.index(setup),
         measure: tables.measures.index(measure),
         value: value.value,
-        low: value.low.map(|low| if is_in_range(low) { low } else { 0.0 }),
-        high: value.high.filter(|high| is_in_range(*high)),
+        low: value.low.filter(|_| is_ordered).map(|low| if is_in_range(low) { low } else { 0.0 }),
+        high: value.high.filter(|high| is_ordered && is_in_range(*high)),
         count: value.count,
-        confidence: value.confidence,
+        confidence: value.confidence.filter(|share| (0.0..=1.0).contains(share)),
     }
 }
 
-/// The text, unless it looks like a path, a URL or the address of a host.
+/// The text, unless it looks like a path, a URL or the address of a host, or is the hash of a
+/// command, which can be found by trying commands.
 fn public(text: &str, keys: &BundleKeys) -> String {
-    let is_private = text.contains(['/', '\\', '@', '~']);
+    let is_private = text.contains(['/', '\\', '@', '~']) || is_command_name(text);
     if is_private { keys.hidden(text) } else { text.to_owned() }
 }

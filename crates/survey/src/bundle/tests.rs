@@ -39,6 +39,7 @@ fn source(run: u8, rank: u8, (product, serial): (u8, u8)) -> SurveySource {
     SurveySource {
         address: address(&[1, run, rank, product, serial]),
         origin: address(&[2, run, product, serial]),
+        former_origin: None,
         rank: rank.into(),
         kind: SourceKind::Run,
         is_simulated: false,
@@ -330,4 +331,57 @@ fn a_full_disk_leaves_nothing_of_a_bundle() {
     let error = other.add_bundle(&bundle).unwrap_err();
     assert!(matches!(error, SurveyError::Full { .. }), "{error:?}");
     assert_eq!(content(&other), before);
+}
+
+#[test]
+fn commands_have_salted_names_and_cards_without_sources_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut survey = new_survey(folder.path(), "s");
+    let mut own = source(1, 1, (1, 1));
+    own.results[0].measure.workload = "command-1a2b3c4d5e6f".into();
+    survey.add(&own, &AddOptions::default()).unwrap();
+    let keys = survey.bundle_keys().unwrap();
+    let mut cards = listed(&survey);
+    let mut empty = cards[0].clone();
+    empty.card.sources.clear();
+    cards.push(empty);
+    let made = make(&cards, &survey.results().unwrap(), &keys, BundleOptions::default());
+    assert_eq!(made.bundle.cards.len(), 1);
+    assert!(!made.bundle.text().contains("command-"), "{}", made.bundle.text());
+    checked(&made.bundle);
+    // Pages have the same name.
+    let mut results = survey.results().unwrap();
+    results.hide_commands(&keys);
+    let hidden: Vec<&str> =
+        results.measures.iter().map(|measure| measure.workload.as_str()).collect();
+    assert!(made.bundle.measures.iter().any(|measure| hidden.contains(&&*measure.workload)));
+    assert!(hidden.iter().all(|name| !name.starts_with("command-")), "{hidden:?}");
+    // What is wrong with a card is said of that card.
+    let mut wrong = made.bundle;
+    wrong.cards[0].capacity_bytes = Some(u64::MAX);
+    let error = CheckedBundle::try_from(wrong).unwrap_err();
+    assert!(error.contains("P1") && error.contains("capacity_bytes"), "{error}");
+}
+
+#[test]
+fn the_pseudonym_of_a_card_stays_when_surveys_are_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut survey = new_survey(folder.path(), "s");
+    add_all(&mut survey, &[(1, 1, (1, 1))]);
+    let pseudonym = |survey: &SurveyDatabase| {
+        let cards = bundled(survey, BundleOptions::default()).cards;
+        assert_eq!(cards.len(), 1);
+        cards[0].card.clone()
+    };
+    let before = pseudonym(&survey);
+    let key = listed(&survey)[0].short_key().to_owned();
+    for number in 0..8 {
+        let mut other = new_survey(folder.path(), &number.to_string());
+        add_all(&mut other, &[(1, 1, (1, 1))]);
+        survey.merge(&other, false).unwrap();
+        assert_eq!(listed(&survey)[0].card.keys.len(), 2 + number);
+        assert_eq!((pseudonym(&survey), listed(&survey)[0].short_key()), (before.clone(), &*key));
+    }
+    add_all(&mut survey, &[(2, 1, (1, 1))]);
+    assert_eq!(pseudonym(&survey), before);
 }

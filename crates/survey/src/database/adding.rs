@@ -6,7 +6,7 @@
 
 use rusqlite::{CachedStatement, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::{SurveyDatabase, bundled};
+use super::{SurveyDatabase, bundled, replacing};
 use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt};
 use crate::record::{MeasuredSetup, SurveyMeasure, SurveyResult, SurveySource, stored_text};
@@ -46,6 +46,7 @@ impl SurveyDatabase {
         let failed = |error: rusqlite::Error| SurveyError::of(&path, &error);
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(failed)?;
+        let source = &*source.within_limits();
         let name = stored_text(&options.name);
         let keys = keys(&transaction, &source.card, &name).map_err(failed)?;
         let serial = options.with_serial.then_some(source.card.serial.as_str());
@@ -64,11 +65,11 @@ impl SurveyDatabase {
             return Err(SurveyError::OtherName { before, now: name });
         }
         bundled::displace(&transaction, source).map_err(failed)?;
+        replacing::adopt_origin(&transaction, source, card).map_err(failed)?;
         let addition = insert(&transaction, source, card, "").map_err(failed)?;
-        if matches!(addition, Addition::Present | Addition::Older) {
-            let other = assign(&transaction, source, card).map_err(failed)?;
-            if let Some(before) = other {
-                return Err(SurveyError::OtherName { before, now: name });
+        if addition != Addition::Added {
+            if let Err(other) = replacing::settle(&transaction, source, card).map_err(failed)? {
+                return Err(replacing::conflict(&transaction, other, card).map_err(failed)?);
             }
         }
         transaction.commit().map_err(failed)?;
@@ -76,15 +77,16 @@ impl SurveyDatabase {
     }
 }
 
-/// The key under each salt; a name is that of this database alone.
+/// The key under each salt, the own one first; a name is that of this database alone.
 fn keys(
     transaction: &Transaction<'_>,
     card: &CardIdentity,
     name: &str,
 ) -> rusqlite::Result<Vec<String>> {
     let is_by_name = !name.is_empty() && !card.has_own_serial();
-    let mut query = transaction
-        .prepare_cached("SELECT bytes FROM salt WHERE is_own OR NOT ?1 ORDER BY bytes")?;
+    let mut query = transaction.prepare_cached(
+        "SELECT bytes FROM salt WHERE is_own OR NOT ?1 ORDER BY is_own DESC, bytes",
+    )?;
     let keys = query.query_map([is_by_name], |row| Ok(card.key(&row.get::<_, Salt>(0)?, name)))?;
     let mut keys: Vec<String> = keys.collect::<rusqlite::Result<_>>()?;
     keys.dedup();
@@ -122,8 +124,10 @@ pub(super) fn card(
         }
         None => new_card(transaction, description)?,
     };
-    let mut insert =
-        transaction.prepare_cached("INSERT OR IGNORE INTO card_key (key, card) VALUES (?1, ?2)")?;
+    let mut insert = transaction.prepare_cached(
+        "INSERT OR IGNORE INTO card_key (key, card, sequence)
+         SELECT ?1, ?2, coalesce(max(sequence) + 1, 0) FROM card_key WHERE card = ?2",
+    )?;
     for key in keys {
         insert.execute(params![key, card])?;
     }
@@ -172,37 +176,6 @@ fn describe(
     Ok(())
 }
 
-/// Assigns a source that is there to the card that a name now shows it to be of, if it was one of
-/// the unidentified cards until now. The name of its card, if it is another one.
-fn assign(
-    transaction: &Transaction<'_>,
-    source: &SurveySource,
-    card: i64,
-) -> rusqlite::Result<Option<String>> {
-    let (id, now, is_individual, name): (i64, i64, bool, String) = transaction.query_row(
-        "SELECT source.id, card.id, card.is_individual, card.name FROM source
-         JOIN card ON card.id = source.card WHERE origin = ?1 OR address = ?2",
-        [&source.origin, &source.address],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
-    )?;
-    if now == card {
-        return Ok(None);
-    }
-    let is_named: bool =
-        transaction
-            .query_row("SELECT is_individual FROM card WHERE id = ?1", [card], |row| row.get(0))?;
-    if is_individual && is_named {
-        return Ok(Some(name));
-    }
-    if is_named {
-        transaction.execute("UPDATE source SET card = ?1 WHERE id = ?2", [card, id])?;
-    }
-    for empty in [now, card] {
-        remove_if_empty(transaction, empty)?;
-    }
-    Ok(None)
-}
-
 /// Removes a card without sources.
 pub(super) fn remove_if_empty(transaction: &Transaction<'_>, card: i64) -> rusqlite::Result<()> {
     let is_used: bool = transaction.query_row(
@@ -224,12 +197,19 @@ pub(super) fn join(transaction: &Transaction<'_>, kept: i64, other: i64) -> rusq
             Ok((row.get(0)?, row.get(1)?))
         })?;
     transaction.execute("UPDATE source SET card = ?1 WHERE card = ?2", [kept, other])?;
-    transaction.execute("UPDATE card_key SET card = ?1 WHERE card = ?2", [kept, other])?;
+    let next: i64 = transaction.query_row(
+        "SELECT coalesce(max(sequence) + 1, 0) FROM card_key WHERE card = ?1",
+        [kept],
+        |row| row.get(0),
+    )?;
+    let change = "UPDATE card_key SET card = ?1, sequence = sequence + ?3 WHERE card = ?2";
+    transaction.execute(change, [kept, other, next])?;
     transaction.execute("DELETE FROM card WHERE id = ?1", [other])?;
     describe(transaction, kept, &name, serial.as_deref())
 }
 
-/// Inserts a source of a card, unless it or a later state of it is there. `bundle` is the survey
+/// Inserts a source of a card, unless it or a later state of it is there. One that replaces an
+/// earlier state is put to the card of that, see [`replacing::settle`]. `bundle` is the survey
 /// that a bundle claims to be from, and empty for what was measured for this one.
 pub(super) fn insert(
     transaction: &Transaction<'_>,
@@ -238,21 +218,21 @@ pub(super) fn insert(
     bundle: &str,
 ) -> rusqlite::Result<Addition> {
     let found = transaction
-        .prepare_cached("SELECT address, rank FROM source WHERE origin = ?1 OR address = ?2")?
+        .prepare_cached("SELECT address, rank, card FROM source WHERE origin = ?1 OR address = ?2")?
         .query_row([&source.origin, &source.address], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         })
         .optional()?;
     let rank = bytes(source.rank);
-    let addition = match found {
-        None => Addition::Added,
-        Some((address, _)) if address == source.address => return Ok(Addition::Present),
-        Some((address, before)) if (before, &address) > (rank, &source.address) => {
+    let (addition, card) = match found {
+        None => (Addition::Added, card),
+        Some((address, ..)) if address == source.address => return Ok(Addition::Present),
+        Some((address, before, _)) if (before, &address) > (rank, &source.address) => {
             return Ok(Addition::Older);
         }
-        Some((address, _)) => {
+        Some((address, _, card)) => {
             transaction.execute("DELETE FROM source WHERE address = ?1", [&address])?;
-            Addition::Replaced
+            (Addition::Replaced, card)
         }
     };
     let (facts, construction) = (&source.facts, &source.construction);

@@ -17,7 +17,7 @@ use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt};
 use crate::record::{
     MeasuredSetup, ProbedConstruction, SourceFacts, SourceKind, SurveyMeasure, SurveyResult,
-    SurveySource, SurveyValue,
+    SurveySource, SurveyValue, test_bed_kind,
 };
 
 /// Shows that a name was given by somebody else, so that it names no card of one's own.
@@ -193,6 +193,7 @@ fn record(card: &BundleCard, source: &BundleSource, bundle: &SurveyBundle) -> Su
     SurveySource {
         address: stored_source(&source.source),
         origin: stored_run(&source.run),
+        former_origin: None,
         rank: 0,
         kind: SourceKind::of_name(&source.kind).expect("it was checked"),
         is_simulated: card.simulated,
@@ -212,7 +213,7 @@ fn record(card: &BundleCard, source: &BundleSource, bundle: &SurveyBundle) -> Su
             kernel: source.kernel.clone(),
             machine: source.machine.clone(),
             processors: source.processors,
-            test_bed: source.test_bed.clone(),
+            test_bed: test_bed_kind(&source.test_bed).to_owned(),
             firmware: source.firmware.clone(),
             conditions: source.conditions.clone(),
         },

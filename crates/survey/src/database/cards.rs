@@ -4,13 +4,15 @@ use rusqlite::Row;
 
 use super::SurveyDatabase;
 use crate::error::SurveyError;
-use crate::record::ProbedConstruction;
+use crate::record::{
+    LAST_SECOND, MOST_BYTES, MOST_PROCESSORS, ProbedConstruction, test_bed_kind, up_to,
+};
 
 /// A card with what was added of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCard {
     pub id: i64,
-    /// Its keys, the smallest first; one for each salt with which it was added.
+    /// Its keys, the oldest first; one for each salt with which it was added.
     pub keys: Vec<String>,
     pub kind: String,
     pub manufacturer: String,
@@ -72,7 +74,7 @@ impl SurveyDatabase {
             query.query_map([], card)?.collect::<rusqlite::Result<_>>()?;
         cards.sort_by_key(|card| card.id);
         let at = |cards: &[StoredCard], id: i64| cards.binary_search_by_key(&id, |card| card.id);
-        let mut query = reading.prepare("SELECT card, key FROM card_key ORDER BY key")?;
+        let mut query = reading.prepare("SELECT card, key FROM card_key ORDER BY sequence, key")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             if let Ok(index) = at(&cards, row.get(0)?) {
@@ -138,7 +140,7 @@ fn card(row: &Row<'_>) -> rusqlite::Result<StoredCard> {
         product: row.get(4)?,
         revision: row.get(5)?,
         manufactured: row.get(6)?,
-        capacity_bytes: row.get::<_, Option<i64>>(7)?.map(unsigned),
+        capacity_bytes: up_to(row.get::<_, Option<i64>>(7)?.map(unsigned), MOST_BYTES),
         is_individual: row.get(8)?,
         is_simulated: row.get(9)?,
         name: row.get(10)?,
@@ -148,9 +150,11 @@ fn card(row: &Row<'_>) -> rusqlite::Result<StoredCard> {
 }
 
 fn source(row: &Row<'_>) -> rusqlite::Result<StoredSource> {
-    let number = |column: usize| -> rusqlite::Result<Option<u64>> {
-        Ok(row.get::<_, Option<i64>>(column)?.map(unsigned))
+    let number = |column: usize, most: u64| -> rusqlite::Result<Option<u64>> {
+        Ok(up_to(row.get::<_, Option<i64>>(column)?.map(unsigned), most))
     };
+    // Earlier versions stored the host too.
+    let test_bed: String = row.get(9)?;
     Ok(StoredSource {
         id: row.get(0)?,
         address: row.get(1)?,
@@ -159,18 +163,18 @@ fn source(row: &Row<'_>) -> rusqlite::Result<StoredSource> {
         kind: row.get(2)?,
         is_simulated: row.get(3)?,
         bundle: row.get(19)?,
-        created_unix_s: number(4)?,
+        created_unix_s: number(4, LAST_SECOND)?,
         tool_version: row.get(5)?,
         kernel: row.get(6)?,
         machine: row.get(7)?,
-        processors: number(8)?,
-        test_bed: row.get(9)?,
+        processors: number(8, MOST_PROCESSORS)?,
+        test_bed: test_bed_kind(&test_bed).to_owned(),
         firmware: row.get(10)?,
         conditions: row.get(11)?,
         construction: ProbedConstruction {
-            erase_block: number(12)?,
-            write_unit: number(13)?,
-            capacity: number(14)?,
+            erase_block: number(12, MOST_BYTES)?,
+            write_unit: number(13, MOST_BYTES)?,
+            capacity: number(14, MOST_BYTES)?,
         },
         results: unsigned(row.get(15)?),
     })

@@ -7,15 +7,16 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::adding::{self, Addition, CardDescription};
+use super::replacing::{self, OtherCard};
 use super::{ResultTable, StoredCard, StoredSource, SurveyDatabase, bundled};
 use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt, is_hash};
 use crate::record::{
     MOST_RESULTS, MeasuredSetup, SourceFacts, SourceKind, SurveyMeasure, SurveyResult,
-    SurveySource, stored_text,
+    SurveySource, stored_text, test_bed_kind,
 };
 
 /// What a merge changed.
@@ -122,6 +123,7 @@ fn merge_source(
     if bundle.is_empty() {
         bundled::displace(transaction, source)?;
     }
+    let source = &*source.within_limits();
     let name = stored_text(&stored.name);
     let description = CardDescription {
         identity: &source.card,
@@ -132,7 +134,7 @@ fn merge_source(
     };
     let mut card = adding::card(transaction, &stored.keys, &description)?;
     let addition = adding::insert(transaction, source, card, bundle)?;
-    if matches!(addition, Addition::Present | Addition::Older) {
+    if addition != Addition::Added {
         card = same_card(transaction, source, card)?;
     }
     first_name(transaction, card, &name)?;
@@ -145,32 +147,13 @@ fn same_card(
     source: &SurveySource,
     card: i64,
 ) -> rusqlite::Result<i64> {
-    let query = "SELECT card FROM source WHERE origin = ?1 OR address = ?2";
-    let now: Option<i64> = transaction
-        .query_row(query, [&source.origin, &source.address], |row| row.get(0))
-        .optional()?;
-    let Some(now) = now.filter(|now| *now != card) else { return Ok(card) };
-    let is_individual = |card: i64| -> rusqlite::Result<bool> {
-        let query = "SELECT is_individual FROM card WHERE id = ?1";
-        transaction.query_row(query, [card], |row| row.get(0))
-    };
-    let left = match (is_individual(now)?, is_individual(card)?) {
-        (true, true) => {
+    match replacing::settle(transaction, source, card)? {
+        Ok(card) => Ok(card),
+        Err(OtherCard(now)) => {
             adding::join(transaction, now, card)?;
-            return Ok(now);
+            Ok(now)
         }
-        // One of the unidentified cards, which the other survey has a name of.
-        (false, true) => {
-            let change = "UPDATE source SET card = ?1 WHERE origin = ?2 OR address = ?3";
-            transaction.execute(change, params![card, source.origin, source.address])?;
-            card
-        }
-        (true | false, false) => now,
-    };
-    for empty in [now, card] {
-        adding::remove_if_empty(transaction, empty)?;
     }
-    Ok(left)
 }
 
 fn first_name(transaction: &Transaction<'_>, card: i64, name: &str) -> rusqlite::Result<()> {
@@ -218,6 +201,7 @@ fn record(
     Ok(SurveySource {
         address: source.address.clone(),
         origin: source.origin.clone(),
+        former_origin: None,
         rank: source.rank,
         kind,
         is_simulated: source.is_simulated,
@@ -228,7 +212,7 @@ fn record(
             kernel: stored_text(&source.kernel),
             machine: stored_text(&source.machine),
             processors: source.processors,
-            test_bed: stored_text(&source.test_bed),
+            test_bed: stored_text(test_bed_kind(&source.test_bed)),
             firmware: stored_text(&source.firmware),
             conditions: stored_text(&source.conditions),
         },

@@ -8,6 +8,7 @@ mod adding;
 mod bundled;
 mod cards;
 mod merging;
+mod replacing;
 mod results;
 mod schema;
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::SurveyDatabase;
+use crate::bundle::BundleKeys;
 use crate::error::SurveyError;
+use crate::import::is_command_name;
 use crate::record::{MeasuredSetup, SurveyMeasure, SurveyValue};
 
 /// A figure of a source; setup and measure are indexes into the table.
@@ -25,6 +27,16 @@ pub struct ResultTable {
 }
 
 impl ResultTable {
+    /// Replaces the names of commands as bundles of the survey do: their hashes can be found by
+    /// trying commands.
+    pub fn hide_commands(&mut self, keys: &BundleKeys) {
+        for measure in &mut self.measures {
+            if is_command_name(&measure.workload) {
+                measure.workload = keys.hidden(&measure.workload);
+            }
+        }
+    }
+
     /// The figures of a source.
     pub fn of_source(&self, source: i64) -> &[StoredResult] {
         let start = self.rows.partition_point(|row| row.source < source);

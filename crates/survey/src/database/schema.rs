@@ -6,7 +6,7 @@
 pub const APPLICATION_ID: i64 = 0x666c_7376;
 
 /// What makes each version from the one before; the first from an empty file.
-pub const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2];
+pub const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
 
 /// The newest version.
 pub fn newest() -> i64 {
@@ -127,4 +127,10 @@ JOIN source ON source.id = result.source
 JOIN card ON card.id = source.card
 JOIN setup ON setup.id = result.setup
 JOIN measure ON measure.id = result.measure;
+";
+
+/// The order of a card's keys. The oldest makes its pseudonym in bundles, which must stay the same
+/// when a merge adds keys.
+const VERSION_3: &str = "
+ALTER TABLE card_key ADD COLUMN sequence INTEGER NOT NULL DEFAULT 0;
 ";

@@ -29,6 +29,7 @@ fn source(run: u8, rank: u8, serial: u8) -> SurveySource {
     SurveySource {
         address: address(&[1, run, rank, serial]),
         origin: address(&[2, run, serial]),
+        former_origin: None,
         rank: rank.into(),
         kind: SourceKind::Run,
         is_simulated: false,
@@ -280,4 +281,96 @@ fn every_earlier_version_becomes_the_newest() {
         survey.finish().unwrap();
         assert_eq!(SurveyDatabase::open_for_reading(&path).unwrap().cards().unwrap().len(), 1);
     }
+}
+
+fn named(name: &str) -> AddOptions {
+    AddOptions { name: name.to_owned(), with_serial: false }
+}
+
+/// Name, and number of sources of each card.
+fn cards_of(survey: &SurveyDatabase) -> Vec<(String, usize)> {
+    let cards = survey.cards().unwrap().into_iter();
+    let mut all: Vec<_> = cards.map(|card| (card.name, card.sources.len())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_continued_run_stays_with_its_card() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut survey = new_survey(folder.path(), "s", None);
+    survey.add(&source(1, 20, 0), &named("red")).unwrap();
+    let error = survey.add(&source(1, 40, 0), &named("blue")).unwrap_err();
+    assert!(error.to_string().contains("`red`"), "{error}");
+    assert_eq!(survey.add(&source(1, 40, 0), &named("")).unwrap(), Addition::Replaced);
+    assert_eq!(cards_of(&survey), [("red".to_owned(), 1)]);
+    // A name that is given later moves it.
+    survey.add(&source(2, 20, 0), &named("")).unwrap();
+    assert_eq!(survey.add(&source(2, 40, 0), &named("red")).unwrap(), Addition::Replaced);
+    assert_eq!(cards_of(&survey), [("red".to_owned(), 2)]);
+    // The same of surveys that are merged, whatever the order.
+    for (first, second) in [((20, "red"), (40, "")), ((40, ""), (20, "red"))] {
+        let mut merged = new_survey(folder.path(), &format!("merged-{}", first.0), None);
+        for (rank, name) in [first, second] {
+            let mut other = new_survey(folder.path(), &format!("{}-{rank}", first.0), None);
+            other.add(&source(1, rank, 0), &named(name)).unwrap();
+            merged.merge(&other, false).unwrap();
+        }
+        assert_eq!(cards_of(&merged), [("red".to_owned(), 1)], "{first:?}");
+        assert_eq!(merged.cards().unwrap()[0].sources[0].rank, 40);
+    }
+}
+
+#[test]
+fn a_name_moves_a_source_from_the_card_of_a_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_reader = |run: u8, rank: u8, serial: u8| {
+        let mut source = source(run, rank, serial);
+        source.card.kind = "usb".into();
+        source
+    };
+    let mut survey = new_survey(folder.path(), "s", None);
+    for run in [1, 2] {
+        survey.add(&in_reader(run, 1, 1), &named("")).unwrap();
+    }
+    assert_eq!(survey.add(&in_reader(1, 1, 1), &named("red")).unwrap(), Addition::Present);
+    assert_eq!(cards_of(&survey), [(String::new(), 1), ("red".to_owned(), 1)]);
+    // Without the name, and as a later state, it stays where it is.
+    survey.add(&in_reader(1, 1, 1), &named("")).unwrap();
+    survey.add(&in_reader(1, 2, 1), &named("")).unwrap();
+    assert_eq!(cards_of(&survey), [(String::new(), 1), ("red".to_owned(), 1)]);
+    // A merge moves the source that has a name in one survey, not all cards of the reader.
+    let mut other = new_survey(folder.path(), "other", None);
+    other.add(&in_reader(2, 1, 1), &named("blue")).unwrap();
+    other.add(&in_reader(3, 1, 1), &named("")).unwrap();
+    survey.add(&in_reader(4, 1, 1), &named("")).unwrap();
+    survey.merge(&other, false).unwrap();
+    let cards = cards_of(&survey);
+    assert!(cards.contains(&("blue".to_owned(), 1)), "{cards:?}");
+    // Cards that are certain are not mixed, and the error names no empty name.
+    let mut own = source(9, 1, 1);
+    survey.add(&own, &named("")).unwrap();
+    own.card.serial = "0x99887766".into();
+    let error = survey.add(&own, &named("")).unwrap_err();
+    assert_eq!(error.class(), ExitClass::Usage);
+    assert!(!error.to_string().contains("``"), "{error}");
+}
+
+#[test]
+fn numbers_out_of_range_are_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut survey = new_survey(folder.path(), "s", None);
+    let mut odd = source(1, 1, 1);
+    odd.card.capacity = Some(u64::MAX);
+    odd.facts.processors = Some(u64::MAX);
+    odd.facts.created_unix_s = Some(u64::MAX);
+    odd.construction.erase_block = Some(u64::MAX);
+    survey.add(&odd, &AddOptions::default()).unwrap();
+    let card = survey.cards().unwrap().remove(0);
+    let found = &card.sources[0];
+    assert_eq!((card.capacity_bytes, found.processors, found.created_unix_s), (None, None, None));
+    assert_eq!(found.construction.erase_block, None);
+    // A survey of an earlier version can have them.
+    survey.connection.execute("UPDATE card SET capacity_bytes = ?1", [i64::MAX]).unwrap();
+    assert_eq!(survey.cards().unwrap()[0].capacity_bytes, None);
 }

@@ -10,6 +10,7 @@ use crate::record::stored_text;
 
 /// The version of all of them.
 const VERSION: u64 = 1;
+const COMMAND: &str = "command-";
 /// Letters of the hash of a command.
 const COMMAND_LETTERS: usize = 12;
 
@@ -60,5 +61,10 @@ pub fn command_name(words: &[String]) -> String {
         hash.update([0]);
     }
     let hash = hexadecimal(&hash.finalize());
-    format!("command-{}", &hash[..COMMAND_LETTERS])
+    format!("{COMMAND}{}", &hash[..COMMAND_LETTERS])
+}
+
+/// Whether a workload is the hash of a command.
+pub fn is_command_name(workload: &str) -> bool {
+    workload.starts_with(COMMAND)
 }

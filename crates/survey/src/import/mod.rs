@@ -13,6 +13,8 @@ mod run;
 mod tests;
 mod wear;
 
+pub(crate) use envelope::is_command_name;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -96,11 +98,25 @@ fn is_run(folder: &Path) -> bool {
     fs::symlink_metadata(folder.join(RUN_HEADER)).is_ok_and(|found| found.is_file())
 }
 
-/// Whether a file is JSON of flashfit, by its name and beginning.
+/// Whether a file is JSON of flashfit, by its name and schema. Of a document that another program
+/// formatted, the schema can be anywhere.
 fn is_document(path: &Path) -> bool {
-    let is_json = path.extension().is_some_and(|ending| ending == "json");
-    let head = is_json.then(|| head(path)).flatten();
-    head.is_some_and(|head| String::from_utf8_lossy(&head).contains("\"flashfit."))
+    if path.extension().is_none_or(|ending| ending != "json") {
+        return false;
+    }
+    head(path).is_some_and(|head| has_schema(&head))
+        || read_capped(path, BUNDLE_BYTES).is_ok_and(|text| has_schema(&text))
+}
+
+/// Whether a text has the key `schema` with a name of flashfit.
+fn has_schema(text: &[u8]) -> bool {
+    const KEY: &[u8] = b"\"schema\"";
+    let mut keys = text.windows(KEY.len()).enumerate().filter(|(_, part)| *part == KEY);
+    keys.any(|(at, _)| {
+        let rest = text[at + KEY.len()..].trim_ascii_start();
+        let value = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+        value.is_some_and(|value| value.starts_with(b"\"flashfit."))
+    })
 }
 
 /// The beginning of a file.

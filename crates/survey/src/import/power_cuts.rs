@@ -13,11 +13,12 @@ use sha2::{Digest, Sha256};
 
 use super::figures::{measure, setup};
 use super::{canonical, envelope};
-use crate::identity::{CardIdentity, hexadecimal};
+use crate::identity::{CardIdentity, hash, hexadecimal};
 use crate::metric::SurveyMetric;
+use crate::query::statistics::wilson;
 use crate::record::{
     MeasuredSetup, ProbedConstruction, SourceFacts, SourceKind, SurveyMeasure, SurveyResult,
-    SurveySource, SurveyValue, stored_text,
+    SurveySource, SurveyValue, stored_text, test_bed_kind,
 };
 
 /// The most setups and oracles that are read.
@@ -80,9 +81,11 @@ pub fn read(document: &Value) -> Result<SurveySource, String> {
     if results.is_empty() {
         return Err("no power was cut yet".to_owned());
     }
+    let former_origin = former_origin(&campaign);
     Ok(SurveySource {
         address: canonical::address(document),
-        origin: origin(&campaign),
+        origin: origin(&former_origin, &card),
+        former_origin: Some(former_origin),
         rank: cuts,
         kind: SourceKind::PowerCuts,
         is_simulated: model.is_some(),
@@ -136,16 +139,12 @@ fn collect(
 
 /// A share with its interval, of at least one trial.
 fn share(part: u64, all: u64) -> SurveyValue {
-    /// The 97.5 % quantile of the normal distribution.
-    const Z: f64 = 1.959_964;
-    let (count, share) = (all as f64, part.min(all) as f64 / all as f64);
-    let scale = 1.0 + Z * Z / count;
-    let middle = (share + Z * Z / (2.0 * count)) / scale;
-    let half = Z / scale * (share * (1.0 - share) / count + Z * Z / (4.0 * count * count)).sqrt();
+    let share = part.min(all) as f64 / all as f64;
+    let (low, high) = wilson(share, all as f64);
     SurveyValue {
         value: share,
-        low: Some((middle - half).clamp(0.0, share)),
-        high: Some((middle + half).clamp(share, 1.0)),
+        low: Some(low),
+        high: Some(high),
         count: u32::try_from(all).unwrap_or(u32::MAX),
         confidence: None,
     }
@@ -178,7 +177,7 @@ fn workload(plan: &Value) -> String {
 /// The kind of test bed, without the name of a host.
 fn test_bed(plan: &Value) -> String {
     let on = plan.pointer("/board/on").and_then(Value::as_str).unwrap_or("vm");
-    stored_text(on.split(':').next().unwrap_or_default())
+    stored_text(test_bed_kind(on))
 }
 
 fn conditions(plan: &Value) -> String {
@@ -201,8 +200,17 @@ fn conditions(plan: &Value) -> String {
     }
 }
 
-/// The same for all states of a campaign: its directory and what cannot change while it continues.
-fn origin(campaign: &Campaign) -> String {
+/// The same for all states of a campaign: what it was before, and the card. Cards that are tested
+/// one after the other can have equal plans and directories.
+fn origin(former: &str, card: &CardIdentity) -> String {
+    let capacity = card.capacity.map_or_else(String::new, |bytes| bytes.to_string());
+    let texts = [&card.kind, &card.manufacturer, &card.product, &capacity, &card.serial];
+    let texts = texts.map(String::as_str);
+    hash(&[], &[&["power-cuts of a card", former][..], &texts].concat())
+}
+
+/// That of earlier versions: the directory and what cannot change while a campaign continues.
+fn former_origin(campaign: &Campaign) -> String {
     let mut hash = Sha256::new();
     hash.update(b"power-cuts\n");
     hash.update(campaign.dir.as_bytes());

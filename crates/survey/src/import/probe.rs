@@ -47,6 +47,7 @@ pub fn read(document: &Value) -> Result<SurveySource, String> {
     }
     Ok(SurveySource {
         origin: address.clone(),
+        former_origin: None,
         address,
         rank: 0,
         kind: SourceKind::Probe,

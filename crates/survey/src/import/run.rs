@@ -21,7 +21,7 @@ use crate::identity::{CardIdentity, hexadecimal};
 use crate::metric::SurveyMetric;
 use crate::record::{
     MeasuredSetup, ProbedConstruction, SourceFacts, SourceKind, SurveyMeasure, SurveySource,
-    stored_text,
+    stored_text, test_bed_kind,
 };
 
 /// A run of a hundred thousand trials is smaller.
@@ -70,6 +70,7 @@ pub fn read(path: &Path) -> Result<SurveySource, SurveyInputError> {
     Ok(SurveySource {
         address: hexadecimal(&digest.whole),
         origin: header.origin(&first),
+        former_origin: None,
         rank: all as u64,
         kind: SourceKind::Run,
         is_simulated: header.card_name().is_some(),
@@ -212,7 +213,7 @@ impl RunFacts<'_> {
             kernel: self.text("/facts/kernel"),
             machine: self.text("/facts/machine"),
             processors: self.number("/facts/processors"),
-            test_bed: self.text("/facts/stand"),
+            test_bed: test_bed_kind(&self.text("/facts/stand")).to_owned(),
             firmware: self.text("/facts/medium/identity/firmware"),
             conditions: self.conditions(),
         }

@@ -189,3 +189,48 @@ fn documents_that_do_not_say_which_card_it_was_are_refused() {
     none["data"]["setups"][0]["states"] = json!(0);
     assert!(imported(&none).unwrap_err().contains("no power was cut"));
 }
+
+#[test]
+fn campaigns_on_two_cards_are_two() {
+    let first = imported(&cuts()).unwrap();
+    let mut other = cuts();
+    other["data"]["measured_device"]["identity"]["serial"] = json!("0x76543299");
+    let second = imported(&other).unwrap();
+    assert_ne!(first.origin, second.origin);
+    let folder = tempfile::tempdir().unwrap();
+    let mut survey = crate::SurveyDatabase::open(&folder.path().join("s")).unwrap();
+    for source in [&first, &second] {
+        survey.add(source, &crate::AddOptions::default()).unwrap();
+    }
+    assert_eq!(survey.cards().unwrap().len(), 2);
+
+    // An earlier version knew the first one by its former origin. It is not counted twice, nor
+    // taken for that of the other card.
+    let mut survey = crate::SurveyDatabase::open(&folder.path().join("earlier")).unwrap();
+    let options = crate::AddOptions::default();
+    let mut former = first.clone();
+    former.origin = first.former_origin.clone().unwrap();
+    survey.add(&former, &options).unwrap();
+    assert_eq!(survey.add(&second, &options).unwrap(), crate::Addition::Added);
+    let mut later = cuts();
+    later["data"]["setups"][0]["states"] = json!(40);
+    let later = imported(&later).unwrap();
+    assert_eq!(survey.add(&later, &options).unwrap(), crate::Addition::Replaced);
+    assert_eq!(survey.add(&first, &options).unwrap(), crate::Addition::Older);
+    assert_eq!(survey.cards().unwrap().len(), 2);
+}
+
+#[test]
+fn a_document_is_found_wherever_its_schema_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |name: &str| folder.path().join(name);
+    // The schema comes after the data.
+    let sorted = reading().to_string();
+    let head = &sorted[..256];
+    assert!(!head.contains("\"flashfit."), "{head}");
+    std::fs::write(name("sorted.json"), &sorted).unwrap();
+    std::fs::write(name("pretty.json"), serde_json::to_string_pretty(&cuts()).unwrap()).unwrap();
+    std::fs::write(name("other.json"), "{\"schema\": \"other\", \"by\": \"flashfit.x\"}").unwrap();
+    let (found, others) = super::find(folder.path()).unwrap();
+    assert_eq!((found, others), (vec![name("pretty.json"), name("sorted.json")], 1));
+}

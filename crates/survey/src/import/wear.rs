@@ -52,6 +52,7 @@ pub fn read_reading(document: &Value) -> Result<SurveySource, String> {
     let address = canonical::address(document);
     Ok(SurveySource {
         origin: address.clone(),
+        former_origin: None,
         address,
         rank: 0,
         kind: SourceKind::WearReading,
@@ -108,6 +109,7 @@ pub fn read_measurement(document: &Value) -> Result<SurveySource, String> {
     let address = canonical::address(document);
     Ok(SurveySource {
         origin: address.clone(),
+        former_origin: None,
         address,
         rank: 0,
         kind: SourceKind::WearMeasurement,
@@ -127,20 +129,15 @@ pub fn read_measurement(document: &Value) -> Result<SurveySource, String> {
 
 fn interval_result(
     measure: SurveyMeasure,
-    (low, middle, high): (f64, f64, f64),
+    (low, middle, high): (Option<f64>, f64, Option<f64>),
     runs: u32,
 ) -> Option<SurveyResult> {
-    let is_valid = [low, middle, high].iter().all(|value| value.is_finite() && *value >= 0.0);
+    let mut all = [low, Some(middle), high].into_iter().flatten();
+    let is_valid = all.all(|value| value.is_finite() && value >= 0.0);
     is_valid.then(|| SurveyResult {
         setup: MeasuredSetup::default(),
         measure,
-        value: SurveyValue {
-            value: middle,
-            low: Some(low),
-            high: Some(high),
-            count: runs.max(1),
-            confidence: None,
-        },
+        value: SurveyValue { value: middle, low, high, count: runs.max(1), confidence: None },
     })
 }
 

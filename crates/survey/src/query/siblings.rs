@@ -1,20 +1,22 @@
 //! Cards that differ from their siblings: the other individual, real cards of the product.
 //!
-//! A card's effect is the mean, over the cells that at least four cards share, of the logarithm of
-//! its figure minus that of the cell. It is flagged if it lies outside what the effects of its
-//! siblings predict for one more card (Student's prediction interval, 95 % for all cards of the
-//! product together by Bonferroni's inequality) and is at least a tenth away. What others
-//! measured, from bundles, does not count. Limits: fewer than
-//! four cards show nothing; two odd cards of four hide each other.
+//! A card is compared in the cells that it has: there, the effect of a card is the mean of the
+//! logarithm of its figure minus that of the cell. So the effects of a card with few figures and
+//! of its siblings are means of equally few. Siblings with less than half of the cells do not
+//! count, nor do cells of fewer than four cards. A card is flagged if its effect lies outside what
+//! those of its siblings predict for one more card (Student's prediction interval, 95 % for all
+//! cards of the product together by Bonferroni's inequality) and is at least a tenth away. What
+//! others measured, from bundles, does not count. Limits: fewer than four cards show nothing; two
+//! odd cards of four hide each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_device::Bytes;
 use flashfit_search::student;
 
-use super::cells::CellTable;
+use super::cells::{CellFigure, CellTable};
 use super::listed::ListedCard;
-use super::statistics::LogSample;
+use super::statistics::FigureSample;
 use crate::database::ResultTable;
 use crate::metric::SurveyMetric;
 
@@ -59,30 +61,81 @@ fn flag_figures(
         results.measures[measure].metric == metric.name()
     };
     let table = CellTable::of(cards, results, &wants);
-    let mut parts: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for values in table.cells.values().filter(|values| values.len() >= LEAST_CARDS) {
-        let means: Vec<(usize, f64)> = values
-            .iter()
-            .filter_map(|(card, logs)| Some((*card, LogSample::of(logs)?.mean)))
-            .collect();
-        let middle = means.iter().map(|(_, mean)| mean).sum::<f64>() / means.len() as f64;
-        for (card, mean) in means {
-            parts.entry(card).or_default().push(mean - middle);
+    let cells: Vec<Vec<Option<f64>>> = table
+        .cells
+        .values()
+        .filter(|values| values.len() >= LEAST_CARDS)
+        .map(|values| {
+            let mut means = vec![None; cards.len()];
+            for (card, figures) in values {
+                means[*card] = mean_of_logs(figures);
+            }
+            means
+        })
+        .collect();
+    // Cards with the same cells are compared at once.
+    let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+    for card in 0..cards.len() {
+        let own: Vec<usize> =
+            (0..cells.len()).filter(|cell| cells[*cell][card].is_some()).collect();
+        if !own.is_empty() {
+            groups.entry(own).or_default().push(card);
         }
     }
-    let effects: Vec<(usize, f64)> = parts
-        .iter()
-        .filter_map(|(card, parts)| Some((*card, LogSample::of(parts)?.mean)))
-        .collect();
-    if effects.len() < LEAST_CARDS {
-        return;
-    }
     // Two sides, all cards, both metrics.
-    let tail = 0.025 / effects.len() as f64 / METRICS.len() as f64;
-    for (card, effect) in &effects {
+    let compared = groups.values().map(Vec::len).sum::<usize>().max(1);
+    let tail = 0.025 / compared as f64 / METRICS.len() as f64;
+    for (own, members) in groups {
+        let own: Vec<&[Option<f64>]> = own.iter().map(|cell| cells[*cell].as_slice()).collect();
+        let effects = effects(&own, cards.len());
+        if effects.len() >= LEAST_CARDS {
+            flag_effects(cards, (figures, more_is_better), (&effects, &members), tail);
+        }
+    }
+}
+
+fn mean_of_logs(figures: &[CellFigure]) -> Option<f64> {
+    let logs = figures.iter().map(|figure| figure.value.ln());
+    let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+    Some(FigureSample::of(&logs)?.mean)
+}
+
+/// The effects, in these cells, of the cards that have at least half of them.
+fn effects(cells: &[&[Option<f64>]], cards: usize) -> Vec<(usize, f64)> {
+    let has_half: Vec<bool> = (0..cards)
+        .map(|card| 2 * cells.iter().filter(|cell| cell[card].is_some()).count() >= cells.len())
+        .collect();
+    let mut sums = vec![(0.0, 0_usize); cards];
+    for cell in cells {
+        let values = cell.iter().enumerate().filter(|(card, _)| has_half[*card]);
+        let values: Vec<(usize, f64)> =
+            values.filter_map(|(card, value)| Some((card, (*value)?))).collect();
+        if values.len() < LEAST_CARDS {
+            continue;
+        }
+        let middle = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
+        for (card, value) in values {
+            sums[card].0 += value - middle;
+            sums[card].1 += 1;
+        }
+    }
+    let effect = |(card, (sum, count)): (usize, (f64, usize))| {
+        (count > 0).then(|| (card, sum / count as f64))
+    };
+    sums.into_iter().enumerate().filter_map(effect).collect()
+}
+
+/// Flags these members by their effects.
+fn flag_effects(
+    cards: &mut [ListedCard],
+    (figures, more_is_better): (&str, bool),
+    (effects, members): (&[(usize, f64)], &[usize]),
+    tail: f64,
+) {
+    for (card, effect) in effects.iter().filter(|(card, _)| members.contains(card)) {
         let others: Vec<f64> =
             effects.iter().filter(|(other, _)| other != card).map(|(_, effect)| *effect).collect();
-        let Some(sample) = LogSample::of(&others) else { continue };
+        let Some(sample) = FigureSample::of(&others) else { continue };
         let count = others.len() as f64;
         let deviation = sample.deviation.unwrap_or(0.0).max(LEAST_DEVIATION);
         let reach =

@@ -1,20 +1,22 @@
-//! Means of cards and their differences, on logarithms: intervals are of ratios.
+//! Means of cards and their differences, of figures or of their logarithms.
 //!
 //! The cards of a product are the sample; repeats of one card are averaged first. Differences of
-//! two products are Welch's ("The generalization of Student's problem", 1947).
+//! logarithms are Welch's ("The generalization of Student's problem", 1947); those of figures that
+//! can be 0 are made from the two intervals (Zou and Donner, "Construction of confidence limits
+//! about effect measures", 2008). Shares have Wilson's interval (Wilson, 1927).
 
 use flashfit_search::student;
 
-/// Mean, spread and 95 % interval of a sample of logarithms.
+/// Mean, spread and 95 % interval of a sample of figures or logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LogSample {
+pub struct FigureSample {
     pub mean: f64,
     /// Standard deviation; `None` for one value.
     pub deviation: Option<f64>,
     pub count: usize,
 }
 
-impl LogSample {
+impl FigureSample {
     /// `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len();
@@ -58,16 +60,37 @@ impl LogSample {
     }
 }
 
+/// The 95 % interval of a share of this many trials, of which there is at least one.
+pub fn wilson(share: f64, count: f64) -> (f64, f64) {
+    /// The 97.5 % quantile of the normal distribution.
+    const Z: f64 = 1.959_964;
+    let scale = 1.0 + Z * Z / count;
+    let middle = (share + Z * Z / (2.0 * count)) / scale;
+    let half = Z / scale * (share * (1.0 - share) / count + Z * Z / (4.0 * count * count)).sqrt();
+    ((middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0))
+}
+
+/// The 95 % interval of the difference of two means by those of the means.
+pub fn interval_of_difference(
+    (own, (own_low, own_high)): (f64, (f64, f64)),
+    (other, (other_low, other_high)): (f64, (f64, f64)),
+) -> (f64, f64) {
+    let difference = own - other;
+    let below = (own - own_low).hypot(other_high - other);
+    let above = (own_high - own).hypot(other - other_low);
+    (difference - below, difference + above)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn intervals_are_students_and_welchs() {
-        let one = LogSample::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let one = FigureSample::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         let (low, high) = one.interval().unwrap();
         assert!((low - 1.0368).abs() < 1e-3 && (high - 4.9632).abs() < 1e-3, "{low} {high}");
-        let other = LogSample::of(&[2.0, 2.5, 3.5]).unwrap();
+        let other = FigureSample::of(&[2.0, 2.5, 3.5]).unwrap();
         // Standard error 0.83333, 5.9242 degrees of freedom: a quantile of about 2.455.
         let (difference, interval) = one.minus(&other);
         let (low, high) = interval.unwrap();
@@ -76,7 +99,16 @@ mod tests {
             (low + high - 2.0 / 3.0).abs() < 1e-9 && (4.05..4.13).contains(&(high - low)),
             "{low} {high}"
         );
-        assert_eq!(LogSample::of(&[1.0]).unwrap().interval(), None);
-        assert_eq!(LogSample::of(&[]), None);
+        assert_eq!(FigureSample::of(&[1.0]).unwrap().interval(), None);
+        assert_eq!(FigureSample::of(&[]), None);
+    }
+
+    #[test]
+    fn differences_of_shares_are_newcombes() {
+        // Newcombe, "Interval estimation for the difference between independent proportions",
+        // 1998, method 10: 56 of 70 and 48 of 80.
+        let part = |share: f64, count: f64| (share, wilson(share, count));
+        let (low, high) = interval_of_difference(part(0.8, 70.0), part(0.6, 80.0));
+        assert!((low - 0.0524).abs() < 1e-4 && (high - 0.3339).abs() < 1e-4, "{low} {high}");
     }
 }

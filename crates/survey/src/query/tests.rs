@@ -1,7 +1,7 @@
 //! Tests of comparisons and flags, through a database in a file.
 
 use super::cells::CellTable;
-use super::comparison::compare;
+use super::comparison::{self, compare};
 use super::*;
 use crate::identity::{CardIdentity, hexadecimal};
 use crate::record::{
@@ -34,6 +34,7 @@ fn card(product: &str, number: u8, factor: f64, erase_block: u64) -> SurveySourc
     let address = hexadecimal(&[[number; 16], [product.len() as u8; 16]].concat());
     SurveySource {
         origin: address.clone(),
+        former_origin: None,
         address,
         rank: 1,
         kind: SourceKind::Run,
@@ -115,7 +116,7 @@ fn products_are_compared_cell_by_cell() {
     let (ratio, interval) = rows[1].to_first.unwrap();
     let (low, high) = interval.unwrap();
     assert!((ratio.exp() - 2.0).abs() < 0.02 && low < ratio && ratio < high, "{ratio}");
-    let (low, high) = rows[0].sample.interval().unwrap();
+    let (low, high) = rows[0].interval.unwrap();
     assert!(
         low < rows[0].sample.mean && rows[0].sample.mean < high && rows[0].least < rows[0].most
     );
@@ -146,4 +147,129 @@ fn what_is_known_of_a_device_names_itself_and_its_siblings() {
     assert_eq!(known::sentences(&identity, &["0".repeat(64)], &cards).len(), 1);
     identity.capacity = Some(1 << 30);
     assert_eq!(known::sentences(&identity, &["0".repeat(64)], &cards).len(), 0);
+}
+
+/// A source without a run: figures of one metric of a card.
+fn document(
+    kind: SourceKind,
+    (product, number): (&str, u8),
+    day: u64,
+    figures: &[(&str, f64, u32)],
+) -> SurveySource {
+    let result = |(metric, value, count): &(&str, f64, u32)| SurveyResult {
+        setup: MeasuredSetup::default(),
+        measure: SurveyMeasure { metric: (*metric).into(), ..SurveyMeasure::default() },
+        value: SurveyValue {
+            value: *value,
+            low: None,
+            high: None,
+            count: *count,
+            confidence: None,
+        },
+    };
+    let mut source = card(product, number, 1.0, 4 << 20);
+    source.address = hexadecimal(&[[number; 16], [100 + day as u8; 16]].concat());
+    source.origin = source.address.clone();
+    source.kind = kind;
+    source.facts.created_unix_s = Some(day * 86_400);
+    source.construction = ProbedConstruction::default();
+    source.results = figures.iter().map(result).collect();
+    source
+}
+
+fn compared(sources: &[SurveySource], metric: &str) -> Vec<comparison::ComparedProduct> {
+    let (cards, results) = read(sources);
+    let wants = |_: &ListedCard, _: &_, _, measure: usize| {
+        let of: &SurveyMeasure = &results.measures[measure];
+        of.metric == metric
+    };
+    let table = CellTable::of(&cards, &results, &wants);
+    compare(&cards, &results, &table)
+}
+
+#[test]
+fn cards_whose_figure_is_0_are_compared_too() {
+    let cuts = |product, number, broken: f64, cuts: u32| {
+        let figures = [
+            ("broken-promises", broken / f64::from(cuts), cuts),
+            ("power-cuts", cuts.into(), 1),
+            ("failed-cuts", broken / f64::from(cuts), cuts),
+        ];
+        // An oracle that found nothing has no row.
+        let rows = if broken > 0.0 { &figures[..] } else { &figures[..2] };
+        document(SourceKind::PowerCuts, (product, number), 1, rows)
+    };
+    let mut all: Vec<SurveySource> = (1..=4)
+        .map(|number| cuts("A", number, if number == 4 { 10.0 } else { 0.0 }, 100))
+        .collect();
+    all.extend((5..=7).map(|number| cuts("BB", number, 0.0, 100)));
+    for metric in ["broken-promises", "failed-cuts"] {
+        let rows = compared(&all, metric);
+        assert_eq!((rows[0].cards, rows[1].cards), (4, 3), "{metric}");
+        assert!((rows[0].scale.figure(rows[0].sample.mean) - 0.025).abs() < 1e-9, "{metric}");
+        // Student's interval, cut at 0.
+        let (low, high) = rows[0].interval.unwrap();
+        assert!(low == 0.0 && (high - 0.10456).abs() < 1e-4, "{low} {high}");
+        // Of 300 power cuts, none broke a promise: Wilson's.
+        let (low, high) = rows[1].interval.unwrap();
+        assert!(low == 0.0 && (high - 0.012643).abs() < 1e-5, "{low} {high}");
+        assert_eq!(rows[1].variation_percent(), None);
+        let (difference, interval) = rows[1].to_first.unwrap();
+        let (low, high) = interval.unwrap();
+        assert!((difference + 0.025).abs() < 1e-9 && low < difference && 0.0 < high);
+    }
+    // Two campaigns of one card are one share of all of its power cuts.
+    let mut more = cuts("A", 4, 0.0, 300);
+    more.address = "d".repeat(64);
+    more.origin = more.address.clone();
+    all.push(more);
+    let rows = compared(&all, "broken-promises");
+    assert_eq!((rows[0].cards, rows[0].sources, rows[0].most), (4, 5, 0.025));
+}
+
+#[test]
+fn the_latest_reading_of_a_card_counts() {
+    let life = |number, day, life: f64| {
+        document(SourceKind::WearReading, ("A", number), day, &[("life-used", life, 1)])
+    };
+    let all = [life(1, 3, 20.0), life(1, 1, 10.0), life(2, 1, 0.0), life(3, 2, 10.0)];
+    let rows = compared(&all, "life-used");
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((row.cards, row.sources, row.least, row.most), (3, 3, 0.0, 20.0));
+    assert_eq!(row.scale.figure(row.sample.mean), 10.0);
+    // Equal figures show no variation.
+    let rows = compared(&[life(1, 1, 10.0), life(2, 1, 10.0)], "life-used");
+    assert_eq!((rows[0].cards, rows[0].interval), (2, None));
+}
+
+#[test]
+fn cards_with_few_figures_are_seldom_flagged_wrongly() {
+    let mut random = flashfit_device::random::Random::new(1);
+    // Nearly normal, with a standard deviation of 1.
+    let mut normal = || {
+        (0..12).map(|_| (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
+    };
+    let mut wrong = [0, 0];
+    for (few, wrong) in [1, 3].into_iter().zip(&mut wrong) {
+        for product in 0..40 {
+            let all: Vec<SurveySource> = (1..=10)
+                .map(|number| {
+                    let mut source = card(&format!("P{product}"), number, 1.0, 4 << 20);
+                    let own = 0.02 * normal();
+                    let cells = if number == 1 { few } else { 60 };
+                    let template = source.results[0].clone();
+                    let result = |cell: i32| {
+                        let mut result = template.clone();
+                        result.measure.workload = format!("w{cell}");
+                        result.value.value = 1e6 * (own + 0.15 * normal()).exp();
+                        result
+                    };
+                    source.results = (0..cells).map(result).collect();
+                    source
+                })
+                .collect();
+            *wrong += usize::from(!flagged(&all).is_empty());
+        }
+    }
+    assert!(wrong.iter().all(|count| *count <= 2), "of 40 products: {wrong:?}");
 }

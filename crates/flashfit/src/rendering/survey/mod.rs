@@ -20,14 +20,32 @@ pub use site::{SiteDocument, site_text};
 use flashfit_device::Bytes;
 use serde::Serialize;
 
-/// Rows as CSV (RFC 4180), with the keys of the JSON document in the first line.
+/// With these, a cell is a formula for a spreadsheet.
+const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
+/// Rows as CSV (RFC 4180), with the keys of the JSON document in the first line. Names of products
+/// and setups can be a stranger's, so texts that a spreadsheet would compute begin with `'`.
 pub fn csv<T: Serialize>(rows: &[T]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in rows {
         writer.serialize(row).expect("rows are plain data");
     }
+    let plain = writer.into_inner().expect("memory takes everything");
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in csv::ReaderBuilder::new().has_headers(false).from_reader(&*plain).records() {
+        let row = row.expect("it was written here");
+        let cells = row.iter().map(|cell| match is_formula(cell) {
+            true => format!("'{cell}"),
+            false => cell.to_owned(),
+        });
+        writer.write_record(cells).expect("memory takes everything");
+    }
     let bytes = writer.into_inner().expect("memory takes everything");
     String::from_utf8(bytes).expect("rows are text")
+}
+
+fn is_formula(cell: &str) -> bool {
+    cell.starts_with(FORMULA) && cell.parse::<f64>().is_err()
 }
 
 /// A day in UTC, such as `2026-11-25`.
@@ -50,13 +68,18 @@ fn figure(value: f64, unit: &str) -> String {
         "bytes" => Bytes(value as u64).to_string(),
         "ns" => format!("{} ms", significant(value / 1e6)),
         "operations/s" => format!("{}/s", significant(value)),
-        "count" => format!("{value}"),
-        "percent" => format!("{value} %"),
+        "count" => rounded(value),
+        "percent" => format!("{} %", rounded(value)),
         other => match other.strip_suffix("/run") {
             Some(unit) => format!("{}/run", figure(value, unit)),
             None => format!("{} {other}", significant(value)),
         },
     }
+}
+
+/// A whole number as it is, others with three significant digits.
+fn rounded(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value}") } else { significant(value) }
 }
 
 /// Three significant digits.
@@ -97,6 +120,23 @@ mod tests {
         assert_eq!(figure(4_194_304.0, "bytes"), "4 MiB");
         assert_eq!(figure(4_194_304.0, "bytes/run"), "4 MiB/run");
         assert_eq!(figure(30.0, "percent"), "30 %");
+        assert_eq!(figure(14.142135623730955, "percent"), "14.1 %");
+        assert_eq!(figure(1.0 / 3.0, "count"), "0.333");
+        assert_eq!(figure(1234.0, "count"), "1234");
+    }
+
+    #[test]
+    fn csv_has_no_formulas() {
+        #[derive(Serialize)]
+        struct Row {
+            name: &'static str,
+            difference: f64,
+        }
+        let rows = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+1+1", "-a", "a=b"]
+            .map(|name| Row { name, difference: -1.5 });
+        let wanted = "name,difference\n'=cmd|' /C calc'!A0,-1.5\n'@SUM(A1),-1.5\n'+1+1,-1.5\n\
+                      '-a,-1.5\na=b,-1.5\n";
+        assert_eq!(csv(&rows), wanted);
     }
 
     #[test]

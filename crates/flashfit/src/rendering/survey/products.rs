@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use flashfit_report::text::plain;
 use flashfit_report::{Column, Shorten, TextTable};
+use flashfit_survey::metric::MetricScale;
 use flashfit_survey::query::ListedCard;
 use flashfit_survey::query::comparison::ComparedProduct;
 use schemars::JsonSchema;
@@ -50,24 +51,37 @@ pub struct ProductRow {
     conditions: String,
     cards: usize,
     sources: usize,
-    /// Geometric mean of the cards, with its 95 % interval.
+    /// Mean of the cards (geometric for rates and latencies), with its 95 % interval.
     value: f64,
     low: Option<f64>,
     high: Option<f64>,
-    /// Standard deviation of the cards, in percent.
+    /// Standard deviation of the cards, in percent of their mean.
     variation_percent: Option<f64>,
     least: f64,
     most: f64,
-    /// To the first product, with its 95 % interval; null for the first.
+    /// To the first product, with its 95 % interval; null for the first, and for figures with an
+    /// arithmetic mean.
     ratio: Option<f64>,
     ratio_low: Option<f64>,
     ratio_high: Option<f64>,
+    /// The same of figures with an arithmetic mean: their difference to the first product.
+    difference: Option<f64>,
+    difference_low: Option<f64>,
+    difference_high: Option<f64>,
 }
 
 impl ProductRow {
     fn new(cards: &[ListedCard], row: &ComparedProduct) -> Self {
-        let (card, interval) = (&cards[row.example].card, row.sample.interval());
-        let ratio_interval = row.to_first.and_then(|(_, interval)| interval);
+        let (card, interval) = (&cards[row.example].card, row.interval);
+        let figure = |mean: f64| row.scale.figure(mean);
+        let is_ratio = row.scale == MetricScale::Logarithmic;
+        let to_first = |wanted: bool| {
+            let (middle, interval) = row.to_first.filter(|_| wanted).unzip();
+            let (low, high) = interval.flatten().unzip();
+            [middle, low, high].map(|value| value.map(figure))
+        };
+        let [ratio, ratio_low, ratio_high] = to_first(is_ratio);
+        let [difference, difference_low, difference_high] = to_first(!is_ratio);
         Self {
             kind: card.kind.clone(),
             manufacturer: card.manufacturer.clone(),
@@ -91,15 +105,18 @@ impl ProductRow {
             conditions: row.way.conditions.clone(),
             cards: row.cards,
             sources: row.sources,
-            value: row.sample.mean.exp(),
-            low: interval.map(|(low, _)| low.exp()),
-            high: interval.map(|(_, high)| high.exp()),
-            variation_percent: row.sample.deviation.map(|deviation| deviation.exp_m1() * 100.0),
-            least: row.least.exp(),
-            most: row.most.exp(),
-            ratio: row.to_first.map(|(log, _)| log.exp()),
-            ratio_low: ratio_interval.map(|(low, _)| low.exp()),
-            ratio_high: ratio_interval.map(|(_, high)| high.exp()),
+            value: figure(row.sample.mean),
+            low: interval.map(|(low, _)| figure(low)),
+            high: interval.map(|(_, high)| figure(high)),
+            variation_percent: row.variation_percent(),
+            least: figure(row.least),
+            most: figure(row.most),
+            ratio,
+            ratio_low,
+            ratio_high,
+            difference,
+            difference_low,
+            difference_high,
         }
     }
 
@@ -174,13 +191,24 @@ fn table(rows: &[ProductRow]) -> TextTable {
             (Some(low), Some(high)) => format!("{ratio:.2} ({low:.2} to {high:.2})"),
             _ => format!("{ratio:.2}"),
         });
+        let signed = |value: f64| {
+            let sign = if value < 0.0 { "-" } else { "+" };
+            format!("{sign}{}", figure(value.abs(), &row.unit))
+        };
+        let difference =
+            row.difference.map(|value| match (row.difference_low, row.difference_high) {
+                (Some(low), Some(high)) => {
+                    format!("{} ({} to {})", signed(value), signed(low), signed(high))
+                }
+                _ => signed(value),
+            });
         table.row([
             format!("  {}{mark}", plain(&joined(&named))),
             row.cards.to_string(),
             figure(row.value, &row.unit),
             or_dash(between(row.low, row.high)),
             or_dash(row.variation_percent.map(|percent| format!("{percent:.1} %"))),
-            or_dash(ratio),
+            or_dash(ratio.or(difference)),
         ]);
     }
     table
