@@ -198,4 +198,4 @@ fn check_volume(request: &AgeRequest<'_>, busy_share: f64) -> Result<(), Estimat
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -1,11 +1,12 @@
 //! Estimates how many years a setup lasts under a usage model.
 //!
 //! The recorded traces of the setup's workloads are replayed on a replica of the device, a few
-//! gibibytes large with the same proportions, until it has been written several times over; the
-//! erases of its blocks in the second half give the rates that [`crate::extrapolation`]
-//! extrapolates. Limits: see [`crate::replay`]; a life is not simulated to its end.
+//! gibibytes large with the same proportions, until it has been written several times over, its
+//! spare blocks included; the erases of its blocks in the second half give the rates that
+//! [`crate::extrapolation`] extrapolates. Limits: see [`crate::replay`] and
+//! [`EraseRates`]; a life is not simulated to its end.
 
-use flashfit_card::{CardModel, ModelError};
+use flashfit_card::{BlockWear, CardModel, ModelError};
 use flashfit_device::{BlockDevError, Bytes};
 use flashfit_numbers::fnv1a;
 use flashfit_user_error::{ExitClass, Hint, UserError};
@@ -27,7 +28,8 @@ const HOUR_NS: f64 = 3.6e12;
 /// Courses of the workload that are simulated.
 const COURSES: u64 = 3;
 const DRAWS: usize = 1000;
-/// The replica is written over so many times, half of it before anything is counted.
+/// The replica is written over so many times with its spare blocks, which are used first, half of
+/// it before anything is counted.
 const TURNOVERS: u64 = 6;
 /// A replica is not larger, in tiles.
 const TILES_MAX: u32 = 16;
@@ -66,7 +68,9 @@ pub enum EstimateError {
     },
     #[error("the model `{model}` has an endurance of 0 cycles: it cannot be written at all")]
     NoEndurance { model: String },
-    #[error("the card has {capacity}: the recorded workloads need at least {needed}")]
+    #[error(
+        "the usage model writes {capacity} of the card: the recorded workloads need at least {needed}"
+    )]
     TooSmall { capacity: Bytes, needed: Bytes },
     #[error("the traces of {setup} are of devices of different sizes")]
     Sizes { setup: String },
@@ -119,8 +123,8 @@ pub struct AssumptionEffect {
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct LimitYears {
     pub limit: LifeLimit,
-    /// With everything unknown at its median.
-    pub years: f64,
+    /// With everything unknown at its median; null if it is not reached.
+    pub years: Option<f64>,
 }
 
 /// Erase counts of a block after one year.
@@ -143,16 +147,22 @@ pub struct CelfScore {
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct SetupEstimate {
     pub setup: String,
-    /// From now until the first limit, with 90 %.
+    /// From now until the first limit, with 90 %. Past its rating, a maker promises nothing.
     pub years: Interval,
-    /// What ends the life most often.
+    /// What is the first limit most often.
     pub limit: LifeLimit,
+    /// From now until the spare blocks are used up, with 90 %: until then the device accepts
+    /// writes.
+    pub writable_years: Interval,
     pub limits: Vec<LimitYears>,
     /// Bytes that the device programs per byte that it is sent.
     pub write_amplification: f64,
     /// Bytes sent to the device per byte that programs write.
     pub filesystem_amplification: f64,
     pub erases: YearlyErases,
+    /// How many times as much of its rating as the mean the most worn block has used when it
+    /// reaches its rating.
+    pub worst_to_mean: f64,
     pub celf: CelfScore,
     /// The most influential first.
     pub assumptions: Vec<AssumptionEffect>,
@@ -169,10 +179,15 @@ impl SetupEstimate {
         beyond as f64 * 100.0 / self.ends.len() as f64
     }
 
-    /// How many times as long as `other` it lasts, by draws in pairs.
-    pub fn ratio_to(&self, other: &Self) -> Interval {
+    /// How many times as long as `other` it lasts, by draws in pairs. Draws in which a device is at
+    /// its end are left out; `None` without others.
+    pub fn ratio_to(&self, other: &Self) -> Option<Interval> {
         let pairs = self.ends.iter().zip(&other.ends);
-        Interval::of(pairs.map(|(own, other)| own.years / other.years).collect())
+        let ratios: Vec<f64> = pairs
+            .filter(|(own, other)| own.years > 0.0 && other.years > 0.0)
+            .map(|(own, other)| own.years / other.years)
+            .collect();
+        (!ratios.is_empty()).then(|| Interval::of(ratios))
     }
 }
 
@@ -221,11 +236,12 @@ pub fn estimate(
     let (write_amplification, filesystem_amplification) =
         (mean_of(|course| course.amplification), mean_of(|course| course.filesystem_amplification));
     let gib_a_year = gib_a_day * crate::extrapolation::YEAR_DAYS;
-    // The replica is smaller, so that its blocks wear faster.
+    let most_a_year: f64 = courses.iter().map(|course| course.erases.most_after(gib_a_year)).sum();
     let erases = YearlyErases {
-        most: mean_of(|course| course.erases.most()) * gib_a_year,
+        most: most_a_year / COURSES as f64,
         mean: mean_of(|course| course.erases.mean()) * gib_a_year,
     };
+    let worst_to_mean = mean_of(|course| course.rates.skew());
     let cycle_gib = cycle_gib(usage, setup);
     let celf = CelfScore {
         score_millionths: mean_of(|course| course.rates.mean()) * cycle_gib * 1e6,
@@ -246,12 +262,17 @@ pub fn estimate(
         setup: setup.name.clone(),
         years: Interval::of(ends.iter().map(|end| end.years).collect()),
         limit: usual_limit(&ends),
+        writable_years: Interval::of(ends.iter().map(|end| end.writable_years).collect()),
         limits: (life.median_years().into_iter())
-            .map(|(limit, years)| LimitYears { limit, years })
+            .map(|(limit, years)| LimitYears {
+                limit,
+                years: Some(years).filter(|it| it.is_finite()),
+            })
             .collect(),
         write_amplification,
         filesystem_amplification,
         erases,
+        worst_to_mean,
         celf,
         assumptions: sensitivity
             .map(|(assumption, [years_low, years_high])| AssumptionEffect {
@@ -299,7 +320,8 @@ fn run_course(
         },
     );
     let mut card = aging::filled(&model, &mut replay)?;
-    let half = model.capacity.0 * TURNOVERS / 2;
+    let blocks = u64::from(model.capacity_units() + model.nand.spare_units);
+    let half = blocks * model.erase_block_bytes() * TURNOVERS / 2;
     aging::replay_bytes(&mut card, &mut replay, half)?;
     let before = card.wear_by_block();
     let counters = aging::replay_bytes(&mut card, &mut replay, half)?;
@@ -308,25 +330,42 @@ fn run_course(
     let program_gib = device_gib / filesystem_amplification;
     // On the device, the same erases are spread over as many more blocks.
     let scale = model.capacity.0 as f64 / request.model.capacity.0 as f64 / program_gib;
-    let after = card.wear_by_block();
-    let grown = || before.iter().zip(&after).map(|(b, a)| (f64::from(a.erases - b.erases), a));
-    let rates = grown().map(|(erases, block)| erases / block.rated_cycles as f64 * scale);
+    let [rates, erases] = erase_rates(&model, &before, &card.wear_by_block(), scale);
     Ok(Course {
-        rates: EraseRates::new(rates.collect()),
-        erases: EraseRates::new(grown().map(|(erases, _)| erases * scale).collect()),
+        rates,
+        erases,
         amplification: counters.write_amplification_thousandths.unwrap_or(0) as f64 / 1000.0,
         filesystem_amplification,
         hours_per_gib: counters.busy_ns as f64 / HOUR_NS / program_gib,
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_volumes_keep_their_digits() {
-        let texts = [0.000_25, 0.12, 2.0].map(volume_text);
-        assert_eq!(texts, ["0.26 MiB", "123 MiB", "2.0 GiB"]);
-    }
+/// What each block used of its rating, and its erases, while programs wrote one GiB; `scale` is
+/// from what the replica's blocks were erased to that.
+fn erase_rates(
+    model: &CardModel,
+    before: &[BlockWear],
+    after: &[BlockWear],
+    scale: f64,
+) -> [EraseRates; 2] {
+    let is_ordinary = |block: &&(f64, u64)| block.1 == model.nand.endurance_cycles;
+    let grown: Vec<(f64, u64)> = (before.iter().zip(after))
+        .map(|(before, after)| {
+            (f64::from(after.erases - before.erases) * scale, after.rated_cycles)
+        })
+        .collect();
+    let spread = model.layer.wear_spread.map_or(f64::INFINITY, f64::from);
+    let of = |share: fn(f64, u64) -> f64| {
+        let (ordinary, pslc): (Vec<_>, Vec<_>) = grown.iter().partition(is_ordinary);
+        let shares = |blocks: Vec<&(f64, u64)>| {
+            blocks.into_iter().map(|&(erases, rated)| share(erases, rated)).collect::<Vec<f64>>()
+        };
+        let lead = share(spread, model.nand.endurance_cycles);
+        // A pSLC area is used in turn and is not leveled.
+        EraseRates::of_areas([(shares(ordinary), lead), (shares(pslc), f64::INFINITY)])
+    };
+    [of(|erases, rated| erases / rated as f64), of(|erases, _| erases)]
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,56 +1,24 @@
 //! From erase rates to years: when blocks fail, when the spare ones are used up, and with which
 //! uncertainty.
 //!
-//! Three ends are computed: the mean of all erase blocks past its rating, the most worn block past
-//! its rating, and the spare blocks used up by blocks that fail. The life ends with the first. What
-//! is not known is drawn: the endurance of the device, the spread of its blocks, blocks that fail
-//! early, the volume that is written, and the error of the simulation.
+//! Three limits are computed: the mean of all erase blocks past its rating, the most worn block past
+//! its rating, and the spare blocks used up by blocks that fail. A maker promises nothing past the
+//! rating; the device accepts writes until its spare blocks are used up. What is not known is drawn: the
+//! endurance of the device, the spread of its blocks, blocks that fail early, the volume that is
+//! written, and the error of the simulation.
 
 use flashfit_device::random::Random;
 use schemars::JsonSchema;
 
 use crate::draws::{Q95, exp, normal, quantile, uniform};
+pub use crate::erase_rates::EraseRates;
 use crate::used_life::UsedLife;
 
 pub const YEAR_DAYS: f64 = 365.25;
 /// How often an endurance is drawn for a device that still works.
 const DRAWS_OF_ENDURANCE: u32 = 30;
 
-/// How fast a device wears: erases of each block per GiB that programs write.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EraseRates {
-    /// As shares of the block's rated cycles, one for each block, in descending order.
-    by_block: Vec<f64>,
-    mean: f64,
-}
-
-impl EraseRates {
-    /// From shares of the rating that each block used while programs wrote one GiB.
-    ///
-    /// # Panics
-    /// Without a block.
-    pub fn new(mut by_block: Vec<f64>) -> Self {
-        assert!(!by_block.is_empty(), "a card has blocks");
-        by_block.sort_by(|a, b| b.total_cmp(a));
-        let mean = by_block.iter().sum::<f64>() / by_block.len() as f64;
-        Self { by_block, mean }
-    }
-
-    pub fn mean(&self) -> f64 {
-        self.mean
-    }
-
-    pub fn most(&self) -> f64 {
-        self.by_block[0]
-    }
-
-    /// The most worn block's rate as a multiple of the mean.
-    pub fn skew(&self) -> f64 {
-        if self.mean > 0.0 { self.most() / self.mean } else { 1.0 }
-    }
-}
-
-/// What ends the life of a device.
+/// What a device reaches in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifeLimit {
@@ -223,8 +191,12 @@ pub struct LifeModel {
 /// The end of a life, in years from now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LifeEnd {
+    /// Until the first limit.
     pub years: f64,
+    /// The first limit.
     pub limit: LifeLimit,
+    /// Until the spare blocks are used up: until then the device accepts writes.
+    pub writable_years: f64,
 }
 
 fn factor(of: f64, z: f64) -> f64 {
@@ -254,39 +226,37 @@ impl LifeModel {
             * factor(unknown.replay_factor, draw.replay);
         let spread = unknown.block_spread * factor(1.5, draw.spread);
         let early = unknown.early_failures * draw.early;
-        let mut random = Random::new(draw.blocks);
-        let blocks = course.by_block.len();
         let used = self.used.at(draw.used);
-        let mut ends: Vec<f64> = course
-            .by_block
-            .iter()
-            .map(|rate| {
-                let own = (endurance * (1.0 + spread * normal(&mut random))).max(0.02);
-                (own - used).max(0.0) / (rate * pace)
-            })
-            .collect();
-        ends.sort_by(f64::total_cmp);
-        let allowed = (self.spare_share - early).max(0.0) * blocks as f64;
-        let spares = ends[(allowed as usize).min(blocks - 1)];
-        let rated = (endurance - used).max(0.0);
-        [rated / (course.mean() * pace), rated / (course.most() * pace), spares]
+        let mut random = Random::new(draw.blocks);
+        let mut failures = course.failures(|| {
+            let own = (endurance * (1.0 + spread * normal(&mut random))).max(0.02);
+            own - used
+        });
+        failures.sort_by(f64::total_cmp);
+        let allowed = (self.spare_share - early).max(0.0) * failures.len() as f64;
+        let spares = failures[(allowed as usize).min(failures.len() - 1)];
+        let rest = endurance - used;
+        [course.mean_until(rest), course.most_until(rest), spares].map(|gib| gib / pace)
     }
 
     fn end(&self, draw: &Draw) -> LifeEnd {
-        let days = self.days(draw);
-        let (limit, days) = LifeLimit::ALL
-            .into_iter()
-            .zip(days)
-            .min_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
-            .expect("there are three");
-        LifeEnd { years: days / YEAR_DAYS, limit }
+        let all = self.days(draw);
+        // Of limits that are reached together, the last one says most; but a device that is past
+        // its rating already is worn as a whole.
+        let earlier = |a: &(LifeLimit, f64), b: &(LifeLimit, f64)| {
+            let tied = if a.1 > 0.0 { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) };
+            a.1.total_cmp(&b.1).then(tied)
+        };
+        let (limit, days) =
+            LifeLimit::ALL.into_iter().zip(all).min_by(earlier).expect("there are three");
+        LifeEnd { years: days / YEAR_DAYS, limit, writable_years: all[2] / YEAR_DAYS }
     }
 
     /// Draws that are the same for all models with this seed, except what is `own` to each, so that
     /// they can be compared in pairs.
     ///
-    /// The device still works, so that an endurance that is used up already is drawn again; only
-    /// one far past its rating ends at once.
+    /// The device still works, so that an endurance that is used up already is drawn again, and so
+    /// are blocks of which too many have failed; only one far past its rating ends at once.
     pub fn ends(&self, draws: usize, seed: u64, own: u64) -> Vec<LifeEnd> {
         let (mut random, mut own) = (Random::new(seed), Random::new(own));
         let mut drawn = || {
@@ -294,13 +264,16 @@ impl LifeModel {
             for _ in 1..DRAWS_OF_ENDURANCE {
                 let endurance = factor(self.uncertainty.endurance_factor, draw.endurance);
                 if endurance > self.used.at(draw.used) {
-                    break;
+                    let end = self.end(&draw);
+                    if end.years > 0.0 {
+                        return end;
+                    }
                 }
                 draw = Draw::new(&mut random, &mut own);
             }
-            draw
+            self.end(&draw)
         };
-        (0..draws).map(|_| self.end(&drawn())).collect()
+        (0..draws).map(|_| drawn()).collect()
     }
 
     /// Years until each limit, with everything unknown at its median.
@@ -356,6 +329,10 @@ impl Interval {
     /// that much earlier. The cost is known within `factor` with 90 %, independently of the years.
     #[must_use]
     pub fn at_cost(self, cost: f64, factor: f64) -> Self {
+        if self.median <= 0.0 {
+            // A device at its end: there is no ratio to nothing.
+            return Self { low: 0.0, median: 0.0, high: self.high / cost * factor };
+        }
         let unsure = factor.ln();
         let below = (self.median / self.low).ln().hypot(unsure);
         let above = (self.high / self.median).ln().hypot(unsure);

@@ -9,6 +9,7 @@
 pub mod age;
 pub mod aging;
 mod draws;
+mod erase_rates;
 pub mod estimate;
 pub mod extrapolation;
 pub mod mix;

@@ -52,7 +52,7 @@ pub struct YearsPart {
     /// `recorded`, `trials` or `other-file-system`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub years_basis: Option<&'static str>,
-    /// What ends the life most often.
+    /// What is the first limit most often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,9 +142,10 @@ pub fn finding(conclusion: &Conclusion) -> ReportFinding {
     let mut finding = ReportFinding::new(
         &format!("Years under the usage model {usage}, simulated"),
         &format!(
-            "The years until the device is worn out by {gib:.2} GiB a day of programs, with their \
-             90 % interval, for {device}. They are simulated: `trace` with recorded requests of the \
-             setup, `trials` with those of the default setup of its file system and the bytes that \
+            "The years until the first limit of the device under {gib:.2} GiB a day of programs, \
+             with their 90 % interval, for {device}: the mean or the most worn block past its \
+             rating, or no spare blocks left. They are simulated: `trace` with recorded requests of \
+             the setup, `trials` with those of the default setup of its file system and the bytes that \
              the trials of both cost the device, `other trace` the same with the file system of \
              the baseline. Throughput is the change against the baseline."
         ),
@@ -197,7 +198,7 @@ pub fn sentence(conclusion: &Conclusion, setup: &Setup) -> Option<String> {
     Some(match lives.life(conclusion.problem.candidate(setup)?) {
         SetupLife::Known { years: found, limit, .. } => format!(
             "Under the usage model {usage}, {label} lasts {} years (simulated, 90 % interval {} to \
-             {}); it usually ends with: {limit}.",
+             {}) until the first limit, which is usually: {limit}.",
             years(found.median),
             years(found.low),
             years(found.high)

@@ -46,8 +46,10 @@ pub fn interval(of: Interval, unit: fn(f64) -> String) -> String {
 pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usize) -> String {
     let mut text = paragraph(&format!("Simulated life of {}", document.target), "", width);
     let volume = format!(
-        "{}: {:.2} GiB a day written by programs; rated for {} erase cycles",
-        usage.title, document.gib_a_day, document.rated_cycles
+        "{}: {:.2} GiB a day written by programs; {}",
+        usage.title,
+        document.gib_a_day,
+        rating(document.rated_cycles, document.pslc_rated_cycles)
     );
     text += &paragraph(&volume, "", width);
     text.push('\n');
@@ -55,7 +57,7 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
     let mut columns = vec![
         Column::text("SETUP"),
         Column::text("YEARS (90 % INTERVAL)"),
-        Column::text("ENDS WITH"),
+        Column::text("FIRST LIMIT"),
         Column::number("FS WA"),
         Column::number("CARD WA"),
         Column::number("WORST/MEAN"),
@@ -67,7 +69,7 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
         columns.push(Column::text("TIMES AS LONG"));
     }
     let mut table = TextTable::new(columns);
-    for setup in &document.setups {
+    for (index, setup) in document.setups.iter().enumerate() {
         let found = &setup.estimate;
         let mut cells = vec![
             found.setup.clone(),
@@ -75,14 +77,15 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
             found.limit.short().to_owned(),
             format!("{:.1}", found.filesystem_amplification),
             format!("{:.1}", found.write_amplification),
-            format!("{:.1}", found.erases.most / found.erases.mean),
+            format!("{:.1}", found.worst_to_mean),
         ];
         if let Some(percent) = setup.percent_beyond {
             cells.push(format!("{percent:.0} %"));
         }
         if compared {
             let ratio = setup.ratio_to_first.map(|ratio| interval(ratio, |x| format!("{x:.2}")));
-            cells.push(ratio.unwrap_or_else(|| "1".to_owned()));
+            let none = if index == 0 { "1" } else { "not known" };
+            cells.push(ratio.unwrap_or_else(|| none.to_owned()));
         }
         table.row(&cells);
     }
@@ -94,8 +97,16 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
     for setup in &document.setups {
         text += &details(&setup.estimate, width);
     }
+    text += &paragraph(
+        "YEARS: until the first limit. Past its rating, a maker promises nothing; the device accepts \
+         writes until its spare blocks are used up. WORST/MEAN: how much more of its rating than the \
+         mean the most worn block has used when it reaches it.",
+        "",
+        width,
+    );
     if let Some(years) = document.wanted_years {
-        let lasts = format!("LASTS: the share of simulated lives longer than {years} years.");
+        let lasts =
+            format!("LASTS: the share of simulated lives without a limit within {years} years.");
         text += &paragraph(&lasts, "", width);
     }
     if compared {
@@ -115,6 +126,21 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
     text
 }
 
+/// `rated for 3000 erase cycles, 30000 in the pSLC area`.
+pub fn rating(cycles: u64, pslc_cycles: Option<u64>) -> String {
+    let pslc = pslc_cycles.map(|cycles| format!(", {cycles} in the pSLC area"));
+    format!("rated for {cycles} erase cycles{}", pslc.unwrap_or_default())
+}
+
+/// `64 GiB, 90 % of it never written`.
+pub fn capacity(device: Bytes, unwritten: Bytes) -> String {
+    if unwritten.0 == 0 {
+        return device.to_string();
+    }
+    let percent = unwritten.0 as f64 * 100.0 / device.0 as f64;
+    format!("{device}, {percent:.0} % of it never written")
+}
+
 fn paragraph(text: &str, indent: &str, width: usize) -> String {
     let lines = wrap(text, width.saturating_sub(indent.len()));
     lines.into_iter().map(|line| format!("{indent}{line}\n")).collect()
@@ -122,12 +148,16 @@ fn paragraph(text: &str, indent: &str, width: usize) -> String {
 
 fn details(found: &SetupEstimate, width: usize) -> String {
     let ends: Vec<String> = (found.limits.iter())
-        .map(|end| format!("{} after {}", end.limit.text(), years(end.years)))
+        .map(|end| match end.years {
+            Some(after) => format!("{} after {}", end.limit.text(), years(after)),
+            None => format!("{} not reached", end.limit.text()),
+        })
         .collect();
     let first = &found.assumptions[0];
     let mut text =
         paragraph(&format!("{}: {} years (medians).", found.setup, ends.join(", ")), "", width);
     for line in [
+        format!("It accepts writes for {} years.", interval(found.writable_years, years)),
         format!(
             "What matters most is the {}: {} to {} years by that alone.",
             first.assumption.text(),
@@ -153,6 +183,17 @@ fn details(found: &SetupEstimate, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_never_written_belongs_to_the_device() {
+        assert_eq!(capacity(Bytes::mib(64 << 10), Bytes(0)), "64 GiB");
+        let most = Bytes::mib(64 * 922);
+        assert_eq!(capacity(Bytes::mib(64 << 10), most), "64 GiB, 90 % of it never written");
+        assert_eq!(
+            rating(3000, Some(30_000)),
+            "rated for 3000 erase cycles, 30000 in the pSLC area"
+        );
+    }
 
     #[test]
     fn years_have_two_digits() {

@@ -10,19 +10,18 @@ use flashfit_report::{Chart, Column, FigureUnit, TextTable, text};
 use flashfit_wear::UsageModel;
 use flashfit_wear::age::{AgeEnd, AgePoint};
 
-use crate::rendering::wear::years;
+use crate::rendering::wear::{capacity, rating, years};
 use crate::wear::age::AgeDocument;
 
 pub fn age_text(document: &AgeDocument, usage: &UsageModel, width: usize) -> String {
     let mut out = format!(
-        "Simulated aging of the card {} ({}) with {}\n{}\n{:.2} GiB a day written by programs; \
-         rated for {} erase cycles\n\n",
+        "Simulated aging of the card {} ({}) with {}\n{}\n{:.2} GiB a day written by programs; {}\n\n",
         document.card,
-        Bytes(document.capacity_bytes),
+        capacity(Bytes(document.capacity_bytes), Bytes(document.unwritten_bytes)),
         document.setup,
         usage.title,
         document.gib_a_day,
-        document.rated_cycles
+        rating(document.rated_cycles, document.pslc_rated_cycles)
     );
     let mut table = TextTable::new([
         Column::number("YEARS"),
@@ -183,7 +182,9 @@ mod tests {
             usage: "kiosk".to_owned(),
             gib_a_day: 2.0,
             capacity_bytes: 8 << 30,
+            unwritten_bytes: 0,
             rated_cycles: 3000,
+            pslc_rated_cycles: None,
             years: 2.0,
             end,
             points: vec![point(1.0, 0), point(2.0, 4)],

@@ -1,11 +1,14 @@
 //! `flashfit wear age`: ages a simulated card by years.
 
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flashfit_card::{BlockWear, CardModel};
+use flashfit_device::Bytes;
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::replaceable_file::ReplaceableFile;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::age::{AgeEnd, AgePoint, AgeRequest, AgedCard, age};
 use flashfit_wear::usage;
@@ -30,8 +33,14 @@ pub struct AgeDocument {
     pub setup: String,
     pub usage: String,
     pub gib_a_day: f64,
+    /// Of the card, with the share that is never written.
     pub capacity_bytes: u64,
+    /// What the usage model never writes, which serves as spare blocks.
+    pub unwritten_bytes: u64,
     pub rated_cycles: u64,
+    /// Rated erase cycles of the blocks of the pSLC area, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pslc_rated_cycles: Option<u64>,
     /// The age that was reached.
     pub years: f64,
     pub end: AgeEnd,
@@ -47,17 +56,13 @@ pub struct AgeDocument {
 
 pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let usage = usage::load(&args.usage, catalog)?;
-    let model = target::aged_model(args, &usage, catalog)?;
+    let (model, size) = target::aged_model(args, &usage, catalog)?;
     let setup = setup_traces::find(&args.filesystem, &usage, catalog)?;
     let svg = args.svg.as_ref();
     let svg =
         svg.map(|path| OutputFile::check(path, OutputKind::Drawing, args.force)).transpose()?;
-    if let Some(path) = args.save.as_ref().filter(|path| path.exists() && !args.force) {
-        return Err(CommandError::new(
-            ExitClass::Usage,
-            format!("{} exists; it was not changed", path.display()),
-            Some("name another file, or replace this one with --force"),
-        ));
+    if let Some(path) = &args.save {
+        check_saved(path, args)?;
     }
     let request = AgeRequest {
         model: &model,
@@ -68,23 +73,50 @@ pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         seed: args.seed,
     };
     let mut aged = watched(&request)?;
-    if let Some(path) = &args.save {
+    // What took minutes is printed, whatever becomes of the files.
+    let saved = args.save.as_ref().map_or(Ok(None), |path| {
         aged.card.keep_contents();
         aged.card.save_to(path)?;
-    }
-    let document = document(args, &request, aged);
-    if let Some(svg) = svg {
-        svg.write(&draw(&document))?;
-    }
+        Ok::<_, CommandError>(Some(path.display().to_string()))
+    });
+    let document = document(&request, size, aged, saved.as_ref().ok().cloned().flatten());
+    let drawn = svg.map_or(Ok(()), |svg| svg.write(&draw(&document)));
     if args.json {
         output::json(&document)?;
     } else {
         output::print(&age_text(&document, &usage, output::width()))?;
     }
+    let failed = [saved.err(), drawn.err()].into_iter().flatten();
+    if let Some(error) = failed.reduce(|first, next| CommandError::joined([first, next])) {
+        return Err(error);
+    }
     match document.end {
         AgeEnd::Interrupted => Err(CommandError::new(ExitClass::Interrupted, "interrupted", None)),
         AgeEnd::YearsOver | AgeEnd::ReadOnly => Ok(()),
     }
+}
+
+/// Refuses a file for the saved card that cannot be written, before the aging that takes minutes.
+fn check_saved(path: &Path, args: &WearAgeArgs) -> Result<(), CommandError> {
+    let refused =
+        |message, hint: &str| Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+    if path.exists() && !args.force {
+        let message = format!("{} exists; it was not changed", path.display());
+        return refused(message, "name another file, or replace this one with --force");
+    }
+    ReplaceableFile::check(path, &|_| true, args.force)?;
+    if args.svg.as_ref().is_some_and(|svg| place_of(svg) == place_of(path)) {
+        let message = format!("--save and --svg name the same file: {}", path.display());
+        return refused(message, "name two files");
+    }
+    Ok(())
+}
+
+/// The same for all names of a file that may not exist yet.
+fn place_of(path: &Path) -> Option<(PathBuf, &OsStr)> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some((folder, path.file_name()?))
 }
 
 /// Ages the card and shows how old it is.
@@ -101,7 +133,12 @@ fn watched(request: &AgeRequest<'_>) -> Result<AgedCard, CommandError> {
     Ok(aged?)
 }
 
-fn document(args: &WearAgeArgs, request: &AgeRequest<'_>, aged: AgedCard) -> AgeDocument {
+fn document(
+    request: &AgeRequest<'_>,
+    size: Bytes,
+    aged: AgedCard,
+    saved: Option<String>,
+) -> AgeDocument {
     let CardModel { name, capacity, nand, .. } = request.model;
     let mut erases_by_block: Vec<u32> =
         aged.card.wear_by_block().iter().map(|block: &BlockWear| block.erases).collect();
@@ -111,13 +148,52 @@ fn document(args: &WearAgeArgs, request: &AgeRequest<'_>, aged: AgedCard) -> Age
         setup: request.setup.name.clone(),
         usage: request.usage.name.clone(),
         gib_a_day: request.usage.gib_a_day(),
-        capacity_bytes: capacity.0,
+        capacity_bytes: size.0,
+        unwritten_bytes: size.0 - capacity.0,
         rated_cycles: nand.endurance_cycles,
+        pslc_rated_cycles: nand.pslc.as_ref().map(|pslc| pslc.endurance_cycles),
         years: aged.years,
         end: aged.end,
         points: aged.points,
         erases_by_block,
         simulated: true,
-        saved: args.save.as_ref().map(|path| path.display().to_string()),
+        saved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: WearAgeArgs,
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_noticed_before_the_aging() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let check = |save: &str, more: &[&str]| {
+            let line = ["age", "usd-a1-pagemap", "--fs", "ext4", "--usage", "kiosk"];
+            let line = [&line[..], &["--years", "1", "--save", save], more].concat();
+            let args = Line::parse_from(line).args;
+            let checked = check_saved(args.save.as_ref().unwrap(), &args);
+            checked.err().map(|error| error.message().to_owned()).unwrap_or_default()
+        };
+        assert_eq!(check(&path("x.card"), &["--svg", &path("x.svg")]), "");
+        let missing = check(&path("none/x.card"), &[]);
+        assert!(missing.contains("there is no directory"), "{missing}");
+        let same = check(&path("x.card"), &["--svg", &path("./x.card")]);
+        assert!(same.contains("the same file"), "{same}");
+        std::fs::create_dir(folder.path().join("d")).unwrap();
+        let directory = check(&path("d"), &["--force"]);
+        assert!(directory.contains("a directory"), "{directory}");
+        std::fs::write(folder.path().join("old"), "x").unwrap();
+        assert!(check(&path("old"), &[]).contains("exists"));
+        assert_eq!(check(&path("old"), &["--force"]), "");
     }
 }

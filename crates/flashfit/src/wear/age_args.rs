@@ -38,7 +38,7 @@ pub struct WearAgeArgs {
     /// Capacity of the card, if not that of the usage model.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub capacity: Option<Bytes>,
-    /// Rated erase cycles, if not those of the model.
+    /// Rated erase cycles, if not those of the model; the rating of a pSLC area changes with them.
     #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub endurance: Option<u64>,
     /// Save the aged card, for `card serve`.

@@ -22,8 +22,14 @@ pub struct EstimateDocument {
     pub target: String,
     pub usage: String,
     pub gib_a_day: f64,
+    /// Of the device, with the share that is never written.
     pub capacity_bytes: u64,
+    /// What the usage model never writes, which serves as spare blocks.
+    pub unwritten_bytes: u64,
     pub rated_cycles: u64,
+    /// Rated erase cycles of the blocks of the pSLC area, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pslc_rated_cycles: Option<u64>,
     /// The share of its rated life that the device has used already.
     pub used_life: UsedLife,
     /// The years asked for.
@@ -45,10 +51,11 @@ pub struct UnestimatedSetup {
 pub struct EstimatedSetup {
     #[serde(flatten)]
     pub estimate: SetupEstimate,
-    /// In which it lasts the years asked for.
+    /// The share of draws in which no limit is reached within the years asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent_beyond: Option<f64>,
-    /// How many times as long as the first setup it lasts.
+    /// How many times as long as the first setup it lasts; absent for the first one, and for a
+    /// device that is at its end with both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_to_first: Option<Interval>,
 }
@@ -90,7 +97,7 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         let first = found.first().filter(|_| args.compare);
         found.push(EstimatedSetup {
             percent_beyond: args.years.map(|years| estimate.percent_beyond(years)),
-            ratio_to_first: first.map(|first| estimate.ratio_to(&first.estimate)),
+            ratio_to_first: first.and_then(|first| estimate.ratio_to(&first.estimate)),
             estimate,
         });
     }
@@ -105,8 +112,10 @@ pub fn run(args: &WearEstimateArgs, catalog: Option<&Path>) -> Result<(), Comman
         target: target.explanation,
         usage: usage.name.clone(),
         gib_a_day: usage.gib_a_day(),
-        capacity_bytes: target.model.capacity.0,
+        capacity_bytes: target.capacity.0,
+        unwritten_bytes: target.capacity.0 - target.model.capacity.0,
         rated_cycles: target.model.nand.endurance_cycles,
+        pslc_rated_cycles: target.model.nand.pslc.as_ref().map(|pslc| pslc.endurance_cycles),
         used_life: target.used,
         wanted_years: args.years,
         setups: found,

@@ -12,7 +12,8 @@ pub struct UsageArgs {
     /// data-logger, kiosk, phone, raspberry-pi, router, or a file like those in catalog/usage.
     #[arg(long, value_name = "NAME|FILE")]
     pub usage: Option<String>,
-    /// Rated erase cycles, if not those of the model of the device.
+    /// Rated erase cycles, if not those of the model of the device; the rating of a pSLC area
+    /// changes with them.
     #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub endurance: Option<u64>,
     /// Capacity of the device in use [default: that of the device; for sim:NAME that of the usage

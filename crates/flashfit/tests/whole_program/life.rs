@@ -55,6 +55,22 @@ fn a_used_device_has_fewer_years_and_says_so() {
 }
 
 #[test]
+fn a_nearly_worn_device_has_years_that_are_numbers() {
+    let place = Place::new();
+    let args = ["wear", "estimate", "sim:emmc-5.1", "--fs", "ext4", "--usage", "raspberry-pi"];
+    let estimate = |more: &[&str]| place.flashfit(&[&args[..], more].concat());
+    let json = estimate(&["--endurance", "1000", "--used", "90", "--json"]);
+    let document = json.document("flashfit.wear-estimate");
+    let setup = &document["setups"][0];
+    for years in [&setup["years"], &setup["writable_years"]] {
+        assert!(["low", "median", "high"].iter().all(|key| years[key].is_number()), "{years}");
+    }
+    assert!(setup["limits"].as_array().unwrap().iter().all(|limit| limit["years"].is_number()));
+    assert_eq!(document["pslc_rated_cycles"], 10_000);
+    estimate(&["--class", "usd-a1-pagemap"]).said(2, &["is a card model", "leave out --class"]);
+}
+
+#[test]
 fn impossible_usage_is_refused() {
     let place = Place::new();
     let usage = |gib: &str, key: &str| {
@@ -197,6 +213,8 @@ fn a_card_ages_until_it_is_read_only_and_can_be_served_then() {
     assert!(last["spare_blocks"]["retired"].as_u64().unwrap() > 0, "{last}");
     assert!(std::fs::read_to_string(place.path("old.svg")).unwrap().contains("simulated card"));
     age(&["--save", "old.card"]).said(2, &["old.card exists", "--force"]);
+    age(&["--save", "none/old.card"]).said(2, &["there is no directory none"]);
+    age(&["--save", "x", "--svg", "./x"]).said(2, &["the same file", "name two files"]);
     if skip_without_cards() {
         return;
     }

@@ -12,6 +12,29 @@ mod published;
 mod replays;
 mod speed;
 
+/// What limits are and how they are extrapolated.
+const MEANING: &str = "\
+## What the years mean
+
+| limit | meaning |
+|---|---|
+| mean | the mean of all erase blocks is past its rating |
+| worst block | the most worn block is past its rating |
+| no spares | failed blocks have used up the spare ones: the device accepts no more writes |
+
+The years of `wear estimate` and `tune` last until the first limit. A maker promises nothing past
+the rating, data retention included, but the device still accepts writes; `writable_years` is how
+long. `wear age` ends when the device accepts no more writes. A limit that is not reached has no
+years (`null` in JSON).
+
+An estimate writes a small replica of the device over six times, its spare blocks included, and
+continues the erases of each block as a straight line. Where a card model has `wear_spread`,
+static wear leveling bounds how far a block runs ahead of the mean of its area. Blocks that fail
+leave their erases to the others. The erases that leveling costs, and the amplification that grows
+when few spare blocks are left, are not extrapolated. A simulated card becomes read-only with the
+first failed block of a pSLC area; an estimate lets spare blocks replace it.
+";
+
 fn main() {
     let parts: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
@@ -39,6 +62,7 @@ fn main() {
     if wanted("calibration") {
         calibration::run();
     }
+    println!("{MEANING}");
     println!(
         "## Not done\n\nNo estimate was compared with a real device at the end of its life. Where a \
          trace deviates by more than 15 %,\nan estimate with it is worse than its interval says: FAT \

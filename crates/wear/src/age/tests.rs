@@ -13,18 +13,29 @@ fn model(endurance_cycles: u32) -> CardModel {
 }
 
 fn model_with_spares(endurance_cycles: u32, spare_units: u32) -> CardModel {
+    model_of(16, endurance_cycles, spare_units, "")
+}
+
+/// `layer` is added to the section of the translation layer.
+pub fn model_of(
+    capacity_mib: u32,
+    endurance_cycles: u32,
+    spare_units: u32,
+    layer: &str,
+) -> CardModel {
     let text = format!(
-        "name = \"small\"\ntitle = \"a card for tests\"\nsource = \"none\"\ncapacity = \"16MiB\"\n\
+        "name = \"small\"\ntitle = \"a card for tests\"\nsource = \"none\"\n\
+         capacity = \"{capacity_mib}MiB\"\n\
          sector_bytes = 512\n[nand]\npage = \"4KiB\"\nerase_unit = \"64KiB\"\nread_ns = 50\n\
          program_ns = 700\nerase_ns = 3000\nendurance_cycles = {endurance_cycles}\n\
          spare_units = {spare_units}\n[bus]\ncommand_ns = 10\nbytes_per_second = 1_000_000_000\n[layer]\n\
-         kind = \"page-mapped\"\n"
+         kind = \"page-mapped\"\n{layer}"
     );
     CardModel::parse(&text, &Origin::BuiltIn("a test".to_owned())).unwrap()
 }
 
 /// Random writes to half of a tile.
-fn setup(workloads: usize) -> SetupTraces {
+pub fn setup(workloads: usize) -> SetupTraces {
     let header = TraceHeader {
         filesystem: "ext4".to_owned(),
         options: Vec::new(),

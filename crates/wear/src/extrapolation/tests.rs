@@ -82,6 +82,41 @@ fn a_used_device_has_the_rest_of_its_life() {
 }
 
 #[test]
+fn no_used_life_makes_a_year_that_is_not_a_number() {
+    // A few blocks of static data are never erased.
+    let rates: Vec<f64> = (0..60).map(|block| f64::from(block % 4) * 0.001).collect();
+    for percent in 0..=300 {
+        let used = UsedLife::from_step(percent, 0);
+        let model = LifeModel { used, ..model(rates.clone()) };
+        let ends = model.ends(40, 1, 2);
+        let years = Interval::of(ends.iter().map(|end| end.years).collect());
+        assert!(0.0 <= years.low && years.low <= years.median, "{percent} %: {years:?}");
+        assert!(years.median <= years.high && years.high.is_finite(), "{percent} %: {years:?}");
+        assert!(ends.iter().all(|end| end.writable_years.is_finite()), "{percent} %");
+        assert!(model.median_years().iter().all(|(_, years)| *years >= 0.0), "{percent} %");
+        let effects = model.sensitivity();
+        assert!(effects.iter().all(|(_, [low, high])| 0.0 <= *low && low <= high), "{percent} %");
+        let cost = years.at_cost(2.0, 1.5);
+        assert!(cost.low <= cost.median && cost.median <= cost.high, "{percent} %: {cost:?}");
+        if percent > 220 {
+            assert_eq!(usual_limit(&ends), LifeLimit::MeanPastRating, "{percent} %");
+        }
+    }
+}
+
+#[test]
+fn a_device_accepts_writes_until_its_spare_blocks_are_used_up() {
+    // A tenth of the blocks wears four times as fast, and half of the blocks are spare.
+    let rates: Vec<f64> = (0..200).map(|block| if block < 20 { 0.004 } else { 0.001 }).collect();
+    let roomy = LifeModel { spare_share: 0.5, ..model(rates) };
+    let ends = roomy.ends(200, 1, 2);
+    assert!(ends.iter().all(|end| end.writable_years >= end.years));
+    let writable = Interval::of(ends.iter().map(|end| end.writable_years).collect()).median;
+    let first = Interval::of(ends.iter().map(|end| end.years).collect()).median;
+    assert!(writable > 2.5 * first, "{writable} {first}");
+}
+
+#[test]
 fn the_logarithm_matches_the_library() {
     for x in [1.0_f64, 1.2, 1.5, 2.0, 5.0, 10.0] {
         assert!((ln(x) - x.ln()).abs() < 1e-9, "{x}");
