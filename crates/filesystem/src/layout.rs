@@ -182,6 +182,8 @@ pub fn plan_layout_in(
     let unit = unit(geometry, sector_bytes)?;
     let front = table.front_bytes(sector_bytes);
     let start = if table == PartitionTable::None { LayoutStart::Whole } else { start };
+    let reach = Bytes(table.reach_bytes(sector_bytes));
+    let reach = Some(reach).filter(|reach| reach.0 < capacity_bytes);
     let (start_bytes, reason) = match start {
         LayoutStart::Whole => {
             return Ok(LayoutPlan {
@@ -194,7 +196,7 @@ pub fn plan_layout_in(
             });
         }
         LayoutStart::Auto => {
-            (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit, end))
+            (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit, (end, reach)))
         }
         LayoutStart::At(at) => {
             check_start(at, sector_bytes, front)?;
@@ -242,16 +244,20 @@ fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutErr
     Err(LayoutError::Start { start_bytes: at.0, reason })
 }
 
-fn why_auto(geometry: &Geometry, unit: Bytes, end: PartitionEnd) -> String {
+fn why_auto(
+    geometry: &Geometry,
+    unit: Bytes,
+    (end, reach): (PartitionEnd, Option<Bytes>),
+) -> String {
     let whole = end.what_is_whole();
     match &geometry.erase_block {
         Some(known) => format!(
             "{whole} of the erase block of {unit} ({}); the first one has the partition table{}",
             known.source,
-            end.what_follows()
+            end.what_follows(reach)
         ),
         None => {
-            let end = end.what_follows();
+            let end = end.what_follows(reach);
             format!("the erase block is unknown, so {whole} of the usual {unit}{end}")
         }
     }
@@ -422,6 +428,23 @@ mod tests {
         let plan = plan_layout(100 * MIB, 512, &Geometry::default(), LayoutStart::Auto).unwrap();
         assert_eq!(partition(&plan), (MIB, 98 * MIB));
         assert!(plan.reason.contains("is unknown"));
+    }
+
+    #[test]
+    fn an_mbr_that_does_not_reach_the_end_is_the_reason() {
+        let tib = 1u64 << 40;
+        let reason = |table, capacity, end| {
+            let request = (LayoutStart::Auto, end);
+            plan_layout_in(table, capacity, 512, &erase_block(4 * MIB), request).unwrap().reason
+        };
+        let (mbr, device) = (PartitionTable::Mbr, PartitionEnd::Device);
+        let found = reason(mbr, 3 * tib, device);
+        assert!(found.contains("reach of the partition table ends, at 2.0 TiB"), "{found}");
+        assert!(!found.contains("where the device ends"), "{found}");
+        assert!(reason(mbr, 3 * tib, PartitionEnd::Grid).contains("the reach of the partition"));
+        for (table, capacity) in [(mbr, tib), (PartitionTable::Gpt, 3 * tib)] {
+            assert!(reason(table, capacity, device).contains("where the device ends"));
+        }
     }
 
     #[test]

@@ -247,12 +247,23 @@ fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
     for (flag, value, said) in [
         ("--erase-block", "4MB", "4000000 bytes is not made of sectors of 512"),
         ("--erase-block", "0", "0 bytes is not made of sectors of 512"),
+        ("--write-unit", "0", "a write unit of 0 bytes is not made of sectors of 512"),
+        ("--write-unit", "3000", "a write unit of 3000 bytes is not made of sectors"),
         ("--mount-point", "mnt", "does not begin with /"),
     ] {
         let output = flashfit(folder.path(), &["plan", "card.img", flag, value]);
         assert_eq!(output.status.code(), Some(2), "{flag} {value}");
         assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
     }
+    let output = flashfit(folder.path(), &["plan", ""]);
+    assert_eq!(output.status.code(), Some(2), "an empty name: {}", text(&output.stderr));
+    let sizes = ["--erase-block", "4MiB", "--write-unit", "8MiB"];
+    let output = flashfit(folder.path(), &[&["plan", "card.img"], &sizes[..]].concat());
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("a write unit of 8 MiB is larger than the erase block"), "{errors}");
+    let whole = ["--erase-block", "4MiB", "--write-unit", "4MiB"];
+    good(folder.path(), &[&["plan", "card.img"], &whole[..]].concat());
 }
 
 #[test]

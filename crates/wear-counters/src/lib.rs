@@ -28,7 +28,7 @@ pub use ata_attributes::{AtaAttributes, AtaAttributesError};
 pub use counter::{CountSpan, CounterUnit, WearCounter, WearQuantity};
 pub use difference::{CounterDifference, DifferenceError};
 pub use kernel::KERNEL_WRITTEN;
-pub use measure::{MeasureBudget, MeasureError, MeasuredWorkload, measure};
+pub use measure::{FEWEST_RUNS, MeasureBudget, MeasureError, MeasuredWorkload, measure};
 pub use measurement::{MeasurementEnd, WearMeasurement};
 pub use reading::{SourceAnswer, SourceOutcome, WearReading, WearSources};
 pub use workload::CommandOnDevice;

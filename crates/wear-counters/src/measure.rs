@@ -1,11 +1,11 @@
 //! Measures what a command costs a device: counters before, the command, counters after, again
 //! until the counter of wear is resolved.
 //!
-//! A counter is resolved when it counted as many steps as the wanted error needs, ten for 10 %, and
-//! the interval of its mean is as narrow: the runs may differ. The measurement is refused before
-//! anything runs if that takes more than may be written, and it stops early when the runs that are
-//! left cannot resolve the counter. Limits: whatever else writes to the device meanwhile is counted
-//! too; what the device does later in idle time is not.
+//! A counter is resolved when it counted as many steps as the wanted error needs, ten for 10 %,
+//! and the interval of its mean is as narrow, after at least three runs: the runs may differ. The
+//! measurement is refused before anything runs if that takes more than may be written, and it stops
+//! early when the runs that are left cannot resolve the counter. Limits: whatever else writes to
+//! the device meanwhile is counted too; what the device does later in idle time is not.
 
 use flashfit_device::Bytes;
 use flashfit_host::ProgramError;
@@ -18,8 +18,8 @@ use crate::measurement::{MeasurementEnd, WearMeasurement, WearRuns};
 use crate::needed_volume::{NeededVolume, VolumeBasis, needed};
 use crate::reading::WearReading;
 
-/// Runs below which the spread between runs says little.
-const FEWEST_RUNS: u32 = 3;
+/// Runs below which the spread between runs says little, and nothing is resolved.
+pub const FEWEST_RUNS: u32 = 3;
 
 /// How much a measurement may spend, and how exact it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +39,8 @@ impl MeasureBudget {
     }
 
     /// The largest error, as a share, with room for rounding.
-    fn error(&self) -> f64 {
+    pub(crate) fn error(&self) -> f64 {
         f64::from(self.error_percent) / 100.0 + 1e-9
-    }
-
-    fn fewest_runs(&self) -> u32 {
-        FEWEST_RUNS.min(self.max_runs)
     }
 }
 
@@ -166,7 +162,7 @@ pub fn measure(
             break end;
         }
     };
-    Ok(WearMeasurement::new(&first, &runs, &goal.counter, steps, goal.needed, end))
+    Ok(WearMeasurement::new(&first, &runs, &goal.counter, budget, goal.needed, end))
 }
 
 /// The counter to resolve.
@@ -222,10 +218,12 @@ fn verdict(runs: &WearRuns, goal: &WearCounter, budget: &MeasureBudget) -> Optio
     let counted = runs.total(&goal.id) / goal.step;
     let has_steps = counted >= budget.steps();
     let is_exact = runs.relative_error(goal).is_some_and(|error| error <= budget.error());
-    if has_steps && is_exact && runs.count() >= budget.fewest_runs() {
+    if has_steps && is_exact && runs.count() >= FEWEST_RUNS {
         return Some(MeasurementEnd::Resolved);
     }
-    let or_spread = |end| if has_steps { MeasurementEnd::Spread } else { end };
+    // A spread is known from several runs only.
+    let is_spread = has_steps && runs.count() >= FEWEST_RUNS;
+    let or_spread = |end| if is_spread { MeasurementEnd::Spread } else { end };
     if runs.count() >= budget.max_runs {
         return Some(or_spread(MeasurementEnd::Runs));
     }
@@ -299,8 +297,9 @@ mod tests {
         // 1.536 steps a run: seven runs are 10.75 steps.
         assert_eq!((device.runs, found.end), (7, MeasurementEnd::Resolved));
         let ratio = found.write_amplification.unwrap();
-        assert!(ratio.low <= 3.0 && 3.0 <= ratio.high, "{ratio:?}");
-        assert!((ratio.high - ratio.low) / 3.0 < 0.25, "{ratio:?}");
+        let (low, high) = (ratio.low.unwrap(), ratio.high.unwrap());
+        assert!(low <= 3.0 && 3.0 <= high, "{ratio:?}");
+        assert!((high - low) / 3.0 < 0.25, "{ratio:?}");
     }
 
     #[test]
@@ -311,6 +310,22 @@ mod tests {
         let mut device = fake(512, 512_000);
         measure(&mut device, &budget(1 << 40, 1), None).unwrap();
         assert_eq!(device.runs, 1);
+    }
+
+    #[test]
+    fn fewer_than_three_runs_show_no_spread_and_resolve_nothing() {
+        let mut device = fake(512, 512_000);
+        let found = measure(&mut device, &budget(700_000, 100), None).unwrap();
+        assert_eq!((device.runs, found.end), (1, MeasurementEnd::Volume));
+        let flash = found.counters.iter().find(|one| one.id == "x.flash").unwrap();
+        assert_eq!((flash.is_resolved, flash.per_run.low), (false, None));
+        assert_eq!(found.write_amplification.unwrap().high, None);
+        for most in [1, 2] {
+            let mut device = fake(512, 512_000);
+            let found = measure(&mut device, &budget(1 << 40, most), None).unwrap();
+            assert_eq!((device.runs, found.end), (most, MeasurementEnd::Runs));
+            assert!(found.counters.iter().all(|one| !one.is_resolved), "{found:?}");
+        }
     }
 
     #[test]
@@ -347,6 +362,8 @@ mod tests {
         let mut device = Fake { uneven: 20, ..fake(512, 512_000) };
         let found = measure(&mut device, &budget(1 << 40, 5), None).unwrap();
         assert_eq!((device.runs, found.end), (5, MeasurementEnd::Spread));
+        let flash = found.counters.iter().find(|one| one.id == "x.flash").unwrap();
+        assert!(!flash.is_resolved, "{flash:?}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::counter::{CounterUnit, WearCounter, WearQuantity};
 use crate::difference::CounterDifference;
 use crate::interval::{CountInterval, as_f64, mean, ratio};
 use crate::kernel::KERNEL_WRITTEN;
-use crate::measure::RunDifferences;
+use crate::measure::{FEWEST_RUNS, MeasureBudget, RunDifferences};
 use crate::needed_volume::{NeededVolume, VolumeBasis};
 use crate::reading::WearReading;
 
@@ -42,10 +42,9 @@ impl WearRuns {
     }
 
     /// Half the interval of what a counter counts in a run, as a share of it; `None` if it counted
-    /// nothing.
+    /// nothing, or for one run.
     pub(crate) fn relative_error(&self, counter: &WearCounter) -> Option<f64> {
-        let interval = mean(&self.counts(&counter.id), counter.step)?;
-        (interval.middle > 0.0).then(|| (interval.high - interval.middle) / interval.middle)
+        relative_error(&mean(&self.counts(&counter.id), counter.step)?)
     }
 
     fn of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a CounterDifference> {
@@ -57,12 +56,17 @@ impl WearRuns {
     }
 }
 
+fn relative_error(interval: &CountInterval) -> Option<f64> {
+    let half = interval.high? - interval.middle;
+    (interval.middle > 0.0).then(|| half / interval.middle)
+}
+
 /// Why a measurement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasurementEnd {
     Resolved,
-    /// No more runs were allowed.
+    /// No more runs were allowed before enough steps and three runs.
     Runs,
     /// The steps are enough, but the runs differ by more than the error, and no more were allowed.
     Spread,
@@ -85,7 +89,8 @@ pub struct MeasuredCounter {
     pub total: u64,
     /// In one run, in `unit`, with a 95 % interval.
     pub per_run: CountInterval,
-    /// Whether it counted enough steps.
+    /// Whether it counted enough steps in at least three runs, and its interval is as narrow as
+    /// wanted.
     pub is_resolved: bool,
     /// Why it should not be believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,17 +134,18 @@ impl WearMeasurement {
         first: &WearReading,
         runs: &WearRuns,
         goal: &WearCounter,
-        steps_wanted: u64,
+        budget: &MeasureBudget,
         needed: NeededVolume,
         end: MeasurementEnd,
     ) -> Self {
+        let steps_wanted = budget.steps();
         let mut notes = Vec::new();
         let disbelief = disbelieved_family(first, runs);
         notes.extend(disbelief.iter().map(|(_, reason)| reason.clone()));
         let counters: Vec<MeasuredCounter> = first
             .counters
             .iter()
-            .filter_map(|counter| measured(counter, runs, steps_wanted, disbelief.as_ref()))
+            .filter_map(|counter| measured(counter, runs, budget, disbelief.as_ref()))
             .collect();
         for wrapped in runs.0.iter().flatten().filter_map(wrap_note) {
             notes.push(wrapped);
@@ -183,7 +189,7 @@ fn wrap_note(difference: &CounterDifference) -> Option<String> {
 fn measured(
     counter: &WearCounter,
     runs: &WearRuns,
-    steps: u64,
+    budget: &MeasureBudget,
     disbelief: Option<&(String, String)>,
 ) -> Option<MeasuredCounter> {
     let counts = runs.counts(&counter.id);
@@ -199,6 +205,8 @@ fn measured(
     let saturated =
         is_saturated.then(|| "it is at its largest value and counts no more".to_owned());
     let not_believed = reason.or(saturated);
+    let is_exact = relative_error(&per_run).is_some_and(|error| error <= budget.error());
+    let has_enough = total / counter.step >= budget.steps() && runs.count() >= FEWEST_RUNS;
     Some(MeasuredCounter {
         id: counter.id.clone(),
         measures: counter.measures,
@@ -208,7 +216,7 @@ fn measured(
         is_simulated: counter.is_simulated,
         total,
         per_run,
-        is_resolved: not_believed.is_none() && total / counter.step >= steps,
+        is_resolved: not_believed.is_none() && has_enough && is_exact,
         not_believed,
     })
 }
@@ -272,6 +280,8 @@ fn amplification(counters: &[MeasuredCounter], runs: &WearRuns) -> Option<CountI
 
 #[cfg(test)]
 mod tests {
+    use flashfit_device::Bytes;
+
     use super::*;
     use crate::difference::differences;
     use crate::difference::tests::reading;
@@ -292,7 +302,8 @@ mod tests {
         let first = at(0);
         let goal = first.counters[0].clone();
         let needed = NeededVolume { bytes: 1, basis: VolumeBasis::Unit };
-        WearMeasurement::new(&first, &runs, &goal, 10, needed, MeasurementEnd::Resolved)
+        let budget = MeasureBudget { max_written: Bytes(u64::MAX), max_runs: 3, error_percent: 10 };
+        WearMeasurement::new(&first, &runs, &goal, &budget, needed, MeasurementEnd::Resolved)
     }
 
     const MIB: u64 = 1 << 20;

@@ -185,7 +185,9 @@ fn superblock(
     improvement: &Improvement,
     steps: &mut Vec<ImprovementStep>,
 ) -> Result<(), String> {
-    let Improvement::Superblock { volume, program, args, restore_args, expected, .. } = improvement
+    let Improvement::Superblock {
+        volume, shown_node, program, args, restore_args, expected, ..
+    } = improvement
     else {
         unreachable!("the caller matched it");
     };
@@ -201,6 +203,7 @@ fn superblock(
     }
     steps.push(ImprovementStep::Superblock {
         volume: volume.clone(),
+        shown_node: Some(shown_node.clone()),
         program: program.clone(),
         args: args.clone(),
         restore_args: restore_args.clone(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::Scheduler;
 use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume, inverse};
+use flashfit_host::program::quote;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,10 @@ pub enum ImprovementStep {
     /// A program changes the superblock of a file system that is not mounted.
     Superblock {
         volume: ImprovedVolume,
+        /// What a person types as the node: a partition within an image has none. Journals of
+        /// earlier versions lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown_node: Option<String>,
         program: String,
         args: Vec<String>,
         restore_args: Vec<String>,
@@ -48,8 +53,9 @@ pub enum ImprovementStep {
 impl std::fmt::Display for ImprovementStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Superblock { volume, program, args, .. } => {
-                write!(f, "{program} {} {}", args.join(" "), volume.name)
+            Self::Superblock { volume, shown_node, program, args, .. } => {
+                let node = shown_node.as_ref().unwrap_or(&volume.name);
+                write!(f, "{program} {} {}", args.join(" "), quote(node))
             }
             Self::TryOptions { volume, options } => {
                 write!(f, "a test mount of {} with {}", volume.name, options.join(","))
@@ -278,6 +284,7 @@ mod tests {
         };
         let superblock = |program: &str, args: [&str; 2]| ImprovementStep::Superblock {
             volume: volume.clone(),
+            shown_node: None,
             program: program.to_owned(),
             args: args.map(str::to_owned).to_vec(),
             restore_args: Vec::new(),
@@ -288,11 +295,25 @@ mod tests {
             before: None,
             after: String::new(),
         };
-        assert_eq!(superblock("tune2fs", ["-O", "^has_journal"]).problem(), None);
+        let plain = superblock("tune2fs", ["-O", "^has_journal"]);
+        assert_eq!(plain.problem(), None);
+        assert_eq!(plain.to_string(), "tune2fs -O ^has_journal /dev/sdx1");
         assert!(superblock("sh", ["-O", "x"]).problem().is_some());
         assert!(superblock("tune2fs", ["-z", "/etc/shadow"]).problem().is_some());
         assert!(superblock("tune2fs", ["-E", "/etc/shadow"]).problem().is_some());
         assert_eq!(file("/etc/fstab").problem(), None);
         assert!(file("/etc/passwd").problem().is_some());
+    }
+
+    #[test]
+    fn a_partition_in_an_image_is_shown_as_it_can_be_typed() {
+        let step = r#"{ "step": "superblock", "volume": { "name": "/tmp/k.img1", "start_bytes": 1048576,
+            "kind": "ext4", "uuid": null, "label": null, "partition_uuid": null,
+            "mount_points": [] }, "shown_node": "/tmp/k.img?offset=1048576",
+            "program": "tune2fs", "args": ["-O", "^has_journal"], "restore_args": [],
+            "expected": { "absent_feature": null, "numbers": [] } }"#;
+        let step: ImprovementStep = serde_json::from_str(step).unwrap();
+        let command = "tune2fs -O ^has_journal '/tmp/k.img?offset=1048576'";
+        assert_eq!(step.to_string(), command);
     }
 }

@@ -47,6 +47,7 @@ fn steps(image: &Path, fstab: &Path) -> Vec<ImprovementStep> {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect();
     let superblock = |args, restore_args, expected| ImprovementStep::Superblock {
         volume: volume.clone(),
+        shown_node: None,
         program: "tune2fs".to_owned(),
         args: words(args),
         restore_args: words(restore_args),

@@ -59,11 +59,15 @@ impl PartitionEnd {
         }
     }
 
-    /// Words about the end, behind those about the start.
-    pub(super) fn what_follows(self) -> &'static str {
-        match self {
-            Self::Device => "; it ends where the device ends, in whole MiB",
-            Self::Grid => "",
+    /// Words about the end, behind those about the start; `reach` is that of the table if it ends
+    /// before the device.
+    pub(super) fn what_follows(self, reach: Option<Bytes>) -> String {
+        match (self, reach) {
+            (_, Some(reach)) => {
+                format!("; it ends where the reach of the partition table ends, at {reach}")
+            }
+            (Self::Device, None) => "; it ends where the device ends, in whole MiB".to_owned(),
+            (Self::Grid, None) => String::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ use flashfit_filesystem::check::{check, examine};
 use flashfit_filesystem::improvement::{RequestedImprovements, requested};
 use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
-use flashfit_host::SystemRunner;
+use flashfit_host::{SystemRunner, path_text};
 use flashfit_target::InspectedTarget;
 
 use super::args::ApplyArgs;
@@ -39,7 +39,7 @@ pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), Comma
     if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.is_restoring) {
         return Err(restoring(earlier));
     }
-    let mut plan = plan(args, name, &device, is_exclusive, own)?;
+    let mut plan = plan(args, &device, is_exclusive, own)?;
     if let Some(earlier) = &earlier {
         plan.steps.clone_from(&earlier.left);
     }
@@ -82,7 +82,6 @@ pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), Comma
 /// What the checks propose and the user asks for, on the device as it is now.
 fn plan(
     args: &ApplyArgs,
-    name: &str,
     device: &Device,
     is_exclusive: bool,
     own_catalog: Option<&Path>,
@@ -98,7 +97,9 @@ fn plan(
     let volumes = VolumeNodes::attach(&runner, device);
     volumes.warnings.iter().for_each(|warning| crate::output::warn(warning));
     let declared = target.declared_geometry();
-    let examined = examine(&runner, name, device, &volumes.nodes, (&given, &declared), None);
+    // The commands that are shown can be typed in any directory, also from the journal.
+    let name = path_text::to_text(&device.path);
+    let examined = examine(&runner, &name, device, &volumes.nodes, (&given, &declared), None);
     drop(volumes);
     let request = RequestedImprovements {
         options: args.keep.with.clone(),

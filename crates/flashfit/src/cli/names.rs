@@ -10,14 +10,17 @@ use flashfit_target::SIMULATED;
 /// The value of a device, an image or a simulated card for clap. A path that is not UTF-8 becomes
 /// its `file:` URL, which replaces it in commands and documents.
 pub fn target_name() -> impl TypedValueParser<Value = String> {
-    OsStringValueParser::new().map(|name| {
-        match name.as_bytes().strip_prefix(SIMULATED.as_bytes()) {
+    OsStringValueParser::new().try_map(|name| {
+        if name.is_empty() {
+            return Err("it is empty; name a device, an image or sim:NAME");
+        }
+        Ok(match name.as_bytes().strip_prefix(SIMULATED.as_bytes()) {
             _ if name.to_str().is_some() => name.into_string().unwrap_or_default(),
             Some(card) => {
                 format!("{SIMULATED}{}", path_text::to_text(OsStr::from_bytes(card).as_ref()))
             }
             None => path_text::to_text(name.as_ref()),
-        }
+        })
     })
 }
 

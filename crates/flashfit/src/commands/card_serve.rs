@@ -14,6 +14,7 @@ use crate::commands::card_stats::counters_text;
 use crate::output;
 
 pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    args.how.trace.as_deref().map_or(Ok(()), refuse_existing)?;
     let over_nbd = args.how.nbd.is_some();
     if let Some(reason) = capability::missing_for_simulated_cards().filter(|_| !over_nbd) {
         return Err(CommandError::new(
@@ -47,4 +48,13 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         output::note(&counters_text(&counters));
     }
     Ok(())
+}
+
+/// The server would find it later, as a failure.
+fn refuse_existing(trace: &Path) -> Result<(), CommandError> {
+    if std::fs::symlink_metadata(trace).is_err() {
+        return Ok(());
+    }
+    let message = format!("{} exists; it was not changed", trace.display());
+    Err(CommandError::new(ExitClass::Refused, message, Some("name another file")))
 }

@@ -16,13 +16,13 @@ use flashfit_tune::run::Catalogs;
 
 pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut run = StoredRun::read(&args.dir)?;
-    estimate_recorded(&mut run.header, &args.life, catalog)?;
-    // An existing file is refused before the work begins.
+    // What is refused comes first: estimates take up to a minute.
     let named = args.output.as_deref();
     let file =
         named.map(|path| OutputFile::check(path, OutputKind::Report, args.force)).transpose()?;
     let catalogs = Catalogs::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogs.filesystems)?;
+    estimate_recorded(&mut run.header, &args.life, catalog)?;
     let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
     let report = rendering::report(&view, &catalogs.filesystems, &args.dir);
     let html = html::render(&report);

@@ -23,6 +23,11 @@ pub fn several_plans(error: &SeveralPlansError) -> Option<String> {
         SeveralPlansError::EraseBlock { .. } => {
             Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB".to_owned())
         }
+        SeveralPlansError::WriteUnit { .. }
+        | SeveralPlansError::WriteUnitAboveEraseBlock { .. } => Some(
+            "the write unit is the pages that are programmed together: --write-unit 16KiB"
+                .to_owned(),
+        ),
         SeveralPlansError::HostWithoutImage { .. } => {
             Some("leave --host out, or name an image such as --fs squashfs".to_owned())
         }

@@ -4,9 +4,9 @@ use flashfit_host::dir::DirError;
 use flashfit_host::program::quote_path;
 use flashfit_search::{SearchError, SpaceError};
 use flashfit_tune::compare::CompareError;
+use flashfit_tune::objective::NoFigure;
 use flashfit_tune::replay::ReplayError;
 use flashfit_tune::run_dir::RunDirError;
-use flashfit_tune::objective::NoFigure;
 use flashfit_tune::{ConclusionError, Criterion, LeastBudget, ProblemError, TuneError};
 
 use super::of;

@@ -8,7 +8,7 @@ use flashfit_report::{Column, Shorten, TextTable};
 use flashfit_wear_counters::interval::CountInterval;
 use flashfit_wear_counters::measurement::MeasuredCounter;
 use flashfit_wear_counters::{
-    CounterDifference, CounterUnit, MeasurementEnd, WearMeasurement, WearQuantity,
+    CounterDifference, CounterUnit, FEWEST_RUNS, MeasurementEnd, WearMeasurement, WearQuantity,
 };
 
 /// The measurement, `columns` wide.
@@ -24,10 +24,10 @@ pub fn text(found: &WearMeasurement, columns: usize) -> String {
         }
     };
     if let Some(ratio) = &found.write_amplification {
-        line(&format!(
-            "write amplification: {:.2} (95 % interval {:.2} to {:.2})",
-            ratio.middle, ratio.low, ratio.high
-        ));
+        let interval = bounds(ratio);
+        let interval =
+            interval.map(|(low, high)| format!(" (95 % interval {low:.2} to {high:.2})"));
+        line(&format!("write amplification: {:.2}{}", ratio.middle, interval.unwrap_or_default()));
     }
     if !found.reports_wear {
         line(
@@ -39,8 +39,12 @@ pub fn text(found: &WearMeasurement, columns: usize) -> String {
             "The runs differ by more than the wanted error. More runs make the interval narrower.",
         );
     }
-    if found.runs < 3 {
-        line("With fewer than three runs, the spread between runs is not known well.");
+    match found.runs {
+        1 => line("The spread between runs is unknown after one run, so there is no interval."),
+        runs if runs < FEWEST_RUNS => {
+            line("With fewer than three runs, the spread between runs is not known well.");
+        }
+        _ => {}
     }
     if found.is_simulated {
         line("A simulated card counted: these are figures of its model.");
@@ -88,7 +92,7 @@ fn table(found: &WearMeasurement) -> TextTable {
             counter.measures.text().to_owned(),
             amount(counter.per_run.middle, counter.unit),
             interval(&counter.per_run, counter),
-            steps(counter),
+            steps(found, counter),
             counter.id.clone(),
         ]);
     }
@@ -100,12 +104,18 @@ fn interval(per_run: &CountInterval, counter: &MeasuredCounter) -> String {
         return "not believed".to_owned();
     }
     let shown = |value| amount(value, counter.unit);
-    format!("{} to {}", shown(per_run.low), shown(per_run.high))
+    let text = bounds(per_run).map(|(low, high)| format!("{} to {}", shown(low), shown(high)));
+    text.unwrap_or_else(|| "–".to_owned())
 }
 
-fn steps(counter: &MeasuredCounter) -> String {
+fn bounds(interval: &CountInterval) -> Option<(f64, f64)> {
+    interval.low.zip(interval.high)
+}
+
+fn steps(found: &WearMeasurement, counter: &MeasuredCounter) -> String {
     let steps = counter.total / counter.step;
-    if counter.is_resolved { steps.to_string() } else { format!("{steps}, too few") }
+    let is_enough = steps >= found.steps_wanted;
+    if is_enough { steps.to_string() } else { format!("{steps}, too few") }
 }
 
 fn amount(value: f64, unit: CounterUnit) -> String {
@@ -147,7 +157,11 @@ mod tests {
             source: "test".to_owned(),
             is_simulated: false,
             total,
-            per_run: CountInterval { low: mean - half, middle: mean, high: mean + half },
+            per_run: CountInterval {
+                low: Some(mean - half),
+                middle: mean,
+                high: Some(mean + half),
+            },
             is_resolved: total / step >= 10,
             not_believed: None,
         }
@@ -163,7 +177,11 @@ mod tests {
                 counter("nvme.host_written", WearQuantity::HostWritten, 1.2e9, 512_000),
                 counter("nvme.group_flash_written", WearQuantity::FlashWritten, 3e9, 1_000_000_000),
             ],
-            write_amplification: Some(CountInterval { low: 2.2, middle: 2.5, high: 2.8 }),
+            write_amplification: Some(CountInterval {
+                low: Some(2.2),
+                middle: 2.5,
+                high: Some(2.8),
+            }),
             goal: "nvme.group_flash_written".to_owned(),
             steps_wanted: 10,
             steps_counted: 9,
@@ -206,13 +224,17 @@ mod tests {
             runs: 1,
             write_amplification: None,
             reports_wear: false,
-            end: MeasurementEnd::Spread,
+            end: MeasurementEnd::Volume,
             notes: vec!["`a` passed the end of its 32 bits and began again at 0".to_owned()],
             ..found()
         };
         host_only.counters.truncate(2);
+        for counter in &mut host_only.counters {
+            counter.per_run = CountInterval { low: None, high: None, ..counter.per_run };
+        }
         host_only.counters[1].not_believed = Some("reason".to_owned());
-        let text = [found(), host_only].map(|found| text(&found, 80)).join("\n");
+        let spread = WearMeasurement { end: MeasurementEnd::Spread, ..found() };
+        let text = [found(), host_only, spread].map(|found| text(&found, 80)).join("\n");
         if std::env::var_os("FLASHFIT_BLESS").is_some() {
             std::fs::write(GOLDEN, &text).unwrap();
         }

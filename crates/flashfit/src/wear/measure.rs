@@ -10,7 +10,8 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, SystemRunner};
 use flashfit_user_error::ExitClass;
 use flashfit_wear_counters::{
-    AtaAttributes, CommandOnDevice, MeasureBudget, MeasurementEnd, WearMeasurement, measure,
+    AtaAttributes, CommandOnDevice, FEWEST_RUNS, MeasureBudget, MeasurementEnd, WearMeasurement,
+    measure,
 };
 
 use crate::command_error::CommandError;
@@ -63,19 +64,26 @@ fn disk_capacity(system: &SystemRoots, device: &Device) -> Bytes {
 /// An error if the counter was not resolved, after what was measured has been printed.
 fn resolved(found: &WearMeasurement) -> Result<(), CommandError> {
     let hint = match found.end {
-        MeasurementEnd::Resolved | MeasurementEnd::Spread => return Ok(()),
+        MeasurementEnd::Resolved => return Ok(()),
         MeasurementEnd::Runs | MeasurementEnd::Hopeless => {
             "allow more runs with --repeat, or let the command write more"
         }
         MeasurementEnd::Volume => "allow more with --max-write, or a larger --error",
+        MeasurementEnd::Spread => {
+            "allow more runs with --repeat and --max-write, or a larger --error"
+        }
     };
-    let needed = wear_counters::volume(&found.needed);
-    let message = format!(
-        "{}: `{}` is not resolved: it counted {} of {} steps, and all take {needed}",
-        found.device.display(),
-        found.goal,
-        found.steps_counted,
-        found.steps_wanted,
-    );
+    let reason = if found.end == MeasurementEnd::Spread {
+        "the runs differ by more than the wanted error".to_owned()
+    } else if found.steps_counted >= found.steps_wanted {
+        let runs = found.runs;
+        format!("the spread between runs takes at least {FEWEST_RUNS} runs, not {runs}")
+    } else {
+        let needed = wear_counters::volume(&found.needed);
+        let (counted, wanted) = (found.steps_counted, found.steps_wanted);
+        format!("it counted {counted} of {wanted} steps, and all take {needed}")
+    };
+    let (device, goal) = (found.device.display(), &found.goal);
+    let message = format!("{device}: `{goal}` is not resolved: {reason}");
     Err(CommandError::new(ExitClass::BadVerdict, message, Some(hint)))
 }

@@ -43,6 +43,11 @@ pub struct RecordDocument {
 }
 
 pub fn run(args: &WearRecordArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    if args.volume.0 == 0 {
+        let message = "--volume 0: a trace in which the programs write nothing shows nothing";
+        let hint = "record several times --data-size, such as --volume 256MiB";
+        return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+    }
     let model = target::simulated(&args.target, catalog)?;
     let output_file = OutputFile::check(&args.output, OutputKind::Trace, args.force)?;
     let name: SetupName = args.filesystem.parse()?;

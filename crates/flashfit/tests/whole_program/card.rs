@@ -283,6 +283,8 @@ fn devices_that_are_not_served_cards_are_refused() {
     place.file("socket", "a user's data");
     let refused = place.flashfit(&["card", "serve", "card.toml", "--nbd", "socket"]);
     refused.said(3, &["is no socket"]);
+    let trace = ["card", "serve", "card.toml", "--nbd", "other", "--trace", "socket"];
+    place.flashfit(&trace).said(3, &["socket exists; it was not changed"]);
 }
 
 #[test]

@@ -117,6 +117,22 @@ fn a_run_that_is_20_percent_slower_is_found() {
 }
 
 #[test]
+fn what_two_sessions_differ_by_is_not_a_slowdown() {
+    let place = Place::new();
+    run(&place, "a", 1, 3, 1.0, &spec(4 << 20));
+    run(&place, "b", 2, 3, 0.93, &spec(4 << 20));
+    let strict = |more: &[&str]| compare(&place, &[&["a", "b"], more].concat());
+    let same = strict(&["--fail-if-slower", "2%"]);
+    same.said(0, &[]);
+    let text = same.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("sessions without any change differ by 3%"), "{text}");
+    let exact = ["--fail-if-slower", "2%", "--session-spread", "0.5%"];
+    strict(&exact).said(1, &["slower by more than 2%"]);
+    let found = document(&place, &[&["a", "b"], &exact[2..]].concat());
+    assert_eq!(found["slowdowns"]["session_spread_percent_hundredths"], 50, "{found:#}");
+}
+
+#[test]
 fn a_recorded_run_that_was_slowed_down_is_found() {
     let place = Place::new();
     let from = Path::new(RECORDED).join("v1-sim-adaptive");

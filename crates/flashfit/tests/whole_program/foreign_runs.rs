@@ -81,6 +81,10 @@ fn a_run_is_only_read_with_its_own_catalog() {
     };
     recorded(&place, "v1-sim-adaptive", used(false), unchanged);
     place.flashfit(&["analyze", "run"]).said(2, &["--catalog", "theirs"]);
+    // Before estimates, which take long.
+    for command in ["analyze", "report"] {
+        place.flashfit(&[command, "run", "--usage", "x"]).said(2, &["--catalog", "theirs"]);
+    }
     let missing = |header: &mut Value| {
         used(false)(header);
         header["spec"]["catalog_dir"] = json!("target/theirs");

@@ -26,6 +26,9 @@ fn invalid_targets_are_reported() {
     refuses(&place, &["tune", &folder, "--dir", "run"], &["is a folder", "findmnt"]);
     refuses(&place, &["tune", "/dev/null", "--dir", "run"], &["/dev/null is a character device"]);
     refuses(&place, &["tune"], &["no device is named", "flashfit list"]);
+    for command in ["check", "inspect", "plan", "probe"] {
+        refuses(&place, &[command, ""], &["it is empty"]);
+    }
 }
 
 #[test]
@@ -124,6 +127,10 @@ fn impossible_values_are_refused_before_the_device_is_touched() {
         refuses(&place, &args, &["error: "]);
     }
     assert!(std::fs::read(&image).unwrap() == before, "the image was written to");
+    let nothing = ["--workload", "database", "--volume", "0", "--output", "trace"];
+    let record = ["wear", "record", "sim:usd-a1-pagemap", "--fs", "ext4"];
+    refuses(&place, &[&record[..], &nothing].concat(), &["--volume 0", "write nothing"]);
+    assert!(!place.path("trace").exists());
 }
 
 #[test]

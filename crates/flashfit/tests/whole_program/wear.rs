@@ -101,6 +101,16 @@ fn commands_that_measure_nothing_are_errors() {
         &writes(&output, "count=1")[..],
     ];
     measure(&few.concat()).said(1, &["is not resolved", "--repeat"]);
+    let volume = ["--counter", "kernel.written", "--max-write", "3MiB"];
+    let once = [&volume[..], &["--"], &writes(&output, "count=32")[..]].concat();
+    let ended = measure(&once);
+    ended.said(1, &["takes at least 3 runs, not 1", "--max-write"]);
+    assert!(ended.stdout.contains("so there is no interval"), "{}", ended.stdout);
+    let script =
+        format!("dd if=/dev/urandom of={} bs=64k count=$((8 + $RANDOM % 64))", serving.arg());
+    let uneven = ["--counter", "kernel.written", "--repeat", "4", "--error", "1", "--"];
+    measure(&[&uneven[..], &["bash", "-c", &script]].concat())
+        .said(1, &["the runs differ by more"]);
 }
 
 #[test]

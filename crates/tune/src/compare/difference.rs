@@ -15,7 +15,8 @@
 //! interval.
 //!
 //! Limits: each run is one session. What differs between sessions (temperature, contents and age of
-//! the device) is part of the difference, not of the interval. Adaptive runs measure good setups
+//! the device) is part of the difference, not of the interval; tests of what changed between the
+//! sessions add it ([`super::SessionSpread`]). Adaptive runs measure good setups
 //! more often, which shifts their means a little.
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use flashfit_bench::MeasurementLength;
 use flashfit_filesystem::Setup;
 use flashfit_search::student;
 
+use super::SessionSpread;
 use crate::record::TrialPurpose;
 
 /// A cell with so many trials has its own noise.
@@ -115,10 +117,17 @@ impl RunDifference {
         }
     }
 
-    /// Whether the second run is worse by more than `least` (a logarithm above 0), wrongly with at
-    /// most this probability.
-    pub fn is_surely_worse_by(&self, least: f64, error_probability: f64) -> bool {
-        let Some(error) = self.error.filter(|_| self.log.abs() >= SAME) else { return false };
+    /// Whether what was measured in the second session is worse by more than `least` (a logarithm
+    /// above 0) if sessions without any change differ by `spread`; wrongly with at most this
+    /// probability.
+    pub fn is_surely_worse_by(
+        &self,
+        least: f64,
+        spread: SessionSpread,
+        error_probability: f64,
+    ) -> bool {
+        let error = spread.widened(self).filter(|_| self.log.abs() >= SAME);
+        let Some(error) = error else { return false };
         let half = error.log * student::quantile(1.0 - error_probability, error.freedom);
         self.log + half < -least
     }

@@ -4,6 +4,7 @@
 //! run          reads a run, whoever wrote it, and its conditions
 //! difference   the statistic
 //! equivalence  whether a difference is surely too small to matter
+//! session      how much two sessions without any change differ
 //! slowdown     which slowdowns are sure, over all differences together
 //! ```
 //!
@@ -12,6 +13,7 @@
 mod difference;
 mod equivalence;
 mod run;
+mod session;
 mod slowdown;
 
 use std::collections::BTreeSet;
@@ -23,6 +25,7 @@ use crate::choice::Criterion;
 pub use difference::{ComparedCell, RunDifference, RunVerdict, StandardError};
 pub use equivalence::EQUIVALENCE_MARGIN;
 pub use run::{CompareError, ComparedRun, DifferingCondition};
+pub use session::SessionSpread;
 pub use slowdown::{Slowdown, SlowdownCheck, UntestedReason, UntestedRun};
 
 use difference::{RunCells, difference};

@@ -3,16 +3,17 @@
 //! Every difference with an interval is a test: of each run over all workloads, of each workload,
 //! of each setup, and of each setup under each workload. The probability that any of them is wrong
 //! is at most 5 % (Bonferroni), so that a script does not fail by chance because it compares much.
-//! Pairs that did not measure the same thing are not tested; runs without any test are listed.
+//! Each run is one session, so a slowdown must exceed what two sessions without any change differ
+//! by. Pairs that did not measure the same thing are not tested; runs without any test are listed.
 
 use flashfit_filesystem::Setup;
 
-use super::{RunComparison, RunDifference, RunPair};
+use super::{RunComparison, RunDifference, RunPair, SessionSpread};
 
 /// The probability that a slowdown is reported where there is none, over all tests together.
 const ERROR_PROBABILITY: f64 = 0.05;
 
-/// A difference that is surely a slowdown.
+/// A difference that is surely a slowdown, also for two sessions.
 #[derive(Debug, Clone)]
 pub struct Slowdown {
     /// The place of the run.
@@ -60,8 +61,9 @@ pub struct SlowdownCheck {
 }
 
 impl SlowdownCheck {
-    /// Tests all differences for slowdowns by more than `least`, a logarithm of at least 0.
-    pub fn of(comparison: &RunComparison, least: f64) -> Self {
+    /// Tests all differences for slowdowns by more than `least`, a logarithm of at least 0, between
+    /// sessions that differ by `spread` without any change.
+    pub fn of(comparison: &RunComparison, least: f64, spread: SessionSpread) -> Self {
         let has_interval = |test: &Slowdown| test.difference.error.is_some();
         let mut tested: Vec<Slowdown> = Vec::new();
         let mut untested = Vec::new();
@@ -80,7 +82,7 @@ impl SlowdownCheck {
         let count = tested.len();
         let mut slowdowns: Vec<Slowdown> = tested
             .into_iter()
-            .filter(|test| test.difference.is_surely_worse_by(least, error_probability))
+            .filter(|test| test.difference.is_surely_worse_by(least, spread, error_probability))
             .collect();
         slowdowns.sort_by(|a, b| a.difference.log.total_cmp(&b.difference.log));
         Self { tests: count, error_probability, slowdowns, untested }

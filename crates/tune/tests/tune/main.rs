@@ -13,6 +13,7 @@ mod limits;
 mod recommendation;
 mod run_dir;
 mod session;
+mod sessions;
 mod spread;
 mod support;
 mod sustained;

@@ -36,10 +36,11 @@ pub fn plan_several(
     device: &PlanningDevice,
     request: &SeveralPlansRequest<'_>,
 ) -> Result<SeveralPlans, SeveralPlansError> {
-    check_erase_block(request.erase_block, device.planned.sector_bytes)?;
+    check_sizes(request, device.planned.sector_bytes)?;
     let recipe = request.recipe;
     let mut notes = Vec::new();
     let given = given(request, device, &mut notes);
+    check_write_unit(request.write_unit, &given, &device.declared)?;
     let choices = choices(request, device, &mut notes)?;
     let of_recipe = recipe.map(|recipe| std::slice::from_ref(&recipe.filesystem));
     let names = request.filesystems.or(of_recipe);
@@ -66,10 +67,31 @@ pub fn plan_several(
     Ok(SeveralPlans { plans, unplanned, notes })
 }
 
-fn check_erase_block(given: Option<Bytes>, sector_bytes: u64) -> Result<(), SeveralPlansError> {
-    match given {
-        Some(erase_block) if erase_block.0 == 0 || erase_block.0 % sector_bytes.max(1) != 0 => {
-            Err(SeveralPlansError::EraseBlock { erase_block, sector_bytes })
+/// Whether the sizes that were given are whole sectors.
+fn check_sizes(
+    request: &SeveralPlansRequest<'_>,
+    sector_bytes: u64,
+) -> Result<(), SeveralPlansError> {
+    let is_bad = |size: &Bytes| size.0 == 0 || size.0 % sector_bytes.max(1) != 0;
+    if let Some(erase_block) = request.erase_block.filter(is_bad) {
+        return Err(SeveralPlansError::EraseBlock { erase_block, sector_bytes });
+    }
+    match request.write_unit.filter(is_bad) {
+        Some(write_unit) => Err(SeveralPlansError::WriteUnit { write_unit, sector_bytes }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the write unit that was given fits into the erase block that is used.
+fn check_write_unit(
+    write_unit: Option<Bytes>,
+    given: &Geometry,
+    declared: &Geometry,
+) -> Result<(), SeveralPlansError> {
+    let used = units::combine(given, declared).0.used;
+    match (write_unit, used.erase_block.map(|known| known.bytes)) {
+        (Some(write_unit), Some(erase_block)) if write_unit > erase_block => {
+            Err(SeveralPlansError::WriteUnitAboveEraseBlock { write_unit, erase_block })
         }
         _ => Ok(()),
     }

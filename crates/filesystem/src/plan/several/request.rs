@@ -125,6 +125,16 @@ pub enum SeveralPlansError {
         /// The device's logical sector.
         sector_bytes: u64,
     },
+    /// The write unit is not made of sectors.
+    #[error("a write unit of {} bytes is not made of sectors of {sector_bytes}", write_unit.0)]
+    WriteUnit {
+        write_unit: Bytes,
+        /// The device's logical sector.
+        sector_bytes: u64,
+    },
+    /// A write unit is a part of an erase block.
+    #[error("a write unit of {write_unit} is larger than the erase block of {erase_block}")]
+    WriteUnitAboveEraseBlock { write_unit: Bytes, erase_block: Bytes },
     /// A host was named, but no file system is an image.
     #[error("{host}: none of the file systems is an image that would lie on it")]
     HostWithoutImage { host: String },
@@ -140,14 +150,20 @@ impl UserError for SeveralPlansError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Plan(error) => error.class(),
-            Self::EraseBlock { .. } | Self::HostWithoutImage { .. } => ExitClass::Usage,
+            Self::EraseBlock { .. }
+            | Self::WriteUnit { .. }
+            | Self::WriteUnitAboveEraseBlock { .. }
+            | Self::HostWithoutImage { .. } => ExitClass::Usage,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Plan(error) => error.hint(),
-            Self::EraseBlock { .. } | Self::HostWithoutImage { .. } => None,
+            Self::EraseBlock { .. }
+            | Self::WriteUnit { .. }
+            | Self::WriteUnitAboveEraseBlock { .. }
+            | Self::HostWithoutImage { .. } => None,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashfit_tune::Percent;
+use flashfit_tune::compare::SessionSpread;
 
 use crate::cli::CriterionArg;
 
@@ -31,10 +32,15 @@ pub struct CompareArgs {
     /// File systems, separated by commas [default: all].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Vec<String>,
-    /// Exit with 1 if a run is surely slower than the first by more than this, and with 2 if one
-    /// cannot be tested.
+    /// Exit with 1 if a run is surely slower than the first by more than this, beyond what two
+    /// sessions without any change differ by, and with 2 if one cannot be tested.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     pub fail_if_slower: Option<Percent>,
+    /// By how much two sessions without any change differ on your devices (standard deviation),
+    /// for --fail-if-slower; see docs/tuning.md for how to measure it.
+    #[arg(long, value_name = "PERCENT", value_parser = threshold,
+        default_value_t = Percent(SessionSpread::DEFAULT_PERCENT * 100))]
+    pub session_spread: Percent,
     /// HTML file to write, with plots.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -46,7 +52,7 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-/// A slowdown that is possible.
+/// A share of less than the whole.
 fn threshold(text: &str) -> Result<Percent, String> {
     let percent: Percent = text.parse().map_err(|error| format!("{error}"))?;
     if percent.share() < 1.0 { Ok(percent) } else { Err("it must be less than 100%".to_owned()) }

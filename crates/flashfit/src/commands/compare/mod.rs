@@ -5,7 +5,9 @@ mod filter;
 
 use flashfit_filesystem::Setup;
 use flashfit_report::html;
-use flashfit_tune::compare::{CompareRequest, ComparedRun, RunComparison, SlowdownCheck};
+use flashfit_tune::compare::{
+    CompareRequest, ComparedRun, RunComparison, SessionSpread, SlowdownCheck,
+};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -31,8 +33,14 @@ pub fn run(args: &CompareArgs) -> Result<(), CommandError> {
     };
     let compared = RunComparison::of(runs, &request)?;
     let limit = args.fail_if_slower.map_or(0.0, |percent| -(1.0 - percent.share()).ln());
-    let check = SlowdownCheck::of(&compared, limit);
-    let view = ComparisonView::new(&compared, &check, args.fail_if_slower);
+    let spread = SessionSpread::of_share(args.session_spread.share());
+    let check = SlowdownCheck::of(&compared, limit, spread);
+    let view = ComparisonView {
+        comparison: &compared,
+        check: &check,
+        limit: args.fail_if_slower,
+        session_spread: args.session_spread,
+    };
     if let Some(file) = file {
         file.write(&html::render_comparison(&comparison::page(&view)))?;
     }

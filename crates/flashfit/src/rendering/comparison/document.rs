@@ -101,8 +101,8 @@ struct DifferencePart {
     change_percent_hundredths: i64,
     low_percent_hundredths: Option<i64>,
     high_percent_hundredths: Option<i64>,
-    /// `better`, `worse`, `no-difference` (the interval includes 0), or `unknown` without an
-    /// interval.
+    /// Of these two runs, each one session: `better`, `worse`, `no-difference` (the interval
+    /// includes 0), or `unknown` without an interval.
     verdict: &'static str,
     /// Whether the whole interval lies within 5 %, or the figures are the same.
     equivalent: bool,
@@ -121,6 +121,8 @@ struct DifferencePart {
 struct SlowdownPart {
     /// In hundredths of a percent; 0 if no limit was given.
     limit_percent_hundredths: u32,
+    /// What two sessions without any change differ by in the tests (standard deviation).
+    session_spread_percent_hundredths: u32,
     /// How many differences were tested.
     tests: usize,
     /// The sure ones with 95 % over all tests, the worst first.
@@ -209,6 +211,7 @@ pub fn document(view: &ComparisonView<'_>) -> ComparisonDocument {
         comparisons: comparison.pairs.iter().map(pair).collect(),
         slowdowns: SlowdownPart {
             limit_percent_hundredths: view.limit.map_or(0, |limit| limit.0),
+            session_spread_percent_hundredths: view.session_spread.0,
             tests: view.check.tests,
             sure: view.check.slowdowns.iter().map(slower).collect(),
             untested: view.check.untested.iter().map(untested).collect(),

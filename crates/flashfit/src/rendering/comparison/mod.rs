@@ -19,8 +19,9 @@ pub use document::{ComparisonDocument, document};
 /// What to know about the intervals.
 const NOTE: &str = "Each run is one session: its trials are not paired with those of the other \
     run, and what differs between sessions besides the device (temperature, what was written \
-    before) is part of a difference, not of its interval. No difference: the whole interval lies \
-    within 5 %; cannot tell: it includes 0 and larger differences, too. n: trials of the first \
+    before) is part of a difference, not of its interval. Slower, faster: in these two runs; \
+    sessions of one card without any change differed by up to 3 % (standard deviation), which \
+    --fail-if-slower allows for. No difference: the whole interval lies within 5 %; cannot tell: it includes 0 and larger differences, too. n: trials of the first \
     and of the other run; setups that were measured once count only together.";
 
 /// Larger changes are not shown in full.
@@ -32,17 +33,11 @@ pub struct ComparisonView<'a> {
     pub check: &'a SlowdownCheck,
     /// Which slowdown is an error.
     pub limit: Option<Percent>,
+    /// What two sessions without any change differ by in the tests for slowdowns.
+    pub session_spread: Percent,
 }
 
-impl<'a> ComparisonView<'a> {
-    pub fn new(
-        comparison: &'a RunComparison,
-        check: &'a SlowdownCheck,
-        limit: Option<Percent>,
-    ) -> Self {
-        Self { comparison, check, limit }
-    }
-
+impl ComparisonView<'_> {
     fn is_simulated(&self) -> bool {
         self.comparison.runs.iter().any(flashfit_tune::compare::ComparedRun::is_simulated)
     }
@@ -111,8 +106,8 @@ fn summary(view: &ComparisonView<'_>) -> Vec<String> {
         if view.check.tests > 0 {
             lines.push(format!(
                 "No slowdown of more than {limit} is sure ({} differences tested together with \
-                 95 %).",
-                view.check.tests
+                 95 %; sessions without any change differ by {}).",
+                view.check.tests, view.session_spread
             ));
         }
     }

@@ -243,6 +243,12 @@ fn the_hint_for_a_partition_in_an_image_can_be_typed() {
     let within = format!("{image}?offset=5242880");
     run("debugfs", &["-w", "-R", "clri lost+found", &within]);
     let call = ["apply", "--keep-data", "image", "--with", "ext4:nojournal"];
+    let shown = flashfit(&place, &[&call[..], &["--dry-run"]].concat());
+    shown.said(0, &[]);
+    let typed = format!("tune2fs -O ^has_journal '{within}'");
+    let words = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.matches(&typed).count(), 2, "the step and its warning: {words}");
+    assert!(!words.contains(&format!("{image}2 ")), "{words}");
     let ended = flashfit(&place, &[&call[..], &["--confirm", "image"]].concat());
     let attached = format!("node=$(losetup -fP --show {image}) && e2fsck -f ${{node}}p2");
     ended.said(1, &[&format!("file system on {image} has errors"), &attached]);

@@ -5,6 +5,9 @@ use flashfit_numbers::SplitMix64;
 
 use super::*;
 
+/// Sessions that only differ in what their trials differ.
+const STEADY: SessionSpread = SessionSpread::NONE;
+
 fn key(workload: &str, option: &str) -> ComparedCell {
     let setup = Setup {
         filesystem: "ext4".to_owned(),
@@ -74,7 +77,7 @@ fn the_same_run_twice_has_no_difference() {
         let found = overall(&a, &a);
         assert!(found.log.abs() < SAME, "{found:?}");
         assert_eq!(found.verdict(0.95), RunVerdict::NoDifference);
-        assert!(!found.is_surely_worse_by(0.0, 0.05));
+        assert!(!found.is_surely_worse_by(0.0, STEADY, 0.05));
     }
 }
 
@@ -84,8 +87,8 @@ fn a_slowdown_of_20_percent_is_found() {
         let (a, b) = (run(1, repeats, 0.0, 0.03, 0.0), run(2, repeats, 0.8_f64.ln(), 0.03, 0.0));
         let found = overall(&a, &b);
         assert_eq!(found.verdict(0.95), RunVerdict::Worse, "{repeats}: {found:?}");
-        assert!(found.is_surely_worse_by(-(0.95_f64.ln()), 0.05), "{repeats}: {found:?}");
-        assert!(!found.is_surely_worse_by(-(0.75_f64.ln()), 0.05), "{repeats}: {found:?}");
+        assert!(found.is_surely_worse_by(-(0.95_f64.ln()), STEADY, 0.05), "{repeats}: {found:?}");
+        assert!(!found.is_surely_worse_by(-(0.75_f64.ln()), STEADY, 0.05), "{repeats}: {found:?}");
     }
 }
 
@@ -140,7 +143,7 @@ fn short_trials_are_not_judged_by_the_noise_of_full_ones() {
         for option in ["a", "b", "c", "d", "e", "f", "g", "h"] {
             let of = |cell: &ComparedCell| cell.setup == key("database", option).setup;
             let found = difference(&a, &b, of, |_| 1.0).unwrap();
-            alarms += usize::from(found.is_surely_worse_by(0.0, 0.05));
+            alarms += usize::from(found.is_surely_worse_by(0.0, STEADY, 0.05));
         }
     }
     assert!((10..130).contains(&alarms), "{alarms} of 1600 at 5 %");
@@ -155,7 +158,7 @@ fn measured_once_has_no_interval_and_proves_nothing() {
     }
     let found = overall(&a, &b);
     assert_eq!((found.error, found.verdict(0.95)), (None, RunVerdict::Unknown));
-    assert!(!found.is_surely_worse_by(0.0, 0.05));
+    assert!(!found.is_surely_worse_by(0.0, STEADY, 0.05));
     let other = RunCells::from([(key("database", "other"), a[&key("database", "a")].clone())]);
     assert!(difference(&a, &other, |_| true, |_| 1.0).is_none());
 }
