@@ -22,9 +22,11 @@ pub struct TestPrice {
 
 /// From a few reads; `None` if they fail.
 pub fn of(target: &InspectedTarget) -> Option<TestPrice> {
+    // Not for writing: rates are wanted also where the device is too small for that, or where only
+    // its capacity would be tested.
     let options = ProbeRunOptions {
         name: String::new(),
-        write: true,
+        write: false,
         region: None,
         max_write: None,
         max_read_ns: None,

@@ -19,6 +19,9 @@ pub enum ProbeRunError {
         capacity.0
     )]
     Region { start: Bytes, length: Bytes, sector_bytes: u64, target: String, capacity: Bytes },
+    /// No smaller capacity explains what was lost.
+    #[error("{target}: {reason}")]
+    LosesData { target: String, reason: String },
     #[error(transparent)]
     Open(#[from] DirectError),
     #[error(transparent)]
@@ -40,6 +43,9 @@ pub enum ProbeRunError {
     Import { path: PathBuf, error: ImportError },
     #[error(transparent)]
     Twin(#[from] TwinError),
+    /// Too few rates were measured for a twin, because no more bytes could be written.
+    #[error("{error}: the {limit} that may be written for the twin are used up")]
+    TooFewBytesForTwin { error: TwinError, limit: Bytes },
     #[error(transparent)]
     TwinModel(#[from] ModelError),
 }
@@ -56,7 +62,7 @@ impl From<ProcedureError> for ProbeRunError {
 impl ProbeRunError {
     fn cause(&self) -> Option<&dyn UserError> {
         Some(match self {
-            Self::Region { .. } | Self::Interrupted => return None,
+            Self::Region { .. } | Self::LosesData { .. } | Self::Interrupted => return None,
             Self::Open(error) => error,
             Self::Device(error) => error,
             Self::Refused(error) => error,
@@ -65,7 +71,7 @@ impl ProbeRunError {
             Self::Rates(error) => error,
             Self::File(error) => error,
             Self::Import { error, .. } => error,
-            Self::Twin(error) => error,
+            Self::Twin(error) | Self::TooFewBytesForTwin { error, .. } => error,
             Self::TwinModel(error) => error,
         })
     }
@@ -75,13 +81,22 @@ impl UserError for ProbeRunError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Region { .. } => ExitClass::Usage,
+            Self::LosesData { .. } => ExitClass::BadVerdict,
             Self::Interrupted => ExitClass::Interrupted,
             other => other.cause().map_or(ExitClass::Bug, UserError::class),
         }
     }
 
     fn hint(&self) -> Option<Hint> {
-        self.cause().and_then(UserError::hint)
+        match self {
+            Self::LosesData { .. } => {
+                Some("try another card reader; if it happens again, stop using the device".into())
+            }
+            Self::TooFewBytesForTwin { .. } => {
+                Some("allow more bytes to be written: half of them are for the twin".into())
+            }
+            other => other.cause().and_then(UserError::hint),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashfit_device::{BlockDev, Bytes, Clock, Device, DeviceLock, Refusal, WriteConsent};
 use flashfit_geometry::Probed;
-use flashfit_geometry::probed::ProbeObserver;
+use flashfit_geometry::probed::{ProbeError, ProbeObserver};
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, ProbeEstimate, QuickLook, WritingOptions};
 use flashfit_target::{InspectedTarget, TargetSource};
@@ -14,6 +14,7 @@ use flashfit_twin::pattern::file::PatternSet;
 use crate::device::TimedDevice;
 use crate::document::{ProbeMode, ProbeSettings, ProbedDevice, found_bytes};
 use crate::error::ProbeRunError;
+use crate::free_space::run_number;
 use crate::guarded::GuardedObserver;
 use crate::patterns;
 use crate::recorded::RecordedDevice;
@@ -101,14 +102,15 @@ pub struct ProbeOutcome {
 
 impl<'a> ProbeRun<'a> {
     /// # Errors
-    /// If the region is not on the device.
+    /// If the region is not on the device, or too small for the probe.
     pub fn new(
         target: &'a InspectedTarget,
         options: ProbeRunOptions,
     ) -> Result<Self, ProbeRunError> {
         let (capacity, sector_bytes) = (target.capacity(), target.sector_bytes());
         let region = match options.region {
-            None => [0, capacity.0],
+            // An image can end within a sector.
+            None => [0, capacity.0 / sector_bytes * sector_bytes],
             Some(DeviceRegion { start, length }) => {
                 let whole = start.0 % sector_bytes == 0 && length.0 % sector_bytes == 0;
                 if !whole || start.0 + length.0 > capacity.0 {
@@ -124,7 +126,18 @@ impl<'a> ProbeRun<'a> {
                 [start.0, length.0]
             }
         };
+        let least = if options.write { writing::MIN_REGION } else { reading::MIN_BYTES };
+        if region[1] < least {
+            return Err(ProbeError::TooSmall { bytes: region[1], least }.into());
+        }
         Ok(Self { options, target, region })
+    }
+
+    /// Why writing tests only the capacity: nothing else can be concluded about this target, and no
+    /// twin is to be fitted to its rates.
+    pub fn only_capacity(&self) -> Option<Remapped> {
+        let concludes_more = !self.options.write || self.options.twin.is_some();
+        self.target.device().filter(|_| !concludes_more).and_then(Remapped::of)
     }
 
     /// Start and length of what is probed, in bytes.
@@ -224,11 +237,15 @@ impl<'a> ProbeRun<'a> {
             let failure = guarded.into_refusal().map(ProbeRunError::from);
             return Ok(ProbeOutcome { probed: read, failure, ..ProbeOutcome::default() });
         }
-        let options = self.writing_options(read.elapsed_ns);
+        let mut options = self.writing_options(read.elapsed_ns);
+        if !self.target.is_simulated() {
+            options.run_number = run_number(self.options.seed, 0);
+        }
         let written = writing::probe(device, clock, &options, Some(&read), &mut guarded)?;
         let mut probed = written.after(&read);
         probed.notes.append(&mut opened.notes);
-        let failure = interruption(&probed);
+        probed.notes.extend(self.divided_budget());
+        let failure = interruption(&probed).or_else(|| self.loss(&probed));
         let mut outcome = ProbeOutcome { failure, ..ProbeOutcome::default() };
         outcome.twin.hints = DeviceHints::from_probe(&probed.findings);
         outcome.twin.hints.device = Some(device.describe());
@@ -296,7 +313,9 @@ impl<'a> ProbeRun<'a> {
         let declared = declared.filter(|_| !self.target.is_simulated());
         let unit = found_bytes(&probed.findings.erase_block).or(declared);
         let rates_room = room(rates_bytes, probed.elapsed_ns, rates_end_ns, false);
-        measured.tables.push(twin::measure(device, clock, unit, rates_room, observer, seed)?);
+        let (table, lacks_bytes) = twin::measure(device, clock, unit, rates_room, observer, seed)?;
+        measured.tables.push(table);
+        measured.lacked_bytes = lacks_bytes.then_some(Bytes(twin_bytes));
         let elapsed_ns = probed.elapsed_ns.saturating_add(clock.now_ns() - begin_ns);
         let patterns_room = room(twin_bytes - rates_bytes, elapsed_ns, max_time_ns, true);
         let found = patterns::measure(device, clock, set, patterns_room, observer, seed)?;
@@ -311,9 +330,30 @@ impl<'a> ProbeRun<'a> {
         Ok(())
     }
 
+    /// The failure of a device that does not keep what is written to it.
+    fn loss(&self, probed: &Probed) -> Option<ProbeRunError> {
+        probed.loses_data.then(|| ProbeRunError::LosesData {
+            target: self.options.name.clone(),
+            reason: probed.findings.capacity.reason.clone(),
+        })
+    }
+
+    /// What the user's limit for writing leaves for the probe and for the twin.
+    fn divided_budget(&self) -> Option<String> {
+        let WriteBudget { probe_bytes, twin_bytes } = self.budget();
+        let most = self.options.max_write.filter(|_| twin_bytes > 0)?;
+        Some(format!(
+            "of the {most} that may be written, {} are for the probe and {} for the twin",
+            Bytes(probe_bytes),
+            Bytes(twin_bytes)
+        ))
+    }
+
     /// A device that lacks capacity is a fake: there is nothing to fit a twin to.
     fn lacks_capacity(&self, probed: &Probed) -> bool {
-        found_bytes(&probed.findings.capacity).is_some_and(|real| real < self.target.capacity())
+        let announced = self.target.capacity().0;
+        found_bytes(&probed.findings.capacity)
+            .is_some_and(|real| announced.saturating_sub(real.0) >= self.target.sector_bytes())
     }
 
     fn open_for_reading(&self) -> Result<TimedDevice, ProbeRunError> {
@@ -339,6 +379,7 @@ impl<'a> ProbeRun<'a> {
         let mut probe = writing::estimate(&opened.device.describe(), &options, &first);
         // Reading comes first.
         let read_ns = self.reading_options().max_time_ns;
+        // And ends sooner where that finds everything, so the least time is without it.
         probe.usual_ns = probe.usual_ns.saturating_add(read_ns);
         probe.most_ns = probe.most_ns.saturating_add(read_ns);
         Ok(WriteEstimate { probe, budget: self.budget(), max_time_ns: self.max_time_ns() })
@@ -358,7 +399,8 @@ impl<'a> ProbeRun<'a> {
         }
     }
 
-    fn budget(&self) -> WriteBudget {
+    /// The most that writing may write, and for what.
+    pub fn budget(&self) -> WriteBudget {
         let usual = twin::USUAL_BYTES + patterns::USUAL_BYTES;
         let wanted = self.options.twin.as_ref().map_or(0, |_| usual);
         match self.options.max_write {
@@ -396,6 +438,8 @@ impl<'a> ProbeRun<'a> {
                 .max_time_ns()
                 .map(|most| most.saturating_sub(self.twin_time_ns()).saturating_sub(elapsed_ns)),
             check_capacity: true,
+            only_capacity: self.only_capacity().is_some(),
+            run_number: self.options.seed,
             compressible: self.target.is_simulated(),
         }
     }
@@ -404,4 +448,37 @@ impl<'a> ProbeRun<'a> {
 /// The failure of a probe that was ended early.
 fn interruption(probed: &Probed) -> Option<ProbeRunError> {
     probed.interrupted.then_some(ProbeRunError::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_geometry::GeometryFinding;
+    use flashfit_user_error::{ExitClass, UserError};
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_loses_data_is_a_failure_with_the_reason() {
+        let target = InspectedTarget::card("sd-c4-block", None).unwrap();
+        let options = ProbeRunOptions {
+            name: "/dev/sdz".to_owned(),
+            write: true,
+            region: None,
+            max_write: None,
+            max_read_ns: None,
+            max_time_ns: None,
+            twin: None,
+            seed: 1,
+            expected: None,
+        };
+        let run = ProbeRun::new(&target, options).unwrap();
+        assert!(run.loss(&Probed::default()).is_none());
+        let mut probed = Probed { loses_data: true, ..Probed::default() };
+        let reason = "the device does not keep what is written at offset 4096";
+        probed.findings.capacity = GeometryFinding::inconclusive(reason, Vec::new());
+        let failure = run.loss(&probed).unwrap();
+        assert_eq!(failure.class(), ExitClass::BadVerdict);
+        assert_eq!(failure.to_string(), format!("/dev/sdz: {reason}"));
+        assert!(failure.hint().unwrap().contains("stop using the device"));
+    }
 }

@@ -2,9 +2,9 @@
 //! in throughput, latency, wear and safety. With a usage model, years of life replace wear.
 //!
 //! Figures are means over full-length trials relative to the baseline, with workloads weighted as
-//! in the merit, and are rounded to multiples of `STEP` before they are compared. Limit: the step is
-//! a fixed allowance for noise; a setup close to another one may be on the front by chance, and two
-//! that differ by less than a step may be rounded apart.
+//! in the merit, and are rounded to multiples of `STEP` before they are compared. Limit: the step
+//! is a fixed allowance for noise; a setup close to another one may be on the front by chance, and
+//! two that differ by less than a step may be rounded apart.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
 //! From erase rates to years: when blocks fail, when the spare ones are used up, and with which
 //! uncertainty.
 //!
-//! Three limits are computed: the mean of all erase blocks past its rating, the most worn block past
-//! its rating, and the spare blocks used up by blocks that fail. A maker promises nothing past the
-//! rating; the device accepts writes until its spare blocks are used up. What is not known is drawn: the
-//! endurance of the device, the spread of its blocks, blocks that fail early, the volume that is
-//! written, and the error of the simulation.
+//! Three limits are computed: the mean of all erase blocks past its rating, the most worn block
+//! past its rating, and the spare blocks used up by blocks that fail. A maker promises nothing
+//! past the rating; the device accepts writes until its spare blocks are used up. What is not
+//! known is drawn: the endurance of the device, the spread of its blocks, blocks that fail early,
+//! the volume that is written, and the error of the simulation.
 
 use flashfit_device::random::Random;
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! What a probe will do and cost, shown before it begins.
 
 use flashfit_device::{Bytes, Device};
-use flashfit_probe::ProbeRun;
+use flashfit_probe::{ProbeRun, Remapped};
 use flashfit_target::InspectedTarget;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,6 +9,9 @@ use serde::Serialize;
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::rendering::price::Price;
+
+/// That of an image.
+const SMALLEST_SECTOR: u64 = 512;
 
 /// What a probe would do, with nothing done.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -21,6 +24,10 @@ pub struct WouldProbe<'a> {
     /// Why the device would be refused.
     refusal: Option<String>,
     lost: Vec<String>,
+    /// Why only the capacity would be tested; `None` if more would be.
+    only_capacity: Option<&'static str>,
+    /// The part of the written bytes that is for a twin, at most.
+    twin_written_bytes: u64,
     /// Of a probe that writes; `None` if it is unknown.
     price: Option<Price>,
     /// Why the price is unknown.
@@ -53,6 +60,8 @@ impl<'a> WouldProbe<'a> {
             most_reads: probe.most_reads(),
             refusal,
             lost: lost.lines().map(str::to_owned).collect(),
+            only_capacity: probe.only_capacity().map(Remapped::reason),
+            twin_written_bytes: probe.budget().twin_bytes,
             price,
             price_unknown,
         })
@@ -74,7 +83,9 @@ impl<'a> WouldProbe<'a> {
             true => lines.push("A simulated card: nothing is lost.".to_owned()),
             false => lines.extend(self.lost.iter().cloned()),
         }
-        lines.extend(self.price.as_ref().map(cost));
+        lines.extend(self.only_capacity.map(only_capacity));
+        let twin_bytes = self.twin_written_bytes;
+        lines.extend(self.price.as_ref().map(|price| cost(price, twin_bytes)));
         let unknown = |error| format!("The cost of the probe is unknown: {error}.");
         lines.extend(self.price_unknown.as_ref().map(unknown));
         lines.push("Nothing was done.\n".to_owned());
@@ -82,19 +93,32 @@ impl<'a> WouldProbe<'a> {
     }
 }
 
-/// What writing will cost.
-pub fn cost(price: &Price) -> String {
+/// What writing will cost, with at most so many bytes for a twin.
+pub fn cost(price: &Price, twin_bytes: u64) -> String {
+    let twin = match twin_bytes {
+        0 => String::new(),
+        bytes => {
+            let probe = price.written_bytes[1].saturating_sub(bytes);
+            format!(" Up to {} are for the probe and {} for the twin.", Bytes(probe), Bytes(bytes))
+        }
+    };
     format!(
-        "Price of probing: {}. --max-write SIZE limits what is written, --max-time TIME how long \
-         it takes.",
+        "Price of probing: {}.{twin} --max-write SIZE limits what is written, --max-time TIME how \
+         long it takes.",
         price.text()
     )
+}
+
+/// What a probe of this target leaves out.
+pub fn only_capacity(reason: &str) -> String {
+    format!("Only the capacity will be tested: {reason}.")
 }
 
 /// What a user should see before agreeing.
 pub fn lost(device: &Device, [start, length]: [u64; 2]) -> String {
     let all = consent::what_is_lost(device);
-    if length == device.capacity.0 {
+    // An image can end within a sector, which is not written.
+    if device.capacity.0 - length < device.queue.logical_sector_bytes.max(SMALLEST_SECTOR) {
         return all;
     }
     format!("{all}\nOnly {} from byte {start} on are overwritten.", Bytes(length))

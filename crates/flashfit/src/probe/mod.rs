@@ -10,6 +10,7 @@ pub mod quick;
 mod region;
 pub mod result;
 pub mod saved;
+mod twin;
 pub mod watch;
 
 use std::path::Path;
@@ -84,7 +85,10 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut agree = |shown: &Device, estimate: &WriteEstimate| {
         let here = target.device().unwrap_or(shown);
         output::note(&announce::lost(here, probe.region()));
-        output::note(&announce::cost(&Price::of_probe(&target, estimate)));
+        let only = probe.only_capacity().map(|why| announce::only_capacity(why.reason()));
+        only.iter().for_each(|text| output::note(text));
+        let price = Price::of_probe(&target, estimate);
+        output::note(&announce::cost(&price, estimate.budget.twin_bytes));
         consent::for_shown(shown, args.confirm.as_deref(), &runner)
     };
     let outcome = probe.run(&mut agree, &mut progress);

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_probe::{
-    FittedTwin, ProbeDocument, ProbeOutcome, ProbeSettings, fit_twin, found_bytes,
-};
+use flashfit_probe::{ProbeDocument, ProbeOutcome, ProbeSettings, found_bytes};
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::{ExitClass, UserError};
 
 use super::args::ProbeArgs;
 use super::next;
+use super::twin::fitted;
 use super::watch::ProbeProgress;
 use crate::command_error::CommandError;
 use crate::output;
@@ -65,36 +64,19 @@ pub fn all_or_none(errors: impl Iterator<Item = CommandError>) -> Result<(), Com
     if errors.is_empty() { Ok(()) } else { Err(CommandError::joined(errors)) }
 }
 
-/// The twin, where one was asked for and the probe came to its end.
-fn fitted(
-    args: &ProbeArgs,
-    what: &str,
-    outcome: &ProbeOutcome,
-    progress: &mut ProbeProgress,
-) -> Result<Option<FittedTwin>, CommandError> {
-    let Some(path) = args.twin.as_deref().filter(|_| outcome.failure.is_none()) else {
-        return Ok(None);
-    };
-    let twin = fit_twin(&outcome.twin, what, path, progress);
-    progress.finish();
-    let (twin, text) = twin?;
-    args.write(path, OutputKind::CardModel, &text)?;
-    Ok(Some(twin))
-}
-
 /// A device that has less than it says is a bad verdict.
 pub fn lacking(document: &ProbeDocument) -> Option<CommandError> {
     let real = found_bytes(&document.findings.capacity)?;
-    let announced = Bytes(document.device.as_ref()?.capacity_bytes);
-    (real < announced).then(|| {
+    let device = document.device.as_ref()?;
+    let announced = Bytes(device.capacity_bytes);
+    // An image can end within a sector, which cannot be read.
+    let is_missing = announced.0.saturating_sub(real.0) >= device.sector_bytes;
+    is_missing.then(|| {
         let text = format!("{} has {real}, not {announced}: it is a fake", document.target);
         CommandError::new(
             ExitClass::BadVerdict,
             text,
-            Some(
-                "return it; data beyond its real size \
-                                                             is lost",
-            ),
+            Some("return it; data beyond its real size is lost"),
         )
     })
 }
@@ -138,5 +120,6 @@ mod tests {
         assert_eq!(failure.class(), ExitClass::BadVerdict);
         assert_eq!(failure.message(), "/dev/sdz has 4 GiB, not 32 GiB: it is a fake");
         assert!(lacking(&with_capacity(32 << 30)).is_none());
+        assert!(lacking(&with_capacity((32 << 30) - 511)).is_none(), "less than a sector");
     }
 }

@@ -20,6 +20,9 @@ use super::{duration, two_digits};
 pub struct Price {
     /// `None` if the device could not be read.
     pub time_ns: Option<[u64; 2]>,
+    /// Whether no longest time is known: the second time is an extrapolation, and it may take
+    /// several times as long.
+    pub is_time_open: bool,
     pub written_bytes: [u64; 2],
     /// `None` for a file, which has no erase blocks.
     pub wear: Option<WearPrice>,
@@ -39,7 +42,7 @@ pub struct WearPrice {
 
 impl Price {
     /// The price of a probe that writes. How long merges take is not known before, so the most is
-    /// the time limit, if there is one, even if the estimate is less.
+    /// the time limit, even if the estimate is less; without a limit, it is not known.
     pub fn of_probe(target: &InspectedTarget, estimate: &WriteEstimate) -> Self {
         let WriteEstimate { probe, budget, max_time_ns } = estimate;
         let most = probe.most_bytes.saturating_add(budget.twin_bytes);
@@ -48,9 +51,10 @@ impl Price {
             u128::from(probe.most_ns) * u128::from(most) / u128::from(probe.most_bytes.max(1));
         let most_ns = max_time_ns.unwrap_or(u64::try_from(most_ns).unwrap_or(u64::MAX));
         Self {
-            time_ns: Some([probe.usual_ns.min(most_ns), most_ns]),
-            written_bytes: [probe.usual_bytes, most],
-            wear: wear(target, [probe.usual_bytes, most], 0),
+            time_ns: Some([probe.least_ns.min(most_ns), most_ns]),
+            is_time_open: max_time_ns.is_none(),
+            written_bytes: [probe.least_bytes, most],
+            wear: wear(target, [probe.least_bytes, most], 0),
         }
     }
 
@@ -58,7 +62,8 @@ impl Price {
     /// reads: at least at the better one, at most twice as long as at the worse one.
     pub fn of_free_space(target: &InspectedTarget, rates: Option<TestPrice>, bytes: u64) -> Self {
         let time_ns = rates.map(|rates| of_written_and_read(&rates, bytes));
-        Self { time_ns, written_bytes: [bytes, bytes], wear: wear(target, [bytes, bytes], 0) }
+        let wear = wear(target, [bytes, bytes], 0);
+        Self { time_ns, is_time_open: false, written_bytes: [bytes, bytes], wear }
     }
 
     /// The price of partitioning and making a file system.
@@ -67,6 +72,7 @@ impl Price {
         let discards = target.device().is_some_and(|device| device.queue.discards);
         Self {
             time_ns: price.time_ns,
+            is_time_open: false,
             written_bytes: price.written_bytes,
             wear: wear(target, price.written_bytes, u64::from(discards)),
         }
@@ -77,6 +83,9 @@ impl Price {
         let time = |ns| duration(Duration::from_nanos(ns));
         let mut parts = Vec::new();
         match self.time_ns {
+            Some([least, _]) if self.is_time_open => {
+                parts.push(format!("from about {} on (no longest time is known)", time(least)));
+            }
             Some([least, most]) if time(least) == time(most) => {
                 parts.push(format!("about {}", time(most)));
             }
@@ -166,7 +175,37 @@ pub fn rated_or_assumed_erases(target: &InspectedTarget) -> (u64, bool) {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_probe::{ProbeRun, ProbeRunOptions};
+
     use super::*;
+
+    /// As measured, a probe of this card takes longer than the extrapolated time.
+    #[test]
+    fn a_price_without_a_limit_has_no_longest_time() {
+        let target = InspectedTarget::card("sd-c4-block", None).unwrap();
+        let options = ProbeRunOptions {
+            name: "sim:sd-c4-block".to_owned(),
+            write: true,
+            region: None,
+            max_write: None,
+            max_read_ns: None,
+            max_time_ns: None,
+            twin: None,
+            seed: 1,
+            expected: None,
+        };
+        let price = |max_time_ns| {
+            let options = ProbeRunOptions { max_time_ns, ..options.clone() };
+            let run = ProbeRun::new(&target, options).unwrap();
+            Price::of_probe(&target, &run.estimate().unwrap())
+        };
+        let open = price(None);
+        assert!(open.is_time_open && open.text().starts_with("from about "), "{}", open.text());
+        assert!(open.text().contains("no longest time is known"), "{}", open.text());
+        assert!(open.written_bytes[0] <= 437 << 20, "{open:?}");
+        let limited = price(Some(3_600_000_000_000));
+        assert!(limited.text().contains(" to 1 h"), "{}", limited.text());
+    }
 
     #[test]
     fn a_price_names_time_bytes_erases_and_life() {

@@ -65,9 +65,8 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let runner = SystemRunner::new(interrupt);
     let catalogs = Catalogs::load(&resolved.spec)?;
     let result = hosts::with_hosts(args, &resolved, &catalogs, &runner, |hosts| {
-        let ResolvedSpec { spec, dir, end_requested } = &resolved;
+        let &ResolvedSpec { ref spec, ref dir, end_requested } = &resolved;
         let tool_version = env!("CARGO_PKG_VERSION");
-        let end_requested = *end_requested;
         let request =
             RunRequest { spec, dir, catalogs: &catalogs, tool_version, end_requested, until: None };
         let twin = TwinStage::of(args, spec, dir)?;

@@ -24,6 +24,7 @@ pub const DEFAULT_SEED: u64 = 1;
 pub const DEFAULT_REPEATS: u32 = 3;
 /// Rounds of confirming trials of strategies that only rank.
 pub const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
+
 /// A specification and where its run is kept.
 #[derive(Debug)]
 pub struct ResolvedSpec {
@@ -53,8 +54,8 @@ pub fn resolve(
     };
     let profile = what.profile.map(Into::into).or(config.profile).unwrap_or(PointProfile::Quick);
     let quick = profile == PointProfile::Quick;
-    let (data_mib, memory_mib, runtime_ms) =
-        if quick { (16, 64, 2_000) } else { (128, 256, 10_000) };
+    let usual = if quick { (16, 64, 2_000) } else { (128, 256, 10_000) };
+    let (data_mib, memory_mib, runtime_ms) = usual;
     let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
     crate::cli::is_folder(catalog_dir.as_deref())?;
     let workloads = Workloads::load(catalog_dir.as_deref())?;
@@ -64,10 +65,10 @@ pub fn resolve(
     }
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
-    let (chosen_fs, chosen_workloads) = (config.filesystems.clone(), config.workloads.clone());
-    let chosen_fs = once(what.filesystems.clone().or(chosen_fs).unwrap_or_else(all_filesystems));
-    let chosen_workloads =
-        what.workloads.clone().or(chosen_workloads).unwrap_or_else(default_workloads);
+    let chosen_fs = what.filesystems.clone().or_else(|| config.filesystems.clone());
+    let chosen_fs = once(chosen_fs.unwrap_or_else(all_filesystems));
+    let chosen_workloads = what.workloads.clone().or_else(|| config.workloads.clone());
+    let chosen_workloads = chosen_workloads.unwrap_or_else(default_workloads);
     let chosen_workloads = once(named_workloads(chosen_workloads, &workloads));
     for (name, option) in args.asked.with.iter().chain(&args.asked.without) {
         filesystems.filesystem(name)?.option(option)?;
@@ -75,21 +76,18 @@ pub fn resolve(
     for (name, _) in &args.asked.weights {
         workloads.find(name)?;
     }
-    let strategy = what.strategy.map(Into::into).or(config.strategy);
-    let strategy = strategy.unwrap_or(StrategyKind::Adaptive);
+    let strategy =
+        what.strategy.map(Into::into).or(config.strategy).unwrap_or(StrategyKind::Adaptive);
     let state = budget::state(&args.asked, &config)?;
-    let starts = match state.varied {
-        true => start_kind::load(catalog_dir.as_deref())?,
-        false => Vec::new(),
-    };
+    let kinds = state.varied.then(|| start_kind::load(catalog_dir.as_deref())).transpose()?;
+    let starts = kinds.unwrap_or_default();
     let on = args.stand.choose(&config, &target, args.dry_run)?;
     let probed =
         geometry::of_run(args, &config, (&target, &on), catalog_dir.as_deref(), interrupt)?;
     let asked = LifeChoice::of(&args.life, args.asked.min_years, &config);
     let life = asked.for_run(&target, &on, &chosen_fs, catalog_dir.as_deref())?;
     let found = chosen_fs.iter().filter_map(|name| filesystems.filesystem(name).ok());
-    let kinds = found.map(|filesystem| filesystem.kind.as_str());
-    let usual_end = usual_end(kinds);
+    let usual_end = usual_end(found.map(|it| it.kind.as_str()));
     let end = partition_end(what.align_end || config.align_end == Some(true)).unwrap_or(usual_end);
     // The configuration of an earlier run has the usual end, too.
     let end_requested = what.align_end || end != usual_end;

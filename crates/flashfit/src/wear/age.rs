@@ -1,14 +1,12 @@
 //! `flashfit wear age`: ages a simulated card by years.
 
-use std::ffi::OsStr;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_card::{BlockWear, CardModel};
 use flashfit_device::Bytes;
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::replaceable_file::ReplaceableFile;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::age::{AgeEnd, AgePoint, AgeRequest, AgedCard, age};
 use flashfit_wear::usage;
@@ -21,6 +19,7 @@ use crate::output_file::{OutputFile, OutputKind};
 use crate::probe::watch::ProbeProgress;
 use crate::rendering::wear_age::{age_text, draw};
 use crate::wear::age_args::WearAgeArgs;
+use crate::wear::saved_card::check_saved;
 use crate::wear::{setup_traces, target};
 
 /// Points of the table and of the drawing.
@@ -96,29 +95,6 @@ pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     }
 }
 
-/// Refuses a file for the saved card that cannot be written, before the aging that takes minutes.
-fn check_saved(path: &Path, args: &WearAgeArgs) -> Result<(), CommandError> {
-    let refused =
-        |message, hint: &str| Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
-    if path.exists() && !args.force {
-        let message = format!("{} exists; it was not changed", path.display());
-        return refused(message, "name another file, or replace this one with --force");
-    }
-    ReplaceableFile::check(path, &|_| true, args.force)?;
-    if args.svg.as_ref().is_some_and(|svg| place_of(svg) == place_of(path)) {
-        let message = format!("--save and --svg name the same file: {}", path.display());
-        return refused(message, "name two files");
-    }
-    Ok(())
-}
-
-/// The same for all names of a file that may not exist yet.
-fn place_of(path: &Path) -> Option<(PathBuf, &OsStr)> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
-    Some((folder, path.file_name()?))
-}
-
 /// Ages the card and shows how old it is.
 fn watched(request: &AgeRequest<'_>) -> Result<AgedCard, CommandError> {
     let interrupt = Interrupt::on_signals().map_err(|error| {
@@ -158,42 +134,5 @@ fn document(
         erases_by_block,
         simulated: true,
         saved,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: WearAgeArgs,
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_noticed_before_the_aging() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let check = |save: &str, more: &[&str]| {
-            let line = ["age", "usd-a1-pagemap", "--fs", "ext4", "--usage", "kiosk"];
-            let line = [&line[..], &["--years", "1", "--save", save], more].concat();
-            let args = Line::parse_from(line).args;
-            let checked = check_saved(args.save.as_ref().unwrap(), &args);
-            checked.err().map(|error| error.message().to_owned()).unwrap_or_default()
-        };
-        assert_eq!(check(&path("x.card"), &["--svg", &path("x.svg")]), "");
-        let missing = check(&path("none/x.card"), &[]);
-        assert!(missing.contains("there is no directory"), "{missing}");
-        let same = check(&path("x.card"), &["--svg", &path("./x.card")]);
-        assert!(same.contains("the same file"), "{same}");
-        std::fs::create_dir(folder.path().join("d")).unwrap();
-        let directory = check(&path("d"), &["--force"]);
-        assert!(directory.contains("a directory"), "{directory}");
-        std::fs::write(folder.path().join("old"), "x").unwrap();
-        assert!(check(&path("old"), &[]).contains("exists"));
-        assert_eq!(check(&path("old"), &["--force"]), "");
     }
 }

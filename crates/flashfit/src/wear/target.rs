@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use flashfit_card::{CardModel, ModelError, catalog};
+use flashfit_card::{CardModel, catalog};
 use flashfit_device::{Bytes, Target};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::extrapolation::Uncertainty;
-use flashfit_wear::{UsageModel, UsedLife, replica};
+use flashfit_wear::{UsageModel, UsedLife};
 
 use crate::command_error::CommandError;
 use crate::rendering::wear::capacity;
 use crate::wear::age_args::WearAgeArgs;
 use crate::wear::device_model::modeled_device;
 use crate::wear::registers::Registers;
+use crate::wear::resized::resized;
 
 /// Factor of the error of the simulation, with 90 %: replay against runs through the kernel
 /// (docs/wear.md), and in addition for a class what cards of one class differ by (assumption).
@@ -132,87 +133,5 @@ pub fn aged_model(
     Ok(resized(&model, args.capacity.or(own), usage, args.endurance)?)
 }
 
-/// The model with this capacity, or that of the usage model, and with its unwritten share as spare
-/// blocks; and that capacity.
-fn resized(
-    model: &CardModel,
-    capacity: Option<Bytes>,
-    usage: &UsageModel,
-    endurance: Option<u64>,
-) -> Result<(CardModel, Bytes), ModelError> {
-    let of_usage = Bytes((usage.capacity_gib.value * (1_u64 << 30) as f64) as u64);
-    let spare = (usage.spare_percent.value * 100.0) as u64;
-    let mut scaled = replica::scaled(model, capacity.unwrap_or(of_usage))?;
-    let size = scaled.capacity;
-    if spare > 0 {
-        // What is never written serves as spare blocks.
-        let units = u64::from(scaled.capacity_units()) * spare / 10_000;
-        scaled.capacity.0 -= units * scaled.erase_block_bytes();
-        scaled.nand.spare_units += u32::try_from(units).unwrap_or(0);
-    }
-    if let Some(cycles) = endurance {
-        if let Some(pslc) = &mut scaled.nand.pslc {
-            // The same cells with one bit each: as many times as many cycles as before.
-            let by = u128::from(pslc.endurance_cycles) * u128::from(cycles);
-            let pslc_cycles = by / u128::from(model.nand.endurance_cycles.max(1));
-            pslc.endurance_cycles = u64::try_from(pslc_cycles).unwrap_or(u64::MAX).max(1);
-        }
-        scaled.nand.endurance_cycles = cycles;
-    }
-    Ok((scaled, size))
-}
-
 #[cfg(test)]
-mod tests {
-    use flashfit_wear::usage;
-
-    use super::*;
-
-    fn choice(target: &str) -> ModelChoice<'_> {
-        ModelChoice {
-            target,
-            is_elsewhere: false,
-            capacity: None,
-            endurance: None,
-            class: None,
-            used_percent: None,
-        }
-    }
-
-    #[test]
-    fn given_cycles_scale_the_rating_of_the_pslc_area() {
-        let usage = usage::load("kiosk", None).unwrap();
-        let rated = |endurance| {
-            let choice = ModelChoice { endurance, ..choice("sim:emmc-5.1") };
-            let nand = modeled(&choice, &usage, None).unwrap().model.nand;
-            (nand.endurance_cycles, nand.pslc.unwrap().endurance_cycles)
-        };
-        assert_eq!(rated(None), (3000, 30_000));
-        assert_eq!(rated(Some(1000)), (1000, 10_000));
-        assert_eq!(rated(Some(1)), (1, 10));
-    }
-
-    #[test]
-    fn a_class_is_refused_where_the_target_is_a_model() {
-        let usage = usage::load("kiosk", None).unwrap();
-        for target in ["sim:usd-a1-pagemap", "usd-a1-pagemap", "my-card.toml"] {
-            let choice = ModelChoice { class: Some("emmc-5.1"), ..choice(target) };
-            let error = modeled(&choice, &usage, None).unwrap_err();
-            assert!(error.message().contains("cannot be modeled as emmc-5.1"), "{error:?}");
-        }
-    }
-
-    #[test]
-    fn the_capacity_is_that_of_the_device_with_what_is_never_written() {
-        let mut usage = usage::load("phone", None).unwrap();
-        let plain = modeled(&choice("sim:usd-a1-pagemap"), &usage, None).unwrap();
-        let explained = "(64 GiB, the capacity of the usage model)";
-        assert!(plain.explanation.contains(explained), "{}", plain.explanation);
-        usage.spare_percent.value = 90.0;
-        let target = modeled(&choice("sim:usd-a1-pagemap"), &usage, None).unwrap();
-        assert_eq!(target.capacity, Bytes::mib(64 << 10));
-        assert!(target.model.capacity.0 < target.capacity.0 / 9);
-        let explained = "(64 GiB, 90 % of it never written; the capacity of the usage model)";
-        assert!(target.explanation.contains(explained), "{}", target.explanation);
-    }
-}
+mod tests;

@@ -435,7 +435,8 @@ fn a_remote_probe_writes_only_to_the_device_that_was_shown() {
 fn grant_more_time_after(change: impl FnOnce(&Place), expected: &str) {
     let place = Place::in_memory();
     let image = place.image("image", MIB);
-    let more = ["--write", "--max-time", "1s", "--confirm", "image"];
+    // Without a twin, only the capacity of a file is tested, which does not take so long.
+    let more = ["--write", "--twin", "twin.toml", "--max-time", "1s", "--confirm", "image"];
     let args = [&["probe", "image"][..], &more].concat();
     let mut terminal = Terminal::start(place.command(&args));
     terminal.wait_for("Go on for as long again?");

@@ -23,6 +23,7 @@ use serde::Serialize;
 
 use compare::WrongBlocks;
 pub use compare::WrongContent;
+pub(crate) use content::run_number;
 pub use error::FreeSpaceError;
 pub use folder::TEST_FOLDER;
 use volume::{MountedFileSystem, Progress};

@@ -93,8 +93,12 @@ fn cost(document: &ProbeDocument) -> String {
     let simulated = if document.simulated { " of the card's time" } else { "" };
     let time = Duration::from_nanos(cost.elapsed_ns);
     text.push_str(&format!(", in {}{simulated}; seed {}.", seconds(time), document.seed));
-    let all = document.device.as_ref().map(|device| [0, device.capacity_bytes]);
-    if let Some([start, length]) = document.region.filter(|region| Some(*region) != all) {
+    // An image can end within a sector, which is not read.
+    let is_all = |length| {
+        let device = document.device.as_ref();
+        device.is_some_and(|device| device.capacity_bytes - length < device.sector_bytes)
+    };
+    if let Some([start, length]) = document.region.filter(|[_, length]| !is_all(*length)) {
         text.push_str(&format!(" Region: {} from {start}.", Bytes(length)));
     }
     text
@@ -273,15 +277,19 @@ impl Page {
     fn next(&mut self, document: &ProbeDocument) {
         let next = &document.next;
         self.line("\nWhat to do next:");
-        if let Some(start) = next.partition_start_bytes {
-            let sectors = start / 512;
-            let text = format!("start the partition at {} (sector {sectors})", Bytes(start));
-            self.paragraph("  ", &text);
-        }
+        let sector_bytes = document.device.as_ref().map_or(512, |device| device.sector_bytes);
+        let start = next.partition_start_bytes.map(|start| start_of(start, sector_bytes));
+        start.iter().for_each(|text| self.paragraph("  ", text));
         for command in next.mkfs.iter().chain(&next.commands) {
             self.line(&format!("    {}", plain_command(command)));
         }
     }
+}
+
+/// Where the partition starts, as partitioning programs are told: in sectors of the device.
+fn start_of(start: u64, sector_bytes: u64) -> String {
+    let sector = start / sector_bytes.max(1);
+    format!("start the partition at {} (sector {sector})", Bytes(start))
 }
 
 /// A declared size with its source, a guess marked as one.
@@ -310,6 +318,12 @@ fn inconclusive(finding: &GeometryFinding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_partition_starts_at_a_sector_of_the_device() {
+        assert_eq!(start_of(4 << 20, 512), "start the partition at 4 MiB (sector 8192)");
+        assert_eq!(start_of(4 << 20, 4096), "start the partition at 4 MiB (sector 1024)");
+    }
 
     #[test]
     fn quantities_without_a_measurement_share_a_line() {

@@ -25,22 +25,36 @@ fn without_confirmation_or_in_a_dry_run_nothing_is_written() {
     unchanged(&image, || {
         let ended = place.flashfit(&["probe", "card.img", "--write"]);
         ended.said(3, &["All data on", "Price of probing: ", "add --confirm card.img"]);
+        assert!(!ended.stderr.contains("from byte"), "all of it: {}", ended.stderr);
         let wrong = ["probe", "card.img", "--write", "--confirm", "other"];
         place.flashfit(&wrong).said(3, &["`other` is not the name"]);
-        let dry = place.flashfit(&["probe", "card.img", "--write", "--dry-run"]);
+        let probe = ["probe", "card.img", "--write", "--dry-run"];
+        let dry = place.flashfit(&probe);
         dry.said(0, &[]);
         assert!(dry.stdout.contains("Nothing was done."), "{}", dry.stdout);
-        assert!(dry.stdout.contains("to 2.1 GiB written"), "{}", dry.stdout);
-        let json = ["probe", "card.img", "--write", "--dry-run", "--json"];
+        let only = "Only the capacity will be tested: this is a file";
+        assert!(dry.stdout.contains(only), "{}", dry.stdout);
+        let json = [&probe[..], &["--json"]].concat();
         let would = place.flashfit(&json).document("flashfit.would-probe");
-        let price = &would["price"];
-        assert_eq!(price["written_bytes"][1], (64_u64 << 20) * 9 / 4 + (2 << 30), "{price}");
-        assert!(price["time_ns"][0].as_u64() <= price["time_ns"][1].as_u64(), "{price}");
+        assert!(would["only_capacity"].is_string(), "{would}");
+        assert!(would["price"]["written_bytes"][1].as_u64().unwrap() < 16 << 20, "{would}");
         // It ends at its limit and not before, whatever the reads promise.
-        assert_eq!(price["time_ns"][1], 15 * 60 * 1_000_000_000_u64, "{price}");
+        assert_eq!(would["price"]["time_ns"][1], 15 * 60 * 1_000_000_000_u64, "{would}");
         let limited = [&json[..], &["--max-time", "40s"]].concat();
         let would = place.flashfit(&limited).document("flashfit.would-probe");
         assert_eq!(would["price"]["time_ns"][1], 40_000_000_000_u64, "{would}");
+        // Rates for a twin are measured, whatever is behind the file.
+        let twin = ["--twin", "twin.toml"];
+        let dry = place.flashfit(&[&probe[..], &twin].concat()).stdout.replace('\n', " ");
+        assert!(dry.contains("Up to 2.1 GiB are for the probe and "), "{dry}");
+        let would = place.flashfit(&[&json[..], &twin].concat()).document("flashfit.would-probe");
+        let price = &would["price"];
+        assert!(would["only_capacity"].is_null(), "{would}");
+        let twin_bytes = would["twin_written_bytes"].as_u64().unwrap();
+        let most = (64_u64 << 20) * 9 / 4 + (2 << 30) + twin_bytes;
+        assert_eq!(price["written_bytes"][1], most, "{would}");
+        assert!(price["time_ns"][0].as_u64() <= price["time_ns"][1].as_u64(), "{price}");
+        assert_eq!(price["time_ns"][1], 25 * 60 * 1_000_000_000_u64, "{price}");
         assert!(price["wear"].is_null(), "a file has no erase blocks: {price}");
         assert!(would["lost"][0].as_str().unwrap().starts_with("All data on"), "{would}");
     });
@@ -122,6 +136,45 @@ fn probe_results_of_a_simulated_card_match_its_model() {
             assert_eq!(found[sure]["bytes"], truth, "{}", found[sure]);
         }
     }
+}
+
+#[test]
+fn what_was_not_tested_or_measured_is_said_with_its_reason() {
+    let place = Place::new();
+    let region = ["--region", "0+64MiB", "--max-write", "40MiB", "--json"];
+    let found =
+        document(&place.flashfit(&[&["probe", &place.card(), "--write"], &region[..]].concat()), 0);
+    let capacity = &found["capacity"];
+    assert_eq!((&capacity["verdict"], &capacity["bytes"]), (&"inconclusive".into(), &().into()));
+    let reason = capacity["reason"].as_str().unwrap();
+    assert!(reason.contains("the tested 64 MiB are there"), "{reason}");
+    let nothing = ["probe", &place.card(), "--write", "--max-write", "0", "--json"];
+    let found = document(&place.flashfit(&nothing), 0);
+    for quantity in ["capacity", "write_unit", "erase_unit", "open_units_linear"] {
+        let reason = found[quantity]["reason"].as_str().unwrap();
+        assert!(reason.contains("the write budget was used up"), "{quantity}: {reason}");
+    }
+}
+
+#[test]
+fn sizes_that_cannot_be_probed_are_refused_before_consent() {
+    let place = Place::new();
+    place.file("small.img", &"x".repeat(4096));
+    place.image("medium.img", 8);
+    for image in ["small.img", "medium.img"] {
+        for more in [&["--dry-run"][..], &[]] {
+            let ended = place.flashfit(&[&["probe", image, "--write"], more].concat());
+            ended.said(2, &["too few to probe", "hint: "]);
+            assert!(!ended.stderr.contains("Price of probing"), "{}", ended.stderr);
+        }
+    }
+    let odd = std::fs::File::create(place.path("odd.img")).unwrap();
+    odd.set_len(20_000_001).unwrap();
+    drop(odd);
+    place.flashfit(&["probe", "odd.img"]).said(0, &[]);
+    let write = ["probe", "odd.img", "--write", "--confirm", "odd.img", "--json"];
+    let found = document(&place.flashfit(&write), 0);
+    assert_eq!(found["region"], serde_json::json!([0, 20_000_001 / 512 * 512]));
 }
 
 #[test]

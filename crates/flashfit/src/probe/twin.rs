@@ -1,0 +1,38 @@
+//! The twin of `flashfit probe --twin`.
+
+use flashfit_probe::{FittedTwin, ProbeOutcome, ProbeRunError, fit_twin};
+use flashfit_user_error::UserError;
+
+use super::args::ProbeArgs;
+use super::watch::ProbeProgress;
+use crate::command_error::CommandError;
+use crate::output_file::OutputKind;
+
+/// The twin, where one was asked for and the probe came to its end.
+pub fn fitted(
+    args: &ProbeArgs,
+    what: &str,
+    outcome: &ProbeOutcome,
+    progress: &mut ProbeProgress,
+) -> Result<Option<FittedTwin>, CommandError> {
+    let Some(path) = args.twin.as_deref().filter(|_| outcome.failure.is_none()) else {
+        return Ok(None);
+    };
+    let twin = fit_twin(&outcome.twin, what, path, progress);
+    progress.finish();
+    let (twin, text) = twin.map_err(no_twin)?;
+    args.write(path, OutputKind::CardModel, &text)?;
+    Ok(Some(twin))
+}
+
+/// Why there is no twin, with the flag that helps if bytes ran out.
+fn no_twin(error: ProbeRunError) -> CommandError {
+    match error {
+        ProbeRunError::TooFewBytesForTwin { .. } => CommandError::new(
+            error.class(),
+            error.to_string(),
+            Some("give a larger --max-write SIZE; at most half of it is for the twin"),
+        ),
+        other => other.into(),
+    }
+}

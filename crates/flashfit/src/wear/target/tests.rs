@@ -1,0 +1,51 @@
+use flashfit_wear::usage;
+
+use super::*;
+
+fn choice(target: &str) -> ModelChoice<'_> {
+    ModelChoice {
+        target,
+        is_elsewhere: false,
+        capacity: None,
+        endurance: None,
+        class: None,
+        used_percent: None,
+    }
+}
+
+#[test]
+fn given_cycles_scale_the_rating_of_the_pslc_area() {
+    let usage = usage::load("kiosk", None).unwrap();
+    let rated = |endurance| {
+        let choice = ModelChoice { endurance, ..choice("sim:emmc-5.1") };
+        let nand = modeled(&choice, &usage, None).unwrap().model.nand;
+        (nand.endurance_cycles, nand.pslc.unwrap().endurance_cycles)
+    };
+    assert_eq!(rated(None), (3000, 30_000));
+    assert_eq!(rated(Some(1000)), (1000, 10_000));
+    assert_eq!(rated(Some(1)), (1, 10));
+}
+
+#[test]
+fn a_class_is_refused_where_the_target_is_a_model() {
+    let usage = usage::load("kiosk", None).unwrap();
+    for target in ["sim:usd-a1-pagemap", "usd-a1-pagemap", "my-card.toml"] {
+        let choice = ModelChoice { class: Some("emmc-5.1"), ..choice(target) };
+        let error = modeled(&choice, &usage, None).unwrap_err();
+        assert!(error.message().contains("cannot be modeled as emmc-5.1"), "{error:?}");
+    }
+}
+
+#[test]
+fn the_capacity_is_that_of_the_device_with_what_is_never_written() {
+    let mut usage = usage::load("phone", None).unwrap();
+    let plain = modeled(&choice("sim:usd-a1-pagemap"), &usage, None).unwrap();
+    let explained = "(64 GiB, the capacity of the usage model)";
+    assert!(plain.explanation.contains(explained), "{}", plain.explanation);
+    usage.spare_percent.value = 90.0;
+    let target = modeled(&choice("sim:usd-a1-pagemap"), &usage, None).unwrap();
+    assert_eq!(target.capacity, Bytes::mib(64 << 10));
+    assert!(target.model.capacity.0 < target.capacity.0 / 9);
+    let explained = "(64 GiB, 90 % of it never written; the capacity of the usage model)";
+    assert!(target.explanation.contains(explained), "{}", target.explanation);
+}
