@@ -31,6 +31,10 @@ pub struct Probed {
     /// Whether the observer ended it before all was measured.
     #[serde(skip)]
     pub interrupted: bool,
+    /// Whether the device does not keep what is written to it, and no smaller capacity explains
+    /// it. The finding of the capacity is the reason.
+    #[serde(skip)]
+    pub loses_data: bool,
     /// The posterior of the erase block, to which other evidence can be added.
     #[serde(skip)]
     pub belief: Option<GeometryBelief>,
@@ -205,7 +209,7 @@ impl UserError for ProbeError {
             Self::Unreadable { .. } => {
                 Some("run `dmesg` to see kernel messages; try another card reader".into())
             }
-            Self::TooSmall { .. } => Some("probe the whole disk instead of a partition".into()),
+            Self::TooSmall { .. } => Some("probe a larger region or the whole device".into()),
             Self::Region { .. } => Some(
                 Hint::from("run ").and(Task::Inspect(None)).and(" to see the size of the device"),
             ),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-use flashfit_card::{Card, CardModel, InProcessCard};
+use flashfit_card::{Card, CardModel, InProcessCard, catalog};
 use flashfit_catalog::Origin;
 use flashfit_device::random::Random;
 use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
@@ -389,4 +389,59 @@ fn times_come_from_the_given_clock() {
     let options = options(&device);
     let probed = writing::probe(&mut device, &clock, &options, None, &mut NoObserver).unwrap();
     assert_eq!(probed.elapsed_ns, clock.now_ns() - from_ns);
+}
+
+fn probe_region(model: &CardModel, region: Range<u64>, seed: u64) -> Probed {
+    let clock = VirtualClock::default();
+    let mut device = InProcessCard::new(Card::counting(model), clock.clone());
+    let options = WritingOptions {
+        max_write_bytes: writing::default_max_write_bytes(region.end - region.start),
+        region,
+        seed,
+        check_capacity: false,
+        compressible: true,
+        ..WritingOptions::whole(model.capacity.0, seed)
+    };
+    writing::probe(&mut device, &clock, &options, None, &mut NoObserver).expect("a card that works")
+}
+
+/// Where hardly more erase blocks fit than are open, merges are rare, look like erasures, and agree
+/// with smaller sizes.
+#[test]
+fn a_window_of_few_erase_blocks_gives_no_wrong_answer() {
+    for (name, start, length) in [
+        ("sd-c4-block", 0, 16),
+        ("sd-c4-block", 0, 20),
+        ("sd-c4-block", 3, 20),
+        ("usb-cheap", 0, 20),
+        ("usb-cheap", 3, 20),
+        ("usb-cheap", 5, 40),
+        ("usb-cheap", 10, 48),
+        ("sd-sandisk-c4", 0, 16),
+        ("sd-sandisk-c4", 0, 20),
+    ] {
+        let model = catalog::load(name, None).unwrap();
+        let unit = QuantityValue::Bytes(model.erase_block_bytes());
+        for seed in [1, 4] {
+            let region = start * MIB..(start + length) * MIB;
+            let found = probe_region(&model, region, seed).findings.erase_block;
+            assert!(
+                found.value.is_none_or(|value| value == unit),
+                "{name} {start}+{length} MiB, {seed}: {found:?}"
+            );
+        }
+    }
+}
+
+/// In a small window, many writes go to erase blocks that are open already.
+#[test]
+fn a_window_of_few_erase_blocks_shows_no_log_that_is_not_there() {
+    let model = catalog::load("sd-c4-block", None).unwrap();
+    for (start, length) in [(5, 40), (1, 33), (10, 48)] {
+        for seed in 1..4 {
+            let region = start * MIB..(start + length) * MIB;
+            let found = probe_region(&model, region, seed).findings.small_write_log;
+            assert_eq!(found.value, None, "{start}+{length} MiB, {seed}: {found:?}");
+        }
+    }
 }

@@ -22,13 +22,15 @@ const FILL_TIME_DIVISOR: u64 = 4;
 const LONGEST_FILL_NS: u64 = 90_000_000_000;
 /// How much of the fill is written before the time is looked at again.
 const FILL_BYTES: u64 = 8 << 20;
+/// The bytes to fill what patterns need, and to write them all, in that size.
+const FILLED_AND_WRITTEN: u64 = 2;
 /// The most that patterns may write, in bytes, where nothing else is said.
 pub const USUAL_BYTES: u64 = 1 << 30;
 
 /// Fills the beginning of the room and measures the patterns of a set there. If the time does not
 /// suffice to fill all that they need, they are folded into what was filled: what a device does
 /// depends on what is there. What does not fit into the rest of the time or of the bytes is left
-/// out; `None` if that is the fill.
+/// out; `None` if that is the fill, or if less than as many bytes would remain for the patterns.
 ///
 /// # Errors
 /// From the device, or if the observer interrupts.
@@ -41,7 +43,8 @@ pub fn measure(
     seed: u64,
 ) -> Result<Option<MeasuredPatterns>, ProbeRunError> {
     let span_bytes = set.span.0;
-    if room.region.end - room.region.start < span_bytes || room.left_bytes < span_bytes {
+    let has_bytes = room.left_bytes >= FILLED_AND_WRITTEN * span_bytes;
+    if room.region.end - room.region.start < span_bytes || !has_bytes {
         return Ok(None);
     }
     let begin_ns = clock.now_ns();
@@ -117,9 +120,33 @@ mod tests {
     use flashfit_card::{Card, InProcessCard, catalog};
     use flashfit_device::{BlockDev, VirtualClock};
     use flashfit_geometry::probed::NoObserver;
-    use flashfit_twin::pattern::PatternRequest;
+    use flashfit_twin::pattern::{Pattern, PatternRequest};
 
     use super::*;
+
+    #[test]
+    fn patterns_are_measured_if_there_are_bytes_for_them_and_not_only_for_the_fill() {
+        let model = catalog::load("usd-a2-cq", None).unwrap();
+        let set = PatternSet::load(None).unwrap();
+        let written: u64 = set.patterns.iter().map(Pattern::written_bytes).sum();
+        assert!(written <= (FILLED_AND_WRITTEN - 1) * set.span.0, "{written}");
+        let run = |left_bytes| {
+            let clock = VirtualClock::default();
+            let mut card = InProcessCard::new(Card::counting(&model), clock.clone());
+            let room = RateRoom {
+                region: 0..card.describe().capacity_bytes,
+                left_bytes,
+                elapsed_ns: 0,
+                max_time_ns: None,
+                asks: false,
+            };
+            let card = &mut RecordedDevice::new(&mut card, &clock);
+            let measured = measure(card, &clock, &set, room, &mut NoObserver, 1).unwrap();
+            (measured.map(|of| of.measured.len()), clock.now_ns())
+        };
+        assert_eq!(run(set.span.0 * 3 / 2), (None, 0));
+        assert_eq!(run(set.span.0 * 2).0, Some(set.patterns.len()));
+    }
 
     /// Each merge takes more than a second, so that few patterns can be measured as a whole.
     #[test]

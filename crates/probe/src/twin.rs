@@ -11,9 +11,9 @@ use flashfit_geometry::flashbench::{
     AccessOrder, GoodFor, OpenBlockProcedure, OpenBlockTable, TableCell,
 };
 use flashfit_geometry::probed::ProbeObserver;
-use flashfit_twin::DeviceHints;
+use flashfit_twin::file::summaries;
 use flashfit_twin::fit_target::MeasuredPatterns;
-use flashfit_twin::structure::CardStructure;
+use flashfit_twin::{DeviceHints, TwinError};
 
 use crate::document::FittedTwin;
 use crate::error::ProbeRunError;
@@ -75,7 +75,8 @@ impl RateRoom {
 
 /// Measures the rates that a twin is fitted to: writes to 1 to 7 erase blocks in turn, in large
 /// pieces and small. What would take too long or too much is left out, and so is what remains at
-/// the end of the time. `unit` is the erase block, if it is known.
+/// the end of the time; `true` if rates are left out because of the bytes that they write. `unit`
+/// is the erase block, if it is known.
 pub fn measure(
     device: &mut RecordedDevice<'_>,
     clock: &dyn Clock,
@@ -83,7 +84,7 @@ pub fn measure(
     mut room: RateRoom,
     observer: &mut dyn ProbeObserver,
     seed: u64,
-) -> Result<OpenBlockTable, ProbeRunError> {
+) -> Result<(OpenBlockTable, bool), ProbeRunError> {
     let unit = unit.unwrap_or(SUPPOSED_UNIT);
     // Units that are no multiple of the smallest write cannot be written in such pieces.
     let erase_block = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
@@ -93,12 +94,13 @@ pub fn measure(
     let procedure = OpenBlockProcedure { erase_block, least_write: LEAST_WRITE, most_units, seed };
     let (sizes, data) = (procedure.sizes()?, procedure.data());
     let begin_ns = clock.now_ns();
-    let mut cells = Vec::new();
+    let (mut cells, mut lacks_bytes) = (Vec::new(), false);
     'all: for access in [AccessOrder::Linear, AccessOrder::Random] {
         for units in 1..=most_units {
             let row_bytes = u64::from(units) * erase_block.0;
             let mut expected_ns = 0;
             for &write in &sizes {
+                lacks_bytes |= row_bytes > room.left_bytes;
                 if expected_ns > LONGEST_CELL_NS || row_bytes > room.left_bytes {
                     break;
                 }
@@ -125,7 +127,7 @@ pub fn measure(
             }
         }
     }
-    Ok(OpenBlockTable { cells })
+    Ok((OpenBlockTable { cells }, lacks_bytes))
 }
 
 fn progress(done: f64) -> MeasurementProgress {
@@ -140,6 +142,8 @@ pub struct TwinMeasurements {
     pub hints: DeviceHints,
     /// Spread evenly over the rates and the patterns.
     pub stalls: Option<Stalls>,
+    /// The most that could be written, if rates were left out because of it.
+    pub lacked_bytes: Option<Bytes>,
 }
 
 impl TwinMeasurements {
@@ -182,8 +186,14 @@ pub fn fit_twin(
     observer: &mut dyn ProbeObserver,
 ) -> Result<(FittedTwin, String), ProbeRunError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let TwinMeasurements { tables, patterns, hints, stalls } = measured;
-    let twin = flashfit_twin::fit(tables, patterns.clone(), *hints, (&stem, what), observer)?;
+    let TwinMeasurements { tables, patterns, hints, stalls, lacked_bytes } = measured;
+    let twin = flashfit_twin::fit(tables, patterns.clone(), *hints, (&stem, what), observer);
+    let twin = twin.map_err(|error| match (error, *lacked_bytes) {
+        (error @ TwinError::TooFewRates, Some(limit)) => {
+            ProbeRunError::TooFewBytesForTwin { error, limit }
+        }
+        (error, _) => error.into(),
+    })?;
     let mut text = twin.to_toml()?;
     if let Some(stalls) = stalls {
         // The comments at the head end with the first empty line.
@@ -200,7 +210,7 @@ pub fn fit_twin(
         good_for: good,
         not_for: not,
         patterns: twin.patterns,
-        alike: twin.alike.iter().map(CardStructure::summary).collect(),
+        alike: summaries(&twin.alike),
     };
     Ok((fitted, text))
 }
@@ -288,8 +298,9 @@ mod tests {
                 asks: false,
             };
             let mut card = RecordedDevice::new(&mut card, &clock);
-            let measured = measure(&mut card, &clock, None, room, &mut NoObserver, 1).unwrap();
-            assert!(!measured.cells.is_empty());
+            let (table, lacks_bytes) =
+                measure(&mut card, &clock, None, room, &mut NoObserver, 1).unwrap();
+            assert!(!table.cells.is_empty() && !lacks_bytes);
             let took_ns = clock.now_ns();
             assert!(took_ns < (limit_s + 3) * SECOND_NS, "{took_ns} ns of {limit_s} s");
         }

@@ -7,6 +7,7 @@ use flashfit_geometry::flashbench::GoodFor;
 
 use crate::Twin;
 use crate::pattern::PatternRatio;
+use crate::structure::CardStructure;
 
 /// Keys found by the search, or by the probe before it.
 const SEARCHED: [&str; 15] = [
@@ -103,7 +104,7 @@ impl Twin {
 
     /// What it could have been as well, as comments.
     fn alike_lines(&self) -> String {
-        let alike = self.alike.iter().map(|of| format!("#   {}\n", of.summary()));
+        let alike = summaries(&self.alike).into_iter().map(|of| format!("#   {of}\n"));
         let lines: String = alike.collect();
         match lines.is_empty() {
             true => lines,
@@ -122,8 +123,55 @@ impl Twin {
     }
 }
 
+/// The summaries of structures, each once: some differ only in what those do not contain.
+pub fn summaries(structures: &[CardStructure]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for summary in structures.iter().map(CardStructure::summary) {
+        if !all.contains(&summary) {
+            all.push(summary);
+        }
+    }
+    all
+}
+
 /// Rounded up, because the text says "within".
 fn hundredths(thousandths: u64) -> String {
     let hundredths = thousandths.div_ceil(10);
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_card::model::{Collection, Replacement};
+
+    use super::*;
+    use crate::structure::OrderedLayerKind;
+
+    #[test]
+    fn structures_with_equal_summaries_are_named_once() {
+        let of = |open_erase_blocks, log_request| CardStructure {
+            kind: OrderedLayerKind::UpdateLog,
+            page: 8 << 10,
+            dies: 1,
+            open_erase_blocks,
+            open_erase_blocks_random: 0,
+            replacement: Replacement::default(),
+            random_pages: 0,
+            scratch: false,
+            buffer: false,
+            log_units: 2,
+            log_request,
+            chunk: 512 << 10,
+            spare_units: 0,
+            collection: Collection::default(),
+            cache: 0,
+            was_full: true,
+            zone: 0,
+            logged_pages: 0,
+        };
+        assert_eq!(
+            summaries(&[of(3, 4096), of(4, 4096), of(3, 8192)]),
+            ["update-log with 3 open erase blocks", "update-log with 4 open erase blocks"]
+        );
+    }
 }

@@ -19,6 +19,8 @@ use super::table::{self, AccessOrder, OpenBlockTable, TableCell};
 const MAX_BYTES: usize = 16 << 20;
 /// Further warnings are only counted.
 const MAX_WARNINGS: usize = 20;
+/// The most open units of a table. Devices keep a few dozen open.
+const MAX_OPEN_UNITS: u32 = 1024;
 /// flashbench's default number of open units.
 const DEFAULT_OPEN_UNITS: u32 = 2;
 
@@ -153,8 +155,14 @@ impl Reader {
     fn line(&mut self, number: usize, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if let Some(context) = title(line).or_else(|| command(&words)) {
-            self.context = context;
             self.starts_new_table = true;
+            self.context = match context {
+                Context::OpenUnits(units, _) if units > MAX_OPEN_UNITS => {
+                    self.warn(number, format!("more than {MAX_OPEN_UNITS} units: {units}"));
+                    Context::Unknown
+                }
+                other => other,
+            };
         } else if let Some(at) = words.windows(2).position(is_align) {
             self.align(number, &words[at + 1..]);
         } else if let Some(write) = words.first().and_then(|word| number::size_bytes(word)) {

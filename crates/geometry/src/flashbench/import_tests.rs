@@ -4,7 +4,7 @@ use flashfit_device::Bytes;
 use proptest::prelude::*;
 
 use super::Imported;
-use crate::flashbench::AccessOrder;
+use crate::flashbench::{AccessOrder, OpenBlockTable, TableCell};
 
 const LOG: &str = "$ sudo ./flashbench -a /dev/sdb --blocksize=1024\r\n\
     sched_setscheduler: Operation not permitted\r\n\
@@ -86,6 +86,32 @@ fn a_file_without_a_usable_row_is_an_error_with_line_and_reason() {
     assert!(untitled.starts_with("line 2: unknown number of units"), "{untitled}");
     let failed = error(b"align 8192 pre 0ns on 0ns post 0ns diff 0ns\n");
     assert!(failed.contains("failed"), "{failed}");
+}
+
+#[test]
+fn absurd_numbers_of_units_are_not_imported() {
+    for title in ["=== AU=4294967295, linear access ===", "flashbench -O --open-au-nr=4294967295"] {
+        let absurd = format!("{title}\n4MiB 4.43M/s\n2MiB 4.4M/s\n").repeat(3);
+        let error = Imported::read(absurd.as_bytes()).unwrap_err();
+        assert_eq!((error.line, error.reason.contains("4294967295")), (1, true), "{error}");
+        let read = Imported::read(format!("{LOG}\n{absurd}").as_bytes()).unwrap();
+        assert!(read.warnings.iter().any(|of| of.reason.contains("units: 4294967295")));
+    }
+}
+
+/// Numbers of units are listed, not counted up to.
+#[test]
+fn the_numbers_of_units_of_a_table_may_have_gaps() {
+    let cell = |write| TableCell {
+        units: u32::MAX,
+        access: AccessOrder::Linear,
+        write: Bytes(write),
+        bytes_per_second: 4_430_000,
+    };
+    let table = OpenBlockTable { cells: vec![cell(4 << 20), cell(2 << 20)] };
+    let imported = Imported { open_erase_blocks: vec![table; 3], ..Imported::default() };
+    let probed = crate::flashbench::inference::infer(&imported);
+    assert_eq!(probed.findings.small_write_log.value, None);
 }
 
 #[test]

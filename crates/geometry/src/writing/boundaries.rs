@@ -5,10 +5,11 @@
 //! about a unit. A write with a boundary inside opens two units and costs two merges. Each write is
 //! thus a query about boundaries with two possible answers, and a posterior over unit and offset
 //! selects the next query. The result is the unit in which the layer opens and merges. Limits:
-//! units up to a sixth of the written window; a page-mapped layer has no such boundaries, which is
-//! detected beforehand ([`SensedMerging::sense`]). Sources: Kim et al., "A space-efficient flash
-//! translation layer for CompactFlash systems" (2002) for merges; Lindley, "On a measure of the
-//! information provided by an experiment" (1956) for the choice of queries.
+//! units of which a few fit into the written window, and whose offset is not behind its start; a
+//! page-mapped layer has no such boundaries, which is detected beforehand
+//! ([`SensedMerging::sense`]). Sources: Kim et al., "A space-efficient flash translation layer for
+//! CompactFlash systems" (2002) for merges; Lindley, "On a measure of the information provided by
+//! an experiment" (1956) for the choice of queries.
 
 use std::ops::Range;
 
@@ -54,6 +55,8 @@ const CLASS_WIDTH: f64 = 0.4;
 const CLASSES: usize = 16;
 /// Log range of all costs.
 const BREADTH: f64 = 8.0;
+/// The fewest units in the window by which a size is told from larger ones.
+const LEAST_UNITS: u64 = 4;
 /// Prior probability that costs are unrelated to boundaries.
 const NO_STRUCTURE: f64 = 0.1;
 
@@ -227,16 +230,19 @@ struct Inference {
     /// Sequential write time, and typical extra time of a merge.
     ns_per_byte: f64,
     merge_ns: f64,
+    /// The size of the window, in bytes.
+    room: u64,
     queries: usize,
 }
 
 impl Inference {
     fn new(belief: &GeometryBelief, merging: &SensedMerging) -> Self {
-        let room = merging.window.end - merging.window.start;
         let units = belief.candidates().filter_map(DeviceStructure::bytes);
         let (mut hypotheses, mut priors, mut unit_priors) = (Vec::new(), Vec::new(), Vec::new());
-        for unit in units.filter(|unit| *unit >= *ANSWERS.start() && *unit <= room / 6) {
-            let all = LayoutHypothesis::of_unit(unit, GRAIN);
+        // Also those that hardly fit into the window: a part of one explains many costs, too.
+        for unit in units.filter(|unit| ANSWERS.contains(unit)) {
+            let mut all = LayoutHypothesis::of_unit(unit, GRAIN);
+            all.retain(|(one, _)| one.layout.offset <= merging.window.start);
             let of_unit = belief.probability(DeviceStructure::Unit(unit)).max(1e-12).ln();
             unit_priors.resize(unit_priors.len() + all.len(), of_unit);
             for (mut one, share) in all {
@@ -264,6 +270,7 @@ impl Inference {
             level_hypotheses,
             ns_per_byte: merging.ns_per_byte,
             merge_ns: merging.merge_ns,
+            room: merging.window.end - merging.window.start,
             queries: 0,
         };
         inference.weigh();
@@ -368,7 +375,8 @@ impl Inference {
         let layout = self.hypotheses[self.drawn(meter)].layout;
         let lengths = [stretch, stretch, 2 * stretch, layout.unit / 2];
         let drawn = usize::try_from(meter.random.below(4)).expect("it is small");
-        let length = lengths[drawn].clamp(stretch, LONGEST_STRETCH) / GRAIN * GRAIN;
+        let longest = LONGEST_STRETCH.min((window.end - window.start) / 12).max(stretch);
+        let length = lengths[drawn].clamp(stretch, longest) / GRAIN * GRAIN;
         let room = window.end - window.start - 2 * length - 2 * GRAIN;
         let anywhere = window.start + length + meter.random.below(room);
         let at = if meter.random.below(4) == 0 {
@@ -426,6 +434,7 @@ impl Inference {
                 _ => log_likelihoods.push((one.layout.unit, log)),
             }
         }
+        unify_large_ones(&mut log_likelihoods, self.room);
         MergeEvidence {
             layout,
             probability,
@@ -434,6 +443,16 @@ impl Inference {
             queries: self.queries,
             in_order: in_order / all,
         }
+    }
+}
+
+/// Sizes of which few fit into the window have too few boundaries in it to be told apart.
+fn unify_large_ones(log_likelihoods: &mut [(u64, f64)], room: u64) {
+    let is_large = |unit: u64| unit.saturating_mul(LEAST_UNITS) > room;
+    let large = log_likelihoods.iter().filter(|(unit, _)| is_large(*unit));
+    let best = large.map(|(_, log)| *log).fold(f64::NEG_INFINITY, f64::max);
+    for (_, log) in log_likelihoods.iter_mut().filter(|(unit, _)| is_large(*unit)) {
+        *log = best;
     }
 }
 

@@ -4,17 +4,21 @@
 //! lower addresses. Blocks stamped with their position are written at places spread over the
 //! region, including powers of two from its start, where addresses usually wrap. Then all are read
 //! back, oldest first, so that a small cache no longer holds them. A foreign block reveals where
-//! addresses wrap, and so does a run that appears in two places (`wrap`); a lost block is located
-//! by bisection. Limits: only the region is checked; defective flash looks the same as missing
-//! flash. Source: Bernhard, "F3: fight flash fraud"
-//! (documentation of f3probe), for the behavior of fakes.
+//! addresses wrap, and so does a run that appears in two places (`wrap`). If everything is lost
+//! behind a border, the border is located by bisection. A lost block with others behind it that
+//! were kept is a defect, not missing capacity. The number of the probe is part of each stamp,
+//! because a worn-out device that drops writes still returns the stamps of an earlier probe.
+//! Limits: only the region is checked; a border within the last MiB is taken for a defect.
+//! Source: Bernhard, "F3: fight flash fraud" (documentation of f3probe), for the behavior of fakes.
 
 use std::ops::Range;
+
+use flashfit_device::Bytes;
 
 use super::meter::{MeasurementStop, Meter};
 use super::wrap;
 use crate::findings::{GeometryFinding, QuantityValue};
-use crate::probed::SamplePurpose;
+use crate::probed::{FailedRequest, SamplePurpose};
 
 /// A block, the size of the largest sector.
 const BLOCK: u64 = 4096;
@@ -26,6 +30,29 @@ const SPREAD: u64 = 32;
 const GRAIN: u64 = 1 << 20;
 /// Bytes written after the blocks to evict them from small caches.
 const FLUSHING: u64 = 4 << 20;
+/// Places behind a border that are written again to confirm that all of it is lost.
+const CONFIRMING: u64 = 8;
+/// The most blocks that are written at single places: the first ones, those that locate a border
+/// by halving, and those that confirm it.
+const MOST_BLOCKS: u64 = SPREAD + 2 * 64 + CONFIRMING;
+
+/// What the device keeps of what is written to the region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptData {
+    /// All of it, as far as it was tested.
+    All,
+    /// Only what is written below the real capacity: the device is a fake.
+    BelowReal,
+    /// Not what is written to some places, though higher ones are kept, or nothing at all.
+    NotEverywhere,
+}
+
+/// The result of the check.
+#[derive(Debug)]
+pub struct CheckedCapacity {
+    pub finding: GeometryFinding,
+    pub kept: KeptData,
+}
 
 /// The block read back from a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,15 +62,26 @@ enum Seen {
     Lost,
 }
 
+/// The bytes that a check writes to a region of this size, at least and at most.
+pub fn written_bytes(region_bytes: u64, max_write_bytes: u64) -> [u64; 2] {
+    let before = FLUSHING + MOST_BLOCKS * BLOCK;
+    let [least, most] = [max_write_bytes.saturating_sub(before), max_write_bytes]
+        .map(|left_bytes| wrap::run_bytes(region_bytes, left_bytes));
+    let flushing = FLUSHING.min(region_bytes);
+    [flushing.saturating_sub(MOST_BLOCKS * BLOCK) + least, flushing + MOST_BLOCKS * BLOCK + most]
+        .map(|bytes| bytes.min(max_write_bytes))
+}
+
+/// Checks the region. `run_number` distinguishes the stamps from those of earlier probes.
 pub fn check(
     meter: &mut Meter<'_>,
     capacity_bytes: u64,
-    seed: u64,
-) -> Result<GeometryFinding, MeasurementStop> {
+    run_number: u64,
+) -> Result<CheckedCapacity, MeasurementStop> {
     let region = meter.region();
     let places = places(meter, &region);
     for &place in &places {
-        stamp(meter, place, seed)?;
+        stamp(meter, place, run_number)?;
     }
     let behind = places.len() as u64 * BLOCK;
     let flushing = region.start + behind..(region.start + behind + FLUSHING).min(region.end);
@@ -52,38 +90,94 @@ pub fn check(
     let mut wraps = Vec::new();
     let mut lost = Vec::new();
     for &place in &places {
-        match look(meter, place, seed)? {
+        match look(meter, place, run_number)? {
             Seen::Own => {}
             Seen::Other(other) => wraps.push(place.abs_diff(other)),
             Seen::Lost => lost.push(place),
         }
     }
-    wraps.extend(wrap::distances(meter, seed)?);
-    let whole = region == (0..capacity_bytes);
-    let part = if whole { "" } else { " of the given region; the rest was not checked" };
+    wraps.extend(wrap::distances(meter, run_number)?);
     if let Some(wrap) = wraps.into_iter().reduce(gcd) {
-        let real = least_wrap(meter, wrap, seed)?;
+        let real = least_wrap(meter, wrap, run_number)?;
         return Ok(missing(
             real,
             format!("blocks written {real} bytes apart overwrite each other"),
         ));
     }
     let Some(&first) = lost.first() else {
-        let reason = format!("all {} blocks were read back{part}", places.len());
-        return Ok(GeometryFinding::found(QuantityValue::Bytes(capacity_bytes), 0.999, reason));
+        let finding = complete(&region, meter.sector_bytes(), capacity_bytes, places.len());
+        return Ok(CheckedCapacity { finding, kept: KeptData::All });
     };
-    let good =
-        places.iter().rev().find(|&&place| place < first).map_or(region.start, |p| p + BLOCK);
-    let real = bisect(meter, good..first, seed)?;
-    Ok(missing(real, format!("writes beyond {real} bytes are lost")))
+    let is_kept_behind = places.iter().any(|place| *place > first && !lost.contains(place));
+    let good = places.iter().rev().find(|&&place| place < first).map(|place| place + BLOCK);
+    let Some(good) = good.filter(|_| !is_kept_behind) else {
+        return Ok(not_everywhere(meter, &lost, places.len()));
+    };
+    let border = bisect(meter, good..first, run_number)?;
+    let behind = border.end..region.end;
+    if behind.end - behind.start < GRAIN || !is_lost(meter, behind, run_number)? {
+        return Ok(not_everywhere(meter, &lost, places.len()));
+    }
+    Ok(missing(border.start, format!("writes beyond {} bytes are lost", border.start)))
 }
 
-fn missing(real: u64, reason: String) -> GeometryFinding {
-    GeometryFinding::found(
+/// All blocks were read back.
+fn complete(
+    region: &Range<u64>,
+    sector_bytes: u64,
+    capacity_bytes: u64,
+    blocks: usize,
+) -> GeometryFinding {
+    // An image can end within a sector.
+    let is_whole = region.start == 0 && capacity_bytes.saturating_sub(region.end) < sector_bytes;
+    if is_whole {
+        let reason = format!("all {blocks} blocks were read back");
+        return GeometryFinding::found(QuantityValue::Bytes(capacity_bytes), 0.999, reason);
+    }
+    let tested = Bytes(region.end - region.start);
+    let reason = format!(
+        "the tested {tested} are there, because all {blocks} blocks were read back; the rest was \
+         not tested"
+    );
+    GeometryFinding::inconclusive(reason, Vec::new())
+}
+
+fn missing(real: u64, reason: String) -> CheckedCapacity {
+    let finding = GeometryFinding::found(
         QuantityValue::Bytes(real),
         0.99,
         format!("capacity is missing: {reason}"),
-    )
+    );
+    CheckedCapacity { finding, kept: KeptData::BelowReal }
+}
+
+/// Blocks were lost, and no smaller capacity explains it. They are listed as failed.
+fn not_everywhere(meter: &mut Meter<'_>, lost: &[u64], blocks: usize) -> CheckedCapacity {
+    meter.probed.errors.extend(lost.iter().map(|place| FailedRequest {
+        offset: *place,
+        length_bytes: BLOCK,
+        message: format!("{BLOCK} bytes written at offset {place} were not read back"),
+    }));
+    let reason = if lost.len() == blocks {
+        let before = match meter.region().start {
+            0 => "",
+            _ => ", or its capacity ends before the region",
+        };
+        let none = format!("none of {blocks} blocks was read back{before}");
+        format!("the device does not keep what is written: {none}")
+    } else {
+        let places = match lost {
+            [one] => format!("at offset {one}"),
+            _ => format!("at {} places, the first at offset {}", lost.len(), lost[0]),
+        };
+        let kept = blocks - lost.len();
+        format!(
+            "the device does not keep what is written {places}: {kept} of {blocks} blocks were \
+             read back"
+        )
+    };
+    let finding = GeometryFinding::inconclusive(reason, Vec::new());
+    CheckedCapacity { finding, kept: KeptData::NotEverywhere }
 }
 
 /// Ascending places of blocks within the region.
@@ -106,23 +200,28 @@ fn places(meter: &mut Meter<'_>, region: &Range<u64>) -> Vec<u64> {
     places
 }
 
-fn bytes_of(place: u64, seed: u64) -> [u8; STAMP] {
+fn bytes_of(place: u64, run_number: u64) -> [u8; STAMP] {
     let mut bytes = [0; STAMP];
     bytes[..8].copy_from_slice(MARK);
-    bytes[8..16].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&run_number.to_le_bytes());
     bytes[16..].copy_from_slice(&place.to_le_bytes());
     bytes
 }
 
-fn stamp(meter: &mut Meter<'_>, place: u64, seed: u64) -> Result<(), MeasurementStop> {
-    meter.write_stamped(SamplePurpose::WriteRandom, place, BLOCK, Some(&bytes_of(place, seed)))?;
+fn stamp(meter: &mut Meter<'_>, place: u64, run_number: u64) -> Result<(), MeasurementStop> {
+    meter.write_stamped(
+        SamplePurpose::WriteRandom,
+        place,
+        BLOCK,
+        Some(&bytes_of(place, run_number)),
+    )?;
     Ok(())
 }
 
-fn look(meter: &mut Meter<'_>, place: u64, seed: u64) -> Result<Seen, MeasurementStop> {
+fn look(meter: &mut Meter<'_>, place: u64, run_number: u64) -> Result<Seen, MeasurementStop> {
     meter.read(place, BLOCK)?;
     let read = &meter.read_bytes()[..STAMP];
-    let own = bytes_of(place, seed);
+    let own = bytes_of(place, run_number);
     if read == own {
         return Ok(Seen::Own);
     }
@@ -152,7 +251,7 @@ fn overwrite_all_but(
 }
 
 /// The smallest distance at which addresses wrap, found by halving a known one.
-fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, MeasurementStop> {
+fn least_wrap(meter: &mut Meter<'_>, wrap: u64, run_number: u64) -> Result<u64, MeasurementStop> {
     let start = meter.region().start.next_multiple_of(BLOCK);
     let mut least = wrap;
     while least % 2 == 0 && least / 2 >= GRAIN {
@@ -160,9 +259,9 @@ fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, Measur
         if half % BLOCK != 0 {
             break;
         }
-        stamp(meter, start, seed)?;
-        stamp(meter, start + half, seed)?;
-        if look(meter, start, seed)? != Seen::Other(start + half) {
+        stamp(meter, start, run_number)?;
+        stamp(meter, start + half, run_number)?;
+        if look(meter, start, run_number)? != Seen::Other(start + half) {
             break;
         }
         least = half;
@@ -170,20 +269,46 @@ fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, Measur
     Ok(least)
 }
 
-/// The start of the missing capacity, between a kept and a lost place.
-fn bisect(meter: &mut Meter<'_>, between: Range<u64>, seed: u64) -> Result<u64, MeasurementStop> {
+/// The end of what is kept and the start of what is lost, at most [`GRAIN`] apart, between a kept
+/// and a lost place.
+fn bisect(
+    meter: &mut Meter<'_>,
+    between: Range<u64>,
+    run_number: u64,
+) -> Result<Range<u64>, MeasurementStop> {
     let Range { start: mut kept, end: mut lost } = between;
     while lost - kept > GRAIN {
         let middle = kept.midpoint(lost) / BLOCK * BLOCK;
-        stamp(meter, middle, seed)?;
+        stamp(meter, middle, run_number)?;
         meter.flush()?;
-        if look(meter, middle, seed)? == Seen::Own {
+        if look(meter, middle, run_number)? == Seen::Own {
             kept = middle + BLOCK;
         } else {
             lost = middle;
         }
     }
-    Ok(kept)
+    Ok(kept..lost)
+}
+
+/// Whether places spread over this range lose what is written to them, all of them.
+fn is_lost(
+    meter: &mut Meter<'_>,
+    range: Range<u64>,
+    run_number: u64,
+) -> Result<bool, MeasurementStop> {
+    let step = (range.end - range.start) / CONFIRMING;
+    let places = (0..CONFIRMING).map(|at| (range.start + at * step).next_multiple_of(BLOCK));
+    let places: Vec<u64> = places.filter(|place| place + BLOCK <= range.end).collect();
+    for &place in &places {
+        stamp(meter, place, run_number)?;
+    }
+    meter.flush()?;
+    for &place in &places {
+        if look(meter, place, run_number)? != Seen::Lost {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn gcd(one: u64, other: u64) -> u64 {

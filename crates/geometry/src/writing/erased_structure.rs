@@ -5,7 +5,7 @@ use super::erasures::{BuildBelief, SeenDistance};
 use crate::belief::log_sum_exp;
 
 /// The log-likelihood loss at which the conclusion contradicts the result of a size.
-const CONTRADICTED: f64 = 10.0;
+pub(super) const CONTRADICTED: f64 = 10.0;
 
 /// The inferred erase block and write unit.
 #[derive(Debug, Clone)]
@@ -38,10 +38,10 @@ impl BuildBelief {
         best == Some(of.whole_distance)
     }
 
-    /// Whether the most likely build explains the results of all sizes. Otherwise the stalls have
-    /// another cause, or several. A single size gives no information on write units and must agree
-    /// with the times by size. Sizes without a clear result do not count if smallest writes gave
-    /// the write unit.
+    /// Whether the most likely build explains the results of all sizes and areas. Otherwise the
+    /// stalls have another cause, or several. A single size gives no information on write units and
+    /// must agree with the times by size. Sizes without a clear result do not count if smallest
+    /// writes gave the write unit.
     pub fn is_explained(&self) -> bool {
         self.best().is_some_and(|best| {
             let write_unit = self.builds[best].write_unit;
@@ -50,7 +50,9 @@ impl BuildBelief {
                 let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 logs[best] > most - CONTRADICTED
             };
-            (is_timed || self.seen.len() > 1)
+            self.is_everywhere
+                && (!self.is_log() || self.are_far_apart())
+                && (is_timed || self.seen.len() > 1)
                 && self.seen.iter().all(|of| self.is_as_expected(of))
                 && (self.is_crossed || self.unclear.iter().all(agrees))
         })

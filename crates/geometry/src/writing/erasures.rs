@@ -8,9 +8,11 @@
 //! collected units contain no valid data, the required part of the mapping table is cached, and
 //! address-dependent effects are not periodic. A log for small writes that is collected by units
 //! looks the same, but larger writes do not go there: where these show something else or nothing,
-//! smallest ones across multiples of possible write units give their size (`crossing`). Limits: a
-//! card that was never full erases only after its spare units are used up, so more than its
-//! capacity must be written first; erasures during idle time are not visible.
+//! smallest ones across multiples of possible write units give their size (`crossing`). A
+//! log of a merging layer that is merged whenever it is full looks the same, too, but not if writes
+//! go to two areas ([`super::two_areas`]). Limits: a card that was never full erases only after its
+//! spare units are used up, so more than its capacity must be written first; erasures during idle
+//! time are not visible.
 
 use std::ops::Range;
 
@@ -22,7 +24,7 @@ use super::meter::{MeasurementStop, Meter};
 use super::next_write::{
     self, MAX_WRITES, MIN_DISTANCE, MIN_SEEN, MIN_WRITES, SHARE_OF_REST, TRIED,
 };
-use super::smallest_write;
+use super::{smallest_write, two_areas};
 use crate::belief::GeometryBelief;
 use crate::findings::SURE;
 use crate::probed::SamplePurpose;
@@ -50,6 +52,8 @@ const LONGER: f64 = 1.5;
 const MIN_STALL_NS: f64 = 2e5;
 /// Probability at which the times by size determine the write unit.
 const SURELY_TIMED: f64 = 0.999;
+/// The size from which on a window is large.
+const LARGE_WINDOW: u64 = 256 << 20;
 /// Number of sizes tried.
 const RUNS: usize = 7;
 
@@ -61,10 +65,18 @@ pub struct BuildBelief {
     pub(super) priors: Vec<f64>,
     /// Like `priors`, without the evidence of times by size.
     pub(super) untimed: Vec<f64>,
-    area: Range<u64>,
+    pub(super) area: Range<u64>,
+    /// Whether the window has room for more erase blocks of usual sizes than devices keep open, so
+    /// that merges would show as such. Then no other area is written: a log that holds data of many
+    /// places is easily mistaken for a fast area.
+    is_large: bool,
+    /// Start of an area of the same size, as far away as the window allows.
+    pub(super) far_area: u64,
     /// The write unit determined by the times by size, in bytes.
     pub(super) timed: Option<u64>,
     shown: bool,
+    /// Whether erasures are as frequent if writes go to two areas.
+    pub(super) is_everywhere: bool,
     /// Writes that need not be repeated.
     tried: Vec<WriteShape>,
     pub(super) seen: Vec<SeenDistance>,
@@ -109,6 +121,8 @@ impl BuildBelief {
             window.start.next_multiple_of(STRIDE)
         };
         Self {
+            is_large: window.end - window.start >= LARGE_WINDOW,
+            far_area: two_areas::far_area(window, start, length),
             logs: vec![0.0; builds.len()],
             builds,
             priors,
@@ -116,6 +130,7 @@ impl BuildBelief {
             area: start..start + length,
             timed: write_units.iter().find(|(_, share)| *share > SURELY_TIMED).map(|of| of.0),
             shown: false,
+            is_everywhere: false,
             tried: Vec::new(),
             seen: Vec::new(),
             unclear: Vec::new(),
@@ -133,6 +148,9 @@ impl BuildBelief {
         most: usize,
     ) -> Result<bool, MeasurementStop> {
         self.run(meter, WriteShape::aligned(MIN_WRITE), most)?;
+        if self.shown {
+            self.is_everywhere = self.is_large || self.is_the_same_in_two_areas(meter)?;
+        }
         Ok(self.shown)
     }
 
@@ -144,6 +162,9 @@ impl BuildBelief {
     /// larger ones may go elsewhere.
     pub fn further_runs(&mut self, meter: &mut Meter<'_>) -> Result<(), MeasurementStop> {
         let mut is_elsewhere = false;
+        if !self.is_everywhere {
+            return Ok(());
+        }
         for _ in 0..RUNS {
             let Some((shape, most)) = self.next(next_write::sizes(), meter) else { break };
             if self.run(meter, shape, most)? || is_elsewhere {
@@ -321,7 +342,7 @@ impl BuildBelief {
         meter: &mut Meter<'_>,
         window: &Range<u64>,
     ) -> Result<(), MeasurementStop> {
-        let is_open = !self.is_log && self.likeliest_unit().1 < ENOUGH;
+        let is_open = self.is_everywhere && !self.is_log && self.likeliest_unit().1 < ENOUGH;
         let Some(held) = self.distance.filter(|_| is_open) else { return Ok(()) };
         let units = SingleBitUnits { held, write_unit: self.likeliest_write_unit() };
         let folds = folding::shows(meter, units, &self.places(), window)?;
@@ -401,14 +422,25 @@ impl BuildBelief {
         if shape != WriteShape::aligned(MIN_WRITE) {
             self.tried.push(shape);
         }
-        let mut order: Vec<u64> = (0..PLACES).collect();
+        self.measure_at(meter, &self.places(), shape, most)
+    }
+
+    /// Like [`Self::measure`], at these addresses.
+    pub(super) fn measure_at(
+        &self,
+        meter: &mut Meter<'_>,
+        places: &[u64],
+        shape: WriteShape,
+        most: usize,
+    ) -> Result<(Vec<f32>, Option<ErasureEvidence>, bool), MeasurementStop> {
+        let mut order = places.to_vec();
         let mut times: Vec<f32> = Vec::new();
         let mut look = FIRST_LOOK;
         let mut agreed: Option<u64> = None;
         loop {
             meter.random.shuffle(&mut order);
             for place in &order {
-                let at = self.area.start + place * STRIDE + shape.offset_bytes;
+                let at = place + shape.offset_bytes;
                 let time_ns = meter.write(SamplePurpose::WriteRandom, at, shape.length_bytes)?;
                 times.push(time_ns as f32);
             }

@@ -39,6 +39,7 @@ mod session;
 pub mod small_writes;
 mod smallest_write;
 pub mod streams;
+mod two_areas;
 pub mod unwritten;
 mod wrap;
 pub mod write_steps;
@@ -68,6 +69,11 @@ pub struct WritingOptions {
     pub max_time_ns: Option<u64>,
     /// Whether to check the capacity first.
     pub check_capacity: bool,
+    /// Whether to end after that check.
+    pub only_capacity: bool,
+    /// Part of what the check writes: a different one for each probe of a device, so that what an
+    /// earlier probe left does not count as kept.
+    pub run_number: u64,
     /// Whether to write zeros after the stamps instead of incompressible data; for simulated
     /// devices, which need no memory for zeros.
     pub compressible: bool,
@@ -82,6 +88,8 @@ impl WritingOptions {
             max_write_bytes: default_max_write_bytes(capacity_bytes),
             max_time_ns: None,
             check_capacity: true,
+            only_capacity: false,
+            run_number: seed,
             compressible: false,
         }
     }

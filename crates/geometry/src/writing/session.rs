@@ -5,6 +5,7 @@ use std::ops::Range;
 use flashfit_device::{BlockDev, Bytes, Clock};
 
 use super::boundaries::{MergeEvidence, SensedMerging};
+use super::capacity::{CheckedCapacity, KeptData};
 use super::erased_structure::Erasures;
 use super::erasures::{BuildBelief, MIN_WRITE};
 use super::layout::UnitLayout;
@@ -108,30 +109,46 @@ impl<'a> WriteSession<'a> {
                 let most = Bytes(self.options.max_write_bytes);
                 let note = format!("incomplete measurement: the write budget of {most} is used up");
                 self.meter.probed.notes.push(note);
+                self.end_early("the write budget was used up before this was measured");
             }
             Err(MeasurementStop::OutOfTime) => {
                 let note = "incomplete measurement: the time limit is reached".to_owned();
                 self.meter.probed.notes.push(note);
-                self.ended_early = "the time limit was reached before this was measured";
+                self.end_early("the time limit was reached before this was measured");
             }
             Err(MeasurementStop::Failed(ProbeError::Interrupted)) => {
                 self.meter.probed.interrupted = true;
-                self.ended_early = "interrupted before this was measured";
+                self.end_early("interrupted before this was measured");
             }
             Err(MeasurementStop::Failed(error)) => return Err(error),
         }
         Ok(self.finish())
     }
 
+    /// The reason for everything that was not measured.
+    fn end_early(&mut self, reason: &'static str) {
+        self.ended_early = reason;
+        if self.window.is_empty() {
+            reason.clone_into(&mut self.lacking);
+        }
+    }
+
     fn measure(&mut self) -> Result<(), MeasurementStop> {
         if self.options.check_capacity {
             self.meter.now("checking the capacity")?;
-            let seed = self.options.seed;
-            let found = capacity::check(&mut self.meter, self.capacity_bytes, seed)?;
-            let there = found.value == Some(QuantityValue::Bytes(self.capacity_bytes));
-            self.meter.probed.findings.capacity = found;
-            if !there {
-                self.lacking = "not measured because capacity is missing".to_owned();
+            let number = self.options.run_number;
+            let CheckedCapacity { finding, kept } =
+                capacity::check(&mut self.meter, self.capacity_bytes, number)?;
+            self.meter.probed.findings.capacity = finding;
+            self.meter.probed.loses_data = kept == KeptData::NotEverywhere;
+            let ended = match kept {
+                KeptData::All if !self.options.only_capacity => None,
+                KeptData::All => Some("only the capacity was tested"),
+                KeptData::BelowReal => Some("capacity is missing"),
+                KeptData::NotEverywhere => Some("the device does not keep what is written"),
+            };
+            if let Some(reason) = ended {
+                self.end_early(reason);
                 return Ok(());
             }
         }
@@ -184,12 +201,10 @@ impl<'a> WriteSession<'a> {
     /// Writes a window sequentially, then makes scattered writes in it.
     fn find_merging(&mut self) -> Result<Option<SensedMerging>, MeasurementStop> {
         let region = self.meter.region();
-        let room = region.end - region.start;
-        let skipped = SKIPPED.min(room / 4) / LARGEST_REQUEST * LARGEST_REQUEST;
-        let start = (region.start + skipped).next_multiple_of(LARGEST_REQUEST);
+        let start = window(&region, 0).start;
         self.window = start..start;
         for most in WINDOWS {
-            let end = (start + most).min(region.end / LARGEST_REQUEST * LARGEST_REQUEST);
+            let end = window(&region, most).end;
             if end == self.window.end {
                 break;
             }
@@ -455,6 +470,14 @@ impl<'a> WriteSession<'a> {
         probed.elapsed_ns = elapsed_ns;
         probed
     }
+}
+
+/// Where a region is written sequentially before merges are looked for, at most so many bytes.
+pub fn window(region: &Range<u64>, most: u64) -> Range<u64> {
+    let skipped = SKIPPED.min((region.end - region.start) / 4) / LARGEST_REQUEST * LARGEST_REQUEST;
+    let start = (region.start + skipped).next_multiple_of(LARGEST_REQUEST);
+    let end = (start + most).min(region.end / LARGEST_REQUEST * LARGEST_REQUEST);
+    start..end.max(start)
 }
 
 /// The write unit and the page that a reading probe found.

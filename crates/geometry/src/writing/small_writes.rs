@@ -17,6 +17,10 @@ const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 const WRITES: u64 = 15;
 /// A write without a merge takes less than this share of a merge beyond its sequential time.
 const NO_MERGE: f64 = 0.35;
+/// The most writes of a size that goes to the log that may merge nevertheless, and the fewest of
+/// larger ones that must. Those to erase blocks that happen to be open cause no merge either.
+const FEW: usize = 2;
+const MOST: usize = 10;
 /// Probability that the times are not exceptions.
 const CONFIDENCE: f64 = 0.97;
 
@@ -37,11 +41,6 @@ pub fn measure(
             times[at].push(meter.write(SamplePurpose::WriteRandom, offset, size)?);
         }
     }
-    let beyond: Vec<f64> = SIZES
-        .iter()
-        .zip(&times)
-        .map(|(size, times)| median(times) - merging.ns_per_byte * *size as f64)
-        .collect();
     let points = SIZES.iter().zip(&times).map(|(size, times)| {
         let mut sorted = times.clone();
         sorted.sort_by(f64::total_cmp);
@@ -54,22 +53,50 @@ pub fn measure(
         y_unit: "ns".to_owned(),
         points: points.collect(),
     });
-    let without: Vec<bool> = beyond.iter().map(|ns| *ns < NO_MERGE * merging.merge_ns).collect();
-    let first_merged = without.iter().position(|without| !without);
-    Ok(match first_merged {
+    let merged = SIZES.iter().zip(&times).map(|(size, times)| {
+        let in_order_ns = merging.ns_per_byte * *size as f64;
+        let merges = |time: &&f64| **time - in_order_ns >= NO_MERGE * merging.merge_ns;
+        times.iter().filter(merges).count()
+    });
+    Ok(finding(&merged.collect::<Vec<_>>()))
+}
+
+/// The conclusion from the number of writes of each size that caused a merge.
+fn finding(merged: &[usize]) -> GeometryFinding {
+    let first = merged.iter().position(|merged| *merged > FEW);
+    let do_merge = |sizes: &[usize]| sizes.iter().all(|merged| *merged >= MOST);
+    match first {
+        Some(first) if !do_merge(&merged[first..]) => GeometryFinding::inconclusive(
+            "some writes of a size cause merges and some do not, as with writes to erase blocks \
+             that happen to be open",
+            Vec::new(),
+        ),
         Some(0) => GeometryFinding::inconclusive(
             "scattered small writes cause merges like large ones: there is no log for small writes",
             Vec::new(),
         ),
-        Some(first) if without[first..].iter().all(|without| !without) => GeometryFinding::found(
+        Some(first) => GeometryFinding::found(
             QuantityValue::Bytes(SIZES[first - 1]),
             CONFIDENCE,
             "scattered writes up to this size cause no merges; larger ones do",
         ),
-        Some(_) => GeometryFinding::inconclusive(
-            "some sizes cause merges although larger ones do not",
-            Vec::new(),
-        ),
         None => GeometryFinding::inconclusive("none of the tested sizes causes merges", Vec::new()),
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_takes_nearly_all_writes_up_to_its_size_and_hardly_any_larger_ones() {
+        let found = |merged: [usize; 5]| finding(&merged).value;
+        assert_eq!(found([0, 1, 14, 15, 12]), Some(QuantityValue::Bytes(8 << 10)));
+        assert_eq!(found([15, 14, 15, 15, 15]), None);
+        assert_eq!(found([0; 5]), None);
+        // In a window of few erase blocks, many writes of any size go to open ones.
+        assert_eq!(found([6, 2, 9, 11, 10]), None);
+        assert_eq!(found([2, 1, 7, 11, 10]), None);
+        assert_eq!(found([0, 0, 15, 0, 15]), None);
+    }
 }

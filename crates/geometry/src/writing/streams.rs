@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::boundaries::MIN_STRETCH;
 use super::layout::UnitLayout;
 use super::meter::{MeasurementStop, Meter};
-use crate::belief::{log_sum_exp, median};
+use crate::belief::{ANSWERS, log_sum_exp, median};
 use crate::probed::SamplePurpose;
 
 /// Rounds of writes to both parts of a pair, if the parts are large enough.
@@ -80,7 +80,7 @@ pub fn parts(
     let room = window.end - window.start;
     let first = (window.start - part.offset).div_ceil(part.unit);
     let last = (window.end - part.offset) / part.unit;
-    if last - first < 8 {
+    if last < first + 8 {
         return Ok(StreamAnswer::Untold);
     }
     let write_bytes = write_bytes(part.unit);
@@ -88,11 +88,14 @@ pub fn parts(
     let ground = PartLayout { part, numbers: first..last, write_bytes, turns };
     let controls = match ground.controls(meter, ns_per_byte)? {
         PairOutcome::Yes(controls) => controls,
-        PairOutcome::EveryPairMerges => return Ok(StreamAnswer::EveryPairMerges),
+        PairOutcome::EveryPairMerges => {
+            return Ok(ground.one_unit().unwrap_or(StreamAnswer::EveryPairMerges));
+        }
         PairOutcome::No => return Ok(StreamAnswer::Untold),
     };
-    let apart_ns = median(&controls.far_ns);
-    let most = (room / part.unit / 4).max(1);
+    let apart_ns = controls.apart_ns();
+    // Also units that hardly fit into the window, or smaller ones would explain pairs as well.
+    let most = (room / part.unit).max(1);
     let hypotheses: Vec<(u64, u64)> = PARTS
         .into_iter()
         .filter(|parts| *parts <= most)
@@ -108,8 +111,8 @@ pub fn parts(
         })
         .collect();
     let mut likely = Likely::new(hypotheses.len());
-    for time_ns in &controls.far_ns {
-        likely.update((time_ns / apart_ns).ln(), |_| false);
+    for &(time_ns, (one, other)) in &controls.far {
+        likely.update((time_ns / apart_ns).ln(), |at| same(hypotheses[at], one, other));
     }
     for time_ns in &controls.same_ns {
         likely.update((time_ns / apart_ns).ln(), |_| true);
@@ -195,10 +198,17 @@ struct PartLayout {
 
 /// Control times, in nanoseconds.
 struct Controls {
-    /// Writes to two distant parts in turn.
-    far_ns: Vec<f64>,
+    /// Writes to two distant parts in turn, and which parts these are.
+    far: Vec<(f64, (u64, u64))>,
     /// Random writes to one part.
     same_ns: Vec<f64>,
+}
+
+impl Controls {
+    /// The typical time of writes to two distant parts.
+    fn apart_ns(&self) -> f64 {
+        median(&self.far.iter().map(|(time_ns, _)| *time_ns).collect::<Vec<_>>())
+    }
 }
 
 /// Whether pairs are informative.
@@ -213,6 +223,25 @@ impl PartLayout {
         self.part.offset + number * self.part.unit
     }
 
+    /// The answer if every pair causes merges: the part is a unit, or all pairs may be in one unit,
+    /// because the window is hardly larger. `None` if they are too far apart for that.
+    fn one_unit(&self) -> Option<StreamAnswer> {
+        let apart = self.apart();
+        if apart * self.part.unit >= *ANSWERS.end() {
+            return None;
+        }
+        let may_be = |parts: u64| parts == 1 || parts > apart;
+        let priors = PARTS.into_iter().filter(|parts| may_be(*parts)).map(|of| (of, prior(of)));
+        let total: f64 = priors.clone().map(|(_, prior)| prior).sum();
+        let probabilities = priors.map(|(parts, prior)| (parts, prior / total)).collect();
+        Some(StreamAnswer::Found(StreamParts { probabilities }))
+    }
+
+    /// The least distance of the distant parts, in parts.
+    fn apart(&self) -> u64 {
+        (self.numbers.end - self.numbers.start) / 3
+    }
+
     /// Measures the controls, which decide whether pairs are informative.
     fn controls(
         &self,
@@ -220,24 +249,24 @@ impl PartLayout {
         ns_per_byte: f64,
     ) -> Result<PairOutcome, MeasurementStop> {
         let (first, last) = (self.numbers.start, self.numbers.end);
-        let third = (last - first) / 3;
-        let (mut far_ns, mut same_ns) = (Vec::new(), Vec::new());
+        let third = self.apart();
+        let mut controls = Controls { far: Vec::new(), same_ns: Vec::new() };
         for _ in 0..CONTROLS {
             let one = first + meter.random.below(third);
             let other = last - 1 - meter.random.below(third);
-            far_ns.push(self.pair(meter, one, other)?);
+            controls.far.push((self.pair(meter, one, other)?, (one, other)));
         }
-        let apart_ns = median(&far_ns);
+        let apart_ns = controls.apart_ns();
         if apart_ns > MERGED * ns_per_byte * self.write_bytes as f64 {
             return Ok(PairOutcome::EveryPairMerges);
         }
         for _ in 0..CONTROLS {
             let number = first + third + meter.random.below(third);
-            same_ns.push(self.out_of_order(meter, number)?);
+            controls.same_ns.push(self.out_of_order(meter, number)?);
         }
-        let longer = same_ns.iter().filter(|time_ns| **time_ns > 1.1 * apart_ns).count();
-        let tells = median(&same_ns) > SHOWS * apart_ns && longer + 1 >= CONTROLS;
-        Ok(if tells { PairOutcome::Yes(Controls { far_ns, same_ns }) } else { PairOutcome::No })
+        let longer = controls.same_ns.iter().filter(|time_ns| **time_ns > 1.1 * apart_ns).count();
+        let tells = median(&controls.same_ns) > SHOWS * apart_ns && longer + 1 >= CONTROLS;
+        Ok(if tells { PairOutcome::Yes(controls) } else { PairOutcome::No })
     }
 
     /// Writes two parts in turn, each sequentially; returns the typical time of a write after the

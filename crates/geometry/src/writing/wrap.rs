@@ -24,13 +24,18 @@ const SHARE: u64 = 8;
 /// Reads per run.
 const READS: u64 = 4;
 
+/// The length of the run in a region of this size, with so much left of the write budget.
+pub fn run_bytes(region_bytes: u64, left_bytes: u64) -> u64 {
+    let balanced = READS.saturating_mul(region_bytes).saturating_mul(BYTES_PER_READ).isqrt();
+    let most = (region_bytes / SHARE).min(left_bytes / SHARE);
+    balanced.clamp(RUN[0], RUN[1]).min(most) / READ * READ
+}
+
 /// Distances of places at which the same data appears.
-pub fn distances(meter: &mut Meter<'_>, seed: u64) -> Result<Vec<u64>, MeasurementStop> {
+pub fn distances(meter: &mut Meter<'_>, run_number: u64) -> Result<Vec<u64>, MeasurementStop> {
     let region = meter.region();
     let room = region.end - region.start;
-    let balanced = (READS * room).saturating_mul(BYTES_PER_READ).isqrt();
-    let least = (room / SHARE).min(meter.left_bytes() / SHARE);
-    let run = balanced.clamp(RUN[0], RUN[1]).min(least) / READ * READ;
+    let run = run_bytes(room, meter.left_bytes());
     let start = (region.end - run) / READ * READ;
     if run < READS * READ || start < region.start {
         return Ok(Vec::new());
@@ -41,7 +46,7 @@ pub fn distances(meter: &mut Meter<'_>, seed: u64) -> Result<Vec<u64>, Measureme
         let length = (region.end - at).min(data.len() as u64) / READ * READ;
         let request = &mut data[..usize::try_from(length).expect("a request")];
         for (number, sector) in request.chunks_mut(SECTOR).enumerate() {
-            sector[..STAMP].copy_from_slice(&stamp(at + (number * SECTOR) as u64, seed));
+            sector[..STAMP].copy_from_slice(&stamp(at + (number * SECTOR) as u64, run_number));
         }
         meter.write_data(SamplePurpose::WriteLinear, at, request)?;
         at += length;
@@ -51,23 +56,24 @@ pub fn distances(meter: &mut Meter<'_>, seed: u64) -> Result<Vec<u64>, Measureme
     let mut place = region.start.next_multiple_of(READ);
     while place + READ <= start {
         meter.read(place, READ)?;
-        distances.extend(stamped(meter.read_bytes(), seed).and_then(|of| of.checked_sub(place)));
+        distances
+            .extend(stamped(meter.read_bytes(), run_number).and_then(|of| of.checked_sub(place)));
         place += (run / READS).next_multiple_of(READ);
     }
     distances.retain(|distance| *distance > 0);
     Ok(distances)
 }
 
-fn stamp(place: u64, seed: u64) -> [u8; STAMP] {
+fn stamp(place: u64, run_number: u64) -> [u8; STAMP] {
     let mut bytes = [0; STAMP];
     bytes[..8].copy_from_slice(MARK);
-    bytes[8..16].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&run_number.to_le_bytes());
     bytes[16..].copy_from_slice(&place.to_le_bytes());
     bytes
 }
 
 /// The place for which this was written.
-fn stamped(read: &[u8], seed: u64) -> Option<u64> {
+fn stamped(read: &[u8], run_number: u64) -> Option<u64> {
     let place = u64::from_le_bytes(read.get(16..STAMP)?.try_into().ok()?);
-    (read[..STAMP] == stamp(place, seed)).then_some(place)
+    (read[..STAMP] == stamp(place, run_number)).then_some(place)
 }

@@ -1,3 +1,5 @@
+//! Unit tests of what extends a run.
+
 use std::path::Path;
 
 use clap::Parser;

@@ -1,3 +1,5 @@
+//! Unit tests of the target of an estimate.
+
 use flashfit_wear::usage;
 
 use super::*;

@@ -13,6 +13,8 @@ mod segments;
 mod small_log;
 mod zone;
 
+use std::collections::BTreeSet;
+
 use flashfit_device::Bytes;
 
 use super::{AccessOrder, Imported, OpenBlockTable};
@@ -226,9 +228,10 @@ fn series(rows: &[PooledRow], imported: &Imported) -> Vec<PlotSeries> {
 
 /// Median, minimum and maximum rates over all tables.
 fn points_by_units(tables: &[OpenBlockTable], access: AccessOrder) -> Vec<PlotPoint> {
-    let most =
-        tables.iter().flat_map(|table| &table.cells).map(|cell| cell.units).max().unwrap_or(0);
-    (1..=most)
+    let cells = tables.iter().flat_map(|table| &table.cells);
+    let numbers: BTreeSet<u32> = cells.map(|cell| cell.units).collect();
+    numbers
+        .into_iter()
         .filter_map(|units| {
             let rates: Vec<f64> = tables
                 .iter()

@@ -4,7 +4,7 @@
 //! and number of units shows at most one such size. The sizes are compared with each other and with
 //! chance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cliff::sizes;
 use crate::belief::log_sum_exp;
@@ -26,9 +26,9 @@ pub fn finding(tables: &[OpenBlockTable]) -> GeometryFinding {
     let (mut rows, mut shown) = (0_u32, 0_u32);
     for table in tables {
         let sizes = sizes(table);
-        let most_units = table.cells.iter().map(|cell| cell.units).max().unwrap_or(0);
+        let numbers: BTreeSet<u32> = table.cells.iter().map(|cell| cell.units).collect();
         for access in [AccessOrder::Linear, AccessOrder::Random] {
-            for units in 1..=most_units {
+            for &units in &numbers {
                 let faster = sizes.windows(2).filter_map(|of| {
                     let rate = |write| table.rate(units, access, write).map(|rate| rate as f64);
                     let ratio = rate(of[0])? / rate(of[1])?;
