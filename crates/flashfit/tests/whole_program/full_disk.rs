@@ -87,7 +87,7 @@ fn a_disk_that_is_full_at_the_start_is_reported() {
 
 /// A sparse image in a file system that is too small for it.
 const PROBE: &str = r#"
-mkdir disk && mount -t tmpfs -o size=9m tmpfs disk && truncate -s 64M disk/image || exit 99
+mkdir disk && mount -t tmpfs -o size=5m tmpfs disk && truncate -s 64M disk/image || exit 99
 "$FLASHFIT" probe disk/image --write --confirm image
 "#;
 
