@@ -107,13 +107,12 @@ fn free_space_price(rates: &TestPrice, bytes: u64) -> String {
 }
 
 fn probe_price(price: &TestPrice) -> String {
-    let most_ns = price.time_limit_ns.unwrap_or(price.most_ns);
     let time = |ns| duration(Duration::from_nanos(ns));
-    format!(
-        "takes about {} to {}, writes {} to {}",
-        time(price.usual_ns.min(most_ns)),
-        time(most_ns),
-        Bytes(price.usual_bytes),
-        Bytes(price.most_bytes)
-    )
+    let takes = match price.time_limit_ns {
+        Some(most_ns) => format!("{} to {}", time(price.usual_ns.min(most_ns)), time(most_ns)),
+        // How long merges take is not known before.
+        None => format!("{} or longer", time(price.usual_ns)),
+    };
+    let (usual, most) = (Bytes(price.usual_bytes), Bytes(price.most_bytes));
+    format!("takes about {takes}, writes {usual} to {most}")
 }
