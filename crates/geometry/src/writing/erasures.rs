@@ -10,7 +10,7 @@
 //! looks the same, but larger writes do not go there: where these show something else or nothing,
 //! smallest ones across multiples of possible write units give their size (`crossing`). A
 //! log of a merging layer that is merged whenever it is full looks the same, too, but not if writes
-//! go to two areas ([`super::two_areas`]). Limits: a card that was never full erases only after its
+//! go to two areas (`two_areas.rs`). Limits: a card that was never full erases only after its
 //! spare units are used up, so more than its capacity must be written first; erasures during idle
 //! time are not visible.
 
