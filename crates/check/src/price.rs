@@ -24,17 +24,7 @@ pub struct TestPrice {
 pub fn of(target: &InspectedTarget) -> Option<TestPrice> {
     // Not for writing: rates are wanted also where the device is too small for that, or where only
     // its capacity would be tested.
-    let options = ProbeRunOptions {
-        name: String::new(),
-        write: false,
-        region: None,
-        max_write: None,
-        max_read_ns: None,
-        max_time_ns: None,
-        twin: None,
-        seed: 1,
-        expected: None,
-    };
+    let options = ProbeRunOptions::usual("", false);
     let run = ProbeRun::new(target, options).ok()?;
     let WriteEstimate { probe, max_time_ns, .. } = run.estimate().ok()?;
     Some(TestPrice {

@@ -94,17 +94,8 @@ fn read_or_reason(
     if given.erase_block.is_some() {
         return Err(SkippedReading::Given);
     }
-    let options = ProbeRunOptions {
-        name: name.to_owned(),
-        write: false,
-        region: None,
-        max_write: None,
-        max_read_ns: Some(max_read_ns),
-        max_time_ns: None,
-        twin: None,
-        seed: 1,
-        expected: None,
-    };
+    let options =
+        ProbeRunOptions { max_read_ns: Some(max_read_ns), ..ProbeRunOptions::usual(name, false) };
     let failed = |error: &ProbeRunError| SkippedReading::Failed { message: error.to_string() };
     let probe = ProbeRun::new(target, options).map_err(|error| failed(&error))?;
     let mut no_consent = |_: &Device, _: &_| unreachable!("a reading probe asks for no consent");

@@ -92,9 +92,8 @@ impl UserError for ProbeRunError {
             Self::LosesData { .. } => {
                 Some("try another card reader; if it happens again, stop using the device".into())
             }
-            Self::TooFewBytesForTwin { .. } => {
-                Some("allow more bytes to be written: half of them are for the twin".into())
-            }
+            // That of its cause is more time.
+            Self::TooFewBytesForTwin { .. } => None,
             other => other.cause().and_then(UserError::hint),
         }
     }

@@ -63,6 +63,23 @@ pub struct ProbeRunOptions {
     pub expected: Option<ExpectedDevice>,
 }
 
+impl ProbeRunOptions {
+    /// Of the whole target, with the usual limits and without a twin.
+    pub fn usual(name: &str, write: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            write,
+            region: None,
+            max_write: None,
+            max_read_ns: None,
+            max_time_ns: None,
+            twin: None,
+            seed: 1,
+            expected: None,
+        }
+    }
+}
+
 /// The most that may be written, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteBudget {
@@ -460,17 +477,7 @@ mod tests {
     #[test]
     fn a_device_that_loses_data_is_a_failure_with_the_reason() {
         let target = InspectedTarget::card("sd-c4-block", None).unwrap();
-        let options = ProbeRunOptions {
-            name: "/dev/sdz".to_owned(),
-            write: true,
-            region: None,
-            max_write: None,
-            max_read_ns: None,
-            max_time_ns: None,
-            twin: None,
-            seed: 1,
-            expected: None,
-        };
+        let options = ProbeRunOptions::usual("/dev/sdz", true);
         let run = ProbeRun::new(&target, options).unwrap();
         assert!(run.loss(&Probed::default()).is_none());
         let mut probed = Probed { loses_data: true, ..Probed::default() };

@@ -24,15 +24,11 @@ fn probed(noise: Option<NoiseModel>) -> ProbeOutcome {
         source: TargetSource::Card(Box::new(model)),
     };
     let options = ProbeRunOptions {
-        name: "sim:stalls".to_owned(),
-        write: true,
         region: Some(DeviceRegion { start: Bytes(0), length: Bytes::mib(512) }),
-        max_write: None,
         max_read_ns: Some(2 * SECOND_NS),
         max_time_ns: Some(1200 * SECOND_NS),
         twin: Some(PatternSet::load(None).expect("built-in patterns")),
-        seed: 1,
-        expected: None,
+        ..ProbeRunOptions::usual("sim:stalls", true)
     };
     let run = ProbeRun::new(&target, options).expect("a region of the card");
     run.run(&mut |_, _| unreachable!("nobody is asked about a simulated card"), &mut NoObserver)

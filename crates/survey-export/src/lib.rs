@@ -15,7 +15,7 @@ use flashfit_host::durable;
 use flashfit_host::new_folder::NewFolder;
 use flashfit_survey::database::{ResultTable, StoredSource};
 use flashfit_survey::query::ListedCard;
-use flashfit_survey::record::{SourceKind, test_bed_kind};
+use flashfit_survey::record::SourceKind;
 
 pub use error::SurveyExportError;
 use table::ExportColumnKind::{Is, Number, Text, Whole};
@@ -179,7 +179,7 @@ fn result_rows(
             &source.tool_version,
             &source.kernel,
             &source.machine,
-            test_bed_kind(&source.test_bed),
+            &source.test_bed,
             &source.firmware,
             &source.conditions,
             &setup.filesystem,

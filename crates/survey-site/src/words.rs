@@ -4,7 +4,7 @@ use flashfit_device::Bytes;
 use flashfit_report::FigureUnit;
 use flashfit_survey::metric::{MetricGroup, SurveyMetric};
 use flashfit_survey::query::cells::MeasuredWay;
-use flashfit_survey::record::{MeasuredSetup, SurveyMeasure, test_bed_kind};
+use flashfit_survey::record::{MeasuredSetup, SurveyMeasure};
 
 use crate::SiteOptions;
 
@@ -98,7 +98,7 @@ pub fn way(way: &MeasuredWay, options: SiteOptions) -> String {
         Some(count) => format!("{count} processors"),
         None => String::new(),
     };
-    let test_bed = match test_bed_kind(&way.test_bed) {
+    let test_bed = match way.test_bed.as_str() {
         "" => String::new(),
         name => format!("test bed {name}"),
     };
@@ -130,7 +130,7 @@ mod tests {
             kernel: "6.12.8-acme-gateway+".into(),
             machine: "aarch64".into(),
             processors: Some(4),
-            test_bed: "ssh:root@build.customer.example".into(),
+            test_bed: "ssh".into(),
         };
         let text = way(&measured, SiteOptions::default());
         assert_eq!(text, "Linux 6.12.8, aarch64, 4 processors, test bed ssh, quick");

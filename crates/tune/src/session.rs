@@ -352,8 +352,11 @@ impl<'a> TuneSession<'a> {
         let (time, written) = (need(spent.mean_ns()), need(spent.mean_written_bytes()));
         let limits = &self.rules.limits;
         let short = |needed: String, least: LeastBudget| {
-            let needed =
-                format!("one trial of each of {families} file systems takes about {needed}");
+            let trials = match families {
+                1 => "one trial".to_owned(),
+                several => format!("one trial of each of {several} file systems"),
+            };
+            let needed = format!("{trials} takes about {needed}");
             Err(TuneError::BudgetTooSmall { needed, least })
         };
         if limits.budget_ns.is_some_and(|budget| budget < time) {

@@ -28,8 +28,15 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
     if let Some(InfeasiblePlan::Plan(error)) = any.downcast_ref() {
         return plan::plan(error);
     }
-    if let Some(ProbeRunError::Region { .. }) = any.downcast_ref() {
-        return Some("a region is START+LENGTH, such as --region 1GiB+512MiB".to_owned());
+    match any.downcast_ref() {
+        Some(ProbeRunError::Region { .. }) => {
+            return Some("a region is START+LENGTH, such as --region 1GiB+512MiB".to_owned());
+        }
+        Some(ProbeRunError::TooFewBytesForTwin { .. }) => {
+            let hint = "give a larger --max-write SIZE; at most half of it is for the twin";
+            return Some(hint.to_owned());
+        }
+        _ => {}
     }
     let hints = [
         any.downcast_ref().map(plan::several_plans),

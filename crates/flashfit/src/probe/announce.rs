@@ -118,7 +118,9 @@ pub fn only_capacity(reason: &str) -> String {
 pub fn lost(device: &Device, [start, length]: [u64; 2]) -> String {
     let all = consent::what_is_lost(device);
     // An image can end within a sector, which is not written.
-    if device.capacity.0 - length < device.queue.logical_sector_bytes.max(SMALLEST_SECTOR) {
+    if device.capacity.0.saturating_sub(length)
+        < device.queue.logical_sector_bytes.max(SMALLEST_SECTOR)
+    {
         return all;
     }
     format!("{all}\nOnly {} from byte {start} on are overwritten.", Bytes(length))

@@ -1,7 +1,6 @@
 //! The twin of `flashfit probe --twin`.
 
-use flashfit_probe::{FittedTwin, ProbeOutcome, ProbeRunError, fit_twin};
-use flashfit_user_error::UserError;
+use flashfit_probe::{FittedTwin, ProbeOutcome, fit_twin};
 
 use super::args::ProbeArgs;
 use super::watch::ProbeProgress;
@@ -20,19 +19,7 @@ pub fn fitted(
     };
     let twin = fit_twin(&outcome.twin, what, path, progress);
     progress.finish();
-    let (twin, text) = twin.map_err(no_twin)?;
+    let (twin, text) = twin?;
     args.write(path, OutputKind::CardModel, &text)?;
     Ok(Some(twin))
-}
-
-/// Why there is no twin, with the flag that helps if bytes ran out.
-fn no_twin(error: ProbeRunError) -> CommandError {
-    match error {
-        ProbeRunError::TooFewBytesForTwin { .. } => CommandError::new(
-            error.class(),
-            error.to_string(),
-            Some("give a larger --max-write SIZE; at most half of it is for the twin"),
-        ),
-        other => other.into(),
-    }
 }

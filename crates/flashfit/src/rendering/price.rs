@@ -183,17 +183,7 @@ mod tests {
     #[test]
     fn a_price_without_a_limit_has_no_longest_time() {
         let target = InspectedTarget::card("sd-c4-block", None).unwrap();
-        let options = ProbeRunOptions {
-            name: "sim:sd-c4-block".to_owned(),
-            write: true,
-            region: None,
-            max_write: None,
-            max_read_ns: None,
-            max_time_ns: None,
-            twin: None,
-            seed: 1,
-            expected: None,
-        };
+        let options = ProbeRunOptions::usual("sim:sd-c4-block", true);
         let price = |max_time_ns| {
             let options = ProbeRunOptions { max_time_ns, ..options.clone() };
             let run = ProbeRun::new(&target, options).unwrap();

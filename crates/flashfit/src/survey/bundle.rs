@@ -52,9 +52,10 @@ pub fn run(args: &SurveyBundleArgs) -> Result<(), CommandError> {
     let filters: Vec<RowFilter> =
         args.conditions.iter().map(parse).collect::<Result<_, SurveyError>>()?;
     let path = args.file.path()?;
-    let (mut cards, results) = list::read(&path)?;
+    let survey = SurveyDatabase::open_for_reading(&path)?;
+    let (mut cards, results) = list::read_open(&survey)?;
     cards.retain(|card| card.matches(&filters));
-    let keys = SurveyDatabase::open_for_reading(&path)?.bundle_keys()?;
+    let keys = survey.bundle_keys()?;
     let options =
         BundleOptions { with_names: args.with_names, with_simulated: args.with_simulated };
     let made = make(&cards, &results, &keys, options);

@@ -40,8 +40,9 @@ pub struct SurveyHtmlArgs {
 pub fn run(args: &SurveyHtmlArgs) -> Result<(), CommandError> {
     let filters = row_args::filters(&args.conditions, &ListedCard::COLUMNS)?;
     let path = args.file.path()?;
-    let (mut cards, mut results) = list::read(&path)?;
-    results.hide_commands(&SurveyDatabase::open_for_reading(&path)?.bundle_keys()?);
+    let survey = SurveyDatabase::open_for_reading(&path)?;
+    let (mut cards, mut results) = list::read_open(&survey)?;
+    results.hide_commands(&survey.bundle_keys()?);
     // After the siblings were compared: what is published of a card does not depend on it.
     cards.retain(|card| card.matches(&filters));
     let options = SiteOptions { with_names: args.with_names };

@@ -29,7 +29,11 @@ pub fn run(args: &SurveyListArgs) -> Result<(), CommandError> {
 
 /// All cards, those that differ from their siblings flagged, and all results.
 pub fn read(path: &Path) -> Result<(Vec<ListedCard>, ResultTable), CommandError> {
-    let survey = SurveyDatabase::open_for_reading(path)?;
+    read_open(&SurveyDatabase::open_for_reading(path)?)
+}
+
+/// The same of a survey that is open.
+pub fn read_open(survey: &SurveyDatabase) -> Result<(Vec<ListedCard>, ResultTable), CommandError> {
     let mut cards: Vec<ListedCard> = survey.cards()?.into_iter().map(ListedCard::new).collect();
     let results = survey.results()?;
     siblings::flag(&mut cards, &results);

@@ -226,8 +226,14 @@ fn the_recommendation_of_a_search_is_checked() {
     assert!(tested["states"].as_u64().unwrap() >= 100, "{document}");
     let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
     assert!(report.contains("at simulated power cuts"), "the report has the result");
-    // A run that has ended is checked again without trials.
-    let again = place.flashfit(&["tune", "--resume", "run", "--crash-states", "100"]);
+    // A run that has ended is checked again without trials, and keeps the number of states. What
+    // was checked is not checked again.
+    let result = place.path("run/crash.json");
+    let before = std::fs::metadata(&result).unwrap().modified().unwrap();
+    place.flashfit(&["tune", "--resume", "run"]).said(0, &[]);
+    assert_eq!(std::fs::metadata(&result).unwrap().modified().unwrap(), before);
+    std::fs::remove_file(&result).unwrap();
+    let again = place.flashfit(&["tune", "--resume", "run"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.stdout.contains("at simulated power cuts"), "{again:?}");
 }

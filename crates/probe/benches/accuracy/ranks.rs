@@ -101,15 +101,9 @@ impl Judge {
             source: TargetSource::Card(Box::new(model.clone())),
         };
         let options = ProbeRunOptions {
-            name: model.name.clone(),
-            write: true,
-            region: None,
-            max_write: None,
-            max_read_ns: None,
             max_time_ns: Some(PROBE_NS),
             twin: Some(self.set.clone()),
-            seed: 1,
-            expected: None,
+            ..ProbeRunOptions::usual(&model.name, true)
         };
         let run = ProbeRun::new(&target, options).expect("the options are valid");
         let mut agree = |_: &_, _: &_| unreachable!("a simulated card loses no one's data");

@@ -15,7 +15,7 @@ use crate::database::{ResultTable, StoredResult, StoredSource};
 use crate::import::is_command_name;
 use crate::metric::SurveyMetric;
 use crate::query::ListedCard;
-use crate::record::{MeasuredSetup, SurveyMeasure, test_bed_kind};
+use crate::record::{MeasuredSetup, SurveyMeasure};
 
 const DAY: u64 = 86_400;
 
@@ -155,7 +155,7 @@ fn source(stored: &StoredSource, tables: &mut Tables<'_>) -> BundleSource {
         kernel: public(&stored.kernel, keys),
         machine: public(&stored.machine, keys),
         processors: stored.processors,
-        test_bed: public(test_bed_kind(&stored.test_bed), keys),
+        test_bed: public(&stored.test_bed, keys),
         firmware: stored.firmware.clone(),
         conditions: public(&stored.conditions, keys),
         erase_block_bytes: stored.construction.erase_block,

@@ -9,7 +9,9 @@ use rusqlite::{CachedStatement, OptionalExtension, Transaction, TransactionBehav
 use super::{SurveyDatabase, bundled, replacing};
 use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt};
-use crate::record::{MeasuredSetup, SurveyMeasure, SurveyResult, SurveySource, stored_text};
+use crate::record::{
+    MeasuredSetup, SurveyMeasure, SurveyResult, SurveySource, stored_text, test_bed_kind,
+};
 
 /// How a source is added.
 #[derive(Debug, Clone, Default)]
@@ -256,7 +258,7 @@ pub(super) fn insert(
             facts.kernel,
             facts.machine,
             facts.processors.map(bytes),
-            facts.test_bed,
+            test_bed_kind(&facts.test_bed),
             facts.firmware,
             facts.conditions,
             construction.erase_block.map(bytes),

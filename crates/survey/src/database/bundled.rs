@@ -17,7 +17,7 @@ use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt};
 use crate::record::{
     MeasuredSetup, ProbedConstruction, SourceFacts, SourceKind, SurveyMeasure, SurveyResult,
-    SurveySource, SurveyValue, test_bed_kind,
+    SurveySource, SurveyValue,
 };
 
 /// Shows that a name was given by somebody else, so that it names no card of one's own.
@@ -213,7 +213,7 @@ fn record(card: &BundleCard, source: &BundleSource, bundle: &SurveyBundle) -> Su
             kernel: source.kernel.clone(),
             machine: source.machine.clone(),
             processors: source.processors,
-            test_bed: test_bed_kind(&source.test_bed).to_owned(),
+            test_bed: source.test_bed.clone(),
             firmware: source.firmware.clone(),
             conditions: source.conditions.clone(),
         },

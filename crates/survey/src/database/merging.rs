@@ -16,7 +16,7 @@ use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt, is_hash};
 use crate::record::{
     MOST_RESULTS, MeasuredSetup, SourceFacts, SourceKind, SurveyMeasure, SurveyResult,
-    SurveySource, stored_text, test_bed_kind,
+    SurveySource, stored_text,
 };
 
 /// What a merge changed.
@@ -212,7 +212,7 @@ fn record(
             kernel: stored_text(&source.kernel),
             machine: stored_text(&source.machine),
             processors: source.processors,
-            test_bed: stored_text(test_bed_kind(&source.test_bed)),
+            test_bed: stored_text(&source.test_bed),
             firmware: stored_text(&source.firmware),
             conditions: stored_text(&source.conditions),
         },

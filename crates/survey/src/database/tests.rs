@@ -374,3 +374,18 @@ fn numbers_out_of_range_are_unknown() {
     survey.connection.execute("UPDATE card SET capacity_bytes = ?1", [i64::MAX]).unwrap();
     assert_eq!(survey.cards().unwrap()[0].capacity_bytes, None);
 }
+
+#[test]
+fn the_host_of_a_test_bed_is_neither_stored_nor_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut survey = new_survey(folder.path(), "s", None);
+    let mut remote = source(1, 1, 1);
+    remote.facts.test_bed = "ssh:root@build.customer.example".into();
+    survey.add(&remote, &AddOptions::default()).unwrap();
+    let query = "SELECT test_bed FROM source";
+    let stored: String = survey.connection.query_row(query, [], |row| row.get(0)).unwrap();
+    assert_eq!(stored, "ssh");
+    // Earlier versions stored it.
+    survey.connection.execute("UPDATE source SET test_bed = 'lab:red@host'", []).unwrap();
+    assert_eq!(survey.cards().unwrap()[0].sources[0].test_bed, "lab");
+}

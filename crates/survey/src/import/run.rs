@@ -21,7 +21,7 @@ use crate::identity::{CardIdentity, hexadecimal};
 use crate::metric::SurveyMetric;
 use crate::record::{
     MeasuredSetup, ProbedConstruction, SourceFacts, SourceKind, SurveyMeasure, SurveySource,
-    stored_text, test_bed_kind,
+    stored_text,
 };
 
 /// A run of a hundred thousand trials is smaller.
@@ -213,7 +213,7 @@ impl RunFacts<'_> {
             kernel: self.text("/facts/kernel"),
             machine: self.text("/facts/machine"),
             processors: self.number("/facts/processors"),
-            test_bed: test_bed_kind(&self.text("/facts/stand")).to_owned(),
+            test_bed: self.text("/facts/stand"),
             firmware: self.text("/facts/medium/identity/firmware"),
             conditions: self.conditions(),
         }

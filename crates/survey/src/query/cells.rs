@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::listed::ListedCard;
 use crate::database::{ResultTable, StoredResult, StoredSource};
 use crate::metric::SurveyMetric;
-use crate::record::{SourceKind, test_bed_kind};
+use crate::record::SourceKind;
 
 /// How a figure was measured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ impl MeasuredWay {
             kernel: source.kernel.clone(),
             machine: source.machine.clone(),
             processors: source.processors,
-            test_bed: test_bed_kind(&source.test_bed).to_owned(),
+            test_bed: source.test_bed.clone(),
         }
     }
 }

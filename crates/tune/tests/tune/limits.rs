@@ -357,6 +357,7 @@ fn a_write_budget_below_the_first_trial_of_a_single_file_system_is_rejected() {
     let went = go_in(&space, dir.path(), &spec, FakeTestBed::new(&landscape));
     assert_eq!(went.trials.len(), 1);
     let error = went.ended.unwrap_err();
+    assert!(error.to_string().contains("one trial takes about 1 MiB"), "{error}");
     let least = LeastBudget::WrittenMib(1);
     assert!(matches!(&error, TuneError::BudgetTooSmall { least: found, .. } if *found == least));
 }

@@ -96,7 +96,9 @@ fn cost(document: &ProbeDocument) -> String {
     // An image can end within a sector, which is not read.
     let is_all = |length| {
         let device = document.device.as_ref();
-        device.is_some_and(|device| device.capacity_bytes - length < device.sector_bytes)
+        device.is_some_and(|device| {
+            device.capacity_bytes.saturating_sub(length) < device.sector_bytes
+        })
     };
     if let Some([start, length]) = document.region.filter(|[_, length]| !is_all(*length)) {
         text.push_str(&format!(" Region: {} from {start}.", Bytes(length)));

@@ -215,3 +215,15 @@ fn a_file_that_cannot_be_written_does_not_stop_the_others() {
     assert!(ended.stdout.contains("erase block"), "{}", ended.stdout);
     assert!(place.path("geo.json").exists());
 }
+
+#[test]
+fn too_few_bytes_for_a_twin_are_said_with_the_flag_that_helps() {
+    let place = Place::new();
+    let args = ["probe", "sim:sd-c10-log", "--write", "--max-write", "20MiB", "--twin", "t.toml"];
+    let ended = place.flashfit(&args);
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let text = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("the 10 MiB that may be written for the twin are used up"), "{text}");
+    assert!(text.contains("hint: give a larger --max-write SIZE"), "{text}");
+    assert!(!place.path("t.toml").exists());
+}
