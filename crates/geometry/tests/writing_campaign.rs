@@ -285,6 +285,18 @@ fn write_units_are_found_or_unclear() {
     }
 }
 
+/// The write units of the first cards show only to reads, of what was written. Steps of the others
+/// are those of the parts that they merge, in writes of which hardly two fit into the longest ones.
+#[test]
+fn write_units_are_read_from_what_was_written_and_are_no_parts_of_merges() {
+    for seed in [6, 192, 229, 120, 348, 435] {
+        let drawn = cards::draw(seed);
+        let found = probe(seed, &drawn, true).findings.write_unit;
+        let unit = QuantityValue::Bytes(drawn.model.write_unit_bytes());
+        assert_eq!(found.value, Some(unit), "{seed}: {found:?}");
+    }
+}
+
 /// The last two seeds are of cards whose log for small writes looks like an area.
 #[test]
 fn fast_areas_are_found_by_bytes_per_second_and_only_where_they_are() {

@@ -35,6 +35,7 @@ pub mod openings;
 pub mod period;
 pub mod plan;
 mod progress;
+mod reread;
 mod session;
 pub mod small_writes;
 mod smallest_write;

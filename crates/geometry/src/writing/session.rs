@@ -13,10 +13,9 @@ use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use super::streams::{self, StreamAnswer};
 use super::write_unit::{self, InferredWriteUnit};
 use super::{WritingOptions, capacity, small_writes, unwritten, zone};
-use crate::belief::{DeviceStructure, GeometryBelief, log_sum_exp, median};
+use crate::belief::{GeometryBelief, log_sum_exp, median};
 use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict, SURE};
 use crate::probed::{ProbeError, ProbeObserver, Probed};
-use crate::reading::{self, ReadingOptions};
 
 /// Sequentially written bytes before merges are looked for, and the extended window if the first
 /// one shows none: larger units need more room.
@@ -34,20 +33,21 @@ const LATER_WRITES: usize = 1 << 16;
 /// increase if units are written in order, as layers with such parts do.
 const UNTOLD_PARTS: f64 = 0.02;
 const UNTOLD_IN_ORDER: f64 = 0.5;
-/// A size counts in the second reading only if the first one found it this likely.
-const HINTED: f64 = 0.05;
+/// The highest confidence of where erase blocks begin and of how many can be open: devices do what
+/// their models leave out. Of the answers for drawn cards, 98.7 to 99.3 % are right.
+const MOST_CONFIDENT: f64 = 0.99;
 /// The smallest likelihood of a unit that agrees with no number of parts.
 const MIN_SHARE: f64 = 1e-6;
 
 pub struct WriteSession<'a> {
     pub(super) meter: Meter<'a>,
-    options: WritingOptions,
+    pub(super) options: WritingOptions,
     capacity_bytes: u64,
-    belief: GeometryBelief,
+    pub(super) belief: GeometryBelief,
     /// Belief of the read-only probe before any writes.
-    first: Option<GeometryBelief>,
+    pub(super) first: Option<GeometryBelief>,
     /// The erase block found by reading.
-    read: Option<GeometryFinding>,
+    pub(super) read: Option<GeometryFinding>,
     /// The write unit and the page found by reading.
     pub(super) read_pages: [GeometryFinding; 2],
     /// The sequentially written window.
@@ -161,7 +161,7 @@ impl<'a> WriteSession<'a> {
         // Where writes clearly cause merges, these would be mistaken for erasures.
         let surely = merging.as_ref().is_some_and(|merging| merging.is_clear());
         if self.erase_block().value.is_none() && !surely {
-            self.read_again()?;
+            self.reread_erase_block()?;
         }
         if self.erase_block().value.is_none() && !surely {
             self.meter.now("observing erasures")?;
@@ -195,7 +195,10 @@ impl<'a> WriteSession<'a> {
         self.meter.now("counting open erase blocks")?;
         // A log for small writes is emptied by merges, even if these were too rare to show.
         self.count_open_erase_blocks(merges || self.erases_log())?;
-        if merges { self.look_for_write_steps(merges) } else { Ok(()) }
+        if merges {
+            self.look_for_write_steps(merges)?;
+        }
+        self.reread_write_unit()
     }
 
     /// Writes a window sequentially, then makes scattered writes in it.
@@ -301,35 +304,6 @@ impl<'a> WriteSession<'a> {
             let unseen = if unseen { prior(1).ln() } else { f64::NEG_INFINITY };
             (log_sum_exp(logs.chain([unseen])) + of_pairs(unit)).max(-500.0)
         });
-    }
-
-    /// Repeats the read-only probe on written data: pages are now visible, which decides whether a
-    /// small unit is the erase block. A result needs no further writing.
-    fn read_again(&mut self) -> Result<(), MeasurementStop> {
-        let is_large = self.window.end - self.window.start >= reading::MIN_BYTES;
-        let Some(first) = self.first.as_ref().filter(|_| is_large) else { return Ok(()) };
-        let (seed, region) = (self.options.seed, Some(self.window.clone()));
-        let options = ReadingOptions { seed, region, ..ReadingOptions::default() };
-        let read = self.meter.read_only(|device, clock, observer| {
-            reading::probe(device, clock, &options, observer)
-        })?;
-        let [write_unit, page] = pages_of(&read);
-        let erase_block = read.findings.erase_block;
-        // Written data shows other structures too: starts of requests, pieces cut by the cache,
-        // pieces of the mapping table. A size must have had some support before.
-        let showed_before = |bytes| first.probability(DeviceStructure::Unit(bytes)) > HINTED;
-        let is_clear =
-            matches!(erase_block.value, Some(QuantityValue::Bytes(bytes)) if showed_before(bytes));
-        if let Some(belief) = read.belief.filter(|_| is_clear) {
-            self.belief.update_from_hints(&belief);
-            self.read = Some(erase_block);
-            for (known, again) in self.read_pages.iter_mut().zip([write_unit, page]) {
-                if known.value.is_none() {
-                    *known = again;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Writes the whole region once, then a few places of it until erasures are visible.
@@ -452,6 +426,14 @@ impl<'a> WriteSession<'a> {
         let erase_block = self.erase_block();
         let mut probed = self.meter.probed;
         probed.findings.erase_block = erase_block;
+        let findings = &mut probed.findings;
+        for found in [
+            &mut findings.erase_block_offset,
+            &mut findings.open_erase_blocks_linear,
+            &mut findings.open_erase_blocks_random,
+        ] {
+            found.confidence = found.confidence.map(|confidence| confidence.min(MOST_CONFIDENT));
+        }
         let [write_unit, page] = self.read_pages;
         let written = probed.findings.write_unit.value;
         if write_unit.value.is_some() && written != write_unit.value {
@@ -481,7 +463,7 @@ pub fn window(region: &Range<u64>, most: u64) -> Range<u64> {
 }
 
 /// The write unit and the page that a reading probe found.
-fn pages_of(read: &Probed) -> [GeometryFinding; 2] {
+pub(super) fn pages_of(read: &Probed) -> [GeometryFinding; 2] {
     [read.findings.write_unit.clone(), read.findings.page.clone()]
 }
 

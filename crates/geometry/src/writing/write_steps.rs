@@ -47,6 +47,9 @@ const MERGES: usize = 4;
 const MULTIPLES: [u64; 2] = [4, 8];
 /// The share of the cost of a shift by a half below which a shift by a whole has other causes.
 const SMALL_PART: f64 = 0.5;
+/// The largest answer from shifts alone, as a share of an erase block: devices also merge halves,
+/// quarters and eighths.
+const UNMERGED_SHARE: u64 = 16;
 /// The confidence of an answer from shifts alone. More of the drawn cards were right.
 const CONFIDENCE: f64 = 0.98;
 
@@ -377,7 +380,7 @@ fn smallest_free_shift(
 ) -> Result<Option<(u64, f64)>, MeasurementStop> {
     let room = runs.places.room;
     let sizes = (12..=18).flat_map(|exponent| [1_u64 << exponent, 3 << (exponent - 1)]);
-    for unit in sizes.filter(|unit| unit * SHARE <= room && unit % (2 * sector) == 0) {
+    for unit in sizes.filter(|unit| unit * UNMERGED_SHARE <= room && unit % (2 * sector) == 0) {
         if !runs.shift(unit / 2, unit)?.is_dear() {
             continue;
         }

@@ -18,6 +18,11 @@ use crate::probed::SamplePurpose;
 
 const GRAIN: u64 = 4096;
 const WRITES: usize = 240;
+/// The longest writes, in grains: one in three of them, and the others.
+const LONG: u64 = 96;
+const SHORT: u64 = 20;
+/// The longest writes must have so many steps: a merge of part of an erase block is no step.
+const STEPS: u64 = 3;
 /// Exponents of the sizes considered.
 const EXPONENTS: Range<u32> = 12..21;
 /// The share of times excluded from a fit's residual: rare stalls.
@@ -71,7 +76,7 @@ pub fn measure(
         // The first write of a range opens its unit, and waits for another one to be closed.
         let mut first = true;
         while timed.len() < WRITES {
-            let most = if meter.random.below(3) == 0 { 96 } else { 20 };
+            let most = if meter.random.below(3) == 0 { LONG } else { SHORT };
             let length = GRAIN * (1 + meter.random.below(most));
             if offset + length > range.end {
                 break;
@@ -231,6 +236,10 @@ pub fn finding(inferred: Option<&InferredWriteUnit>) -> GeometryFinding {
         let reason = "write times do not grow in steps of a single size";
         return GeometryFinding::inconclusive(reason, candidates);
     };
+    if matches!(best.value, QuantityValue::Bytes(bytes) if bytes > LONG * GRAIN / STEPS) {
+        let reason = "the longest writes have too few of the steps in which write times grow";
+        return GeometryFinding::inconclusive(reason, candidates);
+    }
     let reason = "write times grow in steps of this size";
     GeometryFinding { candidates, ..GeometryFinding::found(best.value, best.probability, reason) }
 }
