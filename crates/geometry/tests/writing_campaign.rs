@@ -297,6 +297,17 @@ fn write_units_are_read_from_what_was_written_and_are_no_parts_of_merges() {
     }
 }
 
+/// The erase blocks of these cards are so small that scattered writes show no merges.
+#[test]
+fn open_erase_blocks_are_counted_where_merges_are_cheap() {
+    for seed in [5055, 5212, 5234] {
+        let drawn = cards::draw(seed);
+        let found = probe(seed, &drawn, true).findings.open_erase_blocks_linear;
+        let open = drawn.model.layer.open_erase_blocks.map(QuantityValue::Count);
+        assert!(found.value.is_some() && found.value == open, "{seed}: {found:?}");
+    }
+}
+
 /// The last two seeds are of cards whose log for small writes looks like an area.
 #[test]
 fn fast_areas_are_found_by_bytes_per_second_and_only_where_they_are() {

@@ -13,6 +13,8 @@ use super::session::{WriteSession, found_bytes};
 use super::write_steps::{self, RunPlaces, ShiftVerdict};
 use crate::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
 
+/// Merges of erase blocks of up to this size may be too cheap to show.
+const QUIETLY_MERGED: u64 = 1 << 20;
 /// Units needed to count the open erase blocks.
 const WANTED_UNITS: u64 = 28;
 
@@ -194,7 +196,7 @@ impl WriteSession<'_> {
             let series = open_erase_blocks::series(&format!("open erase blocks, {name}"), &costs);
             self.meter.probed.evidence.series.push(series);
             let is_lacking = order == UnitOrder::Linear && found.value.is_none();
-            if is_lacking && merges && unit.is_some() {
+            if is_lacking && unit.is_some_and(|unit| merges || unit <= QUIETLY_MERGED) {
                 found = self.begin_further_units(&ground)?.unwrap_or(found);
             }
             match order {
