@@ -178,3 +178,30 @@ fn the_name_of_a_public_type_is_found() {
     assert_eq!(public_type("pub fn run() {"), None);
     assert_eq!(public_type("struct Private;"), None);
 }
+
+#[test]
+fn crates_use_only_crates_below_them_in_the_table_of_the_architecture() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' folder");
+    let root = crates.parent().expect("the workspace");
+    let table = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("text");
+    let order: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `crates/")?.split('`').next())
+        .collect();
+    assert!(order.len() > 25, "{order:?}");
+    let mut found = Vec::new();
+    for (at, name) in order.iter().enumerate() {
+        let manifest = crates.join(name).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).expect("text");
+        let used = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+        for line in used.take_while(|line| !line.starts_with('[')) {
+            let Some(used) = line.strip_prefix("flashfit-") else { continue };
+            let used: String =
+                used.chars().take_while(|&sign| sign.is_ascii_lowercase() || sign == '-').collect();
+            if !order[at + 1..].contains(&used.as_str()) {
+                found.push(format!("{name} uses {used}"));
+            }
+        }
+    }
+    assert_none(&found);
+}

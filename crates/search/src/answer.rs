@@ -24,7 +24,7 @@ const TIE: f64 = 0.1;
 /// The most interactions to report.
 const INTERACTIONS: usize = 12;
 
-/// A candidate that is tied with the winner.
+/// A candidate that may well be better than the winner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tie {
     pub candidate: CandidateIndex,

@@ -14,6 +14,10 @@ use crate::constraint;
 use crate::problem::Problem;
 use crate::stats::Estimate;
 
+/// The least probability that the baseline is close to the best with which no other setup is
+/// expected to be better.
+const EXPECTED: f64 = 0.5;
+
 /// The verdict on the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GainVerdict {
@@ -29,7 +33,7 @@ pub enum GainVerdict {
     NothingBeatsUntuned,
     /// The baseline is tied with the winner, and nearer to the defaults, safer or less wearing.
     BaselineTied,
-    /// No confirming trials yet.
+    /// No confirming trials yet, or too few of any kind to expect that the baseline is best.
     NotConfirmed,
 }
 
@@ -118,7 +122,9 @@ impl Recommendation {
         let is_subject = preferred != baseline && (shows(preferred) || likely.is_some());
         let subject = if is_subject { preferred } else { winner };
         let gain = over(subject, baseline);
-        let verdict = if winner == baseline {
+        let verdict = if winner == baseline && answer.baseline_within < EXPECTED {
+            GainVerdict::NotConfirmed
+        } else if winner == baseline {
             GainVerdict::NothingBeatsUntuned
         } else if preferred == baseline {
             GainVerdict::BaselineTied
@@ -129,7 +135,7 @@ impl Recommendation {
         } else {
             verdict(gain)
         };
-        let gain = gain.filter(|_| verdict != GainVerdict::NothingBeatsUntuned);
+        let gain = gain.filter(|_| subject != baseline);
         let workloads = 0..problem.workloads.len();
         let gain_by_workload = match gain {
             // With a single workload, the gain says everything.

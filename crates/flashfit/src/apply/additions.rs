@@ -11,15 +11,14 @@ use crate::command_error::CommandError;
 
 /// What a run need not decide. A plan has them from `flashfit plan`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "With a run")]
 pub struct AdditionArgs {
     /// Label of the file system; in a GPT also the name of its partition [default: that of the
     /// run].
-    #[arg(long, value_name = "NAME", conflicts_with = "keep_data")]
+    #[arg(help_heading = "With a run", long, value_name = "NAME", conflicts_with = "keep_data")]
     pub label: Option<String>,
     /// Second partition behind the first: swap:SIZE, FS:SIZE or FS:SIZE:DIR, such as swap:512MiB
     /// or ext4:2GiB:/srv [default: that of the run].
-    #[arg(long, value_name = "WHAT", conflicts_with = "keep_data")]
+    #[arg(help_heading = "With a run", long, value_name = "WHAT", conflicts_with = "keep_data")]
     pub second: Option<SecondChoice>,
 }
 

@@ -59,8 +59,6 @@ pub struct ApplyArgs {
         conflicts_with_all = ["source", "target", "install", "mount_point"]
     )]
     pub keep_data: Option<String>,
-    #[command(flatten)]
-    pub keep: KeepDataArgs,
     /// Directory that is packed into the image of a plan or run for squashfs.
     #[arg(long, value_name = "DIR", value_parser = text_path, conflicts_with = "keep_data")]
     pub from: Option<PathBuf>,
@@ -81,6 +79,8 @@ pub struct ApplyArgs {
     pub mount_point: Option<PathBuf>,
     #[command(flatten)]
     pub agreed: ConsentArgs,
+    #[command(flatten)]
+    pub keep: KeepDataArgs,
 }
 
 /// What `--keep-data` changes in addition to what `flashfit check` proposes.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use flashfit_user_error::ExitClass;
 
@@ -35,8 +35,21 @@ pub struct ManArgs {
 /// Prints the script.
 pub fn run(args: &CompletionsArgs) -> Result<(), CommandError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
+    clap_complete::generate(args.shell, &mut visible(&Cli::command()), NAME, &mut script);
     output::print_utf8(&String::from_utf8_lossy(&script))
+}
+
+/// A command without the subcommands that its help hides, at any depth.
+fn visible(command: &Command) -> Command {
+    // clap wants names that live as long as the program, and this runs once.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let shown = Command::new(name)
+        .about(command.get_about().cloned().unwrap_or_default())
+        .args(command.get_arguments().cloned())
+        .groups(command.get_groups().cloned())
+        .subcommands(commands.map(visible));
+    if command.get_version().is_some() { shown.version(env!("CARGO_PKG_VERSION")) } else { shown }
 }
 
 /// Prints the page of the command, or writes all pages.

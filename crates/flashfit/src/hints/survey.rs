@@ -7,7 +7,8 @@ use super::{of, recorded};
 pub fn survey(error: &SurveyError) -> Option<String> {
     match error {
         SurveyError::Missing { .. } => Some(
-            "make one: flashfit survey add RUN; or name another file, with --db or --survey"
+            "make one: flashfit survey add RUN; or name another file, with --db FILE (tune, inspect and \
+             probe: --survey FILE)"
                 .to_owned(),
         ),
         SurveyError::NotADatabase { .. } | SurveyError::Foreign { .. } => {

@@ -36,14 +36,15 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     all.into_iter().filter(|finding| !finding.rows.is_empty()).collect()
 }
 
-/// Setups that are tied with the winner.
+/// Setups that may be better than the winner.
 fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFinding {
     let near = format!("within {within}");
     let mut finding = ReportFinding::new(
-        "Tied with the best",
+        "May be as good as the best",
         &format!(
-            "The difference from the winner as estimated from all trials, and the probability that \
-             a setup is that close to the best. Only measured setups are listed{}.",
+            "Setups that are better than the winner with a probability of at least 10 %; the \
+             difference from it as estimated from all trials, and the probability that a setup is \
+             that close to the best. Only measured setups are listed{}.",
             match answer.untried_ties {
                 0 => String::new(),
                 count =>

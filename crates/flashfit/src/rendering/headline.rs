@@ -46,6 +46,10 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
             let safe = if found.better_but_less_safe.is_some() { " that is as safe" } else { "" };
             format!("keep {baseline}: no setup{safe} is expected to be better")
         }
+        recommend::GainVerdict::NotConfirmed if found.winner == found.baseline => format!(
+            "keep {baseline} for now: too little was measured to tell whether another setup is \
+             better"
+        ),
         recommend::GainVerdict::NotConfirmed => format!(
             "keep {baseline} for now: {winner} was best in the search, but is not confirmed by \
              fresh trials yet"

@@ -210,12 +210,12 @@ fn commands(
         let Some(recipe) = recipe else { continue };
         if let Some(layered) = layered_commands(choices, &recipe, catalog, &place) {
             lines.extend(layered.iter().flat_map(|program| fold(&program.shell_words())));
-            lines.push("  fio, umount of all three".to_owned());
+            lines.push("  the workload, umount of all three".to_owned());
             continue;
         }
         lines.extend(fold(&recipe.mkfs(&place).shell_words()));
         lines.extend(fold(&recipe.mount(&place, Path::new("MOUNT_DIR")).shell_words()));
-        lines.push("  fio, umount".to_owned());
+        lines.push("  the workload, umount".to_owned());
     }
     lines
 }

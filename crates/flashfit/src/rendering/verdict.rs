@@ -78,7 +78,9 @@ pub fn ended(ended: RunEnd, assumption: Option<&str>) -> String {
                 flashfit_report::probability(probability)
             )
         }
-        RunEnd::Search(SearchEnd::Budget) => "ended when the budget of trials was spent".to_owned(),
+        RunEnd::Search(SearchEnd::Budget) => {
+            "ended when the limits allowed no further trial".to_owned()
+        }
         RunEnd::Search(SearchEnd::Exhausted) => {
             "ended because there was nothing left to try".to_owned()
         }

@@ -344,6 +344,9 @@ fn completions_and_man_pages_cover_all_commands() {
         let script = place.flashfit(&["completions", shell]);
         script.said(0, &[]);
         assert!(script.stdout.contains("tune") && script.stdout.contains("dry-run"), "{shell}");
+        for hidden in ["card-server", "card_server", "agent"] {
+            assert!(!script.stdout.contains(hidden), "{shell}: {hidden}");
+        }
     }
     std::fs::create_dir(place.path("man")).unwrap();
     place.flashfit(&["man", "--dir", "man"]).said(0, &[]);

@@ -50,7 +50,7 @@ fn matrix() -> ReportFinding {
 
 fn tied() -> ReportFinding {
     let mut tied = ReportFinding::new(
-        "Tied with the best",
+        "May be as good as the best",
         "Each is within 2 % of the best with a probability of at least 90 %.",
         [
             ("setup", ColumnKind::Name),

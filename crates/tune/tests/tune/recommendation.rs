@@ -198,6 +198,14 @@ fn the_baseline_can_be_the_winner() {
 }
 
 #[test]
+fn a_baseline_that_hardly_anything_was_compared_with_is_not_the_best() {
+    let found = recommended(&trials(TrialPurpose::Search, "x base none", &[1000]));
+    assert_eq!((found.verdict, found.gain), (GainVerdict::NotConfirmed, None));
+    assert_eq!(found.winner, found.baseline);
+    assert!(found.within < 0.5, "{}", found.within);
+}
+
+#[test]
 fn another_file_system_is_also_compared_with_its_own_defaults() {
     let found = recommended(
         &[

@@ -8,6 +8,9 @@ use flashfit_tune::{Percent, TimeSpan, Weight, Years};
 
 use crate::cli::{durability, fs_option, size};
 
+/// The heading of arguments about what is tried.
+const TRIED: &str = "What is tried";
+
 /// Goals and constraints.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Goals and constraints")]
@@ -25,26 +28,26 @@ pub struct GoalArgs {
     #[arg(long, value_name = "N")]
     pub min_years: Option<Years>,
     /// Options that every setup of a file system must have.
-    #[arg(long = "with", value_delimiter = ',', value_name = "FS:OPTION", value_parser = fs_option)]
+    #[arg(help_heading = TRIED, long = "with", value_delimiter = ',', value_name = "FS:OPTION", value_parser = fs_option)]
     pub with: Vec<(String, String)>,
     /// Options that no setup of a file system may have.
     #[arg(
-        long = "without",
+        help_heading = TRIED, long = "without",
         value_delimiter = ',',
         value_name = "FS:OPTION",
         value_parser = fs_option
     )]
     pub without: Vec<(String, String)>,
     /// Fill the file system to this share before each workload [default: empty].
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(help_heading = TRIED, long, value_name = "PERCENT")]
     pub fill: Option<Percent>,
     /// Rounds of aging before each workload. A round replaces half of all files and overwrites an
     /// eighth of the data [default: 0].
-    #[arg(long, value_name = "ROUNDS")]
+    #[arg(help_heading = TRIED, long, value_name = "ROUNDS")]
     pub age: Option<u32>,
     /// Measure on the file system as mkfs left it. Without this, each trial first uses the file
     /// system a little, drawn at random: writes, syncs, a remount, idle time.
-    #[arg(long)]
+    #[arg(help_heading = TRIED, long)]
     pub fresh: bool,
 }
 
