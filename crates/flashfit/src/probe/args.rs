@@ -33,7 +33,8 @@ all files.
 
 Exit codes: 0 done, even if nothing could be determined; 1 the device has less
 capacity than it claims, or loses what is written to it; 2 wrong usage, or a
-file without a usable table; 3 refused; 5 the device failed; 6 interrupted.";
+file without a usable table; 3 refused; 4 the machine lacks something; 5 the
+device failed or vanished; 6 interrupted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

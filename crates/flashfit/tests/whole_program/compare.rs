@@ -329,7 +329,7 @@ fn a_run_under_way_or_interrupted_is_marked() {
     place.file("b/trials.jsonl", &batched);
     let ended = compare(&place, &["a", "b"]);
     ended.said(0, &[]);
-    assert!(ended.stdout.contains("interrupted"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("ended after"), "{}", ended.stdout);
     let notes = &document(&place, &["a", "b"])["runs"][1]["notes"];
-    assert_eq!(notes[0], "interrupted: 18 of 20 trials of the last batch");
+    assert_eq!(notes[0], "ended after 18 of the 20 trials of its last batch");
 }

@@ -188,7 +188,7 @@ impl ComparedRun {
             _ => {}
         }
         if let Some((done, size)) = self.last_batch().filter(|(done, size)| done < size) {
-            remarks.push(format!("interrupted: {done} of {size} trials of the last batch"));
+            remarks.push(format!("ended after {done} of the {size} trials of its last batch"));
         } else if self.lacks_confirming_trials() {
             remarks.push("no confirming trials".to_owned());
         }
