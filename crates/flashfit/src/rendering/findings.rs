@@ -25,8 +25,11 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     if let Some(answer) = &conclusion.answer {
         let within = Percent(view.header.spec.limits.within_hundredths);
         all.push(ties(conclusion, answer, within));
-        all.push(effects(conclusion, answer));
-        all.push(interactions(conclusion, answer));
+        let left = conclusion.recommendation.as_ref().and_then(|found| found.left_to_gain);
+        if left.as_ref().is_none_or(super::more_time::is_figure) {
+            all.push(effects(conclusion, answer));
+            all.push(interactions(conclusion, answer));
+        }
     }
     all.push(super::starts::finding(view));
     all.push(super::life::finding(conclusion));

@@ -10,7 +10,7 @@ const MOST_PERCENT: f64 = 200.0;
 /// `More time: according to the model the best setup is better than this one by 1.2 % on average,
 /// and by less than 4 % with a probability of 90 %.`
 pub fn sentence(left: &LeftToGain) -> String {
-    if percent(left.most) > MOST_PERCENT {
+    if !is_figure(left) {
         return "More time: too little was measured to say how much better the best setup is."
             .to_owned();
     }
@@ -21,4 +21,9 @@ pub fn sentence(left: &LeftToGain) -> String {
         shown(left.mean),
         shown(left.most)
     )
+}
+
+/// Whether enough was measured to say how much better the best setup is.
+pub fn is_figure(left: &LeftToGain) -> bool {
+    percent(left.most) <= MOST_PERCENT
 }
