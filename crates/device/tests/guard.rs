@@ -128,7 +128,13 @@ fn a_device_mounted_in_another_namespace_is_busy() {
     let output = hidden.stdout.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
     assert_eq!(line, "mounted\n");
-    let refusal = fixture.ask(&device, &fixture.named());
+    let mut refusal = fixture.ask(&device, &fixture.named());
+    // A process that another test starts has this test's files open until it executes a program.
+    for _ in 0..50 {
+        let Err(Refusal::InUse { .. }) = refusal else { break };
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        refusal = fixture.ask(&device, &fixture.named());
+    }
     hidden.kill().unwrap();
     hidden.wait().unwrap();
     assert!(matches!(refusal, Err(Refusal::Busy { .. })), "{refusal:?}");
