@@ -34,7 +34,7 @@ const MAX_FILES: u64 = 32_768;
 /// The block size of workloads with another parameter.
 const DEFAULT_BLOCK_BYTES: u64 = 4096;
 /// The speed that estimates assume.
-const SLOW_BYTES_PER_SECOND: u64 = 1 << 20;
+pub(crate) const SLOW_BYTES_PER_SECOND: u64 = 1 << 20;
 /// The speed that timeouts assume.
 const TIMEOUT_BYTES_PER_SECOND: u64 = 32 << 10;
 /// A short trial is 1 / this of a full one.
@@ -254,7 +254,7 @@ fn suits(point: WorkloadPoint, parameter: Parameter) -> bool {
     )
 }
 
-fn duration_ns(bytes: u64, bytes_per_second: u64) -> u64 {
+pub(crate) fn duration_ns(bytes: u64, bytes_per_second: u64) -> u64 {
     let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
     u64::try_from(ns).unwrap_or(u64::MAX)
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
 use crate::fio::{self, FioAccess, FioRun, system};
-use crate::plan::fill_timeout;
+use crate::plan::{SLOW_BYTES_PER_SECOND, duration_ns, fill_timeout};
 use crate::result;
 use crate::start::StartVariation;
 use crate::target::{TargetIdentity, WorkloadTarget};
@@ -91,6 +91,19 @@ pub fn free_bytes(mount_point: &Path) -> Result<u64, BenchError> {
 impl StartingState {
     pub fn is_fresh(&self) -> bool {
         self.fill_hundredths == 0 && self.age_rounds == 0
+    }
+
+    /// About how much creating it writes to a file system of this size, in bytes.
+    pub fn written_bytes(&self, filesystem_bytes: u64) -> u64 {
+        let volume = u128::from(filesystem_bytes) * u128::from(self.fill_hundredths) / 10_000;
+        let round = volume / 2 + volume / u128::from(OVERWRITE_DIVISOR);
+        let written = volume + round * u128::from(self.age_rounds);
+        u64::try_from(written).unwrap_or(u64::MAX)
+    }
+
+    /// How long that takes on a device that writes 1 MiB/s, in nanoseconds.
+    pub fn slow_ns(&self, filesystem_bytes: u64) -> u64 {
+        duration_ns(self.written_bytes(filesystem_bytes), SLOW_BYTES_PER_SECOND)
     }
 }
 

@@ -81,8 +81,11 @@ impl Forecast {
         let kind_count = (kinds.len() as u64).max(1);
         let start_ns = kinds.iter().map(|kind| kind.most_ns(spec.runtime_ns())).sum::<u64>();
         let start_bytes = kinds.iter().map(StartKind::mean_written_bytes).sum::<u64>() / kind_count;
+        let state_bytes = spec.state.written_bytes(capacity_bytes);
         let slow_ns = named.iter().map(slow).sum::<u64>() / count + start_ns / kind_count;
-        let fast_ns = LEAST_TRIAL_NS + written * 1000 / FAST_BYTES_PER_SECOND * 1_000_000;
+        let slow_ns = slow_ns.saturating_add(spec.state.slow_ns(capacity_bytes));
+        let fast_bytes = written.saturating_add(state_bytes);
+        let fast_ns = LEAST_TRIAL_NS + fast_bytes / FAST_BYTES_PER_SECOND * 1_000_000_000;
         let fast_ns = fast_ns.min(slow_ns.max(1));
         // The fewest trials after which a search can be confident.
         let families = spec.filesystems.len() as u64;
@@ -98,8 +101,11 @@ impl Forecast {
         let by_trials = limits.trials.map(u64::from);
         let has_tables = !kinds.is_empty() && capacity_bytes <= MOST_SETTLED_BYTES;
         let tables_bytes = if has_tables { capacity_bytes / TABLES_SHARE } else { 0 };
-        let trial_bytes = written + start_bytes + tables_bytes + MORE_WRITTEN_BYTES;
-        let most = [by_time(fast_ns), by_writes(trial_bytes / 4), by_trials];
+        let other_bytes = written + start_bytes + tables_bytes + MORE_WRITTEN_BYTES;
+        let trial_bytes = other_bytes.saturating_add(state_bytes);
+        // Of a state, what is written is known better.
+        let least_bytes = (other_bytes / 4).saturating_add(state_bytes / 2);
+        let most = [by_time(fast_ns), by_writes(least_bytes), by_trials];
         let most = most.into_iter().flatten().min()?;
         let allowed = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials];
         let allowed = allowed.into_iter().flatten().min()?;
@@ -109,21 +115,25 @@ impl Forecast {
         let shortfall = is_short.then(|| Shortfall {
             is_certain: most < enough,
             trials: enough,
-            budget_ns: lacks(by_time(slow_ns.max(1))).then_some(enough * slow_ns),
-            max_write_bytes: lacks(by_writes(trial_bytes)).then_some(enough * trial_bytes),
+            budget_ns: lacks(by_time(slow_ns.max(1))).then_some(enough.saturating_mul(slow_ns)),
+            max_write_bytes: lacks(by_writes(trial_bytes))
+                .then_some(enough.saturating_mul(trial_bytes)),
             max_trials: lacks(by_trials).then_some(enough),
         });
-        let time = limits.budget_ns.map_or(most * slow_ns, |budget| budget.min(most * slow_ns));
-        let written_most = (most * trial_bytes).min(limits.max_write_bytes.unwrap_or(u64::MAX));
+        let time = most.saturating_mul(slow_ns);
+        let time = limits.budget_ns.map_or(time, |budget| budget.min(time));
+        let written_most =
+            most.saturating_mul(trial_bytes).min(limits.max_write_bytes.unwrap_or(u64::MAX));
         // Only what the first trial writes shows that the limit is too small for it.
         let written_most = written_most.max(trial_bytes);
-        let written_least = (fewest * (trial_bytes / 4)).min(written_most);
+        let written_least = fewest.saturating_mul(least_bytes).min(written_most);
         let life = |bytes: u64| {
-            let erases = erases_of_each_block(bytes * ASSUMED_AMPLIFICATION, capacity_bytes);
+            let erases =
+                erases_of_each_block(bytes.saturating_mul(ASSUMED_AMPLIFICATION), capacity_bytes);
             life_thousandths(erases, rated_erases)
         };
         Some(Self {
-            time_ns: (fewest * fast_ns).min(time)..=time,
+            time_ns: fewest.saturating_mul(fast_ns).min(time)..=time,
             trials: fewest..=most,
             written_bytes: written_least..=written_most,
             life: life(written_least)..=life(written_most),
@@ -144,6 +154,29 @@ mod tests {
             "confirm_rounds":4,"seed":9,"start":"auto","allow":"safe","data_size":16777216,
             "memory":134217728,"runtime_ms":2000,"erase_unit":null,"write_unit":null}"#;
         serde_json::from_str(text).expect("a specification")
+    }
+
+    #[test]
+    fn filling_and_aging_are_counted() {
+        let workloads = Workloads::load(None).unwrap();
+        let forecast = |fill_hundredths, age_rounds| {
+            let mut spec = spec();
+            spec.limits.budget_ns = None;
+            spec.limits.max_write_bytes = None;
+            spec.limits.trials = Some(8);
+            spec.state.fill_hundredths = fill_hundredths;
+            spec.state.age_rounds = age_rounds;
+            Forecast::of(&spec, workloads.all(), 1 << 30, ASSUMED_ERASES).unwrap()
+        };
+        let (empty, filled) = (forecast(0, 0), forecast(8000, 2));
+        // 80 % and, for each round, five eighths of that.
+        let state_bytes = (1_u64 << 30) / 10 * 8 * 9 / 4;
+        let most = filled.written_bytes.end() - empty.written_bytes.end();
+        assert!(most.abs_diff(8 * state_bytes) < 1000, "{most}");
+        assert!(*filled.written_bytes.start() > state_bytes / 2);
+        let slow_ns = state_bytes / (1 << 20) * 1_000_000_000;
+        assert!(*filled.time_ns.end() > empty.time_ns.end() + 8 * slow_ns);
+        assert!(filled.time_ns.start() > empty.time_ns.start());
     }
 
     #[test]

@@ -50,10 +50,23 @@ pub(crate) fn works(
     let tried = runs_firmware("kvm", PROCESSOR, qemu, scratch, runner).and_then(|()| {
         kernel.map_or(Ok(()), |kernel| runs_kernel("kvm", PROCESSOR, qemu, kernel, runner))
     });
-    if let (Some(refusals), Err(why)) = (&refusals, &tried) {
-        refusals.keep(why);
+    match (&refusals, tried) {
+        (_, Ok(())) => Ok(()),
+        (Some(refusals), Err(NoKvm::Shown(why))) => {
+            refusals.keep(&why);
+            Err(why)
+        }
+        (_, Err(NoKvm::Shown(why) | NoKvm::Untested(why))) => Err(why),
     }
-    tried
+}
+
+/// Why KVM is not used.
+#[derive(Debug)]
+enum NoKvm {
+    /// A guest does not run with it.
+    Shown(String),
+    /// The test could not be made or was interrupted, so the next one may show something else.
+    Untested(String),
 }
 
 /// Remembers a failed test until the next boot, because detecting a hanging guest takes ten
@@ -100,7 +113,7 @@ fn runs_kernel(
     qemu: &str,
     kernel: &Path,
     runner: &dyn Runner,
-) -> Result<(), String> {
+) -> Result<(), NoKvm> {
     let run = machine(qemu, accelerator, processor)
         .args(["-m", "256M", "-append", "quiet panic=-1 no_timer_check", "-kernel"])
         .arg(kernel.to_string_lossy().replace(',', ",,"))
@@ -114,9 +127,10 @@ fn runs_firmware(
     qemu: &str,
     scratch: &Path,
     runner: &dyn Runner,
-) -> Result<(), String> {
+) -> Result<(), NoKvm> {
     let file = scratch.join("kvm-firmware");
-    write_firmware(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    write_firmware(&file)
+        .map_err(|error| NoKvm::Untested(format!("{}: {error}", file.display())))?;
     let run = machine(qemu, accelerator, processor)
         .args(["-m", "16M", "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-bios"])
         .arg(file.to_string_lossy().replace(',', ",,"))
@@ -126,17 +140,18 @@ fn runs_firmware(
     judge(outcome, EXIT_CODE)
 }
 
-fn judge(outcome: Result<ProgramOutcome, ProgramError>, expected: i32) -> Result<(), String> {
+fn judge(outcome: Result<ProgramOutcome, ProgramError>, expected: i32) -> Result<(), NoKvm> {
     match outcome {
         Ok(outcome) if outcome.code == Some(expected) => Ok(()),
         Ok(outcome) => {
             let said = outcome.stderr.lines().next().unwrap_or("no output").trim();
-            Err(format!("a guest does not run with it: {said}"))
+            Err(NoKvm::Shown(format!("a guest does not run with it: {said}")))
         }
-        Err(ProgramError::TimedOut { limit, .. }) => {
-            Err(format!("a guest hangs with it: no result after {} s", limit.as_secs()))
-        }
-        Err(error) => Err(format!("a guest does not run with it: {error}")),
+        Err(ProgramError::TimedOut { limit, .. }) => Err(NoKvm::Shown(format!(
+            "a guest hangs with it: no result after {} s",
+            limit.as_secs()
+        ))),
+        Err(error) => Err(NoKvm::Untested(format!("it cannot be tested: {error}"))),
     }
 }
 
@@ -182,6 +197,16 @@ mod tests {
         let runner = SystemRunner::default();
         runs_firmware("tcg", "max", qemu, folder.path(), &runner).unwrap();
         let error = runs_firmware("none-such", "max", qemu, folder.path(), &runner);
-        assert!(error.unwrap_err().contains("none-such"));
+        let NoKvm::Shown(why) = error.unwrap_err() else { panic!("QEMU ran") };
+        assert!(why.contains("none-such"), "{why}");
+    }
+
+    #[test]
+    fn an_interrupted_test_says_nothing_of_kvm() {
+        let interrupted = ProgramError::Interrupted { command_line: "qemu".to_owned() };
+        assert!(matches!(judge(Err(interrupted), 0), Err(NoKvm::Untested(_))));
+        let limit = WAIT;
+        let hanging = ProgramError::TimedOut { command_line: "qemu".to_owned(), limit };
+        assert!(matches!(judge(Err(hanging), 0), Err(NoKvm::Shown(_))));
     }
 }

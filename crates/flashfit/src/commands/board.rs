@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::{ProgramError, SystemRunner};
+use flashfit_report::text::plain_command;
 use flashfit_testbed::{Capabilities, Host, Requirements};
 
 use crate::command_error::CommandError;
@@ -63,5 +64,24 @@ fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
         let table = list::table(&offers.devices);
         lines.extend(table.lines().map(|line| format!("  {line}")));
     }
-    lines.join("\n")
+    // What a board says may be made to change the terminal.
+    let plain: Vec<String> = lines.iter().map(|line| plain_command(line)).collect();
+    plain.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_cannot_change_the_terminal() {
+        let offers = Capabilities {
+            kernel: "6.1\u{1b}[2J".to_owned(),
+            lacks_cards: Some("evil\u{1b}[31m".to_owned()),
+            ..Capabilities::default()
+        };
+        let text = text("root@board", &Requirements::default(), &offers);
+        assert!(text.contains("6.1") && text.contains("evil"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
 }

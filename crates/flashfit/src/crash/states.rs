@@ -8,6 +8,7 @@ use flashfit_crash::campaign::{
 };
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::state::FlushFault;
+use flashfit_user_error::ExitClass;
 
 use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
 use super::{folder, requests, states_document, tools};
@@ -39,6 +40,13 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     // Before any thread: the namespace is one thread's.
     let points = MountPoints::take(&[&dir, Path::new(".")])?;
     let runner = tools::runner()?;
+    if args.vm_kernel.is_some() && args.on == StatesPlace::Here {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            "a kernel can be chosen for a virtual machine only",
+            Some("add --on vm, or leave out --vm-kernel"),
+        ));
+    }
     let choice = tools::machine(args.vm_kernel.as_deref(), args.what.seed)?;
     let machine = match args.on {
         StatesPlace::Vm => Some(MachineKernel::find(&choice, &setups, &runner)?),

@@ -12,6 +12,8 @@ use flashfit_filesystem::Promise;
 use flashfit_report::text::wrap;
 use flashfit_report::{Align, Column, Shorten, TextTable};
 
+use super::two_digits;
+
 /// Examples that are shown of a setup.
 const MOST_EXAMPLES: usize = 3;
 /// Violations that are shown of an example.
@@ -101,16 +103,16 @@ fn notes(
     let mut notes = Vec::new();
     for result in results {
         let counts = &result.counts;
-        let percent = result.upper_bound() * 100.0;
+        let percent = two_digits(result.upper_bound() * 100.0);
         let (label, broken, all) = (&result.label, counts.broken, counts.states);
         notes.push(match counted {
             Counted::States => format!(
-                "{label}: {broken} of {all} states with a broken promise, at most {percent:.3} % at 95 %; {} mounted, {} equal to one of them.",
+                "{label}: {broken} of {all} states with a broken promise, at most {percent} % at 95 %; {} mounted, {} equal to one of them.",
                 counts.mounted,
                 counts.same_bytes + counts.same_reads,
             ),
             Counted::Cuts => format!(
-                "{label}: {broken} of {all} power cuts broke a promise, at most {percent:.3} % at 95 %; {} power cuts an hour.",
+                "{label}: {broken} of {all} power cuts broke a promise, at most {percent} % at 95 %; {} power cuts an hour.",
                 result.states_per_hour(),
             ),
         });
@@ -121,6 +123,13 @@ fn notes(
                 result.label, counts.mismatched, counts.rechecked
             ));
         }
+    }
+    if counted == Counted::States {
+        notes.push(
+            "The bounds take states for independent. Those of one recorded workload are alike, so \
+             the share in other workloads can be higher; another --seed records others."
+                .to_owned(),
+        );
     }
     let withdraws = setups.iter().any(|setup| !setup.withdrawn.is_empty());
     notes.push("(n): the file system does not promise it.".to_owned());

@@ -149,7 +149,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
     ));
     lines.push(format!(
         "a trial may take {} on a device of 1 MiB/s, less on a faster one",
-        duration(longest_trial(spec, &catalogs.workloads))
+        duration(longest_trial(spec, &catalogs.workloads, subject.inspected.capacity()))
     ));
     lines.push(forecast_text(request, subject));
     lines.extend(workload_commands(&catalogs.workloads));
@@ -170,12 +170,13 @@ pub fn wrapped(lines: &str, width: usize) -> String {
 }
 
 /// What the longest of the workloads may take on a slow device.
-fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
+fn longest_trial(spec: &RunSpec, workloads: &[Workload], capacity: Bytes) -> Duration {
     let plan = spec.run_plan();
     let estimates = workloads.iter().filter_map(|workload| estimate_ns(workload, &plan).ok());
     let kinds = starts::kinds(spec);
     let start_ns = kinds.iter().map(|kind| kind.most_ns(spec.runtime_ns())).max().unwrap_or(0);
-    Duration::from_nanos(estimates.max().unwrap_or_default().saturating_add(start_ns))
+    let state_ns = spec.state.slow_ns(capacity.0).saturating_add(start_ns);
+    Duration::from_nanos(estimates.max().unwrap_or_default().saturating_add(state_ns))
 }
 
 fn commands(

@@ -98,13 +98,15 @@ impl TestBedArgs {
         let speed_mips = self.vm_speed_mips.or(config.vm_speed_mips);
         let disk = self.vm_disk.or(config.vm_disk);
         let of_vm = kernel.is_some() || speed_mips.is_some() || disk.is_some();
+        let asks_for_vm =
+            self.vm_kernel.is_some() || self.vm_speed_mips.is_some() || self.vm_disk.is_some();
         let vm = TestBedSpec::Vm(VmChoice { kernel, speed_mips, disk: disk.unwrap_or_default() });
         let configured = config.on.as_deref().map(str::parse).transpose().map_err(|error| {
             CommandError::new(ExitClass::Usage, format!("the configuration: {error}"), None)
         })?;
         match self.on.clone().or(configured) {
             Some(TestBedSpec::Vm(_)) => Ok(vm),
-            Some(_) if of_vm && self.on.is_some() => Err(CommandError::new(
+            Some(_) if asks_for_vm || of_vm && self.on.is_some() => Err(CommandError::new(
                 ExitClass::Usage,
                 "a kernel, a speed and a disk can be chosen for a virtual machine only",
                 Some("add --on vm, or leave them out"),

@@ -21,6 +21,8 @@ use crate::agent::LOCK;
 
 /// Exit code of ssh(1) if the connection failed.
 const CONNECTION_FAILED: i32 = 255;
+/// That of a copied program that does not run on the host.
+const DOES_NOT_RUN: i32 = 3;
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 /// For a program of some megabytes over a slow network.
 const COPY_TIMEOUT: Duration = Duration::from_secs(600);
@@ -133,7 +135,9 @@ impl SshLink {
         // `sh` redirects the file to the standard input of ssh.
         let there = format!(
             "umask 077; mkdir -p {folder} || exit; if ! {}; then {}; exit 1; fi; \
-             : >> {folder}/{LOCK} && cat > {program} && chmod 700 {program} && {program} --version",
+             : >> {folder}/{LOCK} && cat > {program} && chmod 700 {program} || \
+             {{ rm -f {program}; exit 1; }}; \
+             {program} --version || {{ rm -f {program}; exit {DOES_NOT_RUN}; }}",
             is_own_test(&folder),
             report_not_owned(&folder)
         );
@@ -146,10 +150,10 @@ impl SshLink {
             return Ok(());
         }
         let why = last_line(&outcome);
-        let hint = if why.contains("No space left on device") {
-            "make room in /tmp there and try again"
-        } else {
+        let hint = if outcome.code == Some(DOES_NOT_RUN) && !why.contains("Permission denied") {
             "build a program without shared libraries and use it: make static"
+        } else {
+            "make room in /tmp there, or make it writable, and try again"
         };
         Err(self.error(
             format!("flashfit cannot be copied there: {why}"),

@@ -28,11 +28,18 @@ pub struct GoalArgs {
     #[arg(long, value_name = "N")]
     pub min_years: Option<Years>,
     /// Options that every setup of a file system must have.
-    #[arg(help_heading = TRIED, long = "with", value_delimiter = ',', value_name = "FS:OPTION", value_parser = fs_option)]
+    #[arg(
+        help_heading = TRIED,
+        long = "with",
+        value_delimiter = ',',
+        value_name = "FS:OPTION",
+        value_parser = fs_option
+    )]
     pub with: Vec<(String, String)>,
     /// Options that no setup of a file system may have.
     #[arg(
-        help_heading = TRIED, long = "without",
+        help_heading = TRIED,
+        long = "without",
         value_delimiter = ',',
         value_name = "FS:OPTION",
         value_parser = fs_option
