@@ -22,7 +22,8 @@ use crate::describe::is_mount_of;
 use crate::object::{ObjectId, TargetFile};
 use crate::system::{SystemRoots, device_number};
 
-const SYSTEM_MOUNT_POINTS: [&str; 4] = ["/", "/boot", "/boot/efi", "/usr"];
+const SYSTEM_MOUNT_POINTS: [&str; 6] =
+    ["/", "/boot", "/boot/efi", "/boot/firmware", "/efi", "/usr"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceUse {
@@ -386,6 +387,28 @@ mod tests {
         std::fs::create_dir_all(system.sys.join("fs/btrfs/1234/devices/zz9")).unwrap();
         let expected = DeviceUse::Mounted { node: "/dev/zz9".into(), point: "/n".into() };
         assert_eq!(of_device(&system, "zz9", &[]).uses, [expected]);
+    }
+
+    #[test]
+    fn the_disk_that_the_system_boots_from_is_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let system =
+            SystemRoots { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
+        std::fs::create_dir_all(system.proc.join("self")).unwrap();
+        let boot = system.sys.join("devices/zz9/zz9p1");
+        std::fs::create_dir_all(&boot).unwrap();
+        std::fs::write(boot.join("partition"), "1").unwrap();
+        for links in ["class/block", "dev/block"] {
+            std::fs::create_dir_all(system.sys.join(links)).unwrap();
+        }
+        std::os::unix::fs::symlink(&boot, system.sys.join("class/block/zz9p1")).unwrap();
+        std::os::unix::fs::symlink(&boot, system.sys.join("dev/block/259:9")).unwrap();
+        for (point, counts) in [("/boot/firmware", true), ("/efi", true), ("/media", false)] {
+            let mount = format!("2 2 259:9 / {point} rw - vfat /dev/zz9p1 rw\n");
+            std::fs::write(system.proc.join("self/mountinfo"), mount).unwrap();
+            let expected = if counts { vec![("zz9".to_owned(), point.into())] } else { vec![] };
+            assert_eq!(system_disks(&system), expected);
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Forecast {
         let slow_ns = named.iter().map(slow).sum::<u64>() / count + start_ns / kind_count;
         let slow_ns = slow_ns.saturating_add(spec.state.slow_ns(capacity_bytes));
         let fast_bytes = written.saturating_add(state_bytes);
-        let fast_ns = LEAST_TRIAL_NS + fast_bytes / FAST_BYTES_PER_SECOND * 1_000_000_000;
+        let fast_ns = LEAST_TRIAL_NS + fast_bytes / (FAST_BYTES_PER_SECOND / 1000) * 1_000_000;
         let fast_ns = fast_ns.min(slow_ns.max(1));
         // The fewest trials after which a search can be confident.
         let families = spec.filesystems.len() as u64;
