@@ -1,5 +1,8 @@
 //! Locks a device for the duration of a job, as a block device: the user's own node, or a loop
 //! device over an image.
+//!
+//! A partition is locked together with its whole disk: the I/O scheduler and the other settings of
+//! the queue belong to the disk, and work on one partition disturbs measurements on another.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,9 +10,11 @@ use std::path::{Path, PathBuf};
 use flashfit_host::Runner;
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use rustix::fs::{FlockOperation, OFlags, major, minor};
 
 use crate::describe::DeviceKind;
 use crate::guard::{WriteConsent, retry_while_transient};
+use crate::object::TargetFile;
 use crate::refusal::Refusal;
 
 /// Why a device cannot be locked.
@@ -41,7 +46,7 @@ impl UserError for DeviceLockError {
 enum Attached {
     /// Locked with flock(2), so that other flashfit processes wait between two steps and udev
     /// does not probe the device (systemd's block device locking).
-    Node { _locked: File },
+    Node { _locked: File, _disk: Option<File> },
     /// The kernel detaches the loop device when the value is dropped.
     Image { _device: LoopDevice, _locked: File, image: PathBuf },
 }
@@ -68,10 +73,11 @@ impl DeviceLock {
     /// Locks a device node.
     ///
     /// # Errors
-    /// When it cannot be opened, or another process has locked it.
+    /// When it cannot be opened, or another process has locked it or its disk.
     pub fn node(consent: WriteConsent) -> Result<Self, DeviceLockError> {
+        let disk = lock_disk_of_partition(&consent)?;
         let locked = lock(&consent)?;
-        Ok(Self { consent, attached: Attached::Node { _locked: locked } })
+        Ok(Self { consent, attached: Attached::Node { _locked: locked, _disk: disk } })
     }
 
     /// Locks an image and attaches it to a loop device.
@@ -109,11 +115,35 @@ fn lock(consent: &WriteConsent) -> Result<File, Refusal> {
     let path = || consent.path().to_owned();
     let file = consent.target().file().try_clone();
     let file = file.map_err(|source| Refusal::Open { path: path(), source })?;
-    // The loop device of a process that was just killed has the image's descriptor, and its lock,
-    // for moments after the kernel no longer shows that it is attached.
+    lock_exclusively(file, || Refusal::Busy { path: path() })
+}
+
+/// Locks the disk if the target is one of its partitions. Other flashfit processes also see that it
+/// is open, before they ask their users.
+fn lock_disk_of_partition(consent: &WriteConsent) -> Result<Option<File>, Refusal> {
+    let device = consent.device();
+    if device.partition_start.is_none() {
+        return Ok(None);
+    }
+    let system = consent.system();
+    // A `/` in the name of a node is a `!` in sysfs.
+    let node = Path::new("/dev").join(device.disk.replace('!', "/"));
+    let open = |source| Refusal::Open { path: node.clone(), source };
+    let disk = TargetFile::open(&node).map_err(open)?;
+    let number = disk.id().node;
+    if system.name_of((major(number), minor(number))).as_ref() != Some(&device.disk) {
+        return Err(Refusal::changed(&node, "it is another device than the disk of the partition"));
+    }
+    let file = disk.reopen(OFlags::RDONLY).map_err(open)?;
+    let locked = || Refusal::DiskLocked { path: consent.path().to_owned(), disk: node.clone() };
+    lock_exclusively(file, locked).map(Some)
+}
+
+/// The loop device of a process that was just killed has the image's descriptor, and its lock, for
+/// moments after the kernel no longer shows that it is attached.
+fn lock_exclusively(file: File, locked: impl Fn() -> Refusal) -> Result<File, Refusal> {
     retry_while_transient(|| {
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| Refusal::Busy { path: path() })
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| locked())
     })?;
     Ok(file)
 }

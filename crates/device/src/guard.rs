@@ -253,6 +253,10 @@ impl WriteConsent {
         &self.target
     }
 
+    pub(crate) fn system(&self) -> &SystemRoots {
+        &self.system
+    }
+
     /// Checks again that the device is present, unchanged and unused. Call it before every step
     /// that writes, because minutes may have passed. A process that merely has the device open gets
     /// a few seconds to close it: udev probes every device after a write.

@@ -24,6 +24,8 @@ use crate::system::{SystemRoots, device_number};
 
 const SYSTEM_MOUNT_POINTS: [&str; 6] =
     ["/", "/boot", "/boot/efi", "/boot/firmware", "/efi", "/usr"];
+/// This program in lists of processes.
+const OWN_NAME: &str = "flashfit";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceUse {
@@ -84,6 +86,12 @@ impl DeviceUse {
             Self::SystemDisk { .. } => {
                 Hint::from("name another device; ").and(Task::ListDevices).and(" shows them")
             }
+            // It may work on another partition of the disk.
+            Self::Open { pid, name, .. } if name == OWN_NAME => format!(
+                "wait until process {pid} ends, or run kill {pid}: only one run at a time can use \
+                 a disk"
+            )
+            .into(),
             Self::Open { pid, .. } => {
                 format!("wait until process {pid} ends, or run kill {pid}").into()
             }

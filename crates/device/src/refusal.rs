@@ -15,6 +15,9 @@ pub enum Refusal {
     /// The kernel reports that the device is busy, but not why.
     #[error("{} is busy: the kernel refuses exclusive access", path.display())]
     Busy { path: PathBuf },
+    /// The disk of a partition, by another process.
+    #[error("another process has locked {}, the disk of {}", disk.display(), path.display())]
+    DiskLocked { path: PathBuf, disk: PathBuf },
     /// Not the device that the user confirmed.
     #[error("{} has changed since it was displayed: {what}", path.display())]
     Changed { path: PathBuf, what: String },
@@ -89,7 +92,7 @@ impl Refusal {
                 };
                 uses.iter().all(is_open)
             }
-            Self::Busy { .. } => true,
+            Self::Busy { .. } | Self::DiskLocked { .. } => true,
             _ => false,
         }
     }
@@ -114,6 +117,14 @@ impl UserError for Refusal {
             Self::InUse { uses, .. } => uses.first().map(DeviceUse::hint),
             Self::Busy { .. } => Some(
                 "find its user with lsof or lsblk; it may be in another mount namespace".into(),
+            ),
+            Self::DiskLocked { disk, .. } => Some(
+                format!(
+                    "wait until it ends, or find it with lslocks: settings such as the I/O \
+                     scheduler are those of all of {}",
+                    disk.display()
+                )
+                .into(),
             ),
             Self::Changed { path, .. } => Some(inspect_again(path)),
             Self::Resized { .. } => {
