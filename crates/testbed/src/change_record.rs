@@ -7,18 +7,44 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use flashfit_host::durable;
 use flashfit_host::file_lock::FileLock;
+use flashfit_host::{durable, loop_renewal};
 
 /// Where all records are.
 pub const FOLDER: &str = "/run/flashfit";
 
 const FOLDER_MODE: u32 = 0o755;
 
-/// The name of a disk's records. `sequence` is the kernel's `diskseq`, which distinguishes disks
-/// that had the same name.
-pub fn name_of(disk: &str, sequence: Option<u64>) -> String {
-    format!("{disk}-{}", sequence.unwrap_or_default())
+/// The name of a disk's records. The inode of the queue's directory in sysfs identifies the queue,
+/// to which the settings belong: another disk of the name has another one, but a loop device keeps
+/// it, and its settings, when another file is attached.
+pub fn name_of(disk: &str, queue: &Path) -> String {
+    format!("{disk}-{}", queue_id(queue).unwrap_or_default())
+}
+
+fn queue_id(queue: &Path) -> Option<u64> {
+    std::fs::metadata(queue).ok().map(|found| found.ino())
+}
+
+/// Removes the records of queues that no longer exist, and resets loop devices that a killed run
+/// left changed and that nobody uses: the next user, maybe of another program, would inherit that.
+/// `blocks` is `/sys/class/block`, and `folder` has the records.
+pub fn reset_unused(folder: &Path, blocks: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some((disk, id)) = name.rsplit_once('-') else { continue };
+        let Ok(id) = id.parse::<u64>() else { continue };
+        let block = blocks.join(disk);
+        let is_unused = || !block.join("loop/backing_file").exists();
+        let is_reset = queue_id(&block.join("queue")) != Some(id)
+            // The kernel refuses this for a device that has a file or is open.
+            || (disk.starts_with("loop")
+                && is_unused()
+                && loop_renewal::renew(&Path::new("/dev").join(disk)).is_ok());
+        if is_reset {
+            ChangeRecord::new(folder, &name).remove();
+        }
+    }
 }
 
 /// A record that exists as long as something is changed.

@@ -43,14 +43,9 @@ pub struct Knobs {
 
 impl Knobs {
     /// Restores what a killed run left changed. `block` is the device's directory in `/sys/block`.
-    pub fn new(block: PathBuf, disk: &str, sequence: Option<u64>) -> Self {
-        let records = Path::new(change_record::FOLDER).join(FOLDER);
-        Self::recorded_in(
-            &records,
-            "/proc/sys".into(),
-            block,
-            &change_record::name_of(disk, sequence),
-        )
+    pub fn new(block: PathBuf, disk: &str) -> Self {
+        let name = change_record::name_of(disk, &block.join("queue"));
+        Self::recorded_in(&folder(), "/proc/sys".into(), block, &name)
     }
 
     fn recorded_in(records: &Path, sysctl: PathBuf, block: PathBuf, disk: &str) -> Self {
@@ -181,6 +176,11 @@ impl Drop for ChangedKnobs {
     fn drop(&mut self) {
         restore(&self.base, &self.before, &self.record);
     }
+}
+
+/// Where the records are.
+pub fn folder() -> PathBuf {
+    Path::new(change_record::FOLDER).join(FOLDER)
 }
 
 /// The record stays if a knob that exists cannot be restored.

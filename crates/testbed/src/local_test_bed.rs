@@ -24,13 +24,12 @@ use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 use crate::device_errors::ErrorCounter;
 use crate::error::{TrialError, make_room_hint};
 use crate::facts::{MemoryFacts, TestBedFacts};
-use crate::knob_guard::{KnobError, KnobGuard, Knobs};
-use crate::partition;
-use crate::scheduler_guard::SchedulerGuard;
-use crate::scheduler_modules;
+use crate::knob_guard::{self, KnobError, KnobGuard, Knobs};
+use crate::scheduler_guard::{self, SchedulerGuard};
 use crate::trial_failure::Failure;
 use crate::writable_device::WritableBlockDevice;
-use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, device_wear, written};
+use crate::{BytesWritten, TestBed, TrialReport, TrialRequest};
+use crate::{change_record, device_wear, partition, scheduler_modules, written};
 
 mod layers;
 mod measuring;
@@ -60,11 +59,12 @@ pub struct LocalTestBedOptions {
 pub struct LocalTestBed<'a> {
     runner: &'a dyn Runner,
     catalog: &'a FileSystemCatalog,
+    /// Dropped before `backing`: a loop device that is detached may be somebody else's at once.
+    scheduler: SchedulerGuard,
     /// Covers the partition or device of the file systems. It keeps the device open, so it must be
     /// dropped before `backing`.
     consent: WriteConsent,
     backing: WritableBlockDevice,
-    scheduler: SchedulerGuard,
     knobs: Knobs,
     memory: Option<MemoryLimit>,
     mount_dir: PathBuf,
@@ -103,11 +103,14 @@ impl<'a> LocalTestBed<'a> {
         let device = backing.consent().device().clone();
         let block = SystemRoots::default().block(&device.disk);
         let queue = block.join("queue");
-        let knobs = Knobs::new(block, &device.disk, device.identity.disk_sequence);
+        let knobs = Knobs::new(block, &device.disk);
         scheduler_modules::load_missing(runner, &queue);
-        let scheduler =
-            SchedulerGuard::new(queue.clone(), &device.disk, device.identity.disk_sequence)
-                .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
+        let scheduler = SchedulerGuard::new(queue.clone(), &device.disk)
+            .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
+        let blocks = SystemRoots::default().sys.join("class/block");
+        for folder in [scheduler_guard::folder(), knob_guard::folder()] {
+            change_record::reset_unused(&folder, &blocks);
+        }
         let consent = partition::make(runner, backing.consent(), &options.layout)?;
         let limit = MemoryLimit::new(options.memory_bytes);
         let geometry = options.geometry_override.clone().or(backing.geometry().clone());
@@ -143,9 +146,9 @@ impl<'a> LocalTestBed<'a> {
         Ok(Self {
             runner,
             catalog,
+            scheduler,
             consent,
             backing,
-            scheduler,
             knobs,
             memory,
             mount_dir,

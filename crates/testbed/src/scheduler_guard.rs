@@ -1,8 +1,9 @@
 //! Sets a queue's scheduler for a trial and restores the previous one.
 //!
-//! The first change records the original scheduler ([`crate::change_record`]). If a process was
-//! killed, the next one finds the original there and does not take the current scheduler for the
-//! default.
+//! Changes are recorded ([`crate::change_record`]): the original scheduler in the first line, and
+//! in the others what was set. If a process was killed, the next run on the queue finds the
+//! original there and does not take the current scheduler for the default. If the current one was
+//! not set by the killed process, somebody else has chosen it since, and it is the default.
 
 use std::path::{Path, PathBuf};
 
@@ -22,34 +23,22 @@ pub struct SchedulerGuard {
 }
 
 impl SchedulerGuard {
-    /// Remembers the scheduler of a disk's queue. `sequence` is the kernel's `diskseq`, which
-    /// distinguishes disks that had the same name.
+    /// Remembers the scheduler of a disk's queue.
     ///
     /// # Errors
     /// If sysfs cannot be read.
-    pub fn new(queue: PathBuf, disk: &str, sequence: Option<u64>) -> std::io::Result<Self> {
-        Self::recorded_in(&Path::new(change_record::FOLDER).join(FOLDER), queue, disk, sequence)
+    pub fn new(queue: PathBuf, disk: &str) -> std::io::Result<Self> {
+        Self::recorded_in(&folder(), queue, disk)
     }
 
-    fn recorded_in(
-        folder: &Path,
-        queue: PathBuf,
-        disk: &str,
-        sequence: Option<u64>,
-    ) -> std::io::Result<Self> {
-        let record = ChangeRecord::new(folder, &change_record::name_of(disk, sequence));
-        let left = record.left().map(|name| name.trim().to_owned());
-        let offered = || scheduler::available(&queue);
-        let left = match left {
-            // A truncated record names no scheduler of the queue.
-            Some(name) => offered()?.into_iter().find(|offered| offered.name() == name),
-            None => None,
-        };
-        let before = match left {
-            Some(before) => before,
-            None => scheduler::current(&queue)?,
-        };
-        Ok(Self { queue, before, record })
+    fn recorded_in(folder: &Path, queue: PathBuf, disk: &str) -> std::io::Result<Self> {
+        let record = ChangeRecord::new(folder, &change_record::name_of(disk, &queue));
+        let (offered, now) = (scheduler::available(&queue)?, scheduler::current(&queue)?);
+        let left = record.left().and_then(|left| original(&left, &offered, &now));
+        if left.is_none() {
+            record.remove();
+        }
+        Ok(Self { queue, before: left.unwrap_or(now), record })
     }
 
     /// The scheduler that the kernel selected.
@@ -65,8 +54,12 @@ impl SchedulerGuard {
         if scheduler::current(&self.queue)? == *wanted {
             return Ok(());
         }
-        if *wanted != self.before && self.record.left().is_none() {
-            self.record.write(self.before.name());
+        if *wanted != self.before {
+            let left = self.record.left();
+            let recorded = left.unwrap_or_else(|| format!("{}\n", self.before));
+            if !recorded.lines().skip(1).any(|set| set == wanted.name()) {
+                self.record.write(&format!("{recorded}{wanted}\n"));
+            }
         }
         scheduler::set(&self.queue, wanted)
     }
@@ -81,8 +74,24 @@ impl Drop for SchedulerGuard {
     }
 }
 
+/// Where the records are.
+pub fn folder() -> PathBuf {
+    Path::new(change_record::FOLDER).join(FOLDER)
+}
+
+/// The original scheduler according to a record, if the current one was set after it.
+fn original(record: &str, offered: &[Scheduler], now: &Scheduler) -> Option<Scheduler> {
+    let mut lines = record.lines();
+    let before = lines.next()?;
+    lines.any(|set| set == now.name()).then_some(())?;
+    offered.iter().find(|offered| offered.name() == before).cloned()
+}
+
 #[cfg(test)]
 mod tests {
+    use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+    use flashfit_test_support::{TestNeed, block_devices, skip};
+
     use super::*;
 
     #[test]
@@ -92,25 +101,149 @@ mod tests {
         std::fs::create_dir(&queue).unwrap();
         let file = queue.join("scheduler");
         let kernel_has = |text: &str| std::fs::write(&file, text).unwrap();
-        let guard = |sequence| {
-            SchedulerGuard::recorded_in(&records, queue.clone(), "sda", Some(sequence)).unwrap()
-        };
-        kernel_has("[mq-deadline] none\n");
-        let killed = guard(7);
+        let guard = |disk| SchedulerGuard::recorded_in(&records, queue.clone(), disk).unwrap();
+        kernel_has("[mq-deadline] none kyber\n");
+        let killed = guard("sda");
         // A regular file does not reflect the setting as the kernel's file does.
         let _ = killed.set(&Scheduler::new("none"));
         std::mem::forget(killed);
-        kernel_has("mq-deadline [none]\n");
-        assert_eq!(guard_before(&guard(8)), "none", "another disk of this name");
-        let next = guard(7);
+        kernel_has("mq-deadline [none] kyber\n");
+        assert_eq!(guard_before(&guard("sdb")), "none", "another disk");
+        let next = guard("sda");
         assert_eq!(guard_before(&next), "mq-deadline");
-        kernel_has("[mq-deadline] none\n");
+        kernel_has("[mq-deadline] none kyber\n");
         drop(next);
-        kernel_has("mq-deadline [none]\n");
-        assert_eq!(guard_before(&guard(7)), "none", "restored, so the record was removed");
-        std::fs::create_dir_all(&records).unwrap();
-        std::fs::write(records.join("sda-7"), "mq-dea").unwrap();
-        assert_eq!(guard_before(&guard(7)), "none", "a truncated record");
+        kernel_has("mq-deadline [none] kyber\n");
+        assert_eq!(guard_before(&guard("sda")), "none", "restored, so the record was removed");
+        let record = records.join(change_record::name_of("sda", &queue));
+        for (recorded, expected) in [
+            ("mq-dea", "none"),
+            ("mq-deadline\n", "none"),
+            ("bfq\nnone\n", "none"),
+            ("mq-deadline\nkyber\n", "none"),
+            ("mq-deadline\nkyber\nnone\n", "mq-deadline"),
+        ] {
+            std::fs::create_dir_all(&records).unwrap();
+            std::fs::write(&record, recorded).unwrap();
+            assert_eq!(guard_before(&guard("sda")), expected, "{recorded:?}");
+        }
+    }
+
+    /// An image attached to a loop device, and its queue's record.
+    struct AttachedImage {
+        image: tempfile::NamedTempFile,
+        device: LoopDevice,
+    }
+
+    impl AttachedImage {
+        fn new() -> Self {
+            let image = tempfile::NamedTempFile::new().unwrap();
+            image.as_file().set_len(1 << 20).unwrap();
+            let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+            let device = LoopDevice::attach(image.path(), options).unwrap();
+            Self { image, device }
+        }
+
+        /// Attaches another image to a device that was just detached. Another process may have
+        /// been faster; then the test has to be done again.
+        fn at(node: &Path) -> Option<Self> {
+            let mut others = Vec::new();
+            for _ in 0..50 {
+                let next = Self::new();
+                if next.device.node() == node {
+                    return Some(next);
+                }
+                others.push(next);
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            None
+        }
+
+        fn disk(&self) -> String {
+            self.device.node().file_name().unwrap().to_string_lossy().into_owned()
+        }
+
+        fn guard(&self, records: &Path) -> SchedulerGuard {
+            SchedulerGuard::recorded_in(records, self.device.queue(), &self.disk()).unwrap()
+        }
+
+        fn now(&self) -> String {
+            scheduler::current(&self.device.queue()).unwrap().name().to_owned()
+        }
+
+        /// Two schedulers that are not in use, as set by nobody.
+        fn others(&self) -> Option<(Scheduler, Scheduler)> {
+            let queue = self.device.queue();
+            let now = scheduler::current(&queue).unwrap();
+            let offered = scheduler::available(&queue).unwrap();
+            let mut others = offered.into_iter().filter(|other| *other != now);
+            Some((others.next()?, others.next()?))
+        }
+    }
+
+    /// A run on an image is killed: its loop device is detached, and the queue keeps the scheduler.
+    #[test]
+    fn what_a_killed_run_left_on_a_loop_device_is_not_the_default_of_the_next() {
+        if skip(block_devices()) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let first = AttachedImage::new();
+        let Some((one, other)) = first.others() else {
+            let lacking = TestNeed::Kernel.missing("loop devices have fewer than 3 schedulers");
+            return assert!(skip(Some(lacking)));
+        };
+        let (default, node) = (first.now(), first.device.node().to_owned());
+        let kill = |run: AttachedImage| {
+            let guard = run.guard(folder.path());
+            guard.set(&one).unwrap();
+            std::mem::forget(guard);
+        };
+        kill(first);
+        let next = AttachedImage::at(&node).expect("the device is free");
+        assert_eq!(next.now(), one.name(), "a kill restores nothing");
+        let guard = next.guard(folder.path());
+        assert_eq!(guard_before(&guard), default);
+        drop(guard);
+        assert_eq!(next.now(), default);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+        // Somebody attaches a file to the device after the kill and chooses a scheduler.
+        kill(next);
+        let foreign = AttachedImage::at(&node).expect("the device is free");
+        change_record::reset_unused(folder.path(), Path::new("/sys/class/block"));
+        assert_eq!(foreign.now(), one.name(), "a device that is in use is left alone");
+        scheduler::set(&foreign.device.queue(), &other).unwrap();
+        assert_eq!(guard_before(&foreign.guard(folder.path())), other.name());
+        assert_eq!(foreign.now(), other.name());
+        scheduler::set(&foreign.device.queue(), &Scheduler::new(default)).unwrap();
+        assert!(foreign.image.path().exists());
+    }
+
+    #[test]
+    fn an_unused_loop_device_is_reset() {
+        if skip(block_devices()) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let run = AttachedImage::new();
+        let Some((one, _)) = run.others() else {
+            let lacking = TestNeed::Kernel.missing("loop devices have fewer than 3 schedulers");
+            return assert!(skip(Some(lacking)));
+        };
+        let (default, node) = (run.now(), run.device.node().to_owned());
+        let guard = run.guard(folder.path());
+        guard.set(&one).unwrap();
+        std::mem::forget(guard);
+        drop(run);
+        std::fs::write(folder.path().join("sdzz-1"), "none\nbfq\n").unwrap();
+        std::fs::write(folder.path().join("machine"), "x").unwrap();
+        change_record::reset_unused(folder.path(), Path::new("/sys/class/block"));
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert_eq!(left[0].file_name(), "machine");
+        let next = AttachedImage::at(&node).expect("the device is free");
+        assert_eq!(next.now(), default);
     }
 
     fn guard_before(guard: &SchedulerGuard) -> String {
