@@ -3,13 +3,12 @@
 //!
 //! Limits: what is in the image is not compared with the folder, only its kind is read back.
 
-use flashfit_device::WriteConsent;
+use flashfit_device::{WriteConsent, making_timeout};
 use flashfit_host::Runner;
 use flashfit_host::mount::enter_private_namespace;
 
 use crate::error::ApplyError;
 use crate::job::{ApplyJob, ImageJob};
-use crate::planned::MAKING_TIMEOUT;
 use crate::steps::ApplyEvent;
 use crate::verify::{ToolReport, ask, mount};
 
@@ -29,8 +28,9 @@ pub(crate) fn pack(
     let packing = || {
         enter_private_namespace()?;
         let mounted = mount(runner, place, work, point)?;
+        let limit = making_timeout(place.device().capacity);
         for program in programs {
-            runner.run_checked(&program.timeout(MAKING_TIMEOUT))?;
+            runner.run_checked(&program.timeout(limit))?;
         }
         let packed = image.packing.image(point);
         let report = ask(runner, &packed)?;

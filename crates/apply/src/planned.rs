@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_device::Bytes;
+use flashfit_device::{Bytes, making_timeout};
 use flashfit_filesystem::plan::{Plan, PlanError, PlannedPartition};
 use flashfit_filesystem::{FileSystemCatalog, Recipe};
 use flashfit_host::Program;
@@ -13,9 +13,6 @@ use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use crate::job::{ApplyJob, ImageJob, SecondJob};
 use crate::partition::NewPartition;
-
-/// Discarding a whole slow device in pieces takes long.
-pub(crate) const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +41,8 @@ impl UserError for InfeasiblePlan {
     }
 }
 
-fn timed(programs: impl IntoIterator<Item = Program>) -> Vec<Program> {
-    programs.into_iter().map(|program| program.timeout(MAKING_TIMEOUT)).collect()
+fn timed(programs: impl IntoIterator<Item = Program>, limit: Duration) -> Vec<Program> {
+    programs.into_iter().map(|program| program.timeout(limit)).collect()
 }
 
 impl ApplyJob {
@@ -87,6 +84,7 @@ impl ApplyJob {
             size: Bytes(partition.size_bytes),
         };
         let node = &programs.place_node;
+        let limit = making_timeout(Bytes(plan.device.capacity_bytes));
         let (partition, second) = match (&programs.partitioning, plan.partitions.as_slice(), second)
         {
             (None, [], None) => (None, None),
@@ -94,7 +92,7 @@ impl ApplyJob {
             (Some(sfdisk), [first, behind], Some(second)) => {
                 let job = SecondJob {
                     partition: new(sfdisk, &second.node, behind),
-                    format_commands: timed(second.format),
+                    format_commands: timed(second.format, limit),
                     kind: second.kind,
                     fstab_line: second.fstab_line,
                 };
@@ -107,7 +105,7 @@ impl ApplyJob {
             second,
             image,
             label: plan.choices.label.clone(),
-            format_commands: timed(std::iter::once(programs.mkfs).chain(programs.tune)),
+            format_commands: timed(std::iter::once(programs.mkfs).chain(programs.tune), limit),
             node: programs.place_node,
             kind: recipe.kind().to_owned(),
             mount_options: recipe.mount_options().to_vec(),

@@ -8,11 +8,25 @@
 //! Limit: mount(8) resolves every path before it calls the kernel, and mount tables show the name,
 //! so it gets the name. If that is replaced in between, it is noticed only afterwards.
 
+use std::time::Duration;
+
 use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::guard::WriteConsent;
 use crate::refusal::Refusal;
+use crate::units::Bytes;
+
+const LEAST_MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
+const BYTES_PER_FURTHER_HOUR: u64 = 256 << 30;
+
+/// The time limit of a program that makes a file system on a device, discards it, or packs an image
+/// on it: an hour, and one more for each 256 GiB. mkfs.ext4 writes up to a 64th of the device, which
+/// takes 17 minutes per 256 GiB at 4 MB/s; a slow card that is discarded in pieces takes longer.
+pub fn making_timeout(capacity: Bytes) -> Duration {
+    let further = u32::try_from(capacity.0 / BYTES_PER_FURTHER_HOUR).unwrap_or(u32::MAX);
+    LEAST_MAKING_TIMEOUT.saturating_mul(further.saturating_add(1))
+}
 
 /// Why a program was not run on a device, or did not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -83,5 +97,18 @@ impl WriteConsent {
         let done = work()?;
         self.check_same()?;
         Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_card_of_a_terabyte_has_hours() {
+        let hours = |bytes| making_timeout(Bytes(bytes)).as_secs() / 3600;
+        assert_eq!(hours(64 << 20), 1);
+        assert_eq!(hours(1_000_000_000_000), 4);
+        assert!(hours(u64::MAX) > hours(1 << 40));
     }
 }

@@ -28,7 +28,7 @@ pub mod units;
 
 pub use blockdev::{BlockDev, BlockDevError, BlockDevInfo};
 pub use clock::{Clock, SystemClock, VirtualClock};
-pub use consented_run::ConsentedRunError;
+pub use consented_run::{ConsentedRunError, making_timeout};
 pub use declared::{DeclaredBytes, DeclaredFacts, DeclaredProduct};
 pub use describe::{Device, DeviceError, DeviceKind};
 pub use device_lock::{DeviceLock, DeviceLockError};

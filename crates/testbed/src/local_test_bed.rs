@@ -8,17 +8,17 @@ use std::time::Instant;
 
 use flashfit_bench::plan::Points;
 use flashfit_bench::{MkfsMode, PreparedExercise, RunPlan};
-use flashfit_device::{Refusal, SystemRoots, WriteConsent};
+use flashfit_device::{Refusal, SystemRoots, WriteConsent, making_timeout};
 use flashfit_filesystem::plan::fitted_conditions;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, Setup, TrialOptions, scheduler,
 };
 use flashfit_geometry::Geometry;
-use flashfit_host::Runner;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::mount::Mounted;
 use flashfit_host::program::version;
+use flashfit_host::{Program, Runner};
 use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use crate::device_errors::ErrorCounter;
@@ -309,11 +309,15 @@ impl<'a> LocalTestBed<'a> {
     fn make(&self, recipe: &Recipe, node: &Path) -> Result<(), Failure> {
         // The discard may have taken minutes.
         self.consent.check(self.runner)?;
-        self.consent.run(self.runner, &recipe.mkfs(node))?;
-        for program in recipe.tune(node) {
-            self.consent.run(self.runner, &program)?;
+        for program in std::iter::once(recipe.mkfs(node)).chain(recipe.tune(node)) {
+            self.consent.run(self.runner, &self.timed(program))?;
         }
         Ok(())
+    }
+
+    /// Gives a program as long as a device of this size may take.
+    fn timed(&self, program: Program) -> Program {
+        program.timeout(making_timeout(self.consent.device().capacity))
     }
 
     fn set_knobs(&self, recipe: &Recipe) -> Result<KnobGuard, Failure> {

@@ -123,7 +123,7 @@ impl LocalTestBed<'_> {
         let workload: &Workload = request.workload;
         lay_out_for_image(self.runner, workload, &self.run_plan(request), &folder)?;
         for (_, program) in layers.steps(image, &folder, whole).into_iter().take(2) {
-            self.runner.run_checked(&program)?;
+            self.runner.run_checked(&self.timed(program))?;
         }
         std::fs::remove_dir_all(&folder)
             .map_err(|error| Failure::Setup(format!("{}: {error}", folder.display())))

@@ -33,7 +33,7 @@ impl LocalTestBed<'_> {
         if !self.facts.conditions.discard {
             return Ok(());
         }
-        let program = Program::new("blkdiscard").arg("--force").arg(node);
+        let program = self.timed(Program::new("blkdiscard").arg("--force").arg(node));
         self.consent.run(self.runner, &program).map(drop).map_err(Failure::from)
     }
 
