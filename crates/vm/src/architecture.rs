@@ -36,6 +36,12 @@ const AARCH64: Architecture = Architecture {
     kernel_package: "linux-image-arm64",
 };
 
+impl Architecture {
+    pub(crate) fn is_arm(self) -> bool {
+        self == AARCH64
+    }
+}
+
 /// The host's architecture; x86-64 for all except 64-bit ARM, where its QEMU is then missing.
 pub(crate) fn host() -> Architecture {
     if cfg!(target_arch = "aarch64") { AARCH64 } else { X86_64 }

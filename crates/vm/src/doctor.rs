@@ -79,19 +79,28 @@ impl Examination {
     /// One `apt-get` command for everything that is missing and has a package.
     pub fn install_command(&self) -> Option<String> {
         let programs = self.programs.iter().map(|(_, finding)| finding);
-        let findings = [&self.qemu, &self.busybox, &self.kernel].into_iter().chain(programs);
-        let hints = findings.filter_map(|finding| match finding {
-            DoctorFinding::Missing { hint, .. } => {
-                hint.as_deref()?.strip_prefix("apt-get install ")
-            }
-            DoctorFinding::Here { .. } => None,
-        });
-        let mut packages: Vec<&str> =
-            hints.map(|names| names.split(',').next().unwrap_or(names)).collect();
-        packages.sort_unstable();
-        packages.dedup();
-        (!packages.is_empty()).then(|| format!("apt-get install {}", packages.join(" ")))
+        install_command([&self.qemu, &self.busybox, &self.kernel].into_iter().chain(programs))
     }
+}
+
+/// One `apt-get` command for everything that is missing and has a package.
+pub fn install_command<'a>(
+    findings: impl IntoIterator<Item = &'a DoctorFinding>,
+) -> Option<String> {
+    let hints = findings.into_iter().filter_map(|finding| match finding {
+        DoctorFinding::Missing { hint, .. } => hint.as_deref()?.strip_prefix("apt-get install "),
+        DoctorFinding::Here { .. } => None,
+    });
+    let mut packages: Vec<&str> =
+        hints.map(|names| names.split(',').next().unwrap_or(names)).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    (!packages.is_empty()).then(|| format!("apt-get install {}", packages.join(" ")))
+}
+
+/// Where each of these programs is.
+pub fn programs<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<(String, DoctorFinding)> {
+    names.into_iter().map(|name| (name.clone(), found(name))).collect()
 }
 
 /// Checks all of `needs`. Downloads nothing: a kernel that would be downloaded counts as missing.
@@ -115,7 +124,7 @@ pub fn examine(needs: &DoctorNeeds, runner: &dyn Runner) -> Examination {
         modules: kernel.as_ref().map(presences).unwrap_or_default(),
         kernel: kernel_finding(kernel.as_ref(), can_download),
         kvm: kvm_finding(qemu, kernel.as_ref(), runner),
-        programs: needs.programs.iter().map(|name| (name.clone(), found(name))).collect(),
+        programs: programs(&needs.programs),
     }
 }
 

@@ -28,9 +28,6 @@ pub struct VmFacts {
     pub kernel_release: String,
     /// From the start of QEMU until the guest is ready.
     pub boot_ns: u64,
-    /// Time to build the initramfs or find it in the cache.
-    pub initramfs_ns: u64,
-    pub initramfs_bytes: u64,
     pub speed: ClockSpeed,
     /// Requested programs that the host lacks.
     pub lacking_programs: Vec<String>,

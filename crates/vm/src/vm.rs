@@ -79,9 +79,7 @@ impl Vm {
             .ok_or_else(|| ProgramError::Missing { name: host.qemu.to_owned() })?;
         let folder = PrivateFolder::new()
             .map_err(VmError::file("make a folder in", std::env::temp_dir()))?;
-        let before = Instant::now();
         let initramfs = initramfs::make(options, folder.path(), &runner)?;
-        let initramfs_ns = nanoseconds(before.elapsed());
         let accelerator = accelerator(options, host.qemu, folder.path(), &runner);
         let kept = cache_folder().map_or_else(|| folder.join("kernel"), |it| it.join("vmlinux"));
         let plain = kernel::plain::image(&options.kernel, &kept, &runner);
@@ -122,8 +120,6 @@ impl Vm {
             accelerator,
             kernel_release,
             boot_ns: nanoseconds(started.elapsed()),
-            initramfs_ns,
-            initramfs_bytes: initramfs.bytes,
             speed: options.speed,
             lacking_programs: initramfs.lacking_programs,
             lacking_modules: initramfs.lacking_modules,

@@ -3,13 +3,13 @@
 //! A downloaded kernel is unpacked to `flashfit/kernels/RELEASE` in the user's cache directory and
 //! reused from there. Limit: packages are only downloaded with apt.
 
+mod format;
 mod package;
 pub(crate) mod plain;
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use flashfit_host::input_file::{self, InputFileError};
 use flashfit_host::program::quote;
 use flashfit_host::{ProgramError, Runner};
 use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
@@ -21,7 +21,7 @@ use crate::modules::{ModulePresence, Modules};
 /// A kernel's image and its modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// A `vmlinuz`.
+    /// A `vmlinuz`, or another format that QEMU boots.
     pub image: PathBuf,
     /// Directory of its modules, such as `/lib/modules/RELEASE`.
     pub modules: PathBuf,
@@ -109,10 +109,12 @@ impl Kernel {
     pub fn given(image: &Path, modules: Option<&Path>) -> Result<Self, KernelError> {
         let given = |why: String| KernelError::Given { image: image.to_owned(), why };
         let image_path = std::path::absolute(image).map_err(|error| given(error.to_string()))?;
-        let stated = release_of(&image_path).map_err(|error| given(error.to_string()))?;
+        let is_arm = architecture::host().is_arm();
+        let stated =
+            format::release(&image_path, is_arm).map_err(|error| given(error.to_string()))?;
         let folder_name = |folder: &Path| Some(folder.file_name()?.to_str()?.to_owned());
         let release = stated.or_else(|| modules.and_then(folder_name)).ok_or_else(|| {
-            given("its release is unknown; the directory of its modules is needed too".to_owned())
+            given("its release is not in the file; its name has to end with it".to_owned())
         })?;
         let root = image_path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let candidates = [
@@ -186,30 +188,6 @@ impl Kernel {
         let is_lacking = |name: &&String| modules.presence(name) == ModulePresence::Lacking;
         wanted.iter().filter(is_lacking).cloned().collect()
     }
-}
-
-/// The release in the header of a bzImage; `None` for other kinds of images.
-///
-/// Source: the kernel's `Documentation/arch/x86/boot.rst`, fields `header` and `kernel_version`.
-fn release_of(image: &Path) -> io::Result<Option<String>> {
-    let mut file = input_file::open(image).map_err(InputFileError::into_io)?;
-    let mut header = [0; 0x210];
-    if file.read_exact(&mut header).is_err() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "the file is too short for a kernel",
-        ));
-    }
-    if header[0x202..0x206] != *b"HdrS" {
-        return Ok(None);
-    }
-    let at = u64::from(u16::from_le_bytes([header[0x20e], header[0x20f]])) + 0x200;
-    file.seek(SeekFrom::Start(at))?;
-    let mut text = Vec::new();
-    file.take(256).read_to_end(&mut text)?;
-    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    let release = String::from_utf8_lossy(text);
-    Ok(release.split_whitespace().next().map(str::to_owned))
 }
 
 #[cfg(test)]
