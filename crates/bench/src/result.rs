@@ -18,6 +18,7 @@ use crate::steady::SteadyState;
 /// The exit code of fio after SIGINT or SIGTERM.
 const EXIT_STOPPED: i32 = 128;
 const SIGKILL: i32 = 9;
+const MILLISECOND_NS: u64 = 1_000_000;
 /// Job files round down to complete files and blocks.
 const VOLUME_TOLERANCE_HUNDREDTHS: u64 = 90;
 /// fio checks the clock between requests and counts milliseconds.
@@ -62,8 +63,8 @@ pub fn read(
     let sync = sync.map(|sync| latency(&sync.lat_ns)).transpose()?;
     let result = FioResult {
         version: document.version.clone(),
-        read: figures(&job.read)?,
-        write: figures(&job.write)?.map(|write| Figures { sync, ..write }),
+        read: figures(&job.read, job.busy_ns())?,
+        write: figures(&job.write, job.busy_ns())?.map(|write| Figures { sync, ..write }),
         steady: job.steadystate.as_ref().map(|found| SteadyState::by_fio(found.attained != 0)),
         json: json.to_owned(),
     };
@@ -215,13 +216,25 @@ fn check_complete(result: &FioResult, expected: ExpectedRun<'_>) -> Result<(), B
     })
 }
 
-fn figures(direction: &DirectionDocument) -> Result<Option<Figures>, BenchError> {
+fn figures(direction: &DirectionDocument, busy_ns: u64) -> Result<Option<Figures>, BenchError> {
     if direction.total_ios == 0 {
         return Ok(None);
     }
-    let runtime_ns = direction.runtime.saturating_mul(1_000_000);
+    let runtime_ns = exact_runtime_ns(direction.runtime, busy_ns);
     let latency = latency(&direction.clat_ns)?;
     Ok(Some(Figures::new(direction.io_bytes, direction.total_ios, runtime_ns, latency)))
+}
+
+/// The runtime in nanoseconds. fio rounds it up to milliseconds, which is half of a read of 2 ms. The
+/// sum of all latencies is more exact where one operation followed the other; if it says something
+/// else than the milliseconds, operations were concurrent or had pauses, and the milliseconds count.
+/// Source: `update_runtime` in fio's `backend.c`.
+fn exact_runtime_ns(runtime_ms: u64, busy_ns: u64) -> u64 {
+    let most = runtime_ms.saturating_mul(MILLISECOND_NS);
+    let least = most.saturating_sub(MILLISECOND_NS);
+    // Opening a file and starting the job take some of the time.
+    let is_plausible = (least.saturating_sub(MILLISECOND_NS)..=most).contains(&busy_ns);
+    if is_plausible { busy_ns.max(least).max(1) } else { most }
 }
 
 fn latency(document: &LatencyDocument) -> Result<Latency, BenchError> {
@@ -260,6 +273,16 @@ struct JobDocument {
     steadystate: Option<SteadyDocument>,
 }
 
+impl JobDocument {
+    /// The sum of all latencies.
+    fn busy_ns(&self) -> u64 {
+        let sync = self.sync.as_ref().map(|sync| (sync.total_ios, sync.lat_ns.mean));
+        let others = [&self.read, &self.write].map(|found| (found.total_ios, found.lat_ns.mean));
+        let sums = others.into_iter().chain(sync).map(|(count, mean)| count as f64 * mean);
+        sums.sum::<f64>() as u64
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct SteadyDocument {
     attained: u32,
@@ -272,6 +295,13 @@ struct DirectionDocument {
     runtime: u64,
     total_ios: u64,
     clat_ns: LatencyDocument,
+    /// From the submission to the completion.
+    lat_ns: MeanDocument,
+}
+
+#[derive(Debug, Deserialize)]
+struct MeanDocument {
+    mean: f64,
 }
 
 #[derive(Debug, Deserialize)]

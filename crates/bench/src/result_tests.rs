@@ -51,6 +51,26 @@ fn syncs_have_their_own_latency() {
 }
 
 #[test]
+fn the_runtime_of_a_short_job_is_exact() {
+    // Milliseconds of fio, the sum of its latencies, and the time that is used.
+    for (runtime_ms, busy_ns, expected) in [
+        (3, 2_400_000, 2_400_000),
+        (3, 3_000_000, 3_000_000),
+        (3, 1_900_000, 2_000_000),
+        // Operations with pauses between them, and concurrent ones.
+        (3, 900_000, 3_000_000),
+        (3, 3_000_001, 3_000_000),
+        (0, 0, 1),
+        (5000, 4_999_100_000, 4_999_100_000),
+    ] {
+        assert_eq!(exact_runtime_ns(runtime_ms, busy_ns), expected, "{runtime_ms} {busy_ns}");
+    }
+    let all = |output, yields: &[Direction]| read_all(&outcome(0, ""), output, yields, 1).unwrap();
+    let mixed = all(MIXED, &[Direction::Read, Direction::Write]);
+    assert_eq!(mixed.read.unwrap().runtime_ns, 6_000_000, "two jobs at a time");
+}
+
+#[test]
 fn text_before_the_document_is_ignored() {
     let output = format!("note: a {{ }} remark\n {{ not alone\n{SYNC}");
     let result = read_all(&outcome(0, ""), &output, &[Direction::Write], 1).unwrap();

@@ -185,6 +185,8 @@ fn value(trial: &TrialRecord, figure: EffectKey) -> Option<f64> {
 }
 
 fn normalize(figures: &mut Figures, rate: f64, latency: f64, worst: f64) {
+    // The rate of a command is computed from its time.
+    figures.runtime_ns = times(figures.runtime_ns, rate);
     figures.bytes_per_second = times(figures.bytes_per_second, -rate);
     figures.operations_per_second_thousandths =
         times(figures.operations_per_second_thousandths, -rate);
@@ -295,6 +297,22 @@ fn inverted(mut matrix: Vec<Vec<f64>>) -> Vec<Option<Vec<f64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every rate by which setups are compared is that of the first device then.
+    #[test]
+    fn rates_and_times_are_normalized() {
+        use flashfit_bench::FigureKind;
+
+        let slow = Figures::new(1 << 20, 256, 4_000_000_000, Latency::default());
+        let fast = Figures::new(1 << 20, 256, 2_000_000_000, Latency::default());
+        let mut normalized = slow;
+        normalize(&mut normalized, 0.5_f64.ln(), 0.0, 0.0);
+        for kind in [FigureKind::Throughput, FigureKind::Operations, FigureKind::Time] {
+            let ratio = normalized.rate(kind) as f64 / fast.rate(kind) as f64;
+            assert!((ratio - 1.0).abs() < 1e-6, "{kind:?}: {ratio}");
+        }
+        assert_eq!(normalized.runtime_ns, fast.runtime_ns);
+    }
 
     /// Two setups on two devices, one of which is half as fast.
     #[test]
