@@ -42,6 +42,18 @@ impl Requirements {
     }
 }
 
+/// Why no trial can run with these of the required programs, if so.
+pub fn lacks_programs(installed: &BTreeSet<String>) -> Option<String> {
+    let missing: Vec<&str> =
+        TRIAL_PROGRAMS.into_iter().filter(|name| !installed.contains(*name)).collect();
+    match missing[..] {
+        [] if installed.len() > TRIAL_PROGRAMS.len() => None,
+        [] => Some("no program that makes a file system is installed".to_owned()),
+        [one] => Some(format!("{one} is not installed")),
+        _ => Some(format!("{} are not installed", missing.join(", "))),
+    }
+}
+
 /// Which [`Requirements`] a host meets, and its devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Capabilities {
@@ -193,4 +205,23 @@ pub trait Host {
     /// # Errors
     /// Any [`TrialError`] except [`TrialError::Setup`].
     fn open<'a>(&'a mut self, request: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_need_fio_and_one_file_system() {
+        let lacks = |names: &[&str]| {
+            let all = names.iter().map(|name| (*name).to_owned()).collect();
+            lacks_programs(&all).unwrap_or_default()
+        };
+        let mut names = TRIAL_PROGRAMS.to_vec();
+        assert_eq!(lacks(&names), "no program that makes a file system is installed");
+        names.push("mkfs.ext4");
+        assert_eq!(lacks(&names), "");
+        assert_eq!(lacks(&names[1..]), "fio is not installed");
+        assert_eq!(lacks(&names[2..]), "fio, mount are not installed");
+    }
 }

@@ -40,7 +40,7 @@ pub use error::TrialError;
 pub use facts::{CardFacts, MemoryFacts, TestBedFacts};
 pub use host::{
     Capabilities, CardProgram, Host, LocalHost, OpenRequest, ProbeRequest, ProbeResult,
-    Requirements, WriteGrant,
+    Requirements, WriteGrant, lacks_programs,
 };
 pub use local_test_bed::{LocalTestBed, LocalTestBedOptions, MOST_SETTLED_BYTES};
 pub use remote::RemoteHost;

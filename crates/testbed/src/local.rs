@@ -26,7 +26,7 @@ use crate::writable_device::WritableBlockDevice;
 use crate::{TestBed, TrialError};
 
 /// Enough to write all of a large and slow card.
-pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the arguments that serve the card of that name.
 pub type CardCommandLine = Box<dyn Fn(&str) -> Vec<OsString> + Send>;

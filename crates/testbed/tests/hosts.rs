@@ -304,15 +304,23 @@ fn a_repeated_request_is_executed_once() {
     assert!(lines.iter().any(|line| line.contains("unreadable")), "{answers}");
 }
 
-/// An agent that ignores requests and repeats a fixed text.
-struct Repeating(&'static str);
+/// An agent that ignores requests and repeats a fixed text, and after a time says something else.
+struct Repeating {
+    says: &'static str,
+    then: Option<(Duration, &'static str)>,
+    reconnect_timeout: Duration,
+}
 
 impl Link for Repeating {
     fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         let (near, mut far) = UnixStream::pair().expect("a pair of sockets");
-        let text = self.0;
+        let (says, then, start) = (self.says, self.then, Instant::now());
+        let text = move || match then {
+            Some((after, text)) if start.elapsed() > after => text,
+            _ => says,
+        };
         std::thread::spawn(move || {
-            while far.write_all(text.as_bytes()).is_ok() {
+            while far.write_all(text().as_bytes()).is_ok() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
@@ -321,7 +329,7 @@ impl Link for Repeating {
     }
 
     fn reconnect_timeout(&self) -> Duration {
-        Duration::ZERO
+        self.reconnect_timeout
     }
 
     fn last_error_line(&mut self) -> Option<String> {
@@ -335,21 +343,48 @@ impl Link for Repeating {
 
 #[test]
 fn an_agent_that_hangs_is_reported_as_lost() {
-    let timeouts =
-        Timeouts { silence: Duration::from_millis(300), answer: Duration::from_millis(900) };
-    let asked = |says: &'static str| {
-        let mut client = RpcClient::new(Repeating(says), &Interrupt::new());
-        client
-            .request(AgentRequest::Close {}, timeouts, &mut || {})
-            .expect_err("no answer")
-            .to_string()
-    };
-    let silent = asked("");
+    let silent = error_of("", Duration::ZERO);
     assert!(silent.contains("the agent on a stub was lost: it was silent"), "{silent}");
-    let busy = asked("{\"working\":{\"id\":1}}\n");
+    let busy = error_of(WORKING, Duration::ZERO);
     assert!(busy.contains("did not answer"), "{busy}");
-    let mad = asked("mad\n");
-    assert!(mad.contains("the agent on a stub was lost"), "{mad}");
+}
+
+const WORKING: &str = "{\"working\":{\"id\":1}}\n";
+
+fn request(
+    link: Repeating,
+    answer: Option<Duration>,
+) -> Result<flashfit_testbed::protocol::Reply, TrialError> {
+    let timeouts = Timeouts { silence: Duration::from_millis(300), answer };
+    let mut client = RpcClient::new(link, &Interrupt::new());
+    client.request(AgentRequest::Close {}, timeouts, &mut || {})
+}
+
+fn error_of(says: &'static str, reconnect_timeout: Duration) -> String {
+    let link = Repeating { says, then: None, reconnect_timeout };
+    request(link, Some(Duration::from_millis(900))).expect_err("no answer").to_string()
+}
+
+#[test]
+fn an_invalid_message_ends_the_request_at_once() {
+    let (start, long) = (Instant::now(), Duration::from_secs(60));
+    let mad = error_of("mad\n", long);
+    assert!(mad.contains("the agent on a stub cannot be understood: it sent `mad`"), "{mad}");
+    let other = error_of("{\"unreadable\":{\"reason\":\"sent `x`\"}}\n", long);
+    assert!(other.contains("it reports that the client sent `x`"), "{other}");
+    assert!(start.elapsed() < Duration::from_secs(20), "it was tried again");
+}
+
+/// Programs have their time limits where they run, so a request has none while heartbeats arrive.
+#[test]
+fn a_request_without_a_limit_waits_while_the_agent_works() {
+    let after = Duration::from_secs(2);
+    let done = "{\"answer\":{\"id\":1,\"reply\":{\"done\":{}}}}\n{\"ended\":{}}\n";
+    let then = Some((after, done));
+    let start = Instant::now();
+    let link = Repeating { says: WORKING, then, reconnect_timeout: Duration::ZERO };
+    request(link, None).expect("an answer");
+    assert!(start.elapsed() >= after);
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub use socket::{AgentLinger, attach, end, ended, listen};
 
 /// What the agent must know about the program it runs in.
 pub struct AgentInfo {
-    /// The version of flashfit.
+    /// The version of flashfit, with what it was built from.
     pub version: String,
     /// Returns the program that serves simulated cards, given the directory of the user's catalog.
     pub cards: Box<dyn Fn(&Path) -> CardProgram>,
@@ -157,7 +157,7 @@ fn check(hello: &ClientHello, about: &AgentInfo) -> Result<(), WireFailure> {
              (protocol {})",
             about.version, hello.version, hello.protocol
         ),
-        Some("use the same version of flashfit on both machines".into()),
+        Some("use a flashfit from the same source on both machines".into()),
     ))
 }
 

@@ -14,8 +14,8 @@
 //! if the client cannot reconnect, cancels the active request and cleans up. `{"ended":{}}` is the
 //! agent's last message.
 //!
-//! Limits: a line has at most [`MAX_LINE_BYTES`]. Client and agent must be the same version of
-//! flashfit.
+//! Limits: a line has at most [`MAX_LINE_BYTES`]. Client and agent must be built from the same
+//! source.
 
 mod failure;
 mod line;
@@ -118,7 +118,7 @@ pub enum AgentRequest {
 pub struct ClientHello {
     /// [`PROTOCOL_VERSION`].
     pub protocol: u32,
-    /// The version of flashfit.
+    /// The version of flashfit, with what it was built from.
     pub version: String,
     /// The files of the user's catalog, by their path in it.
     #[serde(rename = "catalogue")]
@@ -130,7 +130,7 @@ pub struct ClientHello {
 pub struct AgentHello {
     /// [`PROTOCOL_VERSION`].
     pub protocol: u32,
-    /// The version of flashfit.
+    /// The version of flashfit, with what it was built from.
     pub version: String,
     pub kernel: String,
 }

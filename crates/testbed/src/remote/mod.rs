@@ -1,6 +1,7 @@
 //! A host that is reached through an agent, and its test bed.
 
 mod link;
+mod login_output;
 mod rpc_client;
 mod ssh;
 
@@ -16,7 +17,6 @@ use flashfit_option_probe::OptionFindings;
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::host::{Capabilities, Host, OpenRequest, ProbeRequest, ProbeResult, Requirements};
-use crate::local::PROBE_TIMEOUT;
 use crate::protocol::{AgentRequest, ClientHello, PROTOCOL_VERSION, Reply, WireTrial};
 use crate::{TestBed, TestBedFacts, TrialError, TrialReport, TrialRequest};
 
@@ -26,15 +26,10 @@ pub use ssh::SshLink;
 
 /// For requests that take little time, even on a slow and busy machine.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
-/// Scratch images are created and mounted for each option.
-const FINDINGS_TIMEOUT: Duration = Duration::from_secs(1200);
-/// A large device is discarded first.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(600);
-/// A trial includes programs whose time is not limited by the request.
-const TRIAL_TIMEOUT: Duration = Duration::from_secs(3600);
-
 /// The folder of recorded traces, which trials do not need and which are large.
 const TRACES: &str = "traces";
+/// How the names of a catalog's files end. Others, such as the copies of an editor, are not sent.
+const CATALOG_EXTENSIONS: [&str; 3] = ["toml", "fio", "txt"];
 
 /// Monitors the backing device on this machine while a remote trial uses it.
 pub trait HostMonitor: Send {
@@ -67,7 +62,7 @@ pub struct RemoteHost<L: Link> {
 
 impl<L: Link> RemoteHost<L> {
     /// Connects to the agent. `name` is the name of the test bed in the records of a run, `version`
-    /// is flashfit's, and `catalog` is the directory of the user's catalog.
+    /// is flashfit's with what it was built from, and `catalog` is the directory of the user's catalog.
     ///
     /// # Errors
     /// If the agent cannot be reached or has another version.
@@ -78,7 +73,7 @@ impl<L: Link> RemoteHost<L> {
         version: &str,
         catalog: Option<&Path>,
     ) -> Result<Self, TrialError> {
-        let timeouts = Timeouts { silence: link.silence_timeout(), answer: QUERY_TIMEOUT };
+        let timeouts = Timeouts { silence: link.silence_timeout(), answer: Some(QUERY_TIMEOUT) };
         let mut client = RpcClient::new(link, interrupt);
         let hello = ClientHello {
             protocol: PROTOCOL_VERSION,
@@ -97,9 +92,9 @@ impl<L: Link> RemoteHost<L> {
         if !self.client.restart() {
             return Ok(false);
         }
-        let reply = self.request(AgentRequest::Hello(self.hello.clone()), QUERY_TIMEOUT)?;
+        let reply = self.query(AgentRequest::Hello(self.hello.clone()))?;
         let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
-        let now = match self.request(AgentRequest::Open(Box::new(open_request)), OPEN_TIMEOUT)? {
+        let now = match self.work(AgentRequest::Open(Box::new(open_request)))? {
             Reply::Opened(now) => now,
             other => return Err(unexpected(&other)),
         };
@@ -127,22 +122,36 @@ impl<L: Link> RemoteHost<L> {
         self
     }
 
-    fn request(&mut self, request: AgentRequest, wait: Duration) -> Result<Reply, TrialError> {
-        let timeouts = Timeouts { silence: self.client.link().silence_timeout(), answer: wait };
+    /// A request that takes little time.
+    fn query(&mut self, request: AgentRequest) -> Result<Reply, TrialError> {
+        self.request(request, Some(QUERY_TIMEOUT))
+    }
+
+    /// A request that runs programs on a device or on scratch images.
+    fn work(&mut self, request: AgentRequest) -> Result<Reply, TrialError> {
+        self.request(request, None)
+    }
+
+    fn request(
+        &mut self,
+        request: AgentRequest,
+        answer: Option<Duration>,
+    ) -> Result<Reply, TrialError> {
+        let timeouts = Timeouts { silence: self.client.link().silence_timeout(), answer };
         self.client.request(request, timeouts, &mut || {})
     }
 }
 
 impl<L: Link> Host for RemoteHost<L> {
     fn describe(&mut self, requirements: &Requirements) -> Result<Capabilities, TrialError> {
-        match self.request(AgentRequest::Describe(requirements.clone()), QUERY_TIMEOUT)? {
+        match self.query(AgentRequest::Describe(requirements.clone()))? {
             Reply::Capabilities(capabilities) => Ok(capabilities),
             other => Err(unexpected(&other)),
         }
     }
 
     fn inspect(&mut self, target: &str) -> Result<Device, TrialError> {
-        match self.request(AgentRequest::Inspect { target: target.to_owned() }, QUERY_TIMEOUT)? {
+        match self.query(AgentRequest::Inspect { target: target.to_owned() })? {
             Reply::Device(device) => Ok(*device),
             other => Err(unexpected(&other)),
         }
@@ -162,7 +171,7 @@ impl<L: Link> Host for RemoteHost<L> {
             }
         };
         let request = AgentRequest::CheckConsent { device: Box::new(device.clone()), name };
-        match self.request(request, QUERY_TIMEOUT)? {
+        match self.query(request)? {
             Reply::Done {} => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -175,24 +184,21 @@ impl<L: Link> Host for RemoteHost<L> {
         rotational: Option<bool>,
     ) -> Result<OptionFindings, TrialError> {
         let (filesystem, conditions) = (filesystem.to_owned(), conditions.clone());
-        match self.request(
-            AgentRequest::Findings { filesystem, conditions, rotational },
-            FINDINGS_TIMEOUT,
-        )? {
+        match self.work(AgentRequest::Findings { filesystem, conditions, rotational })? {
             Reply::Findings(findings) => Ok(findings),
             other => Err(unexpected(&other)),
         }
     }
 
     fn probe(&mut self, request: &ProbeRequest) -> Result<ProbeResult, TrialError> {
-        match self.request(AgentRequest::Probe(request.clone()), PROBE_TIMEOUT)? {
+        match self.work(AgentRequest::Probe(request.clone()))? {
             Reply::Probed(result) => Ok(result),
             other => Err(unexpected(&other)),
         }
     }
 
     fn open<'a>(&'a mut self, request: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError> {
-        match self.request(AgentRequest::Open(Box::new(request.clone())), OPEN_TIMEOUT)? {
+        match self.work(AgentRequest::Open(Box::new(request.clone())))? {
             Reply::Opened(mut facts) => {
                 self.open_request = Some(request.clone());
                 facts.test_bed.clone_from(&self.name);
@@ -257,7 +263,7 @@ impl<L: Link> RemoteTestBed<'_, L> {
                 monitor.on_initial_state();
             }
         };
-        let timeouts = Timeouts { silence: client.link().silence_timeout(), answer: TRIAL_TIMEOUT };
+        let timeouts = Timeouts { silence: client.link().silence_timeout(), answer: None };
         let result = client.request(trial, timeouts, &mut on_initial_state);
         if let Some(lost) = monitor.as_ref().and_then(|monitor| monitor.loss_reason()) {
             return Err(TrialError::Device { what: format!("disappeared: {lost}") });
@@ -281,7 +287,7 @@ impl<L: Link> RemoteTestBed<'_, L> {
 impl<L: Link> Drop for RemoteTestBed<'_, L> {
     fn drop(&mut self) {
         // If the agent does not answer, it has closed the device or its machine is down.
-        let _ = self.host.request(AgentRequest::Close {}, QUERY_TIMEOUT);
+        let _ = self.host.query(AgentRequest::Close {});
     }
 }
 
@@ -315,19 +321,43 @@ fn unexpected(reply: &Reply) -> TrialError {
 fn files(catalog: Option<&Path>) -> Result<BTreeMap<String, String>, TrialError> {
     let mut found = BTreeMap::new();
     let Some(catalog) = catalog else { return Ok(found) };
-    let failed = |path: &Path, error: std::io::Error| TrialError::Stopped {
-        message: format!("cannot read {}: {error}", path.display()),
-        class: ExitClass::Usage,
-        hint: None,
+    let is_entry = |path: &Path| {
+        let extension = path.extension().unwrap_or_default();
+        CATALOG_EXTENSIONS.iter().any(|known| extension == *known)
     };
     for folder in FOLDERS.into_iter().filter(|folder| *folder != TRACES) {
         let folder = catalog.join(folder);
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
-            let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_entry(path)) {
+            let entry =
+                flashfit_catalog::read(&path).map_err(|error| TrialError::stopped(&error))?;
             let inside = path.strip_prefix(catalog).expect("it is in the catalog");
-            found.insert(inside.display().to_string(), text);
+            found.insert(inside.display().to_string(), entry.text);
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_entries_of_a_catalog_are_sent() {
+        let catalog = tempfile::tempdir().unwrap();
+        for folder in ["cards", "traces", "other"] {
+            std::fs::create_dir(catalog.path().join(folder)).unwrap();
+        }
+        let write = |path, bytes: &[u8]| std::fs::write(catalog.path().join(path), bytes).unwrap();
+        write("cards/mine.toml", b"name = 1\n");
+        write("cards/.mine.toml.swp", b"b0VIM \xff\xfe");
+        write("traces/mine.toml", b"");
+        write("other/mine.toml", b"");
+        let sent = files(Some(catalog.path())).unwrap();
+        assert_eq!(sent, BTreeMap::from([("cards/mine.toml".to_owned(), "name = 1\n".to_owned())]));
+        write("cards/binary.toml", b"\xff\xfe");
+        let refused = files(Some(catalog.path())).unwrap_err();
+        assert!(refused.to_string().contains("binary.toml"), "{refused}");
+        assert_eq!(refused.class(), ExitClass::Usage);
+    }
 }

@@ -11,7 +11,7 @@ use flashfit_user_error::{ExitClass, Hint, Task, UserError};
 
 use super::link::{Link, LinkEnds, LinkError};
 use crate::TrialError;
-use crate::protocol::{AgentRequest, FromAgent, MessageReader, Reply, ToAgent, line};
+use crate::protocol::{AgentRequest, FromAgent, LineError, MessageReader, Reply, ToAgent, line};
 
 /// Interval of checks for interrupts and timeouts; long, to disturb measurements little.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -22,8 +22,9 @@ const CLEANUP_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Timeouts {
     /// For any message.
     pub silence: Duration,
-    /// For the reply.
-    pub answer: Duration,
+    /// For the reply, also while heartbeats arrive. `None` for requests that take as long as their
+    /// programs, which have time limits there.
+    pub answer: Option<Duration>,
 }
 
 pub struct RpcClient<L> {
@@ -39,7 +40,7 @@ pub struct RpcClient<L> {
 
 struct Connection {
     output: Box<dyn Write + Send>,
-    messages: Receiver<Result<FromAgent, String>>,
+    messages: Receiver<Result<FromAgent, LineError>>,
 }
 
 /// What a received message means for the current request.
@@ -47,6 +48,8 @@ enum Event {
     Answer(Reply),
     Alive,
     Lost(String),
+    /// The two do not understand each other, which a new connection does not change.
+    Invalid(String),
     Ended,
 }
 
@@ -103,9 +106,9 @@ impl<L: Link> RpcClient<L> {
             }
             let (reply, received) = self.attempt(id, &text, sent_at, timeouts, on_initial_state)?;
             match reply {
-                Some(Reply::Failed(failure)) => return Err(self.with_link_hint((*failure).into())),
-                Some(reply) => return Ok(reply),
-                None => why = self.loss_reason(),
+                Ok(Reply::Failed(failure)) => return Err(self.with_link_hint((*failure).into())),
+                Ok(reply) => return Ok(reply),
+                Err(reason) => why = self.loss_reason(reason),
             }
             if received {
                 lost_since = None;
@@ -120,8 +123,8 @@ impl<L: Link> RpcClient<L> {
         }
     }
 
-    /// Sends the request and waits for the reply, which is `None` if the connection was lost. Also
-    /// returns whether any message was received.
+    /// Sends the request and waits for the reply, or for why the connection was lost. Also returns
+    /// whether any message was received.
     fn attempt(
         &mut self,
         id: u64,
@@ -129,20 +132,24 @@ impl<L: Link> RpcClient<L> {
         sent_at: Instant,
         timeouts: Timeouts,
         on_initial_state: &mut dyn FnMut(),
-    ) -> Result<(Option<Reply>, bool), TrialError> {
+    ) -> Result<(Result<Reply, String>, bool), TrialError> {
         self.send(text);
         let mut received = false;
         let mut last_message = Instant::now();
         let mut canceled_at = None;
         loop {
             match self.receive(id, on_initial_state) {
-                Some(Event::Answer(reply)) => return Ok((Some(reply), true)),
+                Some(Event::Answer(reply)) => return Ok((Ok(reply), true)),
                 Some(Event::Alive) => (received, last_message) = (true, Instant::now()),
-                Some(Event::Lost(why)) if canceled_at.is_some() => {
+                Some(Event::Lost(why) | Event::Invalid(why)) if canceled_at.is_some() => {
                     self.connection = None;
                     return Err(self.interrupted(&why));
                 }
-                Some(Event::Lost(_)) => return Ok((None, received)),
+                Some(Event::Lost(why)) => return Ok((Err(why), received)),
+                Some(Event::Invalid(why)) => {
+                    self.connection = None;
+                    return Err(self.misunderstood(&why));
+                }
                 Some(Event::Ended) if canceled_at.is_some() => {
                     return Err(self.interrupted("it ended"));
                 }
@@ -161,12 +168,10 @@ impl<L: Link> RpcClient<L> {
                 return Err(self.interrupted("it did not stop the current request"));
             }
             let (silent, late) = (last_message.elapsed(), sent_at.elapsed());
-            if silent > timeouts.silence || late > timeouts.answer {
-                let (what, span) = if late > timeouts.answer {
-                    ("did not answer", late)
-                } else {
-                    ("was silent", silent)
-                };
+            let is_late = timeouts.answer.is_some_and(|limit| late > limit);
+            if silent > timeouts.silence || is_late {
+                let (what, span) =
+                    if is_late { ("did not answer", late) } else { ("was silent", silent) };
                 self.connection = None;
                 return Err(self.lost_error(&format!("it {what} for {} s", span.as_secs())));
             }
@@ -179,7 +184,8 @@ impl<L: Link> RpcClient<L> {
         };
         let message = match connection.messages.recv_timeout(POLL_INTERVAL) {
             Ok(Ok(message)) => message,
-            Ok(Err(why)) => return Some(Event::Lost(why)),
+            Ok(Err(error @ LineError::Read(_))) => return Some(Event::Lost(format!("it {error}"))),
+            Ok(Err(error)) => return Some(Event::Invalid(format!("it {error}"))),
             Err(RecvTimeoutError::Timeout) => return None,
             Err(RecvTimeoutError::Disconnected) => {
                 self.connection = None;
@@ -198,7 +204,7 @@ impl<L: Link> RpcClient<L> {
                 Event::Ended
             }
             FromAgent::Unreadable { reason } => {
-                Event::Lost(format!("the agent reports that the client {reason}"))
+                Event::Invalid(format!("it reports that the client {reason}"))
             }
             // Late messages of an earlier request still show that the agent is alive.
             FromAgent::Answer { .. } | FromAgent::InState { .. } | FromAgent::Working { .. } => {
@@ -233,9 +239,9 @@ impl<L: Link> RpcClient<L> {
         Ok(())
     }
 
-    fn loss_reason(&mut self) -> String {
+    fn loss_reason(&mut self, reason: String) -> String {
         self.connection = None;
-        self.link.last_error_line().unwrap_or_else(|| "the connection was lost".to_owned())
+        self.link.last_error_line().unwrap_or(reason)
     }
 
     /// Replaces the hint of an error if the link has a better one.
@@ -256,6 +262,16 @@ impl<L: Link> RpcClient<L> {
             message: format!("the agent on {host} was lost: {why}"),
             class: ExitClass::Io,
             hint: Some(Hint::from("when it is reachable again: ").and(Task::Resume)),
+        })
+    }
+
+    fn misunderstood(&mut self, why: &str) -> TrialError {
+        self.is_closed = true;
+        let host = self.link.label();
+        self.with_link_hint(TrialError::Stopped {
+            message: format!("the agent on {host} cannot be understood: {why}"),
+            class: ExitClass::Io,
+            hint: Some(Hint::from("find out what else writes there, then: ").and(Task::Resume)),
         })
     }
 
@@ -316,11 +332,7 @@ impl Connection {
         std::thread::spawn(move || {
             let mut lines = MessageReader::new(input);
             loop {
-                let message = match lines.message::<FromAgent>() {
-                    Ok(Some(message)) => Ok(message),
-                    Ok(None) => return,
-                    Err(error) => Err(format!("it {error}")),
-                };
+                let Some(message) = lines.message::<FromAgent>().transpose() else { return };
                 let is_last = message.is_err();
                 if sender.send(message).is_err() || is_last {
                     return;

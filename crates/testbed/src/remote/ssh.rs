@@ -1,6 +1,6 @@
 //! The link to an agent on another machine, through ssh(1) with the user's configuration and keys.
 //!
-//! Copies this program to a new directory there, unless the same version is installed, and starts
+//! Copies this program to a new directory there, unless the same build is installed, and starts
 //! it as an agent that outlives the connection, so a lost connection does not lose work. The agent
 //! removes the directory when it ends.
 //!
@@ -17,6 +17,7 @@ use flashfit_host::{Program, ProgramError, Runner, SshAddress};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use super::link::{Link, LinkEnds, LinkError, RETRY_INTERVAL};
+use super::login_output::{self, AfterLogin};
 use crate::agent::LOCK;
 
 /// Exit code of ssh(1) if the connection failed.
@@ -49,8 +50,9 @@ pub struct SshLink {
 }
 
 impl SshLink {
-    /// Checks the machine and copies `own`, this program in version `version`, if needed. `token`
-    /// names the directory there; an agent left there by an earlier connection is ended.
+    /// Checks the machine and copies `own`, this program, if needed. `build` is its version with
+    /// what it was built from, which `flashfit agent --build` prints. `token` names the directory
+    /// there; an agent left there by an earlier connection is ended.
     ///
     /// # Errors
     /// If the machine cannot be reached, or `own` does not run there.
@@ -58,7 +60,7 @@ impl SshLink {
         runner: &dyn Runner,
         address: SshAddress,
         own: &Path,
-        version: &str,
+        build: &str,
         token: &str,
     ) -> Result<Self, LinkError> {
         let folder = format!("/tmp/flashfit-{token}");
@@ -78,26 +80,22 @@ impl SshLink {
         // the name of the directory, so nothing is run from one that belongs to them.
         let (own_test, refusal) = (is_own_test(&folder_arg), report_not_owned(&folder_arg));
         let script = format!(
-            "uname -m; flashfit --version 2>/dev/null || echo none; {AS_ROOT} true || exit; \
+            "uname -m; flashfit agent --build 2>/dev/null || flashfit --version 2>/dev/null || \
+             echo none; {AS_ROOT} true || exit; \
              if [ -e {folder_arg} ] && ! {own_test}; then {refusal}; exit 1; fi; \
              if [ -S {folder_arg}/agent.socket ]; then own={folder_arg}/flashfit; [ -x $own ] || own=flashfit; \
              {AS_ROOT} $own agent --folder {folder_arg} --end; fi"
         );
-        let seen = link.run(runner, &link.command(&script))?;
-        let mut lines = seen.stdout.lines().map(str::trim);
+        let seen = link.run(runner, &link.command(&login_output::separated(&script)))?;
+        let output = login_output::after(&seen.stdout).ok_or_else(|| link.no_shell(&seen))?;
+        let mut lines = output.lines().map(str::trim);
         let (machine, found) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
-        if found == format!("flashfit {version}") {
+        if found == format!("flashfit {build}") {
             link.program = "flashfit".to_owned();
             return Ok(link);
         }
         if machine != std::env::consts::ARCH {
-            return Err(link.error(
-                format!("its architecture is {machine}, and this program is not built for that"),
-                Some(
-                    "install a flashfit for it there as `flashfit` (see docs/test-beds.md)".into(),
-                ),
-                ExitClass::Environment,
-            ));
+            return Err(link.other_architecture(machine, found, build));
         }
         link.program = format!("{}/flashfit", link.folder);
         link.copy(runner, own)?;
@@ -125,9 +123,24 @@ impl SshLink {
         let (program, folder) = (quote(&self.program), quote(&self.folder));
         let there =
             format!("{AS_ROOT} {program} {arguments}; code=$?; rm -rf {folder}; exit $code");
-        let (process, output, input) =
-            PipedProgram::start(&self.command(&there)).map_err(|error| self.of_program(&error))?;
+        let command = self.command(&login_output::separated(&there));
+        let (process, mut output, input) =
+            PipedProgram::start(&command).map_err(|error| self.of_program(&error))?;
+        // Without a separator, the caller finds what is wrong with the output or its end.
+        let _ = login_output::skip(&mut output);
         Ok((process, (output, input)))
+    }
+
+    fn other_architecture(&self, machine: &str, found: &str, build: &str) -> LinkError {
+        let there =
+            format!("its architecture is {machine}, and this program is not built for that");
+        let (message, hint) = if found.starts_with("flashfit") {
+            let message = format!("{there}; {found} is installed there, not flashfit {build}");
+            (message, "install the flashfit that was built from the same source there")
+        } else {
+            (there, "install a flashfit for it there as `flashfit` (see docs/test-beds.md)")
+        };
+        self.error(message, Some(hint.into()), ExitClass::Environment)
     }
 
     fn copy(&self, runner: &dyn Runner, own: &Path) -> Result<(), LinkError> {
@@ -174,6 +187,9 @@ impl SshLink {
             error.is_transient = true;
             return Err(error);
         }
+        if login_output::after(&outcome.stdout).is_none() {
+            return Err(self.no_shell(&outcome));
+        }
         let (what, hint) = if why.ends_with(NOT_OWNED) {
             (why, "check what is there and remove it")
         } else {
@@ -181,6 +197,12 @@ impl SshLink {
             (format!("the user may not mount file systems: {why}"), hint)
         };
         Err(self.error(what, Some(hint.into()), ExitClass::Environment))
+    }
+
+    fn no_shell(&self, outcome: &ProgramOutcome) -> LinkError {
+        let hint = "the user there needs a POSIX shell that runs commands given to ssh";
+        let why = login_output::explain(&outcome.stdout);
+        self.error(why, Some(hint.into()), ExitClass::Environment)
     }
 
     fn command(&self, there: &str) -> Program {
@@ -227,10 +249,11 @@ impl Link for SshLink {
         self.connected = true;
         let (program, folder) = (quote(&self.program), quote(&self.folder));
         let there = format!("{AS_ROOT} {program} agent --folder {folder}{again}");
+        let command = self.command(&login_output::separated(&there));
         let (process, output, input) =
-            PipedProgram::start(&self.command(&there)).map_err(|error| self.of_program(&error))?;
+            PipedProgram::start(&command).map_err(|error| self.of_program(&error))?;
         self.process = Some(process);
-        Ok(LinkEnds { input: Box::new(output), output: Box::new(input) })
+        Ok(LinkEnds { input: Box::new(AfterLogin::new(output)), output: Box::new(input) })
     }
 
     fn reconnect_timeout(&self) -> Duration {
