@@ -5,6 +5,8 @@ use std::path::Path;
 
 use flashfit_catalog::{CatalogEntry, CatalogEntryError, FileMistake, FileMistakes, Origin};
 use flashfit_user_error::{ExitClass, Hint, UserError};
+use serde::Deserialize;
+use toml::Spanned;
 
 use crate::definition;
 use crate::filesystem::{FileSystem, FsOption};
@@ -59,6 +61,42 @@ fn read_all<'a, T>(
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
+/// The names of the options of a file, each with its place.
+#[derive(Deserialize)]
+struct OptionNames {
+    #[serde(default)]
+    option: Vec<OptionName>,
+}
+
+#[derive(Deserialize)]
+struct OptionName {
+    name: Spanned<String>,
+}
+
+/// Two options of one name. The mistake is in the user's file, where one of them is in one.
+fn clash(
+    filesystem: &str,
+    known: &FsOption,
+    knob: &FsOption,
+    all: &[&CatalogEntry],
+) -> FileMistakes {
+    let is_own = |option: &FsOption| matches!(option.origin, Origin::File(_));
+    let (blamed, other) =
+        if is_own(known) && !is_own(knob) { (known, knob) } else { (knob, known) };
+    let reason = format!(
+        "{filesystem} has two options `{}`; the other one is from {}",
+        blamed.name, other.origin
+    );
+    let entry = all.iter().find(|entry| entry.origin == blamed.origin);
+    let line = entry.and_then(|entry| {
+        let names: OptionNames = flashfit_catalog::from_toml(&entry.text).ok()?;
+        let mut places = names.option.iter().map(|option| &option.name);
+        let place = places.find(|name| *name.get_ref() == blamed.name)?;
+        Some(flashfit_catalog::line_at(&entry.text, place.span().start))
+    });
+    FileMistakes::new(&blamed.origin, vec![FileMistake { line: line.unwrap_or(1), reason }])
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystemCatalog {
     filesystems: Vec<FileSystem>,
@@ -72,8 +110,9 @@ impl FileSystemCatalog {
     pub fn load(user_dir: Option<&Path>) -> Result<Self, FileSystemCatalogError> {
         let filesystems = flashfit_catalog::entries("filesystems", "toml", user_dir)?;
         let knobs = flashfit_catalog::entries("knobs", "toml", user_dir)?;
+        let all: Vec<&CatalogEntry> = filesystems.iter().chain(&knobs).collect();
         match (Self::from_entries(&filesystems), read_knobs(&knobs)) {
-            (Ok(found), Ok(knobs)) => found.with_options(&knobs),
+            (Ok(found), Ok(knobs)) => found.with_options(&knobs, &all),
             (Err(FileSystemCatalogError::Invalid(mut files)), Err(more)) => {
                 files.extend(more);
                 Err(FileSystemCatalogError::Invalid(files))
@@ -83,24 +122,19 @@ impl FileSystemCatalog {
         }
     }
 
-    /// Adds the options of these files to each file system.
-    ///
-    /// # Errors
-    /// [`FileSystemCatalogError::Invalid`] for files that are not valid, or whose option has the
-    /// name of an existing one.
-    pub fn with_knobs(self, entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
-        self.with_options(&read_knobs(entries).map_err(FileSystemCatalogError::Invalid)?)
-    }
-
-    fn with_options(mut self, files: &[KnobsFile<'_>]) -> Result<Self, FileSystemCatalogError> {
-        for (entry, knobs) in files {
+    /// Adds the options of these files to each file system; the texts of all files are in `all`.
+    fn with_options(
+        mut self,
+        files: &[KnobsFile<'_>],
+        all: &[&CatalogEntry],
+    ) -> Result<Self, FileSystemCatalogError> {
+        for (_, knobs) in files {
             for filesystem in &mut self.filesystems {
-                let named = |knob: &&FsOption| filesystem.option(&knob.name).is_ok();
-                if let Some(knob) = knobs.iter().find(named) {
-                    let reason = format!("{} has an option `{}`", filesystem.name, knob.name);
-                    let mistakes = vec![FileMistake { line: 1, reason }];
-                    let of_file = FileMistakes::new(&entry.origin, mistakes);
-                    return Err(FileSystemCatalogError::Invalid(vec![of_file]));
+                for knob in knobs {
+                    if let Ok(known) = filesystem.option(&knob.name) {
+                        let of_file = clash(&filesystem.name, known, knob, all);
+                        return Err(FileSystemCatalogError::Invalid(vec![of_file]));
+                    }
                 }
                 filesystem.options.extend(knobs.iter().cloned());
             }

@@ -110,9 +110,16 @@ impl FsOption {
         why_absent(&self.since, &self.until, here)
     }
 
-    /// Whether the two cannot be combined, whichever of them says so.
+    /// Whether the two cannot be combined: one of them says so, or both set the same attribute of
+    /// the machine, which two files of options can do without knowing each other.
     pub fn conflicts_with(&self, other: &Self) -> bool {
-        self.excludes.contains(&other.name) || other.excludes.contains(&self.name)
+        let settings = |option: &Self| {
+            let both = option.sysctl.iter().chain(&option.sysfs);
+            both.map(|(key, _)| key.clone()).collect::<BTreeSet<String>>()
+        };
+        self.excludes.contains(&other.name)
+            || other.excludes.contains(&self.name)
+            || (self.name != other.name && !settings(self).is_disjoint(&settings(other)))
     }
 
     pub(crate) fn filled(

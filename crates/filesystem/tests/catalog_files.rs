@@ -145,6 +145,14 @@ fn a_definition_names_known_programs_and_no_files() {
         ("tune = [\"-O\", \"a\"]", "mount = [\"device=/dev/sda\"]", 19, "could name a file"),
         ("tune = [\"-O\", \"a\"]", "mount = [\"ro,helper=sh\"]", 19, "is for mount(8)"),
         ("[\"2\"]", "[\"../2\"]", 25, "could name a file"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"ro noatime\"]", 19, "is not a mount option"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"ro,,noatime\"]", 19, "is not a mount option"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"\"]", 19, "is not a mount option"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"commit=\"]", 19, "is not a mount option"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"-o\"]", 19, "is not a mount option"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"remount\"]", 19, "is for mount(8)"),
+        ("[tune]", "[crash]\nmount = [\"a b\"]\n[tune]", 10, "is not a mount option"),
+        ("[tune]", "[crash]\nflags = { \"-n\" = [\"/x\"] }\n[tune]", 10, "could name a file"),
         ("kind = \"tiny\"", "kind = \"fuse.sh\"", 3, "kind: `fuse.sh` is not the name"),
         ("kind = \"tiny\"", "kind = \"fuseblk\"", 3, "kind: `fuseblk` is not the name"),
     ] {
@@ -250,7 +258,8 @@ fn an_option_of_the_machine_is_one_of_every_file_system() {
     assert!(recipe.sysctl().contains(&pair("vm.dirty_bytes", "16777216")));
     assert_eq!(recipe.sysfs(), [pair("queue/read_ahead_kb", "1024")]);
     for (from, to, line, reason) in [
-        ("swappy", "noatime", 1, "has an option `noatime`"),
+        ("swappy", "noatime", 2, "btrfs has two options `noatime`; the other one is from built-in"),
+        ("swappy", "dirty-16m", 2, "two options `dirty-16m`; the other one is from built-in"),
         ("sysctl = { \"vm.swappiness\" = \"1\" }", "mount = [\"x\"]", 2, "sysctl, sysfs or timer"),
         ("sysctl", "sysctls", 4, "unknown field `sysctls`"),
     ] {
@@ -259,6 +268,41 @@ fn an_option_of_the_machine_is_one_of_every_file_system() {
         assert!(told.contains(&format!("knobs/mine.toml:{line}: ")), "{told}");
         assert!(told.contains(reason), "{told}");
     }
+}
+
+/// Whichever of the two files is the user's is the one with the mistake.
+#[test]
+fn an_option_with_the_name_of_a_built_in_one_is_the_users_mistake() {
+    let knob = "[[option]]\nname = \"dirty-16m\"\ntitle = \"T\"\n\
+                sysctl = { \"vm.swappiness\" = \"1\" }\ndurability = \"safe\"\nsource = \"me\"\n";
+    let with_option = TINY.replacen("name = \"b\"", "name = \"dirty-16m\"", 1);
+    for (file, text, place) in [
+        // The names before and behind that of the built-in file.
+        ("knobs/a.toml", knob, "knobs/a.toml:2: "),
+        ("knobs/z.toml", knob, "knobs/z.toml:2: "),
+        ("filesystems/tiny.toml", with_option.as_str(), "filesystems/tiny.toml:23: "),
+    ] {
+        let error = load_file(file, text).unwrap_err();
+        let told = error.to_string();
+        assert_eq!(error.class(), ExitClass::Usage, "{told}");
+        assert!(told.contains(place) && told.contains("two options `dirty-16m`"), "{told}");
+        assert!(told.contains("built-in catalog/knobs/memory.toml"), "{told}");
+        assert!(error.hint().unwrap().text().unwrap().contains("EDITOR"), "{told}");
+    }
+}
+
+/// The user's file cannot exclude what is in another file.
+#[test]
+fn two_options_that_set_the_same_attribute_are_not_combined() {
+    let knob = "[[option]]\nname = \"dirty-1m\"\ntitle = \"T\"\n\
+                sysctl = { \"vm.dirty_bytes\" = \"1048576\" }\ndurability = \"safe\"\n\
+                source = \"me\"\n";
+    let catalog = load_file("knobs/mine.toml", knob).unwrap();
+    let ext4 = catalog.filesystem("ext4").unwrap();
+    let conditions = Conditions::default();
+    let both = Setup::new(ext4, ["dirty-1m", "dirty-16m"], none(), &conditions);
+    assert!(matches!(both, Err(SetupError::Conflict { .. })), "{both:?}");
+    Setup::new(ext4, ["dirty-1m", "readahead-1m"], none(), &conditions).unwrap();
 }
 
 #[test]

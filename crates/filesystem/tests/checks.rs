@@ -152,6 +152,18 @@ fn one_partition_is_repaired_without_the_others() {
 }
 
 #[test]
+fn a_start_between_erase_blocks_is_fine_where_vendors_put_the_data_on_one() {
+    let mut volume = partition(1, 63 * 512, 512 * MIB);
+    volume.facts = facts("vfat", &[], Some(4 * MIB - 63 * 512));
+    let findings = found(&examined(vec![volume.clone()]));
+    let start = findings.iter().find(|finding| finding.check == "start").expect("it is judged");
+    assert_eq!(start.severity, Severity::Fine, "{}", start.evidence);
+    volume.facts = facts("ext4", &[], None);
+    let findings = found(&examined(vec![volume]));
+    assert_eq!(verdict(&findings), Severity::Bad);
+}
+
+#[test]
 fn a_wrong_start_is_repaired_with_the_whole_device() {
     let mut volumes = two_partitions();
     volumes[0].start_bytes = 63 * 512;

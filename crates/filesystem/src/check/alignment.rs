@@ -38,6 +38,16 @@ fn size(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> Option<CheckFi
     Some(finding)
 }
 
+/// Of FAT and exFAT, whose tables are rewritten in place, only the data need start on an erase
+/// block; vendors move the start of the partition for it.
+fn data_are_aligned(volume: &Volume, unit: u64) -> bool {
+    let facts = volume.facts.as_ref().filter(|facts| matches!(&*facts.kind, "vfat" | "exfat"));
+    facts
+        .and_then(|facts| facts.data_start_bytes)
+        .and_then(|data| data.checked_add(volume.start_bytes))
+        .is_some_and(|at| at % unit == 0)
+}
+
 fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding {
     let (at, sector) = (volume.start_bytes, volume.start_bytes / SECTOR_BYTES);
     let off = at % unit;
@@ -56,6 +66,11 @@ fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding 
         position(off),
         Bytes(unit)
     );
+    if data_are_aligned(volume, unit) {
+        let text =
+            format!("{text}; the data behind its tables start on one, as vendors lay it out");
+        return CheckFinding::new("start", &volume.name, Severity::Fine, text);
+    }
     CheckFinding::new("start", &volume.name, Severity::Bad, text)
         .costs(
             "what the file system treats as one erase block spans two, so small writes can move \

@@ -35,6 +35,13 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
         let finding = CheckFinding::new("data start", &volume.name, Severity::Advice, text);
         return Some(finding.costs(cost));
     }
+    // A plan would put them in the same place.
+    let planned = examined.planned(volume).and_then(|planned| planned.number("data_start_bytes"));
+    if facts.kind == "vfat" && planned == Some(start) {
+        let text = format!("{text}, as near to one as the reserved sectors of FAT32 reach");
+        let finding = CheckFinding::new("data start", &volume.name, Severity::Advice, text);
+        return Some(finding.costs(cost));
+    }
     let start_is_right = volume.start_bytes % unit == 0;
     let finding = CheckFinding::new("data start", &volume.name, Severity::Bad, text)
         .costs(cost)

@@ -74,8 +74,14 @@ const FSCK: [&str; 25] = [
     "unsquashfs",
     "xfs_repair",
 ];
-/// Mount options that name files or helper programs, or are the business of mount(8) itself.
-const MOUNT_REFUSED: [&str; 6] = ["helper", "uhelper", "loop", "offset", "x-", "X-"];
+/// Beginnings of mount options that name files or helper programs, or are the business of mount(8)
+/// itself.
+const MOUNT_REFUSED: [&str; 7] = ["helper", "uhelper", "loop", "offset", "x-", "X-", "comment="];
+/// Mount options that mount(8) keeps to itself, or that do not mount the file system.
+const MOUNT_ALONE: [&str; 15] = [
+    "_netdev", "auto", "bind", "defaults", "group", "move", "noauto", "nofail", "nogroup",
+    "noowner", "nouser", "owner", "rbind", "remount", "user",
+];
 
 /// Refuses what a definition may not name.
 pub(super) fn check(raw: &FileSystemToml) -> Result<(), At> {
@@ -95,14 +101,16 @@ pub(super) fn check(raw: &FileSystemToml) -> Result<(), At> {
     no_paths("mkfs.version_args", &raw.mkfs.version_args)?;
     no_paths("mkfs.args", &raw.mkfs.args)?;
     no_paths("fsck.args", &raw.fsck.args)?;
-    for flags in [&raw.mkfs.flags, &raw.trial.flags] {
+    no_paths("fsck.repair", raw.fsck.repair.as_deref().unwrap_or_default())?;
+    for flags in [&raw.mkfs.flags, &raw.mkfs.no_discard, &raw.trial.flags, &raw.crash.flags] {
         no_paths_in_flags(
             "flags",
             flags.iter().map(|(flag, values)| (flag.as_str(), values)),
             &raw.name,
         )?;
     }
-    mount_options(&raw.trial.mount)
+    mount_options(&raw.trial.mount)?;
+    mount_options(&raw.crash.mount)
 }
 
 /// Refuses what an option may not set.
@@ -154,15 +162,31 @@ fn no_paths_in_flags<'a>(
 
 fn mount_options(options: &[Spanned<String>]) -> Result<(), At> {
     no_paths("mount", options)?;
-    let refused = |text: &str| {
-        text.split(',')
-            .any(|one| MOUNT_REFUSED.iter().any(|refused| one.trim().starts_with(refused)))
-    };
-    match options.iter().find(|option| refused(option.get_ref())) {
-        None => Ok(()),
-        Some(option) => Err(at(
-            option,
-            format!("mount: `{}` is for mount(8), not for the file system", option.get_ref()),
-        )),
+    for option in options {
+        let text = option.get_ref();
+        if !text.split(',').all(is_mount_option) {
+            let reason = format!(
+                "mount: `{text}` is not a mount option: write NAME or NAME=VALUE, without spaces"
+            );
+            return Err(at(option, reason));
+        }
+        let is_refused = |one: &str| {
+            MOUNT_ALONE.contains(&one)
+                || MOUNT_REFUSED.iter().any(|refused| one.starts_with(refused))
+        };
+        if text.split(',').any(is_refused) {
+            let reason = format!("mount: `{text}` is for mount(8), not for the file system");
+            return Err(at(option, reason));
+        }
     }
+    Ok(())
+}
+
+/// Whether it has the form that fstab(5) and mount(8) take.
+fn is_mount_option(text: &str) -> bool {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    let is_named = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    let is_value = |c: char| c.is_ascii_graphic() && !"\"'\\#".contains(c);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    starts && name.chars().all(is_named) && !value.is_empty() && value.chars().all(is_value)
 }

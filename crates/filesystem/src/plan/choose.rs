@@ -23,6 +23,9 @@ use super::units;
 /// The option of a file system that takes the numbers of a plan.
 pub const GEOMETRY: &str = "geometry";
 
+/// The option of a file system that is the format of vendors.
+pub(super) const VENDOR: &str = "vendor";
+
 /// What is set where the user names no options, as far as it is usable here.
 const USUAL: [&str; 2] = ["noatime", GEOMETRY];
 

@@ -58,7 +58,7 @@ pub(super) fn with_numbers(
         Err(reason) => (Default::default(), Some(reason.clone())),
         Ok(_) if !numbers::is_planned(&filesystem.kind) => (Default::default(), None),
         Ok(fitted) => {
-            let reason = fitted.warnings.first().cloned();
+            let reason = fitted.absent.as_ref().or(fitted.warnings.first()).cloned();
             let reason = reason.unwrap_or_else(|| "no number of it fits here".to_owned());
             (fitted.planned.clone(), Some(reason))
         }

@@ -2,18 +2,20 @@
 
 use std::path::Path;
 
+use flashfit_device::Bytes;
+
 use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::{Durability, Risk};
 use crate::filesystem::{BASE, FileSystem};
-use crate::layout::EXAMPLE_NODE;
+use crate::layout::{EXAMPLE_NODE, aligned};
 use crate::recipe::Recipe;
 use crate::setup::Setup;
 
 use super::advice;
-use super::choose::GEOMETRY;
+use super::choose::{GEOMETRY, VENDOR};
 use super::commands::{self, Programs, table_partitions};
-use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry};
+use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry, PlannedPlacement};
 use super::error::PlanError;
 use super::numbers::{self, PlacementNumbers};
 use super::placement::{Placement, PlacementChoice, find_placement};
@@ -85,7 +87,11 @@ pub fn label_flag<'a>(filesystem: &'a FileSystem, label: &str) -> Result<&'a str
 
 /// Whether mkfs is given the numbers.
 fn is_fitted(inputs: &PlanInputs) -> bool {
-    inputs.choices.setup.options.iter().any(|option| option == GEOMETRY)
+    has(inputs, GEOMETRY)
+}
+
+fn has(inputs: &PlanInputs, name: &str) -> bool {
+    inputs.choices.setup.options.iter().any(|option| option == name)
 }
 
 pub(super) fn allowed(
@@ -136,13 +142,25 @@ impl Plan {
             placement.place,
             recipe.mkfs_args(),
         );
-        let (numbers, inside) = stated(&fitted, is_fitted(inputs));
-        if is_fitted(inputs) {
-            warnings.extend(fitted.warnings.clone());
-        } else {
-            warnings.extend(not_fitted(filesystem, &conditions, &fitted));
-        }
-        warnings.extend(vendor(filesystem));
+        let vendor = placement.vendor.filter(|_| has(inputs, VENDOR));
+        let erase_block = geometry.used.erase_block.as_ref().map(|known| known.bytes);
+        let fitted = match (vendor, erase_block) {
+            (Some(vendor), Some(erase_block)) => {
+                warnings.extend(vendor_off(filesystem, &vendor, placement.place, erase_block));
+                vendor
+            }
+            (vendor, _) => {
+                if is_fitted(inputs) {
+                    warnings.extend(fitted.warnings.clone());
+                } else {
+                    warnings.extend(not_fitted(filesystem, &conditions, &fitted));
+                }
+                vendor.unwrap_or(fitted)
+            }
+        };
+        let is_stated = is_fitted(inputs) || has(inputs, VENDOR);
+        let (numbers, inside) = stated(&fitted, is_stated);
+        warnings.extend(before_fat(filesystem));
         let used: u64 = placement.partitions.iter().map(|partition| partition.size_bytes).sum();
         let outside = if used == 0 { 0 } else { device.capacity_bytes - used };
         Ok(Self {
@@ -236,8 +254,26 @@ fn not_fitted(
     fitted.warnings.iter().cloned().chain([warning]).collect()
 }
 
+/// That the vendors' format does not suit the erase block, where that is so.
+fn vendor_off(
+    filesystem: &FileSystem,
+    vendor: &PlacementNumbers,
+    place: PlannedPlacement,
+    erase_block: Bytes,
+) -> Option<String> {
+    let start = vendor.number("data_start_bytes")?.checked_add(place.start_bytes)?;
+    (!aligned(start, erase_block.0)).then(|| {
+        format!(
+            "{} is not fitted to the geometry: with `{VENDOR}` its data start at {} of the device, \
+             not on an erase block of {erase_block}",
+            filesystem.name,
+            Bytes(start)
+        )
+    })
+}
+
 /// What to know before a FAT is replaced.
-fn vendor(filesystem: &FileSystem) -> Option<String> {
+fn before_fat(filesystem: &FileSystem) -> Option<String> {
     let is_fat = matches!(filesystem.kind.as_str(), "vfat" | "exfat");
     is_fat.then(|| {
         "many SD cards treat the place where their vendor put the FAT unlike the rest, so it is \

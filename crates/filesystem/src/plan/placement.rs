@@ -27,6 +27,8 @@ pub(super) struct Placement {
     pub(super) place: PlannedPlacement,
     /// The numbers, or why there are none that fit.
     pub(super) fitted: Result<PlacementNumbers, String>,
+    /// The numbers of the vendors' format, where it fits.
+    pub(super) vendor: Option<PlacementNumbers>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -117,7 +119,6 @@ pub(super) fn find_placement(
             (PlannedPlacement { start_bytes, size_bytes }, partitions)
         }
     };
-    let warnings = off_grid(device, used, place).into_iter().collect();
     if place.size_bytes < filesystem.min_device_size.0 {
         return Err(PlanError::TooSmall {
             filesystem: filesystem.name.clone(),
@@ -128,7 +129,9 @@ pub(super) fn find_placement(
     let offers = device_conditions(device, used);
     let site = site(filesystem, &offers, place, device.sector_bytes, stripe_width);
     let fitted = numbers::fit(&filesystem.kind, &site);
-    Ok(Placement { table, table_reason, partitions, place, fitted, warnings })
+    let vendor = numbers::vendor(&filesystem.kind, &site);
+    let warnings = off_grid(device, used, place, fitted.as_ref().ok()).into_iter().collect();
+    Ok(Placement { table, table_reason, partitions, place, fitted, vendor, warnings })
 }
 
 fn second_partition(
@@ -217,9 +220,18 @@ fn reason_of_common_start(used: &Geometry, end: PartitionEnd) -> String {
     )
 }
 
-fn off_grid(device: &PlannedDevice, used: &Geometry, place: PlannedPlacement) -> Option<String> {
+/// What a start between two boundaries costs; nothing where the data alone count, and the numbers
+/// bring them on a boundary.
+fn off_grid(
+    device: &PlannedDevice,
+    used: &Geometry,
+    place: PlannedPlacement,
+    fitted: Option<&PlacementNumbers>,
+) -> Option<String> {
     let unit = used.erase_block.as_ref()?.bytes;
-    if aligned(place.start_bytes, unit.0) {
+    let data = fitted.and_then(|fitted| fitted.number("data_start_bytes"));
+    let starts = [Some(place.start_bytes), data.and_then(|at| at.checked_add(place.start_bytes))];
+    if starts.into_iter().flatten().any(|at| aligned(at, unit.0)) {
         return None;
     }
     let off = place.start_bytes % unit.0;

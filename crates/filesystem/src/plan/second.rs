@@ -64,7 +64,8 @@ fn parse<'a>(text: &'a str, forms: &str) -> Result<(SecondPartition, Option<&'a 
     let wrong = || format!("`{text}` is not {forms}, such as swap:512MiB");
     let mut parts = text.splitn(3, ':');
     let content = parts.next().filter(|name| !name.is_empty()).ok_or_else(wrong)?;
-    let size: Bytes = parts.next().ok_or_else(wrong)?.parse().map_err(|_| wrong())?;
+    let size: Result<Bytes, _> = parts.next().ok_or_else(wrong)?.parse();
+    let size = size.map_err(|error| format!("`{text}`: {error}"))?;
     if size.0 == 0 {
         return Err(format!("`{text}`: the second partition has no size"));
     }

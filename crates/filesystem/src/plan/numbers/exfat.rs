@@ -13,6 +13,9 @@ use super::{PlacementContext, PlacementNumbers};
 const BOOT_SECTORS: u64 = 24;
 const MIN_CLUSTER_BYTES: u64 = 4 << 10;
 const MAX_CLUSTER_BYTES: u64 = 32 << 20;
+/// The boundary and the cluster of the option `vendor` in the catalog.
+const VENDOR_BOUNDARY_BYTES: u64 = 16 << 20;
+const VENDOR_CLUSTER_BYTES: u64 = 128 << 10;
 
 pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     let mut fitted = PlacementNumbers::default();
@@ -55,6 +58,20 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     fitted.lost_bytes = start - table_bytes(site, cluster) - BOOT_SECTORS * site.sector_bytes;
     fitted.lost_reason = "before the table and the data, so that both start on a boundary".into();
     Ok(fitted)
+}
+
+/// The numbers of the vendors' format.
+pub(super) fn vendor(site: &PlacementContext) -> Option<PlacementNumbers> {
+    let start = data_start(site, VENDOR_CLUSTER_BYTES, VENDOR_BOUNDARY_BYTES)?;
+    let mut numbers = PlacementNumbers::default();
+    let why = "what the SD Association has on cards of 32 to 128 GB";
+    numbers.add("cluster_bytes", VENDOR_CLUSTER_BYTES, NumberUnit::Bytes, why);
+    let why = format!("on a boundary of {}", Bytes(VENDOR_BOUNDARY_BYTES));
+    numbers.add("data_start_bytes", start, NumberUnit::Bytes, why);
+    numbers.lost_bytes =
+        start - table_bytes(site, VENDOR_CLUSTER_BYTES) - BOOT_SECTORS * site.sector_bytes;
+    numbers.lost_reason = "before the table and the data, so that both start on a boundary".into();
+    Some(numbers)
 }
 
 /// What mkfs.exfat takes by itself, and at least the write unit's power of two.

@@ -48,11 +48,18 @@ pub struct PlacementNumbers {
     pub lost_reason: String,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// Why an argument has no value here, where that has a reason other than the warnings.
+    pub absent: Option<String>,
 }
 
 impl PlacementNumbers {
     fn set(&mut self, argument: &str, value: u64) {
         self.planned.insert(argument.to_owned(), value);
+    }
+
+    /// The number of that name.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.numbers.iter().find(|number| number.name == name).map(|number| number.value)
     }
 
     fn add(&mut self, name: &str, value: u64, unit: NumberUnit, reason: impl Into<String>) {
@@ -79,6 +86,16 @@ pub fn fit(kind: &str, site: &PlacementContext) -> Result<PlacementNumbers, Stri
         "xfs" => Ok(xfs::fit(site)),
         "nilfs2" => Ok(nilfs2::fit(site)),
         _ => Ok(PlacementNumbers::default()),
+    }
+}
+
+/// The numbers of the format that vendors give cards, whatever the erase block is; `None` where
+/// the file system has none or it does not fit.
+pub fn vendor(kind: &str, site: &PlacementContext) -> Option<PlacementNumbers> {
+    match kind {
+        "vfat" => fat::vendor(site),
+        "exfat" => exfat::vendor(site),
+        _ => None,
     }
 }
 
