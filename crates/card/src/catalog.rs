@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntry, CatalogEntryError, entries, read};
-use flashfit_host::path_text;
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, NamedEntry, entries, find_named};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
+use crate::model::line_number::line_of_key;
 use crate::model::{CardModel, ModelError};
 
 #[derive(Debug, thiserror::Error)]
@@ -38,11 +38,33 @@ impl UserError for CardError {
     }
 }
 
-/// Loads a card by its catalog name, or from a file if the name contains a `/` or ends in `.toml`,
-/// or if there is no such card but such a file; a `file:` URL names a file, too.
-/// `user_dir` is the user's catalog folder.
+/// A card model and how it was named.
+#[derive(Debug)]
+pub struct NamedCard {
+    pub model: CardModel,
+    /// Whether it was named as a file, which describes one card; a name of the catalog stands for
+    /// a class of cards.
+    pub is_file: bool,
+}
+
+/// Loads a card by its name in the catalog or by its file, see [`find_named`]. `user_dir` is the
+/// user's catalog folder.
+///
+/// # Errors
+/// When the card is unknown, or its file cannot be read or has mistakes.
+pub fn find(name_or_path: &str, user_dir: Option<&Path>) -> Result<NamedCard, CardError> {
+    let NamedEntry { entry, is_file } = named_entry(name_or_path, user_dir)?;
+    let model = CardModel::parse(&entry.text, &entry.origin)?;
+    let model = if is_file { model } else { named(model, &entry)? };
+    Ok(NamedCard { model, is_file })
+}
+
+/// The same without how it was named.
+///
+/// # Errors
+/// As [`find`].
 pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, CardError> {
-    model(&entry(name_or_path, user_dir)?)
+    Ok(find(name_or_path, user_dir)?.model)
 }
 
 /// The text of a card file, unparsed.
@@ -50,19 +72,11 @@ pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, Ca
 /// # Errors
 /// When the card is unknown or its file cannot be read.
 pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry, CardError> {
-    let path = path_text::from_text(name_or_path);
-    if name_or_path.contains('/') || path.extension().is_some_and(|extension| extension == "toml") {
-        return Ok(read(&path)?);
-    }
-    let entries = entries("cards", "toml", user_dir)?;
-    if let Some(entry) = entries.iter().find(|entry| entry.name == name_or_path) {
-        return Ok(entry.clone());
-    }
-    if path.is_file() {
-        return Ok(read(&path)?);
-    }
-    let known = entries.iter().map(|entry| entry.name.as_str());
-    Err(CatalogEntryError::unknown("card", name_or_path, known).into())
+    Ok(named_entry(name_or_path, user_dir)?.entry)
+}
+
+fn named_entry(name: &str, user_dir: Option<&Path>) -> Result<NamedEntry, CatalogEntryError> {
+    find_named(("cards", "card"), name, user_dir)
 }
 
 /// All cards of the catalog, sorted by name.
@@ -72,7 +86,7 @@ pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry
 pub fn all(user_dir: Option<&Path>) -> Result<Vec<CardModel>, CardError> {
     let (mut models, mut errors) = (Vec::new(), Vec::new());
     for entry in entries("cards", "toml", user_dir)? {
-        match CardModel::parse(&entry.text, &entry.origin) {
+        match CardModel::parse(&entry.text, &entry.origin).and_then(|model| named(model, &entry)) {
             Ok(model) => models.push(model),
             Err(error) => errors.push(error),
         }
@@ -80,8 +94,17 @@ pub fn all(user_dir: Option<&Path>) -> Result<Vec<CardModel>, CardError> {
     if errors.is_empty() { Ok(models) } else { Err(CardError::Models(errors)) }
 }
 
-fn model(entry: &CatalogEntry) -> Result<CardModel, CardError> {
-    Ok(CardModel::parse(&entry.text, &entry.origin)?)
+/// A card of the catalog is found by the name of its file, and shown by its own.
+fn named(model: CardModel, entry: &CatalogEntry) -> Result<CardModel, ModelError> {
+    if model.name == entry.name {
+        return Ok(model);
+    }
+    Err(ModelError::Invalid {
+        origin: entry.origin.clone(),
+        line: line_of_key(&entry.text, "name"),
+        key: "name",
+        reason: format!("`{}` is not the name of the file, `{}`", model.name, entry.name),
+    })
 }
 
 #[cfg(test)]
@@ -94,7 +117,8 @@ mod tests {
         let entries = entries("cards", "toml", None).unwrap();
         assert!(!entries.is_empty());
         for entry in entries {
-            assert_eq!(model(&entry).unwrap().name, entry.name);
+            let model = CardModel::parse(&entry.text, &entry.origin).unwrap();
+            assert_eq!(model.name, entry.name);
         }
         assert!(all(None).unwrap().len() >= 2);
     }
@@ -104,6 +128,22 @@ mod tests {
         let error = load("sd-c4-blok", None).unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
         assert_eq!(error.hint(), Some("did you mean `sd-c4-block`?".into()));
+    }
+
+    #[test]
+    fn a_card_of_the_users_catalog_has_the_name_of_its_file() {
+        let user = tempfile::tempdir().unwrap();
+        std::fs::create_dir(user.path().join("cards")).unwrap();
+        std::fs::write(user.path().join("cards/small.toml"), SMALL).unwrap();
+        assert_eq!(load("small", Some(user.path())).unwrap().name, "small");
+        std::fs::write(user.path().join("cards/mine.toml"), SMALL).unwrap();
+        let told = |error: CardError| {
+            let text = error.to_string();
+            assert!(text.contains("cards/mine.toml:1: name: `small` is not the name"), "{text}");
+            assert_eq!(error.class(), ExitClass::Usage);
+        };
+        told(all(Some(user.path())).unwrap_err());
+        told(load("mine", Some(user.path())).unwrap_err());
     }
 
     #[test]

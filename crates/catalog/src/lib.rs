@@ -6,8 +6,10 @@
 //! defines its keys; [`read_toml`] finds all mistakes of it.
 
 mod mistakes;
+mod named;
 mod reader;
 mod used;
+mod user_folder;
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +17,10 @@ use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 pub use mistakes::{FileMistake, FileMistakes, ReadToml, line_at, read_toml};
+pub use named::{NamedEntry, find_named, is_toml_name};
 pub use reader::{TomlError, from_toml};
 pub use used::CatalogChecksum;
+pub use user_folder::{UnreadFile, UserFolderError, check_user_folder};
 
 /// Paths within `catalog/`, and the compressed files.
 static BUILT_IN: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));

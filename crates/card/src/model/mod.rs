@@ -8,7 +8,7 @@ mod checks;
 pub mod fake;
 pub mod front;
 pub mod layer;
-mod line_number;
+pub(crate) mod line_number;
 pub mod nand;
 pub mod wear_out;
 
@@ -96,6 +96,10 @@ impl UserError for ModelError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Mistakes(found) => found.hint(),
+            Self::Invalid { origin: Origin::File(path), line, .. } => {
+                let path = flashfit_host::program::quote_path(path);
+                Some(format!("${{EDITOR:-vi}} +{line} {path}").into())
+            }
             Self::Invalid { .. } => None,
         }
     }

@@ -40,30 +40,9 @@ pub fn new_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Refuses a catalog directory that does not exist or has a misspelled subdirectory, whose entries
-/// would be silently missing.
+/// Refuses a catalog directory that does not exist or in which something is never read.
 pub fn is_folder(catalog: Option<&Path>) -> Result<(), CommandError> {
-    let Some(catalog) = catalog else { return Ok(()) };
-    let Ok(entries) = std::fs::read_dir(catalog) else {
-        return Err(CommandError::new(
-            ExitClass::Usage,
-            format!("there is no catalog directory {}", catalog.display()),
-            Some("name the directory that contains cards/, filesystems/, knobs/ or workloads/"),
-        ));
-    };
-    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let nearest = flashfit_catalog::nearest(&name, flashfit_catalog::FOLDERS);
-        // A name close to that of a catalog directory is a typo; it would be ignored.
-        if let Some(nearest) = nearest.filter(|nearest| *nearest != name) {
-            return Err(CommandError::new(
-                ExitClass::Usage,
-                format!("{} is not a directory of a catalog", entry.path().display()),
-                Some(&format!("did you mean `{nearest}`?")),
-            ));
-        }
-    }
-    Ok(())
+    catalog.map_or(Ok(()), |catalog| Ok(flashfit_catalog::check_user_folder(catalog)?))
 }
 
 /// Parses a path for clap that is passed on as text, in commands or in documents.
