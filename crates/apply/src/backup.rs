@@ -92,7 +92,7 @@ impl Backup {
         let manifest = Manifest {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
-            created_unix_s: crate::clock::unix_seconds(),
+            created_unix_s: flashfit_host::calendar::unix_seconds(),
             device: DeviceFingerprint::of(system, device),
             has_table: table.is_some(),
             pieces,
@@ -185,7 +185,7 @@ fn missing(path: &Path) -> ApplyError {
 pub fn default_folder(device: &Device, unix_s: u64) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = device.short_name().chars().map(plain).collect();
-    PathBuf::from(format!("flashfit-backup-{name}-{}", crate::clock::stamp(unix_s)))
+    PathBuf::from(format!("flashfit-backup-{name}-{}", flashfit_host::calendar::stamp(unix_s)))
 }
 
 /// The parts to keep: both ends, or the whole of a small device.

@@ -8,7 +8,6 @@
 pub mod backup;
 mod beginning;
 mod checksum;
-pub mod clock;
 mod error;
 pub mod fingerprint;
 pub mod install;
@@ -35,5 +34,5 @@ pub use job::ApplyJob;
 pub use journal::{ApplyJournal, ApplyStage, UnfinishedRecords};
 pub use planned::InfeasiblePlan;
 pub use restore::restore;
-pub use steps::{Applied, ApplyEvent, ApplyRequest, ApplyTools, apply, mount};
+pub use steps::{Applied, ApplyEvent, ApplyRequest, ApplyTools, WrittenPart, apply, mount};
 pub use unfinished::{UnfinishedChange, unfinished};

@@ -7,14 +7,14 @@ use flashfit_device::WriteConsent;
 use flashfit_host::{Program, Runner};
 
 use crate::backup::Backup;
-use crate::clock;
 use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
 use crate::journal::{ApplyJournal, ApplyStage, BackupPointer};
 use crate::marker::{self, ApplyMarker, GAP, LENGTH};
 use crate::region;
-use crate::steps::{ApplyEvent, ApplyTools};
+use crate::steps::{ApplyEvent, ApplyTools, WrittenPart};
 use crate::sysfs_queue::SysfsQueue;
+use flashfit_host::calendar;
 
 /// Writes a backup to the device that it was made from, and reads it back from the device itself.
 /// The marker's place comes last, so that a device that is restored only in part is reported as
@@ -54,7 +54,7 @@ pub fn restore(
         if tools.interrupt.is_raised() {
             return Err(ApplyError::Interrupted);
         }
-        (tools.on_event)(&ApplyEvent::Writing("what was saved"));
+        (tools.on_event)(&ApplyEvent::Writing(WrittenPart::Saved));
         region::write(tools.runner, consent, offset, bytes)?;
     }
     compare(consent, &pieces)?;
@@ -91,9 +91,9 @@ fn mark(tools: &ApplyTools<'_>, consent: &WriteConsent, folder: &Path) -> Result
     let marker = ApplyMarker {
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         backup: Some(folder.to_owned()),
-        unix_s: clock::unix_seconds(),
+        unix_s: calendar::unix_seconds(),
     };
-    (tools.on_event)(&ApplyEvent::Writing("the marker"));
+    (tools.on_event)(&ApplyEvent::Writing(WrittenPart::Marker));
     marker::put(tools.runner, consent, GAP, &marker)
 }
 

@@ -10,7 +10,6 @@ use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner};
 
 use crate::backup::Backup;
-use crate::clock;
 use crate::error::ApplyError;
 use crate::install::{InstallTarget, Installed};
 use crate::job::{ApplyJob, SecondJob};
@@ -21,6 +20,7 @@ use crate::partition;
 use crate::region;
 use crate::sysfs_queue::SysfsQueue;
 use crate::verify::{ToolReport, Verified, ask, verify};
+use flashfit_host::calendar;
 
 /// Reports each step as it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,19 @@ pub enum ApplyEvent {
     /// A program is about to be run.
     Running(String),
     /// Something is about to be written to the device.
-    Writing(&'static str),
+    Writing(WrittenPart),
+}
+
+/// What is written to a device or next to it, outside of programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenPart {
+    Marker,
+    /// What was at the marker's place before, or zeros.
+    UnderMarker,
+    /// A part of the backup.
+    Saved,
+    /// The journal of changes that keep the data.
+    Journal,
 }
 
 /// What the work is done with.
@@ -198,12 +210,12 @@ impl ApplySteps<'_> {
         let marker = ApplyMarker {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             backup: Some(self.folder.clone()),
-            unix_s: clock::unix_seconds(),
+            unix_s: calendar::unix_seconds(),
         };
         let start = self.work().partition.as_ref().map(|partition| partition.start.0);
         let mut places = marker::places(start, self.consent().device().capacity.0).into_iter();
         let put = |offset| {
-            (self.tools.on_event)(&ApplyEvent::Writing("the marker"));
+            (self.tools.on_event)(&ApplyEvent::Writing(WrittenPart::Marker));
             marker::put(self.tools.runner, self.consent(), offset, &marker)
         };
         if let Some(first) = places.next() {
@@ -283,7 +295,7 @@ impl ApplySteps<'_> {
         let (from, to) = marker::gap();
         let first = pieces.first().and_then(|(_, bytes)| bytes.get(from..to));
         let gap = first.filter(|_| self.work().partition.is_some());
-        (self.tools.on_event)(&ApplyEvent::Writing("what was at the marker's place"));
+        (self.tools.on_event)(&ApplyEvent::Writing(WrittenPart::UnderMarker));
         marker::remove(self.tools.runner, self.consent(), gap)?;
         self.journal.begin(&self.folder, ApplyStage::Done)?;
         (self.tools.on_event)(&ApplyEvent::StageStarted(ApplyStage::Done));

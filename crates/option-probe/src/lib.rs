@@ -10,6 +10,7 @@
 //! Limits: an option is judged by what can be seen of it. That it changes a device's speed, or
 //! nothing, only trials tell. Options are tried one at a time, with what they imply.
 
+mod absent;
 mod attempt;
 mod cache;
 mod error;
@@ -32,6 +33,7 @@ use flashfit_filesystem::{
 };
 use flashfit_host::{ProgramError, Runner, program};
 
+pub use absent::{AbsentOption, absent_in_plan, absent_options, versions_here};
 use attempt::AttemptTools;
 use cache::hash;
 pub use cache::{Cache, OptionCacheKey};

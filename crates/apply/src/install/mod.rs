@@ -11,10 +11,10 @@ use flashfit_host::{Program, Runner, durable};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::clock;
 use crate::error::ApplyError;
 use crate::job::ApplyJob;
 use crate::verify::Verified;
+use flashfit_host::calendar;
 
 pub(crate) const FSTAB: &str = "etc/fstab";
 pub(crate) const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
@@ -150,7 +150,7 @@ pub(crate) fn read(path: &Path) -> Result<String, ApplyError> {
 
 /// A free name next to a file: no earlier copy is overwritten.
 fn copy_path(path: &Path) -> PathBuf {
-    let stamp = clock::stamp(clock::unix_seconds());
+    let stamp = calendar::stamp(calendar::unix_seconds());
     let name = |more: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".flashfit-{stamp}{more}"));

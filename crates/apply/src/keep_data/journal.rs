@@ -8,11 +8,11 @@ use flashfit_host::dir::DirHandle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::unix_seconds;
 use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
 use crate::journal::{BackupPointer, UnfinishedRecords, opened, read_json, write_json};
 use crate::steps::{ApplyEvent, ApplyTools};
+use flashfit_host::calendar::unix_seconds;
 
 use super::{ImproveRequest, ImprovementStep};
 

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use flashfit_host::Runner;
 
 use crate::error::ApplyError;
-use crate::steps::{ApplyEvent, ApplyTools};
+use crate::steps::{ApplyEvent, ApplyTools, WrittenPart};
 
 pub use access::{DeviceAccess, PinnedDevice};
 pub use journal::{ImprovementJournal, JournalStep, StepState, UnfinishedImprovement, unfinished};
@@ -73,7 +73,7 @@ pub fn improve(
         let mut begin = || journal.set(index, StepState::Begun);
         notes.extend(step.make(tools, request.access, was_begun, &mut begin)?);
         journal.set(index, StepState::Done)?;
-        (tools.on_event)(&ApplyEvent::Writing("the journal"));
+        (tools.on_event)(&ApplyEvent::Writing(WrittenPart::Journal));
     }
     journal.finish(tools)?;
     Ok(Improved { folder: journal.folder.clone(), steps: journal.steps, notes })

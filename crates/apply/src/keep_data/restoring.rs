@@ -5,7 +5,7 @@ use flashfit_device::SystemRoots;
 use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
 use crate::journal::UnfinishedRecords;
-use crate::steps::{ApplyEvent, ApplyTools};
+use crate::steps::{ApplyEvent, ApplyTools, WrittenPart};
 
 use super::journal::{ImprovementJournal, JournalStep, StepState};
 use super::{DeviceAccess, Improved, interrupted};
@@ -85,7 +85,7 @@ pub fn restore(
         let mut begin = || journal.set(index, StepState::Begun);
         notes.extend(step.take_back(tools, access, was_begun, &mut begin)?);
         journal.set(index, StepState::Restored)?;
-        (tools.on_event)(&ApplyEvent::Writing("the journal"));
+        (tools.on_event)(&ApplyEvent::Writing(WrittenPart::Journal));
     }
     journal.finish(tools)?;
     Ok(Improved { folder: journal.folder.clone(), steps: journal.steps, notes })

@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::Plan;
+use flashfit_host::Runner;
 use flashfit_host::processor::page_bytes;
 use flashfit_host::program::quote_path;
+use flashfit_option_probe::absent_in_plan;
 use flashfit_user_error::ExitClass;
 
 use super::source::PlanSource;
@@ -56,4 +58,21 @@ pub fn refuse_pages(source: &PlanSource) -> Result<(), CommandError> {
             Some("name another file system: flashfit plan TARGET --fs ext4 --output FILE"),
         )),
     }
+}
+
+/// Refuses options that this kernel or the installed programs do not have, before anything is
+/// erased for them.
+pub fn refuse_absent(source: &PlanSource, runner: &dyn Runner) -> Result<(), CommandError> {
+    let absent = absent_in_plan(runner, &source.fs_catalog, &source.plan)?;
+    let Some(first) = absent.first() else { return Ok(()) };
+    let sentences = absent.iter().map(|found| format!("`{}`: {}", found.option, found.reason));
+    let name = &first.filesystem;
+    Err(CommandError::new(
+        ExitClass::Environment,
+        format!("{name}: {}", sentences.collect::<Vec<_>>().join("; ")),
+        Some(&format!(
+            "make a plan without it: flashfit plan TARGET --fs {name} --options NAMES --output FILE; \
+             flashfit options --fs {name} shows what works here"
+        )),
+    ))
 }

@@ -46,7 +46,7 @@ pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), Comma
     let folder = match &earlier {
         Some(earlier) => earlier.folder.clone(),
         None => args.backup.clone().unwrap_or_else(|| {
-            let now = flashfit_apply::clock::unix_seconds();
+            let now = flashfit_host::calendar::unix_seconds();
             flashfit_apply::backup::default_folder(&device, now)
         }),
     };

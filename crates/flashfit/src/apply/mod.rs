@@ -26,7 +26,7 @@ use crate::output::{note, note_with_commands};
 use crate::rendering::apply as show;
 use args::ApplyArgs;
 use context::{ApplyContext, environment};
-use feasible::{existing_folder, refuse_pages, to_pack};
+use feasible::{existing_folder, refuse_absent, refuse_pages, to_pack};
 use source::PlanSource;
 use unfinished::{left, restore_command, resume_command, unfinished};
 
@@ -45,15 +45,15 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
     let source = PlanSource::read(from, &device, (point.as_deref(), &args.additions), catalog)?;
     refuse_pages(&source)?;
+    refuse_absent(&source, &runner)?;
     let packed = to_pack(args.from.as_deref(), &source.plan)?;
     // Also a plan that cannot be carried out is found now.
     let job = |node: &Path| ApplyJob::of(&source.plan, &source.fs_catalog, node, packed.as_deref());
     job(&source.plan.example_node())?;
     let install = install(args, &device);
-    let backup = args
-        .backup
-        .clone()
-        .unwrap_or_else(|| backup::default_folder(&device, flashfit_apply::clock::unix_seconds()));
+    let backup = args.backup.clone().unwrap_or_else(|| {
+        backup::default_folder(&device, flashfit_host::calendar::unix_seconds())
+    });
     let lost = show::lost(&runner, &device);
     let doing = show::doing(
         &device,

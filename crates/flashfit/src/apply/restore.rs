@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use flashfit_apply::keep_data::ImprovementJournal;
-use flashfit_apply::{ApplyJournal, ApplyStage, Backup, DeviceFingerprint, clock};
+use flashfit_apply::{ApplyJournal, ApplyStage, Backup, DeviceFingerprint};
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
-use flashfit_host::{SystemRunner, path_text};
+use flashfit_host::{SystemRunner, calendar, path_text};
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
 use schemars::JsonSchema;
@@ -99,7 +99,7 @@ fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
         "{lost}\nWhat will be written, from {} (saved of {} at {} UTC):\n{}\n{WHAT_RETURNS}{}",
         dir.display(),
         plain(&manifest.device.path.display().to_string()),
-        clock::stamp(manifest.created_unix_s),
+        calendar::stamp(manifest.created_unix_s),
         lines.join("\n"),
         stays(dir)
     )

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_apply::clock::unix_seconds;
 use flashfit_device::units::SECTOR_BYTES;
 use flashfit_device::{Bytes, Device, SystemRoots};
+use flashfit_host::calendar::unix_seconds;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, SystemRunner};
 use flashfit_user_error::ExitClass;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use flashfit_apply::clock::unix_seconds;
 use flashfit_device::SystemRoots;
 use flashfit_host::SystemRunner;
+use flashfit_host::calendar::unix_seconds;
 use flashfit_wear_counters::{AtaAttributes, WearReading};
 
 use crate::command_error::CommandError;

@@ -14,7 +14,7 @@ use flashfit_filesystem::plan::{
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
 use flashfit_host::processor::page_bytes;
-use flashfit_option_probe::kernel;
+use flashfit_option_probe::{absent_in_plan, kernel};
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::MeasuredLives;
@@ -68,6 +68,13 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     for plan in &made.plans {
         let reason = fs_catalog.filesystem(plan.filesystem())?.why_not_with_pages(page_bytes());
         notes.extend(reason.map(|reason| format!("{}: {reason}", plan.filesystem())));
+        let absent = absent_in_plan(&SystemRunner::default(), &fs_catalog, plan)?;
+        notes.extend(absent.into_iter().map(|found| {
+            format!(
+                "{}: not on this machine: `{}`: {}",
+                found.filesystem, found.option, found.reason
+            )
+        }));
     }
     let named = NamedTarget { name: args.target.clone(), arguments: again::arguments(args) };
     let measured = MeasuredLives::load(catalog)?;

@@ -48,19 +48,6 @@ fn is_formula(cell: &str) -> bool {
     cell.starts_with(FORMULA) && cell.parse::<f64>().is_err()
 }
 
-/// A day in UTC, such as `2026-11-25`.
-pub fn day(unix_s: u64) -> String {
-    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
-    let days = unix_s / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{}-{month:02}-{day:02}", era * 400 + year + carry)
-}
-
 /// A figure with its unit, for people.
 fn figure(value: f64, unit: &str) -> String {
     match unit {
@@ -97,20 +84,6 @@ fn size(bytes: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_those_of_the_calendar() {
-        // date -u -d @N +%F
-        for (unix_s, wanted) in [
-            (0, "1970-01-01"),
-            (951_782_400, "2000-02-29"),
-            (1_795_640_104, "2026-11-25"),
-            (4_107_542_399, "2100-02-28"),
-            (4_107_542_400, "2100-03-01"),
-        ] {
-            assert_eq!(day(unix_s), wanted);
-        }
-    }
 
     #[test]
     fn figures_have_three_digits() {

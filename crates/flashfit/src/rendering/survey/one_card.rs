@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use flashfit_host::calendar::day;
 use flashfit_report::text::{plain, wrap};
 use flashfit_report::{Column, Shorten, TextTable};
 use flashfit_survey::database::{ResultTable, StoredResult, StoredSource};
@@ -10,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cards::CardRow;
-use super::{day, figure, wear_table};
+use super::{figure, wear_table};
 
 /// Rows that are shown as text.
 const MOST_ROWS: usize = 40;

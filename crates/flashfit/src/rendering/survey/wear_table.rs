@@ -1,10 +1,11 @@
 //! How the wear of a card grew: a line for each reading of its counters.
 
+use flashfit_host::calendar::day;
 use flashfit_report::{Column, TextTable};
 use flashfit_survey::{SourceKind, SurveyMetric};
 
 use super::one_card::{ResultRow, SourceRow};
-use super::{day, figure};
+use super::figure;
 
 /// What is shown of each reading.
 const SHOWN: [(&str, SurveyMetric); 5] = [

@@ -21,7 +21,6 @@ fn slow_mkfs(place: &Place) -> String {
 
 /// The same of any program.
 pub fn slow_program(place: &Place, name: &str) -> String {
-    std::fs::create_dir(place.path("slow")).unwrap();
     let real = find(name).unwrap();
     let script = format!(
         "#!/bin/sh\ntouch {0}/begun\nwhile [ -e {0}/slow/wait ]; do sleep 0.01; done\n\
@@ -29,9 +28,16 @@ pub fn slow_program(place: &Place, name: &str) -> String {
         place.folder().display(),
         real.display()
     );
-    let program = place.file(&format!("slow/{name}"), &script);
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = program_of(place, name, &script);
     place.file("slow/wait", "");
+    path
+}
+
+/// A search path in which this script takes the place of a program.
+pub fn program_of(place: &Place, name: &str, script: &str) -> String {
+    std::fs::create_dir(place.path("slow")).unwrap();
+    let program = place.file(&format!("slow/{name}"), script);
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     format!("{}:{}", place.arg("slow"), std::env::var("PATH").unwrap())
 }
 

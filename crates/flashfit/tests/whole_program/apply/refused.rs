@@ -8,6 +8,7 @@ use flashfit_host::{Program, Runner, SystemRunner};
 
 use flashfit_test_support::{AttemptKind, attempted};
 
+use super::cut_short::program_of;
 use super::{apply, command, flashfit, plan};
 use crate::fixture::{Ended, Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
@@ -90,6 +91,33 @@ fn a_plan_for_another_device_is_refused() {
     let card = place.card();
     let args = ["apply", "plan.json", &card, "--confirm", "fast"];
     flashfit(&place, &args).said(2, &["exist only until flashfit ends"]);
+}
+
+#[test]
+fn options_that_the_program_here_does_not_have_are_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 256);
+    let script = "#!/bin/sh\necho 'mkfs.btrfs, part of btrfs-progs v6.2'\ntest $# = 1\n";
+    let path = program_of(&place, "mkfs.btrfs", script);
+    let run = |args: &[&str]| {
+        Ended::new(command(&place, args).env("FLASHFIT_PATH", &path).output().unwrap())
+    };
+    let planned = ["plan", "image", "--fs", "btrfs", "--options", "leafsize", "--erase-block"];
+    let planned =
+        run(&[&planned[..], &["1MiB", "--write-unit", "16KiB", "--output", "plan.json"]].concat());
+    planned.said(0, &[]);
+    let note = "btrfs: not on this machine: `leafsize`: it was removed in version 6.0";
+    let words = planned.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(note), "{words}");
+    let args = ["apply", "plan.json", "image", "--confirm", "image", "--backup", "saved"];
+    untouched(&place, || {
+        let because = "btrfs: `leafsize`: it was removed in version 6.0, and this is 6.2";
+        run(&args).said(4, &[because, "hint: make a plan without it", "options --fs btrfs"]);
+        run(&[&args[..], &["--dry-run"]].concat()).said(4, &[because]);
+    });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The time of day, as it is written into files and names.
+//! The time of day and the date, in UTC, as they are written into files and names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,6 +15,12 @@ pub fn stamp(unix_s: u64) -> String {
     let second = unix_s % DAY_S;
     let (hour, minute) = (second / 3600, second / 60 % 60);
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}", second % 60)
+}
+
+/// The day of a time, such as `2026-11-25`.
+pub fn day(unix_s: u64) -> String {
+    let (year, month, day) = date(unix_s / DAY_S);
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// The date of a day counted from 1970-01-01. Source: the proleptic Gregorian calendar, counted
@@ -41,5 +47,9 @@ mod tests {
         assert_eq!(stamp(951_782_400), "20000229-000000");
         assert_eq!(stamp(1_709_210_096), "20240229-123456");
         assert_eq!(stamp(4_102_444_799), "20991231-235959");
+        assert_eq!(day(951_782_400), "2000-02-29");
+        assert_eq!(day(1_795_640_104), "2026-11-25");
+        assert_eq!(day(4_107_542_399), "2100-02-28");
+        assert_eq!(day(4_107_542_400), "2100-03-01");
     }
 }
