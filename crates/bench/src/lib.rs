@@ -38,4 +38,4 @@ pub use state::{StartingState, StateReached};
 pub use steady::SteadyState;
 pub use target::WorkloadTarget;
 pub use task::{FileOrder, TaskKind};
-pub use workload::{Parameter, PointProfile, Workload, WorkloadPoint};
+pub use workload::{Parameter, PointProfile, TrialSize, Workload, WorkloadPoint};

@@ -69,6 +69,29 @@ pub enum PointProfile {
     Standard,
 }
 
+/// What a trial of a profile takes unless the user chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrialSize {
+    /// Of the files of a workload.
+    pub data_size: Bytes,
+    pub memory: Bytes,
+    pub runtime_ms: u64,
+}
+
+impl PointProfile {
+    pub fn usual_size(self) -> TrialSize {
+        let size = |data_mib, memory_mib, runtime_ms| TrialSize {
+            data_size: Bytes::mib(data_mib),
+            memory: Bytes::mib(memory_mib),
+            runtime_ms,
+        };
+        match self {
+            Self::Quick => size(16, 64, 2_000),
+            Self::Standard => size(128, 256, 10_000),
+        }
+    }
+}
+
 /// The header of a workload file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

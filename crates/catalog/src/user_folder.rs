@@ -112,7 +112,7 @@ pub fn check_user_folder(user: &Path) -> Result<(), UserFolderError> {
 /// What is wrong with a file of a known directory.
 fn in_folder(folder: &str, path: PathBuf) -> Option<UnreadFile> {
     if path.is_dir() {
-        let reason = "nothing reads a directory here".into();
+        let reason = "it is a directory, and only files are read here".into();
         return Some(UnreadFile { path, reason, meant: None });
     }
     let known = endings(folder);
@@ -195,7 +195,7 @@ mod tests {
             ("cards/mine.fio", "expected NAME.toml", "/cards/mine.toml"),
             ("workloads/mine.job", "expected NAME.fio or NAME.toml", "/workloads/mine.fio"),
             ("counters/nvme.toml", "only counters/ata.toml is read", "/counters/ata.toml"),
-            ("cards/more/mine.toml", "/cards/more: nothing reads a directory here", "move "),
+            ("cards/more/mine.toml", "/cards/more: it is a directory", "move "),
             ("mine.toml", "in a directory such as cards", "move "),
         ] {
             let error = with_file(path).unwrap_err();

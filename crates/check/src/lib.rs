@@ -8,6 +8,7 @@ mod doubts;
 mod price;
 mod reading;
 mod volumes;
+mod write_price;
 
 use flashfit_device::Device;
 use flashfit_filesystem::FileSystemCatalog;
@@ -25,6 +26,9 @@ use serde::Serialize;
 pub use price::{MakingPrice, TestPrice, of as price, of_making, tuning_bytes};
 pub use reading::{QUICK_READ_NS, QuickReading, SkippedReading, is_file, read_quickly};
 pub use volumes::VolumeNodes;
+pub use write_price::{
+    Price, WearPrice, of_written_and_read, rated_erases, rated_or_assumed_erases,
+};
 
 /// The target and the geometry that the user gave.
 pub struct CheckRequest<'a> {

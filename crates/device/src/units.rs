@@ -72,6 +72,9 @@ impl FromStr for Bytes {
         if number.is_empty() {
             return Err(bad("it does not start with a whole number"));
         }
+        if unit.starts_with(['.', ',']) {
+            return Err(bad("a fraction is not allowed: use a smaller unit, 1536MiB for 1.5GiB"));
+        }
         let number: u64 = number.parse().map_err(|_| bad("the number is too large"))?;
         let factor = factor(unit.trim()).ok_or_else(|| bad("the unit is unknown"))?;
         number.checked_mul(factor).map(Bytes).ok_or_else(|| bad("the number is too large"))
@@ -152,6 +155,14 @@ mod tests {
     fn invalid_sizes_are_rejected() {
         for text in ["", "k", "4b", "-4k", "4 quarts", "99999999999T", "4kb"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_refused_with_what_to_write() {
+        for text in ["1.5G", "1,5 GiB", "0.5MiB"] {
+            let error = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(error.contains("a fraction is not allowed: use a smaller unit"), "{error}");
         }
     }
 

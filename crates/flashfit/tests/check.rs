@@ -75,13 +75,8 @@ impl Card {
 }
 
 fn golden(name: &str, rendered: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("FLASHFIT_BLESS").is_some() {
-        std::fs::write(&path, rendered).expect("the source tree can be written");
-        return;
-    }
-    let golden = std::fs::read_to_string(&path).expect("a golden file");
-    assert!(golden == rendered, "{name} changed to:\n{rendered}");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    flashfit_test_support::golden(folder.join(name), rendered);
 }
 
 fn lacking() -> bool {

@@ -39,18 +39,8 @@ fn image(folder: &Path, size: u64) {
 }
 
 fn golden(name: &str, rendered: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("FLASHFIT_BLESS").is_some() {
-        std::fs::write(&path, rendered).expect("the source tree can be written");
-        return;
-    }
-    let golden = std::fs::read_to_string(&path).expect("a golden file");
-    let differs = golden.lines().zip(rendered.lines()).position(|(old, new)| old != new);
-    assert!(
-        golden == rendered,
-        "{name} changed, first at line {}; see this file's heading",
-        differs.map_or_else(|| "the end".to_owned(), |index| (index + 1).to_string())
-    );
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    flashfit_test_support::golden(folder.join(name), rendered);
 }
 
 /// The text of a plan. Asserts that lines fit into 80 columns, except for long words and fstab(5)

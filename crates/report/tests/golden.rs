@@ -10,18 +10,8 @@ use flashfit_report::{Chart, Report, html, terminal};
 mod sample;
 
 fn check(name: &str, rendered: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("FLASHFIT_BLESS").is_some() {
-        std::fs::write(&path, rendered).expect("the source tree is writable");
-        return;
-    }
-    let golden = std::fs::read_to_string(&path).expect("a golden file");
-    let differs = golden.lines().zip(rendered.lines()).position(|(old, new)| old != new);
-    assert!(
-        golden == rendered,
-        "{name} changed, first at line {}; to accept: FLASHFIT_BLESS=1 cargo test -p flashfit-report",
-        differs.map_or_else(|| "the end".to_owned(), |index| (index + 1).to_string())
-    );
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    flashfit_test_support::golden(folder.join(name), rendered);
 }
 
 /// The sample without its largest figures.

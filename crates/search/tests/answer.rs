@@ -242,10 +242,7 @@ fn a_whole_analysis_matches_the_golden_file() {
         writeln!(line, "tie {} {:.1} %", tie.candidate, percent(tie.difference)).expect("text");
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/answer.txt");
-    if std::env::var_os("FLASHFIT_BLESS").is_some() {
-        std::fs::write(path, &text).expect("the golden file can be written");
-    }
-    assert_eq!(text, std::fs::read_to_string(path).expect("the golden file"));
+    flashfit_test_support::golden(path, &text);
 }
 
 /// With too few trials to confirm a gain, what the model is sure of is used, and not the baseline.

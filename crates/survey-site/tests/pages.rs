@@ -42,19 +42,8 @@ fn content(page: &str) -> &str {
 }
 
 fn check(name: &str, rendered: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("FLASHFIT_BLESS").is_some() {
-        std::fs::write(&path, rendered).expect("the source tree is writable");
-        return;
-    }
-    let golden = std::fs::read_to_string(&path).expect("a golden file");
-    let differs = golden.lines().zip(rendered.lines()).position(|(old, new)| old != new);
-    assert!(
-        golden == rendered,
-        "{name} changed, first at line {:?}; to accept: FLASHFIT_BLESS=1 cargo test -p \
-         flashfit-survey-site",
-        differs.map(|line| line + 1)
-    );
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    flashfit_test_support::golden(folder.join(name), rendered);
 }
 
 #[test]

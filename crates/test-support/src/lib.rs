@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "it prints for tests")]
 
 mod attempts;
+mod golden;
 mod harness;
 mod help_pages;
 mod isolated;
@@ -19,6 +20,7 @@ mod skip;
 use tempfile::TempDir;
 
 pub use attempts::{ATTEMPTS_LOG, AttemptKind, attempted};
+pub use golden::{BLESS, golden};
 pub use harness::{HarnessTest, run_tests};
 pub use help_pages::{HelpPage, help_pages};
 pub use isolated::{

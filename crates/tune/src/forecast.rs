@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use flashfit_bench::{StartKind, Workload, estimate_ns, most_written_bytes};
 use flashfit_search::{MIN_CONFIRMING_TRIALS, MIN_TRIALS_PER_WORKLOAD};
 use flashfit_testbed::MOST_SETTLED_BYTES;
+use flashfit_wear::device_life::{ASSUMED_AMPLIFICATION, erases_of_each_block, life_thousandths};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,20 +24,6 @@ const FAST_BYTES_PER_SECOND: u64 = 50 << 20;
 /// take, which most trials write there.
 const MORE_WRITTEN_BYTES: u64 = 8 << 20;
 const TABLES_SHARE: u64 = 32;
-/// The assumed erases that an erase block bears, and bytes programmed per byte written.
-pub const ASSUMED_ERASES: u64 = 1000;
-pub const ASSUMED_AMPLIFICATION: u64 = 4;
-
-/// How often each erase block is erased on average while so much is programmed.
-pub fn erases_of_each_block(programmed_bytes: u64, capacity_bytes: u64) -> f64 {
-    programmed_bytes as f64 / capacity_bytes.max(1) as f64
-}
-
-/// The share of the device's life, in thousandths of a percent.
-pub fn life_thousandths(erases_of_each_block: f64, rated_erases: u64) -> u64 {
-    (erases_of_each_block / rated_erases.max(1) as f64 * 100_000.0).ceil() as u64
-}
-
 /// Ranges of what a run may spend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
@@ -145,6 +132,8 @@ impl Forecast {
 #[cfg(test)]
 mod tests {
     use flashfit_bench::Workloads;
+
+    use flashfit_wear::device_life::ASSUMED_ERASES;
 
     use super::*;
 

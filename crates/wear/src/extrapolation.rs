@@ -10,6 +10,7 @@
 use flashfit_device::random::Random;
 use schemars::JsonSchema;
 
+use crate::device_class::MODEL_FACTOR;
 use crate::draws::{Q95, exp, normal, quantile, uniform};
 pub use crate::erase_rates::EraseRates;
 use crate::used_life::UsedLife;
@@ -72,7 +73,7 @@ impl Default for Uncertainty {
             block_spread: 0.1,
             early_failures: 0.01,
             volume_factor: 1.0,
-            model_factor: 1.2,
+            model_factor: MODEL_FACTOR,
             replay_factor: 1.15,
         }
     }

@@ -8,6 +8,8 @@
 
 pub mod age;
 pub mod aging;
+pub mod device_class;
+pub mod device_life;
 mod draws;
 mod erase_rates;
 pub mod estimate;

@@ -1,4 +1,4 @@
-//! A card of another capacity with the same proportions.
+//! A card of another capacity with the same proportions, and with the endurance of a device.
 //!
 //! Spare blocks, bad blocks, pSLC area and map cache keep their share of the capacity, because
 //! amplification depends on these shares. Open erase blocks, logs for small writes and the write
@@ -8,6 +8,8 @@
 use flashfit_card::{CardModel, ModelError};
 use flashfit_catalog::Origin;
 use flashfit_device::Bytes;
+
+use crate::UsageModel;
 
 /// The model with another capacity, rounded down to whole erase blocks. Erase blocks stay as they
 /// are.
@@ -44,6 +46,39 @@ pub fn scaled(model: &CardModel, capacity: Bytes) -> Result<CardModel, ModelErro
     }
 }
 
+/// The model with this capacity, or that of the usage model, and with its unwritten share as spare
+/// blocks; and that capacity. `endurance` are its rated cycles, if not those of the model.
+///
+/// # Errors
+/// When no card of that size is possible.
+pub fn resized(
+    model: &CardModel,
+    capacity: Option<Bytes>,
+    usage: &UsageModel,
+    endurance: Option<u64>,
+) -> Result<(CardModel, Bytes), ModelError> {
+    let of_usage = Bytes((usage.capacity_gib.value * (1_u64 << 30) as f64) as u64);
+    let spare = (usage.spare_percent.value * 100.0) as u64;
+    let mut scaled = scaled(model, capacity.unwrap_or(of_usage))?;
+    let size = scaled.capacity;
+    if spare > 0 {
+        // What is never written serves as spare blocks.
+        let units = u64::from(scaled.capacity_units()) * spare / 10_000;
+        scaled.capacity.0 -= units * scaled.erase_block_bytes();
+        scaled.nand.spare_units += u32::try_from(units).unwrap_or(0);
+    }
+    if let Some(cycles) = endurance {
+        if let Some(pslc) = &mut scaled.nand.pslc {
+            // The same cells with one bit each: as many times as many cycles as before.
+            let by = u128::from(pslc.endurance_cycles) * u128::from(cycles);
+            let pslc_cycles = by / u128::from(model.nand.endurance_cycles.max(1));
+            pslc.endurance_cycles = u64::try_from(pslc_cycles).unwrap_or(u64::MAX).max(1);
+        }
+        scaled.nand.endurance_cycles = cycles;
+    }
+    Ok((scaled, size))
+}
+
 fn origin(model: &CardModel) -> Origin {
     Origin::BuiltIn(format!("{} at another capacity", model.name))
 }
@@ -51,6 +86,19 @@ fn origin(model: &CardModel) -> Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_never_written_serves_as_spare_blocks() {
+        let model = flashfit_card::catalog::load("usd-a1-pagemap", None).unwrap();
+        let mut usage = crate::usage::load("phone", None).unwrap();
+        usage.spare_percent.value = 25.0;
+        let (scaled, size) = resized(&model, Some(model.capacity), &usage, Some(7)).unwrap();
+        assert_eq!((size, scaled.nand.endurance_cycles), (model.capacity, 7));
+        let moved = (size.0 - scaled.capacity.0) / scaled.erase_block_bytes();
+        assert_eq!(moved, size.0 / model.erase_block_bytes() / 4);
+        let before = u64::from(model.nand.spare_units);
+        assert_eq!(u64::from(scaled.nand.spare_units), before + moved);
+    }
 
     #[test]
     fn every_card_of_the_catalog_can_be_scaled_and_keeps_its_spare_share() {

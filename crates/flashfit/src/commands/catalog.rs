@@ -5,6 +5,8 @@ use std::path::Path;
 use flashfit_bench::{Workload, Workloads, start_kind};
 use flashfit_catalog::{CatalogEntry, Origin};
 use flashfit_filesystem::FileSystemCatalog;
+use flashfit_filesystem::plan::{PublishedRecipes, usual_write_unit};
+use flashfit_twin::pattern::file::PatternSet;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::{MeasuredLives, RecordedTrace, usage};
 use flashfit_wear_counters::AtaAttributes;
@@ -77,6 +79,14 @@ fn unlisted_mistakes(catalog: Option<&Path>) -> Vec<CommandError> {
         ),
         Err(error) => mistakes.push(error),
     }
+    match own("patterns") {
+        // The built-in ones are checked by tests, and reading them takes long.
+        Ok(found) if found.is_empty() => {}
+        Ok(_) => mistakes.extend(PatternSet::load(catalog).err().map(CommandError::from)),
+        Err(error) => mistakes.push(error),
+    }
+    mistakes.extend(PublishedRecipes::load(catalog).err().map(CommandError::from));
+    mistakes.extend(usual_write_unit(catalog).err().map(CommandError::from));
     mistakes.extend(start_kind::load(catalog).err().map(CommandError::from));
     mistakes.extend(MeasuredLives::load(catalog).err().map(CommandError::from));
     mistakes.extend(AtaAttributes::load(catalog).err().map(CommandError::from));
@@ -100,6 +110,9 @@ mod tests {
             "starts/1-new.toml",
             "life/options.toml",
             "counters/ata.toml",
+            "patterns/twin.toml",
+            "recipes/mine.toml",
+            "geometry/mine.toml",
         ];
         for file in files {
             let path = folder.path().join(file);

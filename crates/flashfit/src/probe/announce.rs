@@ -1,5 +1,6 @@
 //! What a probe will do and cost, shown before it begins.
 
+use flashfit_check::Price;
 use flashfit_device::{Bytes, Device};
 use flashfit_probe::{ProbeRun, Remapped};
 use flashfit_target::InspectedTarget;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::command_error::CommandError;
 use crate::consent;
-use crate::rendering::price::Price;
+use crate::rendering::price;
 
 /// That of an image.
 const SMALLEST_SECTOR: u64 = 512;
@@ -105,7 +106,7 @@ pub fn cost(price: &Price, twin_bytes: u64) -> String {
     format!(
         "Price of probing: {}.{twin} --max-write SIZE limits what is written, --max-time TIME how \
          long it takes.",
-        price.text()
+        price::text(price)
     )
 }
 

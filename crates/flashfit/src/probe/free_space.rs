@@ -1,5 +1,6 @@
 //! `flashfit probe TARGET --capacity --keep-data`: tests the free space of mounted file systems.
 
+use flashfit_check::Price;
 use flashfit_device::{Bytes, Device};
 use flashfit_host::SystemRunner;
 use flashfit_probe::free_space::{FreeSpaceResult, FreeSpaceTest, FreeSpaceVerdict};
@@ -14,7 +15,6 @@ use super::signals;
 use super::watch::ProbeProgress;
 use crate::command_error::CommandError;
 use crate::rendering::free_space;
-use crate::rendering::price::Price;
 use crate::rendering::run_preview::wrapped;
 use crate::{consent, output};
 

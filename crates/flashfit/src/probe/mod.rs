@@ -15,6 +15,7 @@ pub mod watch;
 
 use std::path::Path;
 
+use flashfit_check::Price;
 use flashfit_device::Device;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
@@ -26,7 +27,6 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output_file::OutputFile;
-use crate::rendering::price::Price;
 use crate::rendering::run_preview::wrapped;
 use crate::{consent, output};
 use announce::WouldProbe;

@@ -5,6 +5,7 @@ use std::path::Path;
 use flashfit_apply::install::Installed;
 use flashfit_apply::verify::Verified;
 use flashfit_apply::{Applied, InstallTarget};
+use flashfit_check::Price;
 use flashfit_device::{Bytes, Device, DeviceKind};
 use flashfit_filesystem::plan::{
     EXAMPLE_NODE, EXAMPLE_PARTITION, EXAMPLE_SECOND, NAME_THE_FOLDER, Plan, PlannedCommand,
@@ -22,7 +23,7 @@ use crate::consent::what_is_lost;
 use crate::output;
 use crate::rendering::mounting::how_to_mount;
 use crate::rendering::plan::power_cut_risk;
-use crate::rendering::price::Price;
+use crate::rendering::price as show_price;
 use crate::rendering::run_preview::{LOOP_PARTITION, LOOP_SECOND};
 
 /// What is on the device: its partitions, the file systems on them and their labels.
@@ -160,7 +161,7 @@ pub fn price(device: &Device, plan: &Plan) -> Price {
 }
 
 pub fn price_text(price: &Price) -> String {
-    format!("Price: {}.", price.text())
+    format!("Price: {}.", show_price::text(price))
 }
 
 #[derive(JsonSchema, Serialize)]

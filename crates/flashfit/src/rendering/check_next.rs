@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashfit_check::{DeviceCheck, TestPrice, tuning_bytes};
+use flashfit_check::{DeviceCheck, TestPrice, of_written_and_read, tuning_bytes};
 use flashfit_device::Bytes;
 use flashfit_filesystem::check::{Repair, Severity};
 use flashfit_geometry::Sourced;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::{command, size_argument};
-use super::{duration, price};
+use super::duration;
 
 /// The budget that `next` proposes, as typed and in nanoseconds.
 const TUNE_BUDGET: (&str, u64) = ("30min", 1_800_000_000_000);
@@ -102,7 +102,7 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
 
 fn free_space_price(rates: &TestPrice, bytes: u64) -> String {
     let time = |ns| duration(Duration::from_nanos(ns));
-    let [least, most] = price::of_written_and_read(rates, bytes);
+    let [least, most] = of_written_and_read(rates, bytes);
     format!("takes about {} to {}, writes {}", time(least), time(most), Bytes(bytes))
 }
 

@@ -1,11 +1,12 @@
 //! A test of free space in words: what it will do, and what it found.
 
+use flashfit_check::Price;
 use flashfit_device::{Bytes, Device};
 use flashfit_probe::free_space::{FreeSpaceResult, FreeSpaceTest, FreeSpaceVerdict, TEST_FOLDER};
 use flashfit_report::text::{plain, wrap};
 
 use super::duration;
-use super::price::Price;
+use super::price as show_price;
 
 /// What a user sees before agreeing.
 pub fn announcement(device: &Device, test: &FreeSpaceTest, price: &Price) -> String {
@@ -26,7 +27,7 @@ pub fn announcement(device: &Device, test: &FreeSpaceTest, price: &Price) -> Str
          any use of it does: copy what you need first."
             .to_owned(),
     );
-    lines.push(format!("Price of the test: {}.", price.text()));
+    lines.push(format!("Price of the test: {}.", show_price::text(price)));
     lines.join("\n")
 }
 

@@ -183,11 +183,7 @@ mod tests {
             text.push('\n');
         }
         text.push_str(&legend([&ext4(), &f2fs()], 80));
-        if std::env::var_os("FLASHFIT_BLESS").is_some() {
-            std::fs::create_dir_all(std::path::Path::new(GOLDEN).parent().unwrap()).unwrap();
-            std::fs::write(GOLDEN, &text).unwrap();
-        }
-        assert_eq!(text, std::fs::read_to_string(GOLDEN).unwrap_or_default());
+        flashfit_test_support::golden(GOLDEN, &text);
     }
 
     #[test]

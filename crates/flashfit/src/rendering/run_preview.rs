@@ -4,21 +4,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_bench::{Workload, estimate_ns};
+use flashfit_check::rated_or_assumed_erases;
 use flashfit_device::{Bytes, Target};
 use flashfit_filesystem::{FileSystemCatalog, Layers, PartitionLayout, Recipe, Setup};
 use flashfit_host::Program;
 use flashfit_report::text::{fold_command, wrap};
 use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
-use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, Forecast, Shortfall};
+use flashfit_tune::forecast::{Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
 use flashfit_tune::starts;
 use flashfit_tune::{
     DriverRules, FileSystemChoices, Percent, Problem, RunSpec, Space, StrategyKind,
 };
+use flashfit_wear::device_life::ASSUMED_AMPLIFICATION;
 
 use crate::consent::{what_is_lost, would_be_refused};
-use crate::rendering::price::{rated_or_assumed_erases, rated_text};
+use crate::rendering::price::rated_text;
 use crate::rendering::setup_commands::partitioning;
 use crate::rendering::{duration, prior, two_digits};
 use crate::test_beds;

@@ -3,16 +3,17 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use flashfit_check::rated_or_assumed_erases;
 use flashfit_geometry::Geometry;
 use flashfit_host::path_text;
 use flashfit_target::TargetSource;
-use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, Forecast, Shortfall};
+use flashfit_tune::forecast::{Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest};
+use flashfit_wear::device_life::ASSUMED_AMPLIFICATION;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::consent::{what_is_lost, would_be_refused};
-use crate::rendering::price::rated_or_assumed_erases;
 use crate::test_beds;
 
 #[derive(Debug, JsonSchema, Serialize)]

@@ -157,10 +157,7 @@ mod tests {
     #[test]
     fn counters_look_as_the_golden_file_has_them() {
         let text = readings().map(|reading| text(&reading, 80)).join("\n");
-        if std::env::var_os("FLASHFIT_BLESS").is_some() {
-            std::fs::write(GOLDEN, &text).unwrap();
-        }
-        assert_eq!(text, std::fs::read_to_string(GOLDEN).unwrap_or_default());
+        flashfit_test_support::golden(GOLDEN, &text);
         assert!(text.lines().all(|line| line.chars().count() <= 80) && !text.contains('\u{1b}'));
     }
 }

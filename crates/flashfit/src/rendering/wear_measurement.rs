@@ -235,10 +235,7 @@ mod tests {
         host_only.counters[1].not_believed = Some("reason".to_owned());
         let spread = WearMeasurement { end: MeasurementEnd::Spread, ..found() };
         let text = [found(), host_only, spread].map(|found| text(&found, 80)).join("\n");
-        if std::env::var_os("FLASHFIT_BLESS").is_some() {
-            std::fs::write(GOLDEN, &text).unwrap();
-        }
-        assert_eq!(text, std::fs::read_to_string(GOLDEN).unwrap_or_default());
+        flashfit_test_support::golden(GOLDEN, &text);
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }
 }

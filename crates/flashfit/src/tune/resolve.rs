@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use flashfit_bench::{PointProfile, Workloads, start_kind};
-use flashfit_device::Bytes;
 use flashfit_filesystem::plan::numbers::usual_end;
 use flashfit_filesystem::{Durability, FileSystemCatalog};
 use flashfit_host::interrupt::Interrupt;
@@ -54,8 +53,7 @@ pub fn resolve(
     };
     let profile = what.profile.map(Into::into).or(config.profile).unwrap_or(PointProfile::Quick);
     let quick = profile == PointProfile::Quick;
-    let usual = if quick { (16, 64, 2_000) } else { (128, 256, 10_000) };
-    let (data_mib, memory_mib, runtime_ms) = usual;
+    let usual = profile.usual_size();
     let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
     crate::cli::is_folder(catalog_dir.as_deref())?;
     let workloads = Workloads::load(catalog_dir.as_deref())?;
@@ -122,9 +120,9 @@ pub fn resolve(
         end: Some(end),
         label: what.label.clone().or(config.label),
         second: what.second.clone().or(config.second),
-        data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(data_mib)),
-        memory: what.memory.or(config.memory).unwrap_or(Bytes::mib(memory_mib)),
-        runtime_ms: what.runtime_ms.or(config.runtime_ms).unwrap_or(runtime_ms),
+        data_size: what.data_size.or(config.data_size).unwrap_or(usual.data_size),
+        memory: what.memory.or(config.memory).unwrap_or(usual.memory),
+        runtime_ms: what.runtime_ms.or(config.runtime_ms).unwrap_or(usual.runtime_ms),
         erase_block: what.erase_block.or(config.media_erase_block_size),
         write_unit: what.write_unit.or(config.media_page_size),
         mount_dir: config.mount_dir,

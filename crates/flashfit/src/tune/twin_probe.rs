@@ -4,6 +4,7 @@ mod limits;
 
 use std::path::{Path, PathBuf};
 
+use flashfit_check::Price;
 use flashfit_device::{ConsentMethod, SystemRoots, WriteConsent};
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
@@ -18,7 +19,7 @@ use crate::output::note;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::probe::watch::ProbeProgress;
 use crate::probe::{result, saved};
-use crate::rendering::price::Price;
+use crate::rendering::price;
 use limits::options;
 pub use limits::reserve;
 
@@ -43,16 +44,16 @@ impl ProbeStage {
 
     /// What it costs, before anybody agrees.
     pub fn plan(&self) -> Option<String> {
-        let price = || -> Result<String, CommandError> {
+        let shown = || -> Result<String, CommandError> {
             let target = inspect(&self.device)?;
             let probe = ProbeRun::new(&target, options(&self.device)?)?;
-            Ok(Price::of_probe(&target, &probe.estimate()?).text())
+            Ok(price::text(&Price::of_probe(&target, &probe.estimate()?)))
         };
         if self.is_done {
             return None;
         }
         // Who may not read the device yet sees the rest of the plan.
-        let price = price().unwrap_or_else(|error| format!("unknown: {}", error.message()));
+        let price = shown().unwrap_or_else(|error| format!("unknown: {}", error.message()));
         Some(format!(
             "first a probe that writes, and a twin fitted to it, and the layout to what it finds; \
              price of probing: {price}"

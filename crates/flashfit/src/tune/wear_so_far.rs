@@ -4,13 +4,12 @@
 //! in time, and how many are programmed for them is a range. Trials count when they end. With
 //! several devices, it is the mean over them.
 
+use flashfit_check::{WearPrice, rated_erases};
 use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_tune::TrialRecord;
-use flashfit_tune::forecast::{ASSUMED_AMPLIFICATION, erases_of_each_block};
+use flashfit_wear::device_life::{ASSUMED_AMPLIFICATION, erases_of_each_block};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::rendering::price::{WearPrice, rated_erases};
 
 /// Erases of each erase block on average, with their share of the device's life.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]

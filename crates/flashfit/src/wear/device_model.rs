@@ -5,6 +5,7 @@ use std::path::Path;
 use flashfit_card::{CardModel, catalog};
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
 use flashfit_user_error::ExitClass;
+use flashfit_wear::device_class;
 
 use crate::command_error::CommandError;
 use crate::wear::registers::Registers;
@@ -56,11 +57,9 @@ fn class_of<'a>(choice: &ModelChoice<'a>, kind: DeviceKind) -> Result<&'a str, C
         (None, _) if choice.is_elsewhere => {
             return Err(unknown("it is on another machine, or a record"));
         }
-        (None, DeviceKind::SdCard) => "usd-a1-pagemap",
-        (None, DeviceKind::Emmc) => "emmc-5.1",
-        (None, DeviceKind::Usb) => "usb-cheap",
-        (None, DeviceKind::Ssd | DeviceKind::Nvme) => "ssd-sata",
-        (None, other) => return Err(unknown(&format!("it is a {other}"))),
+        (None, kind) => {
+            device_class::class_of(kind).ok_or_else(|| unknown(&format!("it is a {kind}")))?
+        }
     })
 }
 

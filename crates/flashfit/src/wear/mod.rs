@@ -10,7 +10,6 @@ pub mod life_args;
 mod measure;
 pub mod record;
 mod registers;
-mod resized;
 pub mod run_life;
 mod saved_card;
 mod setup_life;

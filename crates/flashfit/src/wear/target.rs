@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
+use flashfit_card::catalog::NamedCard;
 use flashfit_card::{CardModel, catalog};
+use flashfit_catalog::is_toml_name;
 use flashfit_device::{Bytes, Target};
 use flashfit_user_error::ExitClass;
+use flashfit_wear::device_class::{CLASS_FACTOR, MODEL_FACTOR};
 use flashfit_wear::extrapolation::Uncertainty;
+use flashfit_wear::replica::resized;
 use flashfit_wear::{UsageModel, UsedLife};
 
 use crate::command_error::CommandError;
@@ -13,12 +17,6 @@ use crate::rendering::wear::capacity;
 use crate::wear::age_args::WearAgeArgs;
 use crate::wear::device_model::modeled_device;
 use crate::wear::registers::Registers;
-use crate::wear::resized::resized;
-
-/// Factor of the error of the simulation, with 90 %: replay against runs through the kernel
-/// (docs/wear.md), and in addition for a class what cards of one class differ by (assumption).
-const MODEL_FACTOR: f64 = 1.2;
-const CLASS_FACTOR: f64 = 1.6;
 
 #[derive(Debug)]
 pub struct ModeledTarget {
@@ -50,8 +48,12 @@ pub struct ModelChoice<'a> {
 
 /// The model of a simulated card, `sim:NAME`.
 pub fn simulated(target: &str, catalog: Option<&Path>) -> Result<CardModel, CommandError> {
+    Ok(simulated_card(target, catalog)?.model)
+}
+
+fn simulated_card(target: &str, catalog: Option<&Path>) -> Result<NamedCard, CommandError> {
     match Target::parse(target)? {
-        Target::Simulated(name) => Ok(catalog::load(&name, catalog)?),
+        Target::Simulated(name) => Ok(catalog::find(&name, catalog)?),
         _ => Err(CommandError::new(
             ExitClass::Usage,
             format!("`{target}` is not a simulated card: expected sim:NAME"),
@@ -67,10 +69,10 @@ pub fn modeled(
     catalog: Option<&Path>,
 ) -> Result<ModeledTarget, CommandError> {
     let target = choice.target;
-    let is_file = target.ends_with(".toml") && !target.starts_with("sim:");
-    let is_class = catalog::load(target, catalog).is_ok() && !is_file;
     let is_simulated = target.starts_with("sim:");
-    if let Some(class) = choice.class.filter(|_| is_class || is_file || is_simulated) {
+    let may_be_device = !is_simulated && !is_toml_name(target);
+    let card = if may_be_device { card_without_mark(target, catalog) } else { None };
+    if let Some(class) = choice.class.filter(|_| card.is_some() || !may_be_device) {
         return Err(CommandError::new(
             ExitClass::Usage,
             format!("`{target}` is a card model: it cannot be modeled as {class}"),
@@ -78,17 +80,20 @@ pub fn modeled(
         ));
     }
     let mut registers = Registers::default();
-    let (model, own, model_factor, what) = if is_class || is_file {
-        let model = catalog::load(target, catalog)?;
+    let card = match card {
+        None if is_simulated => Some(simulated_card(target, catalog)?),
+        None if !may_be_device => Some(catalog::find(target, catalog)?),
+        found => found,
+    };
+    let (model, own, model_factor, what) = if let Some(NamedCard { model, is_file }) = card {
+        // A file describes one card, a name of the catalog a class of cards.
         let own = is_file.then_some(model.capacity);
-        let factor = if is_class { CLASS_FACTOR } else { MODEL_FACTOR };
-        let what = if is_class { "the class" } else { "the card model" };
-        (model, own, factor, format!("{what} {target}"))
-    } else if is_simulated {
-        let model = simulated(target, catalog)?;
-        let own = target.ends_with(".toml").then_some(model.capacity);
-        let what = format!("the simulated card {}", model.name);
-        (model, own, MODEL_FACTOR, what)
+        let (factor, what) = match (is_simulated, is_file) {
+            (true, _) => (MODEL_FACTOR, format!("the simulated card {}", model.name)),
+            (false, true) => (MODEL_FACTOR, format!("the card model {target}")),
+            (false, false) => (CLASS_FACTOR, format!("the class {target}")),
+        };
+        (model, own, factor, what)
     } else {
         let device = modeled_device(choice, catalog)?;
         registers = device.registers;
@@ -119,6 +124,13 @@ pub fn modeled(
     Ok(ModeledTarget { model: scaled, capacity: size, explanation, uncertainty, used })
 }
 
+/// The card of a target that neither `sim:` nor `.toml` marks as one; `None` for a device, an image
+/// or anything else.
+fn card_without_mark(target: &str, catalog: Option<&Path>) -> Option<NamedCard> {
+    let is_readable = !target.contains('/') || Path::new(target).is_file();
+    is_readable.then(|| catalog::find(target, catalog).ok())?
+}
+
 /// The model of a card to be aged, with its true capacity, and that capacity with the part that is
 /// never written.
 pub fn aged_model(
@@ -127,9 +139,8 @@ pub fn aged_model(
     catalog: Option<&Path>,
 ) -> Result<(CardModel, Bytes), CommandError> {
     let name = args.card.strip_prefix("sim:").unwrap_or(&args.card);
-    let model = catalog::load(name, catalog)?;
-    // A file describes one card, a name of the catalog a class of cards.
-    let own = (name.ends_with(".toml") || name.contains('/')).then_some(model.capacity);
+    let NamedCard { model, is_file } = catalog::find(name, catalog)?;
+    let own = is_file.then_some(model.capacity);
     Ok(resized(&model, args.capacity.or(own), usage, args.endurance)?)
 }
 

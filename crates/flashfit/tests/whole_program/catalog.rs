@@ -65,6 +65,44 @@ fn errors_in_the_users_catalog_are_reported_with_location() {
     ended.said(2, &["own/knobs/mine.toml:5: ", "unknown variant `save`"]);
 }
 
+/// Whatever is the user's mistake ends with 2, and names the user's file.
+#[test]
+fn what_is_never_read_or_has_a_taken_name_is_the_users_mistake() {
+    let place = place_with_own_catalog();
+    let refused = |file: &str, text: &str, said: &[&str]| {
+        let folder = place.path(file).parent().unwrap().to_owned();
+        let is_new = !folder.exists();
+        std::fs::create_dir_all(&folder).unwrap();
+        place.file(file, text);
+        for command in [&["catalog"][..], &["card", "list"], &["plan", "sim:sd-c4-block"]] {
+            // A command reads only what it needs, but everything is looked for.
+            if said[0].contains("nothing reads") || command[0] == "catalog" {
+                place.flashfit(&[command, &["--catalog", "own"]].concat()).said(2, said);
+            }
+        }
+        std::fs::remove_file(place.path(file)).unwrap();
+        if is_new {
+            std::fs::remove_dir(folder).unwrap();
+        }
+    };
+    refused(
+        "own/card/mine.toml",
+        "",
+        &["own/card: nothing reads this", "hint: mv own/card own/cards"],
+    );
+    refused("own/knobs/mine.tml", "", &["own/knobs/mine.tml: nothing reads this file", "hint: mv"]);
+    let clash = OWN_KNOB.replace("swappy", "dirty-16m");
+    let told = "own/knobs/a.toml:2: btrfs has two options `dirty-16m`";
+    refused("own/knobs/a.toml", &clash, &[told, "hint: ${EDITOR:-vi} +2 own/knobs/a.toml"]);
+    let option = "[[option]]\nname = \"x\"\ntitle = \"x\"\nmount = [\"a b\"]\n\
+                  durability = \"safe\"\nsource = \"me\"\n";
+    let bad = OWN_FILE_SYSTEM.replace("\"mine\"", "\"bad\"") + option;
+    refused("own/filesystems/bad.toml", &bad, &["bad.toml:16: mount: `a b` is not a mount option"]);
+    let card = place.flashfit(&["card", "show", "sd-c4-block", "--file"]).stdout;
+    refused("own/cards/mine.toml", &card, &["`sd-c4-block` is not the name of the file, `mine`"]);
+    place.flashfit(&["catalog", "--catalog", "own"]).said(0, &[]);
+}
+
 #[test]
 fn all_mistakes_of_all_files_are_reported_at_once() {
     let place = place_with_own_catalog();

@@ -7,7 +7,7 @@ mod checks;
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin, entries, read};
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin, find_named};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 pub use checks::UsageMistake;
@@ -90,24 +90,13 @@ impl UserError for UsageError {
     }
 }
 
-/// Loads a usage model by its catalog name, or from a file if the name contains a `/` or ends in
-/// `.toml`; `user` is the user's catalog folder.
+/// Loads a usage model by its name in the catalog or by its file, see [`find_named`]; `user` is
+/// the user's catalog folder.
 ///
 /// # Errors
 /// When it is unknown or cannot be read; [`UsageError::Invalid`] with all mistakes.
 pub fn load(name_or_path: &str, user: Option<&Path>) -> Result<UsageModel, UsageError> {
-    let path = Path::new(name_or_path);
-    if name_or_path.contains('/') || path.extension().is_some_and(|found| found == "toml") {
-        return parse(&read(path)?);
-    }
-    let known = entries("usage", "toml", user)?;
-    match known.iter().find(|entry| entry.name == name_or_path) {
-        Some(entry) => parse(entry),
-        None => {
-            let names = known.iter().map(|entry| entry.name.as_str());
-            Err(CatalogEntryError::unknown("usage model", name_or_path, names).into())
-        }
-    }
+    parse(&find_named(("usage", "usage model"), name_or_path, user)?.entry)
 }
 
 /// Parses and checks a usage model.

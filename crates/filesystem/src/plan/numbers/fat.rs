@@ -171,10 +171,9 @@ fn add_numbers(
     add_start(fitted, found, sector, on);
     fitted.warn(format!(
         "the data of FAT32 start on a multiple of {}, not on an erase block of {}: FAT32 has at \
-         most {MAX_RESERVED} reserved sectors ({})",
+         most {MAX_RESERVED} reserved sectors",
         Bytes(boundary),
-        Bytes(erase_block),
-        Bytes(MAX_RESERVED * sector)
+        Bytes(erase_block)
     ));
 }
 

@@ -51,3 +51,25 @@ fn the_capacity_is_that_of_the_device_with_what_is_never_written() {
     let explained = "(64 GiB, 90 % of it never written; the capacity of the usage model)";
     assert!(target.explanation.contains(explained), "{}", target.explanation);
 }
+
+/// A card file is one card of its capacity, whatever its name and however it is named.
+#[test]
+fn a_file_is_one_card_with_and_without_its_ending() {
+    let folder = tempfile::tempdir().unwrap();
+    let usage = usage::load("phone", None).unwrap();
+    let text = flashfit_card::catalog::entry("usd-a1-pagemap", None).unwrap().text;
+    let own = flashfit_card::catalog::load("usd-a1-pagemap", None).unwrap().capacity;
+    for name in ["mine.toml", "mine"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, &text).unwrap();
+        let path = path.display().to_string();
+        for target in [path.clone(), format!("sim:{path}")] {
+            let found = modeled(&choice(&target), &usage, None).unwrap();
+            assert_eq!(found.capacity, own, "{target}: {}", found.explanation);
+            assert_eq!(found.uncertainty.model_factor, MODEL_FACTOR, "{target}");
+        }
+    }
+    let class = modeled(&choice("usd-a1-pagemap"), &usage, None).unwrap();
+    assert_ne!(class.capacity, own);
+    assert_eq!(class.uncertainty.model_factor, CLASS_FACTOR);
+}

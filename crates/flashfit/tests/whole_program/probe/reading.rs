@@ -62,10 +62,7 @@ fn the_text_output_matches_the_golden_file() {
     let shown = Place::new().flashfit(&["probe", "sim:sd-c10-log", "--seed", "1"]);
     shown.said(0, &[]);
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/probe-sd-c10-log.txt");
-    if std::env::var_os("FLASHFIT_BLESS").is_some() {
-        std::fs::write(&golden, &shown.stdout).unwrap();
-    }
-    assert!(std::fs::read_to_string(golden).unwrap() == shown.stdout, "{}", shown.stdout);
+    flashfit_test_support::golden(golden, &shown.stdout);
 }
 
 #[test]
