@@ -1,7 +1,12 @@
 //! How frequent a failure may be that was seen so often: the upper end of the one-sided 95 %
 //! interval of Clopper and Pearson (1934). Without a failure it is about 3/n, the rule of three.
 //!
-//! Limit: it assumes independent draws. States of one log resemble each other.
+//! States of one log resemble each other, so there are two limits. Of the states of the recorded
+//! logs, each trial is a state: the share may differ between logs, which only makes the limit too
+//! high (Hoeffding, "On the distribution of the number of successes in independent trials", 1956).
+//! Of other runs of the work, each trial is a whole log, which fails if one of its states does: no
+//! assumption on how alike states of a log are, and the limit is too high rather than too low
+//! where they differ. That share also limits the probability that a state of another run fails.
 
 const CONFIDENCE: f64 = 0.95;
 

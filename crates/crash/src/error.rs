@@ -54,6 +54,14 @@ pub enum CrashError {
     NothingAcknowledged,
     #[error("the workload failed: {reason}")]
     WorkloadFailed { reason: String },
+    #[error("the workload has not ended after {seconds} s")]
+    WorkloadEndless { seconds: u64 },
+    /// The time is over, or the user interrupted, before all work was done.
+    #[error("the work was stopped before its end")]
+    WorkStopped,
+    /// The user's own check fails where no power was cut.
+    #[error("the check of the workload fails on {setup} without a power cut: {detail}")]
+    CheckFails { setup: String, detail: String },
     /// Requests that were recorded elsewhere.
     #[error("{}: {source}", path.display())]
     Requests { path: PathBuf, source: DmLogError },
@@ -80,6 +88,8 @@ pub enum CrashError {
     OfCard { id: String },
     #[error("{} has another campaign", path.display())]
     OtherCampaign { path: PathBuf },
+    #[error("the campaign in {} began with Linux {began}, and this is {now}", path.display())]
+    OtherKernel { path: PathBuf, began: String, now: String },
     #[error("{} is in use by another flashfit", path.display())]
     InUse { path: PathBuf },
     #[error("{0}")]
@@ -150,6 +160,8 @@ impl UserError for CrashError {
             | Self::TooSmall { .. }
             | Self::NothingAcknowledged
             | Self::WorkloadFailed { .. }
+            | Self::WorkloadEndless { .. }
+            | Self::CheckFails { .. }
             | Self::NotWritable { .. }
             | Self::LogRemoved { .. }
             | Self::NotShown { .. }
@@ -160,9 +172,11 @@ impl UserError for CrashError {
             | Self::NoImage { .. }
             | Self::NoRequests { .. }
             | Self::NoState { .. } => ExitClass::Usage,
-            Self::OtherCampaign { .. } | Self::InUse { .. } => ExitClass::Refused,
+            Self::OtherCampaign { .. } | Self::OtherKernel { .. } | Self::InUse { .. } => {
+                ExitClass::Refused
+            }
             Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,
-            Self::Interrupted => ExitClass::Interrupted,
+            Self::Interrupted | Self::WorkStopped => ExitClass::Interrupted,
         }
     }
 
@@ -184,6 +198,25 @@ impl UserError for CrashError {
             Self::Switch { .. } | Self::NotCut => {
                 Some("try the two commands for its power by hand".into())
             }
+            Self::WorkloadFailed { .. } => Some(
+                "try the commands of the workload by hand in an empty directory; the last must \
+                 succeed"
+                    .into(),
+            ),
+            Self::WorkloadEndless { .. } => {
+                Some("let the work end by itself, for example after a number of rounds".into())
+            }
+            Self::CheckFails { .. } => Some(
+                "after all work, the check gets all lines on its standard input and must end with \
+                 0; try both commands by hand in an empty directory"
+                    .into(),
+            ),
+            Self::OtherKernel { .. } => {
+                Some("name another directory with --dir DIR, or start that kernel again".into())
+            }
+            Self::OtherCampaign { .. } => Some(
+                "repeat the command that began it, or name another directory with --dir DIR".into(),
+            ),
             Self::Unprivileged(_) => Some("run it as root".into()),
             Self::NoRoom { path, .. } => Some(after_room(path)),
             Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {

@@ -8,7 +8,7 @@ use flashfit_host::Runner;
 use crate::CrashError;
 use crate::blocks::BlockId;
 use crate::device::{CrashDevice, DiskContents, OverlayDisk};
-use crate::log::CrashLog;
+use crate::log::{CrashLog, LogEntry};
 use crate::mounting::{Mounting, Work, WorkError};
 use crate::workload::LogPosition;
 
@@ -32,11 +32,21 @@ pub struct WorkloadRecording<'a> {
     pub work: Work<'a>,
 }
 
+/// A log, and the requests of the unmount after all work.
+#[derive(Debug)]
+pub struct RecordedWork {
+    pub log: CrashLog,
+    pub unmount: Vec<LogEntry>,
+}
+
 /// Makes the file system on `device`, which may show anything, mounts it and does the work.
 ///
 /// # Errors
 /// When the file system cannot be made or mounted, or nothing was acknowledged.
-pub fn record(device: &CrashDevice, how: &WorkloadRecording<'_>) -> Result<CrashLog, CrashError> {
+pub fn record(
+    device: &CrashDevice,
+    how: &WorkloadRecording<'_>,
+) -> Result<RecordedWork, CrashError> {
     let size = device.disk().device_bytes();
     device.drop_pages()?;
     *device.disk() = OverlayDisk::unwritten(size);
@@ -58,12 +68,14 @@ pub fn record(device: &CrashDevice, how: &WorkloadRecording<'_>) -> Result<Crash
         }
         WorkError::Other(error) => error,
     })?;
-    let (entries, pool) = {
+    let end = device.disk().recorded();
+    how.mounting.unmount()?;
+    device.drop_pages()?;
+    let (mut entries, pool) = {
         let mut disk = device.disk();
         (disk.take_recorded(), std::mem::take(&mut disk.pool))
     };
-    how.mounting.unmount()?;
-    device.drop_pages()?;
+    let unmount = entries.split_off(end);
     // What was written is in the log, so the device need not keep it.
     let zeros = Arc::new(vec![BlockId::ZERO; base.len()]);
     device.disk().load(DiskContents { base: zeros, ..DiskContents::default() });
@@ -72,5 +84,6 @@ pub fn record(device: &CrashDevice, how: &WorkloadRecording<'_>) -> Result<Crash
         return Err(CrashError::NothingAcknowledged);
     }
     let (setup, seed) = (how.setup.to_owned(), how.work.seed);
-    Ok(CrashLog { setup, seed, base, pool, entries, operations })
+    let log = CrashLog { setup, seed, base, pool, entries, operations };
+    Ok(RecordedWork { log, unmount })
 }

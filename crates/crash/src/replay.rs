@@ -1,12 +1,11 @@
 //! One state of a campaign, looked at again.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use flashfit_card::Card;
-use flashfit_host::SystemRunner;
+use flashfit_host::{SystemRunner, durable};
 
 use crate::CrashError;
 use crate::blocks::{BLOCK_BYTES, BlockId};
@@ -139,7 +138,7 @@ impl FoundState {
 }
 
 impl FoundState {
-    /// Writes the requests of the log to a new file, in the format of dm-log-writes, with its
+    /// Writes the requests of the log to a file, which is replaced, in the format of dm-log-writes, with its
     /// operations as marks.
     ///
     /// # Errors
@@ -149,8 +148,7 @@ impl FoundState {
             return Err(CrashError::NoRequests { id: self.id.clone() });
         }
         let failed = |source| CrashError::File { path: path.to_owned(), source };
-        let mut file = File::create_new(path).map_err(failed)?;
-        file.write_all(&self.log.to_dm_log()).and_then(|()| file.sync_all()).map_err(failed)
+        durable::write(path, &self.log.to_dm_log()).map_err(failed)
     }
 }
 
@@ -200,8 +198,23 @@ pub fn replay(
     })
 }
 
-/// Writes the contents of a device as a sparse file.
+/// Writes the contents of a device as a sparse file, which replaces one of an earlier replay when
+/// it is whole.
 fn write_image(path: &Path, built: &BuiltState, device: &CrashDevice) -> Result<(), CrashError> {
+    let draft = path.with_extension("img.part");
+    // Of a replay that was killed.
+    let _ = fs::remove_file(&draft);
+    let written = write_contents(&draft, built, device).and_then(|()| {
+        fs::rename(&draft, path)
+            .map_err(|source| CrashError::File { path: path.to_owned(), source })
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}
+
+fn write_contents(path: &Path, built: &BuiltState, device: &CrashDevice) -> Result<(), CrashError> {
     let failed = |source| CrashError::File { path: path.to_owned(), source };
     let file = File::create_new(path).map_err(failed)?;
     if let Some(card) = &built.contents.card {

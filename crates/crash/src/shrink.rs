@@ -162,10 +162,15 @@ impl Shrinking<'_> {
             recipe: &self.setup.recipe,
             setup: &self.setup.label,
             mounting: &self.shown.mounting(),
-            work: Work { workload, seed: self.seed, operations: Some(operations) },
+            work: Work {
+                workload,
+                seed: self.seed,
+                operations: Some(operations),
+                is_over: &|| self.runner.interrupt().is_raised(),
+            },
         };
         let log = match record(self.shown.device(), &how) {
-            Ok(log) => log,
+            Ok(recorded) => recorded.log,
             Err(CrashError::NothingAcknowledged) => return Ok(None),
             Err(error) => return Err(error),
         };

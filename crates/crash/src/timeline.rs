@@ -57,7 +57,8 @@ pub fn timeline(log: &CrashLog, state: &CrashState) -> Vec<TimelineEvent> {
             events.push((returns.position, 2 * number + 1, returns));
         }
     }
-    for position in first..cut {
+    let under_way = u32::from(state.torn_under_way().is_some());
+    for position in first..cut + under_way {
         let kind = if state.dropped.binary_search(&position).is_ok() {
             TimelineKind::Lost
         } else if state.torn.as_ref().is_some_and(|torn| torn.entry == position) {

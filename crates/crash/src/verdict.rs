@@ -1,9 +1,33 @@
 //! Turns what was seen of a state into violations.
 
+use crate::CrashError;
 use crate::log::CrashLog;
 use crate::model::{History, Oracle, Violation};
 use crate::observe::{CrashObservation, MountedView, ProgramView};
+use crate::setup::CrashSetup;
 use crate::workload::{CrashWorkload, LoggedOperation, Operation, grade};
+
+/// What is found where no power was cut is not what power cuts do.
+///
+/// # Errors
+/// When the user's own check fails, or a promise is broken: then the oracles are wrong, or the file
+/// system is.
+pub(crate) fn check_without_cut(
+    violations: &[Violation],
+    setup: &CrashSetup,
+) -> Result<(), CrashError> {
+    let label = setup.label.clone();
+    if let Some(failed) = violations.iter().find(|found| found.oracle == Oracle::Check) {
+        return Err(CrashError::CheckFails { setup: label, detail: failed.detail.clone() });
+    }
+    let keeps = &setup.promises.keeps;
+    match violations.iter().find(|found| keeps.contains(&found.oracle.promise())) {
+        None => Ok(()),
+        Some(found) => {
+            Err(CrashError::BrokenWithoutCut { setup: label, detail: found.detail.clone() })
+        }
+    }
+}
 
 /// Judges the states of one log.
 #[derive(Debug)]

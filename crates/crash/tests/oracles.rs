@@ -11,8 +11,8 @@ use std::io::Write;
 
 use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{
-    BrokenState, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
-    StateBatch,
+    BrokenState, Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CampaignStart,
+    MountPoints, SetupResult, StateBatch,
 };
 use flashfit_crash::model::Oracle;
 use flashfit_crash::replay::{FoundState, replay};
@@ -50,6 +50,7 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
         kernel: None,
         board: None,
         requests: None,
+        start: CampaignStart::default(),
     }
 }
 

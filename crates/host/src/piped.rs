@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,11 +21,13 @@ use crate::waiting;
 
 /// Time to end after its input was closed.
 const GRACE: Duration = Duration::from_secs(3);
+/// The last lines of the error output that are kept.
+const KEPT_LINES: usize = 5;
 
 #[derive(Debug)]
 pub struct PipedProgram {
     child: Child,
-    last_line: Arc<Mutex<String>>,
+    last_lines: Arc<Mutex<Vec<String>>>,
     reader: Option<JoinHandle<()>>,
     /// Closing it makes the reader stop at the end of the available output.
     stopping: Option<UnixStream>,
@@ -77,19 +79,21 @@ impl PipedProgram {
         let output = child.stdout.take().expect("stdout is piped");
         let errors = child.stderr.take().expect("stderr is piped");
         let (stopping, stop) = UnixStream::pair().map_err(start_error)?;
-        let last_line = Arc::new(Mutex::new(String::new()));
-        let shared_line = Arc::clone(&last_line);
+        let last_lines = Arc::new(Mutex::new(Vec::new()));
+        let shared_lines = Arc::clone(&last_lines);
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(UntilStopped { errors, stop }).lines().map_while(Result::ok)
             {
                 if !line.trim().is_empty() {
-                    *shared_line.lock().unwrap_or_else(PoisonError::into_inner) =
-                        line.trim().to_owned();
+                    let mut lines = shared_lines.lock().unwrap_or_else(PoisonError::into_inner);
+                    let excess = (lines.len() + 1).saturating_sub(KEPT_LINES);
+                    lines.drain(..excess);
+                    lines.push(line.trim().to_owned());
                 }
             }
         });
         let reader = Some(reader);
-        Ok((Self { child, last_line, reader, stopping: Some(stopping) }, output, input))
+        Ok((Self { child, last_lines, reader, stopping: Some(stopping) }, output, input))
     }
 
     pub fn id(&self) -> u32 {
@@ -98,12 +102,32 @@ impl PipedProgram {
 
     /// Ends the program and returns the last line of its error output, or an empty string.
     pub fn last_error_line(&mut self) -> String {
+        self.last_error_lines().pop().unwrap_or_default()
+    }
+
+    /// Ends the program and returns the last lines of its error output.
+    pub fn last_error_lines(&mut self) -> Vec<String> {
         self.end();
         self.stopping = None;
         if let Some(thread) = self.reader.take() {
             let _ = thread.join();
         }
-        self.last_line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the program has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        waiting::ChildWatch::new(&self.child).has_ended()
+    }
+
+    /// Kills the program with all of its process group; returns how the program ended.
+    ///
+    /// # Errors
+    /// When its status cannot be read.
+    pub fn kill_group(&mut self) -> std::io::Result<ExitStatus> {
+        let group = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        self.child.wait()
     }
 
     /// Waits briefly for the program to end, then kills its process group.
@@ -111,9 +135,7 @@ impl PipedProgram {
         if !matches!(waiting::child(&mut self.child, None, GRACE), Ok(None)) {
             return;
         }
-        let group = rustix::process::Pid::from_child(&self.child);
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        let _ = self.child.wait();
+        let _ = self.kill_group();
     }
 }
 
@@ -146,7 +168,27 @@ mod tests {
         let program = Program::new("sh").args(["-c", "echo first >&2; echo last >&2; exit 3"]);
         let (mut piped, _output, _input) = PipedProgram::start(&program).expect("sh");
         assert_eq!(piped.last_error_line(), "last");
+        assert_eq!(piped.last_error_lines(), ["first", "last"]);
     }
+
+    #[test]
+    fn a_program_is_killed_with_its_children() {
+        let program = Program::new("sh").args(["-c", "sleep 60 & echo $!; sleep 60"]);
+        let (mut piped, output, _input) = PipedProgram::start(&program).expect("sh");
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).expect("sh prints");
+        assert!(!piped.has_ended());
+        let status = piped.kill_group().expect("a status");
+        assert_eq!(status.code(), None);
+        // It is gone, or a zombie whose new parent has not looked yet.
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", line.trim()));
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while stat().is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(std::time::Instant::now() < until, "its child still runs");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     #[test]
     fn a_process_left_behind_does_not_block() {
         let program = Program::new("sh").args(["-c", "echo last >&2; setsid sleep 20 & exit 3"]);

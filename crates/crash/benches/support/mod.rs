@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{
-    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, MountPoints, SetupResult,
+    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CampaignStart, MountPoints, SetupResult,
 };
 use flashfit_crash::cuts::MachineChoice;
 use flashfit_crash::mounting::MachineKernel;
@@ -135,6 +135,7 @@ pub fn plan(
         kernel: None,
         board: None,
         requests: None,
+        start: CampaignStart::default(),
     }
 }
 

@@ -149,6 +149,12 @@ fn worked_until_cut(
                     return Err(session.lost());
                 }
                 Arrival::End => std::thread::sleep(LOOK_UP),
+                // Its device may lose power before its processor does.
+                Arrival::Message(BoardReply::Guest(GuestReply::WorkFailed(_)))
+                    if switching.is_some() || obeyed.is_some() =>
+                {
+                    heard = Instant::now();
+                }
                 Arrival::Message(BoardReply::Guest(reply)) => {
                     heard = Instant::now();
                     match ledger.take(reply)? {

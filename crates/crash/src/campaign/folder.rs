@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use flashfit_device::Bytes;
 use flashfit_host::dir::DirHandle;
@@ -35,7 +36,15 @@ const LOGS: &str = "logs";
 pub struct CampaignFolder {
     path: PathBuf,
     records: Mutex<File>,
+    /// Whether this process began the campaign, and whether it made the directory.
+    began: Option<Began>,
     _lock: FileLock,
+}
+
+/// What was there before a campaign began.
+#[derive(Debug, Clone, Copy)]
+struct Began {
+    made_dir: bool,
 }
 
 impl CampaignFolder {
@@ -44,11 +53,20 @@ impl CampaignFolder {
     /// # Errors
     /// When it cannot be written, or has a campaign with another plan.
     pub fn open(path: &Path, plan: &CampaignPlan) -> Result<Self, CrashError> {
+        let made_dir = !path.exists();
         let dir = DirHandle::create(path, 0o755)?;
+        let mut began = None;
         match dir.read(PLAN, DOCUMENT_BYTES)? {
             Some(bytes) => {
-                if serde_json::from_slice::<CampaignPlan>(&bytes).ok().as_ref() != Some(plan) {
+                let known = serde_json::from_slice::<CampaignPlan>(&bytes).ok();
+                let Some(known) = known.filter(|known| plan.continues(known)) else {
                     return Err(CrashError::OtherCampaign { path: path.to_owned() });
+                };
+                match (known.start.host_kernel, plan.start.host_kernel.clone()) {
+                    (Some(began), Some(now)) if began != now => {
+                        return Err(CrashError::OtherKernel { path: path.to_owned(), began, now });
+                    }
+                    _ => {}
                 }
             }
             None => {
@@ -59,9 +77,32 @@ impl CampaignFolder {
                 }
                 let text = serde_json::to_string_pretty(plan).expect("plain data");
                 dir.write(PLAN, (text + "\n").as_bytes(), 0o644)?;
+                began = Some(Began { made_dir });
             }
         }
-        Self::attach(&dir)
+        let mut folder = Self::attach(&dir)?;
+        folder.began = began;
+        Ok(folder)
+    }
+
+    /// Removes a campaign that this process began and that has no records, so that a corrected
+    /// command can use the same directory. What cannot be removed is left.
+    pub fn abandon_without_records(&self) {
+        let Some(began) = self.began else { return };
+        if !self.batches().is_ok_and(|batches| batches.is_empty()) {
+            return;
+        }
+        let logs = self.path.join(LOGS);
+        for entry in fs::read_dir(&logs).into_iter().flatten().flatten() {
+            let _ = fs::remove_file(entry.path());
+        }
+        let _ = fs::remove_dir(&logs);
+        for name in [RECORDS, PLAN] {
+            let _ = fs::remove_file(self.path.join(name));
+        }
+        if began.made_dir {
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 
     /// When the last batch of states was recorded, in seconds since 1970.
@@ -111,7 +152,8 @@ impl CampaignFolder {
         durable::sync_folder(path).map_err(failed)?;
         let lock = records.try_clone().and_then(FileLock::try_on).map_err(failed)?;
         let lock = lock.ok_or_else(|| CrashError::InUse { path: path.to_owned() })?;
-        Ok(Self { path: path.to_owned(), records: Mutex::new(records), _lock: lock })
+        let (path, records) = (path.to_owned(), Mutex::new(records));
+        Ok(Self { path, records, began: None, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
@@ -165,6 +207,15 @@ impl CampaignFolder {
             })
         };
         whole.lines().enumerate().map(parse).collect()
+    }
+
+    /// The time that everything took that is recorded, of one worker.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn spent(&self) -> Result<Duration, CrashError> {
+        let seconds = self.batches()?.iter().map(|batch| batch.counts.seconds).sum::<f64>();
+        Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
 
     /// The results of everything that is recorded.

@@ -7,7 +7,9 @@
 //! removed.
 
 mod batch;
+mod checks;
 mod folder;
+mod plan;
 mod points;
 mod round;
 mod summary;
@@ -16,86 +18,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flashfit_card::{CardModel, EnabledFault, FaultClass};
-use flashfit_device::Bytes;
 use flashfit_host::SystemRunner;
-use flashfit_wear::replica::scaled;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::CrashError;
-use crate::import::RequestsPlan;
 use crate::log::CrashLog;
 use crate::mounting::MachineKernel;
 use crate::setup::CrashSetup;
-use crate::state::FlushFault;
-use crate::workload::CrashWorkload;
 
 pub use batch::{BrokenState, CutRecord, StateBatch};
 pub use folder::CampaignFolder;
+pub use plan::{BoardPlan, CampaignPlan, CampaignStart, CardPlan};
 pub use points::MountPoints;
 pub use round::round_seed;
 pub use summary::{FaultCounts, SetupResult, StateCounts};
-
-/// What decides the states of a campaign, and must be the same when it continues.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct CampaignPlan {
-    pub setups: Vec<String>,
-    pub workload: CrashWorkload,
-    pub seed: u64,
-    /// States for each setup; without it, as many as there is time for.
-    pub states: Option<u64>,
-    pub unit_sectors: u32,
-    pub flushes: FlushFault,
-    /// The simulated card that decides what a power cut leaves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub card: Option<CardPlan>,
-    /// The kernel of the virtual machine whose power is cut.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    /// The board whose power is cut.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub board: Option<BoardPlan>,
-    /// The requests that were recorded elsewhere, in place of work that is recorded here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<RequestsPlan>,
-}
-
-/// A board and its device.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct BoardPlan {
-    /// `ssh:HOST`, or `lab:TAGS`.
-    pub on: String,
-    /// The name of the device there.
-    pub target: String,
-    /// What the device says of itself, with its size.
-    pub device: String,
-}
-
-/// A simulated card and its faults.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct CardPlan {
-    pub model: CardModel,
-    /// What it does at every power cut besides what a correct card does.
-    pub faults: Vec<EnabledFault>,
-}
-
-impl CardPlan {
-    /// The model with at least this size.
-    ///
-    /// # Errors
-    /// When there is no such card.
-    pub fn of_size(&self, bytes: u64) -> Result<CardModel, CrashError> {
-        let capacity = bytes.next_multiple_of(self.model.erase_block_bytes());
-        Ok(scaled(&self.model, Bytes(capacity))?)
-    }
-
-    /// For how long the card must be able to undo writes, in milliseconds.
-    pub fn history_ms(&self) -> u64 {
-        let rollbacks = self.faults.iter().filter(|fault| fault.class == FaultClass::Rollback);
-        rollbacks.map(|fault| fault.value_or_default()).max().unwrap_or(0)
-    }
-}
 
 /// How a campaign runs.
 #[derive(Debug, Clone)]
@@ -132,7 +67,11 @@ struct Queue<'a> {
 
 /// States of one log: enough to be worth recording it, and few enough for many logs.
 const MOST_PER_ROUND: u64 = 600;
-const LEAST_PER_ROUND: u64 = 100;
+const LEAST_PER_ROUND: u64 = 15;
+/// Logs of a small campaign. If all are sound, at most 5 % of other runs of the work are not.
+const LOGS: u64 = 60;
+/// States of one log where the time is limited, and not their number.
+const PER_ROUND_IN_TIME: u64 = 100;
 /// States of requests that were recorded elsewhere, which have one round; without a number.
 const MOST_OF_REQUESTS: u64 = 100_000;
 
@@ -161,7 +100,8 @@ fn per_round(plan: &CampaignPlan) -> u64 {
     if plan.requests.is_some() {
         return plan.states.unwrap_or(MOST_OF_REQUESTS);
     }
-    plan.states.map_or(MOST_PER_ROUND, |states| (states / 4).clamp(LEAST_PER_ROUND, MOST_PER_ROUND))
+    plan.states
+        .map_or(PER_ROUND_IN_TIME, |states| (states / LOGS).clamp(LEAST_PER_ROUND, MOST_PER_ROUND))
 }
 
 /// A campaign in progress.
@@ -184,6 +124,18 @@ impl Campaign<'_> {
     /// # Errors
     /// [`CrashError::Interrupted`], or why no more states can be checked.
     pub fn run(
+        &self,
+        limits: &CampaignLimits,
+        watch: &(dyn Fn(&StateBatch) + Sync),
+    ) -> Result<Vec<SetupResult>, CrashError> {
+        let results = self.checked(limits, watch);
+        if results.is_err() {
+            self.folder.abandon_without_records();
+        }
+        results
+    }
+
+    fn checked(
         &self,
         limits: &CampaignLimits,
         watch: &(dyn Fn(&StateBatch) + Sync),

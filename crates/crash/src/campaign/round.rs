@@ -1,29 +1,27 @@
 //! One worker: records workloads and checks the states of their logs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use flashfit_device::Bytes;
 use flashfit_filesystem::Promise;
 
-use super::batch::{BrokenState, StateBatch};
+use super::batch::StateBatch;
+use super::checks::{Stops, check};
 use super::summary::StateCounts;
 use super::{Campaign, CampaignLimits, RoundJob};
 use crate::CrashError;
-use crate::equivalence::Equivalence;
 use crate::examination::StateExamination;
 use crate::log::{CrashLog, LogEntry};
 use crate::model::Violation;
 use crate::mounting::{StateDevice, StateDevicePlan, Work};
-use crate::record::{WorkloadRecording, record};
-use crate::state::{BuiltState, CrashState, Enumeration, RecoveryCut, enumerate};
+use crate::record::{RecordedWork, WorkloadRecording, record};
+use crate::setup::CrashSetup;
+use crate::state::{CrashState, Enumeration, RecoveryCut, enumerate};
+use crate::verdict::check_without_cut;
 
 /// States of one record; what a kill costs.
 const BATCH: usize = 100;
-/// Of the equivalent states, one in so many is looked at nevertheless.
-const RECHECK_ONE_IN: u64 = 50;
-/// Of the states looked at, one in so many gets a power cut during its recovery.
-const RECOVERY_CUT_ONE_IN: u64 = 25;
 /// For a log and its records; the logs of the built-in workloads take less than half of it.
 const ROOM: Bytes = Bytes::mib(16);
 
@@ -63,12 +61,9 @@ impl<'a> Worker<'a> {
         let shown = &self.devices[&key];
         let (device, mounting) = (shown.device(), shown.mounting());
         let seed = round_seed(plan.seed, job.round);
-        let log = if let Some(log) = begun {
-            if job.from == 0 {
-                campaign.folder.check_room(Bytes(2 * log.stored_bytes()))?;
-                campaign.folder.save_log(&setup.label, job.round, &log)?;
-            }
-            log
+        let (log, unmount) = if let Some(log) = begun {
+            campaign.folder.check_room(Bytes(2 * log.stored_bytes()))?;
+            (log, None)
         } else {
             campaign.folder.check_room(ROOM)?;
             let how = WorkloadRecording {
@@ -76,11 +71,13 @@ impl<'a> Worker<'a> {
                 recipe: &setup.recipe,
                 setup: &setup.label,
                 mounting: &mounting,
-                work: Work { workload: &plan.workload, seed, operations: None },
+                work: Work { workload: &plan.workload, seed, operations: None, is_over },
             };
-            let log = record(device, &how)?;
-            campaign.folder.save_log(&setup.label, job.round, &log)?;
-            log
+            match record(device, &how) {
+                Ok(RecordedWork { log, unmount }) => (log, Some(unmount)),
+                Err(CrashError::WorkStopped) => return Ok(0),
+                Err(error) => return Err(error),
+            }
         };
         let how = Enumeration {
             seed,
@@ -99,8 +96,18 @@ impl<'a> Worker<'a> {
         if campaign.requests.is_some() {
             check_start(&mut examination, &setup.label)?;
         }
-        let mut at = job.from as usize;
+        if let Some(unmount) = unmount {
+            check_unmounted(&mut examination, &unmount, setup)?;
+        }
         let mut is_broken = false;
+        if job.from == 0 {
+            campaign.folder.save_log(&setup.label, job.round, &log)?;
+        } else {
+            let recorded = campaign.folder.batches()?;
+            let of_round = |it: &&StateBatch| it.setup == setup.label && it.round == job.round;
+            is_broken = recorded.iter().filter(of_round).any(needs_log);
+        }
+        let mut at = job.from as usize;
         while at < states.len() && !is_over() {
             let end = states.len().min(at + BATCH);
             let mut batch = StateBatch {
@@ -115,12 +122,19 @@ impl<'a> Worker<'a> {
                 cut: None,
             };
             let start = Instant::now();
-            check(&mut examination, &states[at..end], &mut batch, &setup.promises.keeps)?;
+            let keeps = &setup.promises.keeps;
+            let is_interrupted = || campaign.runner.interrupt().is_raised();
+            let stops = Stops { is_over, is_interrupted: &is_interrupted };
+            let checked = check(&mut examination, &states[at..end], &mut batch, keeps, stops)?;
+            if checked == 0 {
+                break;
+            }
+            at += checked;
+            (batch.to, batch.ends_round) = (number(at), at == states.len());
             batch.counts.seconds = start.elapsed().as_secs_f64();
-            is_broken |= !batch.broken.is_empty();
+            is_broken |= needs_log(&batch);
             campaign.folder.append(&batch)?;
             watch(&batch);
-            at = end;
         }
         if at == states.len() && !is_broken && !self.limits.keeps_logs {
             campaign.folder.remove_log(&setup.label, job.round);
@@ -152,13 +166,6 @@ pub fn round_seed(seed: u64, round: u32) -> u64 {
     seed.wrapping_mul(1_000_003).wrapping_add(u64::from(round))
 }
 
-/// A second power cut somewhere in a recovery of so many requests.
-fn recovery_cut(requests: usize, random: u64) -> Option<RecoveryCut> {
-    let position = 1 + random.wrapping_mul(7919).checked_rem(requests as u64)?;
-    let position = u32::try_from(position).expect("recoveries are short");
-    Some(RecoveryCut { position, drops_unflushed: random % 2 == 0 })
-}
-
 /// What was on the device before the work must be the file system of the setup.
 fn check_start(examination: &mut StateExamination<'_>, setup: &str) -> Result<(), CrashError> {
     let start = CrashState::complete(0);
@@ -172,67 +179,24 @@ fn check_start(examination: &mut StateExamination<'_>, setup: &str) -> Result<()
     }
 }
 
-fn check(
+/// The file system without a power cut, unmounted after all work, must pass its own check: what is
+/// found there, power cuts have not done.
+fn check_unmounted(
     examination: &mut StateExamination<'_>,
-    states: &[CrashState],
-    batch: &mut StateBatch,
-    keeps: &BTreeSet<Promise>,
+    unmount: &[LogEntry],
+    setup: &CrashSetup,
 ) -> Result<(), CrashError> {
-    for (index, state) in states.iter().enumerate() {
-        let built = examination.build(state);
-        let id = format!("{}/{}/{}", batch.setup, batch.round, batch.from as usize + index);
-        let is_turn = batch.counts.mounted % RECOVERY_CUT_ONE_IN == 0;
-        // What a card writes during recovery is not recorded.
-        let cuts = is_turn && state.cut_seed.is_none();
-        let log = check_one(examination, state, &built, &id, cuts, batch, keeps)?;
-        if let Some(cut) = recovery_cut(log.len(), batch.counts.mounted).filter(|_| cuts) {
-            let second = examination.build_recovery(&built, &log, &cut);
-            let state = CrashState { recovery: Some(cut), ..state.clone() };
-            batch.counts.recovery_cuts += 1;
-            check_one(examination, &state, &second, &format!("{id}r"), false, batch, keeps)?;
-        }
-    }
-    Ok(())
+    let state = CrashState::complete(examination.log().end());
+    let built = examination.build(&state);
+    let position = u32::try_from(unmount.len()).expect("logs are short");
+    let all = RecoveryCut { position, drops_unflushed: false };
+    let built = examination.build_recovery(&built, unmount, &all);
+    check_without_cut(&examination.look(&state, &built, false)?.violations, setup)
 }
 
-/// Checks one state; returns the requests of its recovery where it was looked at and they were
-/// asked for.
-fn check_one(
-    examination: &mut StateExamination<'_>,
-    state: &CrashState,
-    built: &BuiltState,
-    id: &str,
-    record_recovery: bool,
-    batch: &mut StateBatch,
-    keeps: &BTreeSet<Promise>,
-) -> Result<Vec<LogEntry>, CrashError> {
-    let counts = &mut batch.counts;
-    let examined = examination.examine(state, built, record_recovery)?;
-    let hits = match examined.equivalence {
-        None => &mut counts.mounted,
-        Some(Equivalence::Bytes) => &mut counts.same_bytes,
-        Some(Equivalence::Reads) => &mut counts.same_reads,
-    };
-    *hits += 1;
-    if examined.equivalence.is_some() && *hits % RECHECK_ONE_IN == 1 {
-        counts.rechecked += 1;
-        let again = examination.look(state, built, false)?;
-        counts.mismatched += u64::from(again.violations != examined.violations);
-    }
-    let took = u64::try_from(examined.recovery.as_millis()).unwrap_or(u64::MAX);
-    counts.longest_recovery_ms = counts.longest_recovery_ms.max(took);
-    counts.count(&examined.violations, keeps);
-    for class in &built.happened {
-        counts.faults.entry(*class).or_default().count(&examined.violations, keeps);
-    }
-    if state.ignores_flush(examination.log()) {
-        counts.ignored_flushes.count(&examined.violations, keeps);
-    }
-    if !examined.violations.is_empty() {
-        let (id, state) = (id.to_owned(), state.clone());
-        batch.record(BrokenState { id, state, violations: examined.violations }, keeps);
-    }
-    Ok(examined.recovery_log)
+/// Whether the log of its round is to be kept.
+fn needs_log(batch: &StateBatch) -> bool {
+    !batch.broken.is_empty() || batch.counts.mismatched > 0
 }
 
 fn number(index: usize) -> u32 {

@@ -125,6 +125,8 @@ pub struct SetupResult {
     pub counts: StateCounts,
     /// Recorded workloads.
     pub rounds: u32,
+    /// Those of them with a state in which a promise was broken.
+    pub broken_rounds: u32,
     /// The first states that each oracle found.
     pub examples: Vec<BrokenState>,
 }
@@ -135,13 +137,17 @@ impl SetupResult {
             label: label.to_owned(),
             counts: StateCounts::default(),
             rounds: 0,
+            broken_rounds: 0,
             examples: Vec::new(),
         };
-        let mut rounds = BTreeSet::new();
+        let (mut rounds, mut broken_rounds) = (BTreeSet::new(), BTreeSet::new());
         let mut shown: BTreeMap<Oracle, usize> = BTreeMap::new();
         for batch in batches {
             result.counts.add(&batch.counts);
             rounds.insert(batch.round);
+            if batch.counts.broken > 0 {
+                broken_rounds.insert(batch.round);
+            }
             for broken in &batch.broken {
                 let is_new = broken.violations.iter().any(|violation| {
                     shown.get(&violation.oracle).is_none_or(|count| *count < MOST_EXAMPLES)
@@ -154,13 +160,21 @@ impl SetupResult {
                 }
             }
         }
-        result.rounds = u32::try_from(rounds.len()).expect("few rounds");
+        let count = |rounds: BTreeSet<u32>| u32::try_from(rounds.len()).expect("few rounds");
+        (result.rounds, result.broken_rounds) = (count(rounds), count(broken_rounds));
         result
     }
 
-    /// The share of states with a broken promise is at most this, at 95 %.
+    /// Of all states of the recorded logs, the share with a broken promise is at most this, at
+    /// 95 %.
     pub fn upper_bound(&self) -> f64 {
         upper_bound(self.counts.broken, self.counts.states)
+    }
+
+    /// Of further runs of the work, the share in whose states a promise is broken is at most this,
+    /// at 95 %. It also limits the probability that a state of a further run is such a state.
+    pub fn runs_upper_bound(&self) -> f64 {
+        upper_bound(self.broken_rounds.into(), self.rounds.into())
     }
 
     /// Checked states an hour of one worker's time.
@@ -169,5 +183,39 @@ impl SetupResult {
             return 0;
         }
         (self.counts.states as f64 * 3600.0 / self.counts.seconds) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(round: u32, states: u64, broken: u64) -> StateBatch {
+        StateBatch {
+            setup: "ext4".to_owned(),
+            round,
+            from: 0,
+            to: u32::try_from(states).unwrap(),
+            most: 1000,
+            ends_round: true,
+            counts: StateCounts { states, broken, ..StateCounts::default() },
+            broken: Vec::new(),
+            cut: None,
+        }
+    }
+
+    /// Three logs are three runs of the work, however many states they have.
+    #[test]
+    fn the_limit_for_other_runs_counts_logs_and_not_states() {
+        let honest: Vec<StateBatch> = (0..3).map(|round| batch(round, 1000, 0)).collect();
+        let result = SetupResult::new("ext4", honest.iter());
+        assert!((result.upper_bound() - 0.000_998).abs() < 1e-5, "{}", result.upper_bound());
+        // 1 - 0.05^(1/3)
+        assert!((result.runs_upper_bound() - 0.6316).abs() < 1e-3, "{}", result.runs_upper_bound());
+        // Two batches of one log, both with broken states.
+        let some = [batch(0, 100, 3), batch(0, 100, 1), batch(1, 50, 0), batch(2, 50, 0)];
+        let result = SetupResult::new("ext4", some.iter());
+        assert_eq!((result.rounds, result.broken_rounds), (3, 1));
+        assert!(result.runs_upper_bound() > 0.8 && result.upper_bound() < 0.04);
     }
 }

@@ -11,7 +11,7 @@ use crate::CrashError;
 use crate::model::Violation;
 use crate::observe::{CrashObservation, MountedView, RepairedView};
 use crate::setup::CrashSetup;
-use crate::verdict::Judge;
+use crate::verdict::{Judge, check_without_cut};
 use crate::workload::{CrashWorkload, LoggedOperation, SqliteMode};
 
 /// What was found after a power cut.
@@ -23,17 +23,9 @@ pub(crate) struct CutFindings {
 
 impl CutFindings {
     /// # Errors
-    /// When a promise is broken where no power was cut: then the oracles are wrong.
+    /// When something is found where no power was cut.
     pub(crate) fn check_without_cut(&self, setup: &CrashSetup) -> Result<(), CrashError> {
-        let keeps = &setup.promises.keeps;
-        let broken = self.violations.iter().find(|v| keeps.contains(&v.oracle.promise()));
-        match broken {
-            None => Ok(()),
-            Some(violation) => Err(CrashError::BrokenWithoutCut {
-                setup: setup.label.clone(),
-                detail: violation.detail.clone(),
-            }),
-        }
+        check_without_cut(&self.violations, setup)
     }
 }
 

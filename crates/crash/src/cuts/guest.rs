@@ -14,7 +14,9 @@ use flashfit_host::{Program, Runner};
 use super::wire::{GuestMount, GuestReply, GuestRequest, receive, send};
 use crate::CrashError;
 use crate::observe::{MountLook, mount_with, unmount_at};
-use crate::workload::{CrashWorkload, Execution, LogPosition, Operation, each_line};
+use crate::workload::{
+    CrashWorkload, Execution, LogPosition, Operation, ProgramLimit, WORK_LIMIT, each_line,
+};
 
 /// The disk of a virtual machine.
 const DISK: &str = "/dev/flashfit/0";
@@ -169,7 +171,7 @@ impl Workplace<'_> {
             let reply = GuestReply::Done { number, inode: done.inode, error: done.error };
             channel.tell(reply).map_err(broken)?;
         }
-        Ok(GuestReply::WorkEnded(String::new()))
+        Ok(GuestReply::WorkEnded)
     }
 
     fn work(
@@ -193,8 +195,13 @@ impl Workplace<'_> {
         if let Some(failure) = self.mount(channel, mount)? {
             return Ok(failure);
         }
-        each_line(&program, &text, |_, line| channel.tell(GuestReply::Line(line)).is_ok())
-            .map(GuestReply::WorkEnded)
+        let limit = ProgramLimit { time: WORK_LIMIT, is_over: &|| false };
+        let told = |_, line| channel.tell(GuestReply::Line(line)).is_ok();
+        match each_line(&program, &text, limit, told) {
+            Ok(()) => Ok(GuestReply::WorkEnded),
+            Err(CrashError::WorkloadFailed { reason }) => Ok(GuestReply::WorkFailed(reason)),
+            Err(error) => Err(error),
+        }
     }
 
     fn check(

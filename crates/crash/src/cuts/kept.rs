@@ -68,7 +68,7 @@ fn contents(file: &File) -> io::Result<(Vec<BlockId>, BlockPool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::CampaignPlan;
+    use crate::campaign::{CampaignPlan, CampaignStart};
     use crate::state::FlushFault;
     use crate::timeline::timeline;
     use crate::workload::{CrashWorkload, Operation};
@@ -87,6 +87,7 @@ mod tests {
             kernel: None,
             board: None,
             requests: None,
+            start: CampaignStart::default(),
         };
         let folder = CampaignFolder::open(plain.path(), &plan).unwrap();
         let file = File::create(folder.draft_path()).unwrap();

@@ -71,12 +71,8 @@ impl CutLedger {
                 self.line(line);
                 Ok(Taken::Line)
             }
-            GuestReply::WorkEnded(error) => {
-                if self.acknowledged() == 0 && !error.is_empty() {
-                    return Err(CrashError::WorkloadFailed { reason: error });
-                }
-                Ok(Taken::Ended)
-            }
+            GuestReply::WorkEnded => Ok(Taken::Ended),
+            GuestReply::WorkFailed(reason) => Err(CrashError::WorkloadFailed { reason }),
             GuestReply::Failed(reason) => Err(CrashError::Guest { reason }),
             other => Err(CrashError::Guest { reason: format!("unexpected answer {other:?}") }),
         }

@@ -104,7 +104,10 @@ impl<'a> Rounds<'a> {
         if runner.interrupt().is_raised() {
             return Err(CrashError::Interrupted);
         }
-        ended?;
+        if let Err(error) = ended {
+            folder.abandon_without_records();
+            return Err(error);
+        }
         // It belongs to a power cut that was judged.
         let _ = std::fs::remove_file(folder.draft_path());
         folder.results(plan)

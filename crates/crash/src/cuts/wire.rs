@@ -72,8 +72,8 @@ pub enum GuestReply {
     },
     /// A program acknowledged something.
     Line(String),
-    /// All work is done; the last line of a program's error output.
-    WorkEnded(String),
+    /// All work is done.
+    WorkEnded,
     Unmounted,
     Checked {
         view: Box<MountedView>,
@@ -81,6 +81,8 @@ pub enum GuestReply {
     },
     /// Something other than the file system failed.
     Failed(String),
+    /// The program of the work failed.
+    WorkFailed(String),
 }
 
 /// Sends a message.

@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashfit_host::SystemRunner;
 use flashfit_vm::{Disk, DiskInterface, Kernel};
@@ -20,11 +20,11 @@ use crate::cuts::ledger::{CutLedger, Taken};
 use crate::cuts::machine::{
     Guest, MachineChoice, SILENCE_LIMIT, boot, kernel, machine_options, unexpected,
 };
-use crate::cuts::wire::{GuestMount, GuestReply, GuestRequest};
+use crate::cuts::wire::{Arrival, GuestMount, GuestReply, GuestRequest};
 use crate::device::CrashDevice;
 use crate::observe::MountedView;
 use crate::setup::CrashSetup;
-use crate::workload::{CrashWorkload, LogPosition, LoggedOperation};
+use crate::workload::{CrashWorkload, LogPosition, LoggedOperation, WORK_LIMIT};
 
 /// The kernel of a virtual machine, for a campaign.
 #[derive(Debug)]
@@ -122,10 +122,14 @@ impl<'a> StateMachine<'a> {
             GuestReply::NotMounted(reason) => return Err(WorkError::NotMounted(reason)),
             other => return Err(unexpected(&other).into()),
         }
-        Ok(Ok(self.with(|guest| worked(guest, CutLedger::new(operations), log))?))
+        Ok(self.with(|guest| worked(guest, CutLedger::new(operations), log, work.is_over)))
     }
 
+    /// Nothing is mounted by a machine that was ended.
     pub(super) fn unmount(&self) -> Result<(), CrashError> {
+        if self.guest().is_none() {
+            return Ok(());
+        }
         self.with(|guest| {
             guest.send(&GuestRequest::Unmount)?;
             match guest.reply(SILENCE_LIMIT)? {
@@ -175,20 +179,48 @@ impl<'a> StateMachine<'a> {
     }
 }
 
+/// How often it is asked whether the work is still wanted.
+const LOOK_UP: Duration = Duration::from_millis(200);
+
+/// What a machine says of its work, if that came in time and is still wanted.
+fn reply(
+    guest: &mut Guest,
+    start: Instant,
+    is_over: &dyn Fn() -> bool,
+) -> Result<GuestReply, CrashError> {
+    let asked = Instant::now();
+    while asked.elapsed() < SILENCE_LIMIT {
+        if is_over() {
+            return Err(CrashError::WorkStopped);
+        }
+        if start.elapsed() >= WORK_LIMIT {
+            return Err(CrashError::WorkloadEndless { seconds: WORK_LIMIT.as_secs() });
+        }
+        match guest.until(Instant::now() + LOOK_UP)? {
+            Arrival::Message(reply) => return Ok(reply),
+            Arrival::Nothing => {}
+            Arrival::End => return Err(CrashError::GuestEnded { console: guest.last_line() }),
+        }
+    }
+    Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() })
+}
+
 /// The work of a machine; positions are those of the device before the word to go on, or the answer
 /// before, and after the answer.
 fn worked(
     guest: &mut Guest,
     mut ledger: CutLedger,
     log: &dyn LogPosition,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<Vec<LoggedOperation>, CrashError> {
+    let start = Instant::now();
     let (mut positions, mut begin) = (Vec::new(), 0);
     loop {
         if ledger.has_next() {
             begin = log.position();
             guest.send(&GuestRequest::Go)?;
         }
-        match ledger.take(guest.reply(SILENCE_LIMIT)?)? {
+        match ledger.take(reply(guest, start, is_over)?)? {
             Taken::Operation | Taken::Line => {
                 let end = log.position();
                 positions.push((begin, end));

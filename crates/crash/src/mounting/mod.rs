@@ -18,7 +18,8 @@ use crate::cuts::wire::GuestMount;
 use crate::device::CrashDevice;
 use crate::observe::{MountLook, MountedView, mount_with, unmount_at};
 use crate::workload::{
-    CrashWorkload, Execution, LogPosition, LoggedOperation, Operation, run_program,
+    CrashWorkload, Execution, LogPosition, LoggedOperation, Operation, ProgramLimit, WORK_LIMIT,
+    run_program,
 };
 
 pub use device::{StateDevice, StateDevicePlan};
@@ -34,12 +35,14 @@ pub enum Mounting<'a> {
 }
 
 /// What is done between mounting and the last unmount.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Work<'a> {
     pub workload: &'a CrashWorkload,
     pub seed: u64,
     /// In place of the workload's own operations, each with its number.
     pub operations: Option<&'a [(u32, Operation)]>,
+    /// Whether it is no longer wanted.
+    pub is_over: &'a dyn Fn() -> bool,
 }
 
 impl Work<'_> {
@@ -63,7 +66,8 @@ impl Work<'_> {
                 (program.program(root).env("FLASHFIT_SEED", seed), String::new())
             }
         };
-        run_program(&program, &input, log)
+        let limit = ProgramLimit { time: WORK_LIMIT, is_over: self.is_over };
+        run_program(&program, &input, log, limit)
     }
 }
 

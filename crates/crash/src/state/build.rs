@@ -47,7 +47,8 @@ impl StateBuilder {
         state: &CrashState,
     ) -> BuiltState {
         let torn = state.torn.iter().map(|torn| torn.entry);
-        let first = state.dropped.iter().copied().chain(torn).min().unwrap_or(state.position);
+        let first = state.dropped.iter().copied().chain(torn).min();
+        let first = first.unwrap_or(state.position).min(state.position);
         if first < self.applied {
             *self = Self::new(log);
         }
@@ -63,6 +64,9 @@ impl StateBuilder {
             }
             let torn = state.torn.as_ref().filter(|torn| torn.entry == entry);
             built.apply(pool, &log.entries[entry as usize], torn);
+        }
+        if let Some(torn) = state.torn_under_way() {
+            built.apply(pool, &log.entries[torn.entry as usize], Some(torn));
         }
         built
     }
@@ -97,8 +101,7 @@ impl BuiltState {
                     for sector in sectors {
                         let place = u64::from(block) * u64::from(BLOCK_SECTORS);
                         let place = place + u64::from(sector) - start;
-                        let unit = u32::try_from(place).expect("requests are small");
-                        if torn.kept_units.contains(&(unit / torn.unit_sectors.max(1))) {
+                        if torn.keeps(u32::try_from(place).expect("requests are small")) {
                             result = pool.overlay(result, new, sector..sector + 1);
                         }
                     }

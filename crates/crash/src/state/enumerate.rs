@@ -1,7 +1,8 @@
 //! The states of a log that are worth checking.
 //!
 //! At every position: all requests there, none of those since the last flush, one missing, one
-//! only, a random subset, and the last write torn at write units. Where a flush ends a group of
+//! only, a random subset, and the last write torn at write units: its first units, its last ones, or
+//! random ones are there. The same of a write that bypasses the cache and is under way. Where a flush ends a group of
 //! requests, each of them is once the missing one and once the only one. From these, as many as are
 //! wanted are drawn. Of a long log, positions are drawn first.
 
@@ -10,7 +11,7 @@ use std::collections::HashSet;
 use flashfit_device::random::Random;
 
 use super::{CrashState, FlushFault, TornWrite, window};
-use crate::log::{CrashLog, LogEntry};
+use crate::log::{CrashLog, LogEntry, LoggedWrite};
 
 /// Of more requests since the last flush, random ones are taken in turn.
 const MOST_IN_TURN: usize = 24;
@@ -101,6 +102,11 @@ fn at(
         FlushFault::All => true,
     });
     states.push(CrashState::complete(position));
+    if let Some(LogEntry::Write(LoggedWrite { is_durable: true, .. })) =
+        log.entries.get(position as usize)
+    {
+        states.extend(torn(log, position, position, how.unit_sectors, random));
+    }
     let Some(last) = volatile.last().copied() else { return };
     let dropping = |dropped: Vec<u32>| CrashState { dropped, ..CrashState::complete(position) };
     let without = |index: usize| vec![volatile[index]];
@@ -135,7 +141,7 @@ fn at(
     }
 }
 
-/// The last write torn, with all before it there.
+/// A write torn, with all before it there.
 fn torn(
     log: &CrashLog,
     position: u32,
@@ -144,17 +150,20 @@ fn torn(
     random: &mut Random,
 ) -> Option<CrashState> {
     let LogEntry::Write(write) = &log.entries[entry as usize] else { return None };
-    let units = write.sectors.div_ceil(unit_sectors);
+    let skipped = write.sector % u64::from(unit_sectors);
+    let skipped_sectors = u32::try_from(skipped).expect("less than a unit");
+    let units = (skipped_sectors + write.sectors).div_ceil(unit_sectors);
     if units < 2 {
         return None;
     }
-    let kept_units = if random.below(2) == 0 {
-        let first = 1 + random.below(u64::from(units) - 1);
-        (0..u32::try_from(first).expect("fewer than the units")).collect()
-    } else {
-        (0..units).filter(|_| random.below(2) == 0).collect()
+    let middle = 1 + random.below(u64::from(units) - 1);
+    let middle = u32::try_from(middle).expect("fewer than the units");
+    let kept_units = match random.below(3) {
+        0 => (0..middle).collect(),
+        1 => (middle..units).collect(),
+        _ => (0..units).filter(|_| random.below(2) == 0).collect(),
     };
-    let torn = TornWrite { entry, unit_sectors, kept_units };
+    let torn = TornWrite { entry, unit_sectors, skipped_sectors, kept_units };
     Some(CrashState { torn: Some(torn), ..CrashState::complete(position) })
 }
 

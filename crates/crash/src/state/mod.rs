@@ -1,9 +1,10 @@
 //! A crash state: what a device may contain after a power cut at some position of a log.
 //!
 //! Everything before the last flush is there. Of the later writes, a volatile cache may have lost
-//! any, in any combination; of one of them, only some write units may be there. Whether that is
-//! what a correct device does depends on the size of the parts: a device that tears below its
-//! write unit is faulty.
+//! any, in any combination; of one of them, only some write units may be there, from its start, to
+//! its end, or any. Whether that is what a correct device does depends on the size of the parts: a
+//! device that tears below its write unit is faulty. A write that bypasses the cache (forced unit
+//! access) is there when it has returned, and may be torn while it is under way.
 
 mod build;
 mod enumerate;
@@ -44,8 +45,24 @@ pub struct CrashState {
 pub struct TornWrite {
     pub entry: u32,
     pub unit_sectors: u32,
-    /// The numbers of the units that are there, counted from the start of the write.
+    /// The sectors of its first unit that lie before the write: units begin at multiples of their
+    /// size on the device.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_sectors: u32,
+    /// The numbers of the units that are there, counted from the one with the start of the write.
     pub kept_units: Vec<u32>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl TornWrite {
+    /// Whether a sector is there, counted from the start of the write.
+    pub fn keeps(&self, sector: u32) -> bool {
+        let unit = (self.skipped_sectors + sector) / self.unit_sectors.max(1);
+        self.kept_units.contains(&unit)
+    }
 }
 
 /// A second power cut while the file system recovers from the first.
@@ -75,14 +92,18 @@ impl CrashState {
         if self.position > log.end() {
             return Some(format!("the log has {} entries", log.end()));
         }
-        let torn = self.torn.iter().map(|torn| torn.entry);
-        let outside = |entry: &u32| *entry >= self.position;
-        self.dropped
-            .iter()
-            .copied()
-            .chain(torn)
-            .find(outside)
+        // The next request may be under way, and torn.
+        let is_outside = |entry: &u32| *entry > self.position || *entry >= log.end();
+        let torn = self.torn.iter().map(|torn| torn.entry).find(is_outside);
+        let dropped = self.dropped.iter().copied().find(|entry| *entry >= self.position);
+        dropped
+            .or(torn)
             .map(|entry| format!("entry {entry} comes after the power cut at {}", self.position))
+    }
+
+    /// The write that was under way at the power cut, and of which only parts are there.
+    pub(crate) fn torn_under_way(&self) -> Option<&TornWrite> {
+        self.torn.as_ref().filter(|torn| torn.entry == self.position)
     }
 }
 

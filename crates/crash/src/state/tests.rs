@@ -20,7 +20,8 @@ fn log(requests: &[(u8, u8, u8)]) -> CrashLog {
         }
         let blocks = blocks_of(sector, sectors).map(|_| pool.intern(&[*content; BLOCK_BYTES]));
         let blocks = blocks.collect();
-        entries.push(LogEntry::Write(LoggedWrite { sector, sectors, blocks, is_durable: false }));
+        let is_durable = content % 4 == 1;
+        entries.push(LogEntry::Write(LoggedWrite { sector, sectors, blocks, is_durable }));
     }
     CrashLog {
         setup: String::new(),
@@ -40,15 +41,18 @@ fn applied(log: &CrashLog, state: &CrashState) -> Vec<u8> {
         log.pool.read(BlockId::unwritten(block), &mut content);
         target.copy_from_slice(&content);
     }
-    for entry in (0..state.position).filter(|entry| !state.dropped.contains(entry)) {
+    let under_way = state.torn.iter().map(|torn| torn.entry).filter(|e| *e == state.position);
+    for entry in (0..state.position).chain(under_way).filter(|e| !state.dropped.contains(e)) {
         let LogEntry::Write(write) = &log.entries[entry as usize] else { continue };
         for ((block, within), id) in blocks_of(write.sector, write.sectors).zip(&write.blocks) {
             log.pool.read(*id, &mut content);
             for sector in within {
                 let place = u64::from(block * BLOCK_SECTORS + sector);
                 let torn = state.torn.as_ref().filter(|torn| torn.entry == entry);
+                // Units lie at multiples of their size on the device.
                 let unit = |torn: &TornWrite| {
-                    u32::try_from(place - write.sector).unwrap() / torn.unit_sectors
+                    let size = u64::from(torn.unit_sectors);
+                    u32::try_from(place / size - write.sector / size).unwrap()
                 };
                 if torn.is_some_and(|torn| !torn.kept_units.contains(&unit(torn))) {
                     continue;
@@ -108,6 +112,14 @@ proptest! {
         let flushes = FlushFault::None;
         let how = Enumeration { seed, most: 400, unit_sectors: 8, flushes, by_card: false };
         for state in enumerate(&log, &how) {
+            let is_durable = |entry: &u32| {
+                let entry = &log.entries[*entry as usize];
+                matches!(entry, LogEntry::Write(write) if write.is_durable)
+            };
+            // One that bypasses the cache is torn only while it is under way.
+            let torn = state.torn.iter().map(|torn| torn.entry).filter(is_durable);
+            prop_assert!(torn.clone().all(|entry| entry == state.position));
+            prop_assert!(!state.dropped.iter().any(is_durable));
             let flush = (0..state.position).rev().find(|e| log.entries[*e as usize].is_flush());
             let torn = state.torn.iter().map(|torn| torn.entry);
             let first = state.dropped.iter().copied().chain(torn).min();
@@ -130,7 +142,7 @@ proptest! {
 /// All states of this log would list 400 million lost requests each way.
 #[test]
 fn of_a_long_log_without_a_flush_some_positions_are_taken() {
-    let log = log(&vec![(0, 0, 1); 20_000]);
+    let log = log(&vec![(0, 0, 2); 20_000]);
     let how = Enumeration {
         seed: 1,
         most: 200,
@@ -144,4 +156,36 @@ fn of_a_long_log_without_a_flush_some_positions_are_taken() {
     let positions: Vec<u32> = states.iter().map(|state| state.position).collect();
     assert!(positions[0] < 5_000 && positions[199] > 15_000, "{positions:?}");
     assert!(states.iter().all(|state| state.fault(&log).is_none()));
+}
+
+/// A write of four units that begins within the first: its first part, its last part, or parts
+/// between can be what arrived.
+#[test]
+fn a_torn_write_keeps_its_start_or_its_end_or_others() {
+    let mut log = log(&[(5, 11, 1)]);
+    let kept = |log: &CrashLog, position: u32| -> Vec<Vec<u32>> {
+        let of_seed = |seed| {
+            let flushes = FlushFault::None;
+            let how = Enumeration { seed, most: 100, unit_sectors: 4, flushes, by_card: false };
+            enumerate(log, &how)
+        };
+        let torn = |state: CrashState| {
+            let torn = state.torn.filter(|_| state.position == position)?;
+            assert_eq!(torn.skipped_sectors, 1);
+            Some(torn.kept_units)
+        };
+        (0..60).flat_map(of_seed).filter_map(torn).collect()
+    };
+    log.entries.insert(0, LogEntry::Flush);
+    let LogEntry::Write(write) = &mut log.entries[1] else { panic!("a write") };
+    write.is_durable = true;
+    let under_way = kept(&log, 1);
+    let LogEntry::Write(write) = &mut log.entries[1] else { panic!("a write") };
+    write.is_durable = false;
+    for found in [under_way, kept(&log, 2)] {
+        for wanted in [&[0, 1][..], &[0], &[3], &[2, 3], &[0, 3]] {
+            assert!(found.iter().any(|units| units == wanted), "{wanted:?} in {found:?}");
+        }
+        assert!(found.iter().flatten().all(|unit| *unit < 4));
+    }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use execute::{Execution, LogPosition};
 pub use kind::{CrashWorkload, WorkloadError};
-pub use program::{ProgramWorkload, each_line, run_program};
+pub use program::{ProgramLimit, ProgramWorkload, WORK_LIMIT, each_line, run_program};
 pub use sqlite::{SqliteJournal, SqliteMode, SqliteSync, grade};
 
 /// One operation. Paths are relative to the mount point.

@@ -65,6 +65,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         kernel: None,
         board: Some(board_plan(args, target, &device)),
         requests: None,
+        start: args.start(),
     };
     let partition = partition_for(&device, &setups)?;
     note(&format!(

@@ -16,7 +16,7 @@ use flashfit_user_error::ExitClass;
 use super::cuts_args::CutsArgs;
 use super::cuts_report::{CutProgress, report};
 use super::states_document::CutMachine;
-use super::{board, folder, tools};
+use super::{board, conditions, folder, tools};
 use crate::command_error::CommandError;
 use crate::output::note;
 
@@ -57,7 +57,11 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         }
         CutEvent::Cut(batch) => progress.show(batch),
     };
-    let results = campaign.run(&args.limits(), &watch).map_err(|error| resumable(error, &dir))?;
+    let limits = match &args.resume {
+        Some(_) => args.limits_to_continue(&plan.start, folder.spent()?),
+        None => args.limits(),
+    };
+    let results = campaign.run(&limits, &watch).map_err(|error| resumable(error, &dir))?;
     report(args, &plan, &setups, &results, &dir, &machine)
 }
 
@@ -79,9 +83,10 @@ fn begun(
 ) -> Result<Begun, CommandError> {
     let workload = args.what.workload()?;
     let name = args.card.as_deref().unwrap_or(tools::DEFAULT_CARD);
-    let (conditions, _) = tools::device(Some(name), catalog)?;
+    let (conditions, _) = conditions::device(Some(name), catalog)?;
     let setups = tools::setups(&args.what, catalog, &conditions)?;
-    let card = CardPlan { model: tools::model(name, catalog)?, faults: args.card_fault.clone() };
+    let card =
+        CardPlan { model: conditions::model(name, catalog)?, faults: args.card_fault.clone() };
     let plan = CampaignPlan {
         setups: setups.iter().map(|setup| setup.label.clone()).collect(),
         workload,
@@ -93,6 +98,7 @@ fn begun(
         kernel: Some(kernel(choice, &setups, runner)?.release),
         board: None,
         requests: None,
+        start: args.start(),
     };
     Ok((folder::choose(args.dir.as_deref()), plan, setups))
 }
@@ -109,7 +115,7 @@ fn resumed(
     let (Some(card), Some(release)) = (&plan.card, &plan.kernel) else {
         return Err(CrashError::OtherCampaign { path: dir.to_owned() }.into());
     };
-    let conditions = tools::conditions(&card.model);
+    let conditions = conditions::of_card(&card.model);
     let known = FileSystemCatalog::load(catalog)?;
     let setups: Vec<CrashSetup> = plan
         .setups
@@ -121,6 +127,10 @@ fn resumed(
 }
 
 fn resumable(error: CrashError, dir: &Path) -> CommandError {
+    // What had no records was removed.
+    if !dir.exists() {
+        return error.into();
+    }
     let hint = format!("continue with: flashfit crash cuts --resume {}", quote_path(dir));
     CommandError::from(error).or_hint(&hint)
 }

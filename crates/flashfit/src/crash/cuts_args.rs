@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use flashfit_card::EnabledFault;
+use flashfit_crash::campaign::CampaignStart;
 use flashfit_crash::cuts::CutLimits;
 use flashfit_testbed::TestBedSpec;
 use flashfit_tune::TimeSpan;
@@ -66,7 +67,8 @@ pub struct CutsArgs {
     /// Directory for records and images [default: crash-run, or the next that does not exist].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Continue the campaign in this directory.
+    /// Continue the campaign in this directory, with what is left of its --for, and with its
+    /// --max-broken, unless they are named again.
     #[arg(
         long,
         value_name = "DIR",
@@ -82,6 +84,22 @@ impl CutsArgs {
     pub fn limits(&self) -> CutLimits {
         let time = self.time.map(|time| Duration::from_nanos(time.0));
         CutLimits { time, broken: self.max_broken }
+    }
+
+    /// What a campaign that begins records of its limits.
+    pub fn start(&self) -> CampaignStart {
+        CampaignStart {
+            time_ns: self.time.map(|time| time.0),
+            max_broken: self.max_broken,
+            ..CampaignStart::default()
+        }
+    }
+
+    /// Those that are named here, and else the rest of those that the campaign began with.
+    pub fn limits_to_continue(&self, began: &CampaignStart, spent: Duration) -> CutLimits {
+        let CutLimits { time, broken } = self.limits();
+        let rest = || Some(Duration::from_nanos(began.time_ns?).saturating_sub(spent));
+        CutLimits { time: time.or_else(rest), broken: broken.or(began.max_broken) }
     }
 }
 

@@ -9,7 +9,7 @@ use flashfit_crash::setup::CrashSetup;
 
 use super::cuts_args::CutsArgs;
 use super::states_document::{self, CutMachine};
-use super::tools;
+use super::verdict;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::crash_states::{self, Counted};
@@ -47,19 +47,13 @@ pub fn report(
     dir: &Path,
     machine: &CutMachine,
 ) -> Result<(), CommandError> {
+    verdict::check_something_checked(results, Counted::Cuts)?;
     if args.json {
         let document = states_document::document(plan, setups, results, dir, Some(machine));
         output::json(states_document::CutsDocument(document))?;
     } else {
-        let text = crash_states::text(
-            setups,
-            results,
-            &plan.workload,
-            dir,
-            Counted::Cuts,
-            output::width(),
-        );
+        let text = crash_states::text(plan, setups, results, dir, Counted::Cuts, output::width());
         output::print(&text)?;
     }
-    tools::verdict(results)
+    verdict::verdict(results)
 }

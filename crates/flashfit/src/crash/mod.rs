@@ -3,6 +3,7 @@
 pub mod args;
 mod board;
 mod board_start;
+mod conditions;
 mod cuts;
 pub mod cuts_args;
 mod cuts_report;
@@ -16,6 +17,7 @@ mod states;
 pub mod states_document;
 mod timeline_text;
 mod tools;
+mod verdict;
 
 use std::path::Path;
 

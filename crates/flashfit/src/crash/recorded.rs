@@ -11,8 +11,9 @@ use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 
 use super::recorded_args::RecordedStateArgs;
-use super::tools;
+use super::{conditions, tools};
 use crate::command_error::CommandError;
+use crate::output::note;
 
 pub struct RecordedState<'a> {
     pub points: MountPoints,
@@ -32,11 +33,16 @@ impl<'a> RecordedState<'a> {
         let (folder, plan) = CampaignFolder::existing(&args.dir)?;
         tools::check_workload(&plan, args.workload.as_deref())?;
         let found = FoundState::find(&folder, &plan, &args.id)?;
-        let (conditions, _) = tools::device(None, catalog)?;
         let known = FileSystemCatalog::load(catalog)?;
-        let setup = CrashSetup::parse(&found.setup, &known, &conditions)?;
+        let setup = CrashSetup::parse(&found.setup, &known, &conditions::of_plan(&plan))?;
         if plan.kernel.is_none() {
             setup.check_kernel(&runner)?;
+        }
+        if let Some(began) = plan.start.host_kernel.as_ref() {
+            let now = tools::host_kernel();
+            if *began != now {
+                note(&format!("the campaign began with Linux {began}, and this is {now}"));
+            }
         }
         let choice = tools::machine(args.vm_kernel.as_deref(), plan.seed)?;
         Ok(Self { points, runner, plan, found, setup, choice })

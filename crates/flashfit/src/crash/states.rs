@@ -4,14 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_crash::campaign::{
-    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CardPlan, MountPoints, StateBatch,
+    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CampaignStart, CardPlan, MountPoints,
+    StateBatch,
 };
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::state::FlushFault;
 use flashfit_user_error::ExitClass;
 
 use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
-use super::{folder, requests, states_document, tools};
+use super::{conditions, folder, requests, states_document, tools, verdict};
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::crash_states::{self, Counted};
@@ -25,10 +26,11 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     };
     let is_by_card = !args.card_fault.is_empty();
     let name = args.card.as_deref().or(is_by_card.then_some(tools::DEFAULT_CARD));
-    let (conditions, write_unit) = tools::device(name, catalog)?;
+    let (conditions, write_unit) = conditions::device(name, catalog)?;
+    let erase_block_bytes = conditions.geometry.erase_block.as_ref().map(|block| block.bytes.0);
     let card = match name.filter(|_| is_by_card) {
         Some(name) => {
-            let model = tools::model(name, catalog)?;
+            let model = conditions::model(name, catalog)?;
             Some(CardPlan { model, faults: args.card_fault.clone() })
         }
         None => None,
@@ -70,6 +72,11 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         kernel: machine.as_ref().map(|machine| machine.release().to_owned()),
         board: None,
         requests: requests.as_ref().map(|(_, plan)| plan.clone()),
+        start: CampaignStart {
+            host_kernel: machine.is_none().then(tools::host_kernel),
+            erase_block_bytes,
+            ..CampaignStart::default()
+        },
     };
     let folder = CampaignFolder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
@@ -93,21 +100,25 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     };
     let results =
         campaign.run(&limits, &watch).map_err(|error| requests::with_hint(error, args))?;
+    if let Err(error) = verdict::check_something_checked(&results, Counted::States) {
+        folder.abandon_without_records();
+        return Err(error);
+    }
     if args.json {
         output::json(states_document::StatesDocument(states_document::document(
             &plan, &setups, &results, &dir, None,
         )))?;
     } else {
         output::print(&crash_states::text(
+            &plan,
             &setups,
             &results,
-            &plan.workload,
             &dir,
             Counted::States,
             output::width(),
         ))?;
     }
-    tools::verdict(&results)
+    verdict::verdict(&results)
 }
 
 fn processors() -> usize {

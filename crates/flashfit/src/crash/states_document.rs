@@ -8,11 +8,12 @@ use flashfit_crash::campaign::{
 };
 use flashfit_crash::model::Oracle;
 use flashfit_crash::setup::CrashSetup;
-use flashfit_crash::workload::CrashWorkload;
 use flashfit_device::MeasuredDevice;
 use flashfit_filesystem::Promise;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::rendering::crash_states::notes::device_faults;
 
 /// That of `crash states`.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -32,9 +33,9 @@ pub struct CampaignDocument<'a> {
     /// The device whose power was cut, so that it is recognized; that of a board.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_device: Option<MeasuredDevice>,
-    /// The kernel that was cut off, if power was cut.
+    /// The kernel that was cut off, or that mounted the states.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kernel: Option<String>,
+    kernel: Option<&'a String>,
     /// When power was cut last, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_unix_s: Option<u64>,
@@ -52,6 +53,8 @@ struct SetupDocument<'a> {
     setup: &'a str,
     /// Recorded workloads.
     logs: u32,
+    /// Recorded workloads with a state in which a promise was broken.
+    broken_logs: u32,
     states: u64,
     mounted: u64,
     equivalent: u64,
@@ -63,12 +66,16 @@ struct SetupDocument<'a> {
     recovery_cuts: u64,
     /// States in which at least one promise of the file system was broken.
     broken_promises: u64,
-    /// Of the share of such states, at 95 %.
+    /// Of the share of such states among all states of these logs, at 95 %. It says nothing about
+    /// other runs of the work.
     upper_bound: f64,
+    /// Of the share of further runs of the same work that have such a state, at 95 %. The
+    /// probability that a state of a further run is such a state is not above it, either.
+    runs_upper_bound: f64,
     by_promise: BTreeMap<Promise, PromiseDocument>,
     by_oracle: &'a BTreeMap<Oracle, u64>,
-    /// What happened to the device, and who noticed.
-    device_faults: BTreeMap<&'static str, &'a FaultCounts>,
+    /// What happened to the device, and who noticed; also what was asked for and never happened.
+    device_faults: BTreeMap<&'static str, FaultCounts>,
     longest_recovery_ms: u64,
     /// Of one worker's time.
     states_per_hour: u64,
@@ -93,29 +100,24 @@ pub fn document<'a>(
     setups: &'a [CrashSetup],
     results: &'a [SetupResult],
     dir: &'a Path,
-    machine: Option<&CutMachine>,
+    machine: Option<&'a CutMachine>,
 ) -> CampaignDocument<'a> {
-    let setups =
-        setups.iter().zip(results).map(|(setup, result)| one(setup, result, &plan.workload));
+    let setups = setups.iter().zip(results).map(|(setup, result)| one(setup, result, plan));
     CampaignDocument {
         plan,
         dir,
         setups: setups.collect(),
         measured_device: machine.and_then(|machine| machine.device.clone()),
-        kernel: machine.and_then(|machine| machine.kernel.clone()),
+        kernel: machine.map_or_else(|| plan.mounting_kernel(), |machine| machine.kernel.as_ref()),
         created_unix_s: machine.and_then(|_| CampaignFolder::last_recorded_unix_s(dir)),
     }
 }
 
-fn one<'a>(
-    setup: &CrashSetup,
-    result: &'a SetupResult,
-    workload: &CrashWorkload,
-) -> SetupDocument<'a> {
+fn one<'a>(setup: &CrashSetup, result: &'a SetupResult, plan: &CampaignPlan) -> SetupDocument<'a> {
     let counts = &result.counts;
     let promise = |promise: Promise| {
         let document = PromiseDocument {
-            examined: workload.examines(promise),
+            examined: plan.workload.examines(promise),
             promised: setup.promises.keeps.contains(&promise),
             withdrawn: setup.withdrawn.contains(&promise),
             has_exceptions: setup.promises.exceptions.contains(&promise),
@@ -123,12 +125,10 @@ fn one<'a>(
         };
         (promise, document)
     };
-    let ignored = &counts.ignored_flushes;
-    let ignored = (ignored.happened > 0).then_some(("ignored-flush", ignored));
-    let faults = counts.faults.iter().map(|(class, faults)| (class.name(), faults));
     SetupDocument {
         setup: &result.label,
         logs: result.rounds,
+        broken_logs: result.broken_rounds,
         states: counts.states,
         mounted: counts.mounted,
         equivalent: counts.same_bytes + counts.same_reads,
@@ -139,9 +139,10 @@ fn one<'a>(
         recovery_cuts: counts.recovery_cuts,
         broken_promises: counts.broken,
         upper_bound: result.upper_bound(),
+        runs_upper_bound: result.runs_upper_bound(),
         by_promise: Promise::ALL.into_iter().map(promise).collect(),
         by_oracle: &counts.by_oracle,
-        device_faults: faults.chain(ignored).collect(),
+        device_faults: device_faults(plan, result).into_iter().collect(),
         longest_recovery_ms: counts.longest_recovery_ms,
         states_per_hour: result.states_per_hour(),
         examples: &result.examples,

@@ -3,15 +3,12 @@
 
 use std::path::Path;
 
-use flashfit_card::CardModel;
 use flashfit_crash::CrashError;
-use flashfit_crash::campaign::{CampaignPlan, SetupResult};
+use flashfit_crash::campaign::CampaignPlan;
 use flashfit_crash::cuts::MachineChoice;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
-use flashfit_device::Bytes;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
-use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::SystemRunner;
 use flashfit_host::capability::missing_for_simulated_cards;
 use flashfit_host::interrupt::Interrupt;
@@ -22,10 +19,6 @@ use crate::command_error::CommandError;
 
 /// Has a volatile cache, and may reorder what is in it.
 pub const DEFAULT_CARD: &str = "usd-a2-cq";
-/// Without a card: what any flash device writes at once.
-const WRITE_UNIT: Bytes = Bytes::kib(4);
-/// For options that need an erase block, where no card has one.
-const ERASE_BLOCK: Bytes = Bytes::mib(4);
 
 impl TestedArgs {
     /// The work that was asked for.
@@ -74,6 +67,11 @@ pub fn machine(vm_kernel: Option<&Path>, seed: u64) -> Result<MachineChoice<'_>,
     Ok(MachineChoice { kernel: vm_kernel, program, arguments, seed })
 }
 
+/// The release of this system's kernel.
+pub fn host_kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
 /// Refuses another kernel than the one that a campaign began with.
 pub fn check_release(found: &str, release: &str) -> Result<(), CommandError> {
     if found == release {
@@ -82,37 +80,6 @@ pub fn check_release(found: &str, release: &str) -> Result<(), CommandError> {
     let message = format!("the campaign began with Linux {release}, and this is {found}");
     let hint = "name that kernel with --vm-kernel FILE, or begin another campaign";
     Err(CommandError::new(ExitClass::Usage, message, Some(hint)))
-}
-
-/// The conditions for options, and the write unit.
-pub fn device(
-    card: Option<&str>,
-    catalog: Option<&Path>,
-) -> Result<(Conditions, Bytes), CommandError> {
-    Ok(match card {
-        None => (of_units(WRITE_UNIT, ERASE_BLOCK), WRITE_UNIT),
-        Some(name) => {
-            let model = model(name, catalog)?;
-            (conditions(&model), Bytes(model.write_unit_bytes()))
-        }
-    })
-}
-
-/// The simulated card of this name, with or without `sim:`.
-pub fn model(name: &str, catalog: Option<&Path>) -> Result<CardModel, CommandError> {
-    let name = name.strip_prefix(flashfit_target::SIMULATED).unwrap_or(name);
-    Ok(flashfit_card::catalog::load(name, catalog)?)
-}
-
-/// The conditions that a card sets for options.
-pub fn conditions(model: &CardModel) -> Conditions {
-    of_units(Bytes(model.write_unit_bytes()), Bytes(model.erase_block_bytes()))
-}
-
-fn of_units(write_unit: Bytes, erase_block: Bytes) -> Conditions {
-    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-    let geometry = Geometry { erase_block: known(erase_block), write_unit: known(write_unit) };
-    Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }
 
 /// The setups that were named, each once.
@@ -130,18 +97,4 @@ pub fn setups(
         }
     }
     Ok(setups)
-}
-
-/// A bad verdict where a promise was broken.
-pub fn verdict(results: &[SetupResult]) -> Result<(), CommandError> {
-    let broken: Vec<&str> = results
-        .iter()
-        .filter(|result| result.counts.broken > 0)
-        .map(|result| result.label.as_str())
-        .collect();
-    if broken.is_empty() {
-        return Ok(());
-    }
-    let message = format!("power cuts broke promises of {}", broken.join(", "));
-    Err(CommandError::new(ExitClass::BadVerdict, message, None))
 }

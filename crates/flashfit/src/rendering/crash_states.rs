@@ -1,10 +1,11 @@
 //! What `flashfit crash states` prints: a table of setups by promise.
 
-use std::collections::BTreeSet;
+pub mod notes;
+
 use std::fmt::Write;
 use std::path::Path;
 
-use flashfit_crash::campaign::{BrokenState, SetupResult, StateBatch, StateCounts};
+use flashfit_crash::campaign::{BrokenState, CampaignPlan, SetupResult, StateBatch};
 use flashfit_crash::model::Violation;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
@@ -12,7 +13,7 @@ use flashfit_filesystem::Promise;
 use flashfit_report::text::wrap;
 use flashfit_report::{Align, Column, Shorten, TextTable};
 
-use super::two_digits;
+use notes::notes;
 
 /// Examples that are shown of a setup.
 const MOST_EXAMPLES: usize = 3;
@@ -37,16 +38,17 @@ pub enum Counted {
 }
 
 pub fn text(
+    plan: &CampaignPlan,
     setups: &[CrashSetup],
     results: &[SetupResult],
-    workload: &CrashWorkload,
     dir: &Path,
     counted: Counted,
     width: usize,
 ) -> String {
+    let on = plan.mounting_kernel().map_or(String::new(), |release| format!(" on Linux {release}"));
     let (heading, title) = match counted {
-        Counted::States => ("STATES", "States with a broken promise, by promise:"),
-        Counted::Cuts => ("CUTS", "Power cuts that broke a promise, by promise:"),
+        Counted::States => ("STATES", format!("States with a broken promise{on}, by promise:")),
+        Counted::Cuts => ("CUTS", format!("Power cuts that broke a promise{on}, by promise:")),
     };
     let columns = HEADINGS.map(|(_, heading)| Column::text(heading).align(Align::Right));
     let mut table = TextTable::new(
@@ -55,14 +57,14 @@ pub fn text(
             .chain(columns),
     );
     for (setup, result) in setups.iter().zip(results) {
-        let cells = HEADINGS.map(|(promise, _)| cell(setup, result, workload, promise));
+        let cells = HEADINGS.map(|(promise, _)| cell(setup, result, &plan.workload, promise));
         let first = [result.label.clone(), result.counts.states.to_string()];
         table.row(first.into_iter().chain(cells));
     }
     let mut text = format!("{title}\n\n");
     text.push_str(&table.render(width));
     text.push('\n');
-    for paragraph in notes(setups, results, workload, counted) {
+    for paragraph in notes(plan, setups, results, counted) {
         for line in wrap(&paragraph, width) {
             writeln!(text, "{line}").expect("a string takes any text");
         }
@@ -92,91 +94,6 @@ fn cell(
         (false, 0) => "(0)".to_owned(),
         (false, _) => format!("({broken})"),
     }
-}
-
-fn notes(
-    setups: &[CrashSetup],
-    results: &[SetupResult],
-    workload: &CrashWorkload,
-    counted: Counted,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    for result in results {
-        let counts = &result.counts;
-        let percent = two_digits(result.upper_bound() * 100.0);
-        let (label, broken, all) = (&result.label, counts.broken, counts.states);
-        notes.push(match counted {
-            Counted::States => format!(
-                "{label}: {broken} of {all} states with a broken promise, at most {percent} % at 95 %; {} mounted, {} equal to one of them.",
-                counts.mounted,
-                counts.same_bytes + counts.same_reads,
-            ),
-            Counted::Cuts => format!(
-                "{label}: {broken} of {all} power cuts broke a promise, at most {percent} % at 95 %; {} power cuts an hour.",
-                result.states_per_hour(),
-            ),
-        });
-        notes.extend(faults(counts).map(|text| format!("{label}: {text}")));
-        if counts.mismatched > 0 {
-            notes.push(format!(
-                "{}: {} of {} equal states were judged otherwise when mounted. Please report it.",
-                result.label, counts.mismatched, counts.rechecked
-            ));
-        }
-    }
-    if counted == Counted::States {
-        notes.push(
-            "The bounds take states for independent. Those of one recorded workload are alike, so \
-             the share in other workloads can be higher; another --seed records others."
-                .to_owned(),
-        );
-    }
-    let withdraws = setups.iter().any(|setup| !setup.withdrawn.is_empty());
-    notes.push("(n): the file system does not promise it.".to_owned());
-    notes.extend(match workload {
-        CrashWorkload::Files | CrashWorkload::Metadata => None,
-        CrashWorkload::Sqlite(_) | CrashWorkload::Program(_) => {
-            Some("-: not examined with this work.".to_owned())
-        }
-        CrashWorkload::Requests => Some(
-            "-: not examined, because nobody knows what the recorded work promised.".to_owned(),
-        ),
-    });
-    if withdraws {
-        notes.push("n w: an option withdraws the promise, as the catalog says.".to_owned());
-    }
-    let mut named = BTreeSet::new();
-    for (setup, result) in setups.iter().zip(results) {
-        let is_broken = |promise| result.counts.by_promise.get(promise).is_some_and(|n| *n > 0);
-        let kind = setup.recipe.kind();
-        if setup.promises.exceptions.iter().any(is_broken) && named.insert(kind) {
-            notes.push(format!(
-                "n e: the catalog names exceptions of this promise of {kind}; whether these states \
-                 are such was not judged: {}",
-                setup.risk
-            ));
-        }
-    }
-    notes
-}
-
-/// What the device did, and how often it was noticed.
-fn faults(counts: &StateCounts) -> impl Iterator<Item = String> {
-    let named = counts.faults.iter().map(|(class, faults)| (class.name(), faults));
-    let ignored =
-        (counts.ignored_flushes.happened > 0).then_some(("ignored flush", &counts.ignored_flushes));
-    named.chain(ignored).map(|(name, faults)| {
-        let by: Vec<String> = faults
-            .by_oracle
-            .iter()
-            .map(|(oracle, count)| format!("{} {count}", oracle.name()))
-            .collect();
-        let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
-        format!(
-            "{name} happened {} times, with a broken promise {} times{by}.",
-            faults.happened, faults.noticed
-        )
-    })
 }
 
 /// States that show what was found: first those that broke a promise of the file system.
@@ -220,8 +137,9 @@ pub fn broken<'a>(batch: &'a StateBatch, setups: &'a [CrashSetup]) -> impl Itera
 mod tests {
     use std::collections::BTreeMap;
 
+    use flashfit_crash::campaign::{CampaignStart, StateCounts};
     use flashfit_crash::model::Oracle;
-    use flashfit_crash::state::CrashState;
+    use flashfit_crash::state::{CrashState, FlushFault};
     use flashfit_filesystem::{Conditions, FileSystemCatalog};
 
     use super::*;
@@ -247,19 +165,28 @@ mod tests {
                 ..StateCounts::default()
             },
             rounds: 1,
+            broken_rounds: 1,
             examples: vec![found(1, Oracle::NameOrder), found(2, Oracle::Replace)],
         };
-        let shown = text(
-            &[setup],
-            &[result],
-            &CrashWorkload::Files,
-            Path::new("crash"),
-            Counted::States,
-            80,
-        );
+        let plan = CampaignPlan {
+            setups: vec!["btrfs".to_owned()],
+            workload: CrashWorkload::Files,
+            seed: 1,
+            states: None,
+            unit_sectors: 8,
+            flushes: FlushFault::One,
+            card: None,
+            kernel: None,
+            board: None,
+            requests: None,
+            start: CampaignStart::default(),
+        };
+        let shown = text(&plan, &[setup], &[result], Path::new("crash"), Counted::States, 80);
         let row = shown.lines().find(|line| line.starts_with("btrfs ")).unwrap();
         assert!(row.contains(" 1 e ") && row.contains("(8)"), "{row}");
         assert!(shown.contains("was not judged"), "{shown}");
+        assert!(shown.contains("in 1 of 1 logs") && shown.contains("at most 100 %\nof further"));
+        assert!(shown.contains("ignored-flush was asked for and happened at no"), "{shown}");
         assert!(shown.contains("Examples:\nbtrfs/0/2 replace: f\n"), "{shown}");
     }
 }

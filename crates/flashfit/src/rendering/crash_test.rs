@@ -21,8 +21,14 @@ pub struct CrashTest {
     pub states: u64,
     /// States in which a promise was broken.
     pub broken: u64,
-    /// Of the share of such states, at 95 %, rounded up.
+    /// Of the share of such states among all states of the recorded logs, at 95 %, rounded up.
     pub upper_bound_millionths: u64,
+    /// Recorded runs of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logs: Option<u64>,
+    /// Of the share of further runs that have such a state, at 95 %, rounded up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_upper_bound_millionths: Option<u64>,
     pub workload: String,
     pub kernel: String,
     /// Why nothing was tested.
@@ -53,10 +59,22 @@ impl CrashTest {
             return format!("Power cuts were not tested: {why}.");
         }
         let promises = if *broken == 1 { "promise" } else { "promises" };
+        let percent = |millionths: u64| two_digits(millionths as f64 / 1e4);
+        let here = percent(self.upper_bound_millionths);
+        let (of, limits) = match (self.logs, self.runs_upper_bound_millionths) {
+            (Some(logs), Some(runs)) => (
+                format!(" of {logs} runs of it"),
+                format!(
+                    "at most {here} % of all states of these runs, and at most {} % of further runs \
+                     with such a state",
+                    percent(runs)
+                ),
+            ),
+            _ => (String::new(), format!("at most {here} % of all states of these runs")),
+        };
         format!(
             "Tested {setup} at simulated power cuts (Linux {kernel}, workload {workload}): {states} \
-             states, {broken} broken {promises} (at most {} %, 95 %).",
-            two_digits(self.upper_bound_millionths as f64 / 1e4)
+             states{of}, {broken} broken {promises} ({limits}, 95 %)."
         )
     }
 }
@@ -76,7 +94,13 @@ mod tests {
             ..CrashTest::default()
         };
         let sentence = tested.sentence();
-        assert!(sentence.ends_with("1000 states, 0 broken promises (at most 0.30 %, 95 %)."));
+        let here =
+            "1000 states, 0 broken promises (at most 0.30 % of all states of these runs, 95 %).";
+        assert!(sentence.ends_with(here), "{sentence}");
+        (tested.logs, tested.runs_upper_bound_millionths) = (Some(60), Some(48_704));
+        let sentence = tested.sentence();
+        assert!(sentence.contains("1000 states of 60 runs of it, 0 broken"), "{sentence}");
+        assert!(sentence.contains("and at most 4.9 % of further runs with"), "{sentence}");
         tested.upper_bound_millionths = 30;
         assert!(tested.sentence().contains("at most 0.0030 %"), "{}", tested.sentence());
         tested.upper_bound_millionths = 250_000;

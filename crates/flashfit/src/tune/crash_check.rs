@@ -80,7 +80,7 @@ fn states_of(
     if let Some(catalog_dir) = catalog_dir {
         command = command.arg("--catalog").arg(catalog_dir);
     }
-    let outcome = SystemRunner::new(crate::probe::signals()?).run(&command)?;
+    let outcome = SystemRunner::new(crate::signals::interrupt()?).run(&command)?;
     let document: Value = serde_json::from_slice(outcome.stdout.as_bytes())
         .map_err(|_| failed(outcome.stderr.lines().last().unwrap_or_default().to_owned()))?;
     let found = &document["data"]["setups"][0];
@@ -91,7 +91,9 @@ fn states_of(
             setup: setup.to_owned(),
             states,
             broken,
-            upper_bound_millionths: (upper_bound * 1e6).ceil() as u64,
+            upper_bound_millionths: millionths(upper_bound),
+            logs: found["logs"].as_u64(),
+            runs_upper_bound_millionths: found["runs_upper_bound"].as_f64().map(millionths),
             workload: "files".to_owned(),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             not_tested: None,
@@ -103,4 +105,8 @@ fn states_of(
         None => ExitClass::Environment,
     };
     Err(CommandError::new(class, message, None))
+}
+
+fn millionths(share: f64) -> u64 {
+    (share * 1e6).ceil() as u64
 }

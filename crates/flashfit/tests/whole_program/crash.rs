@@ -1,5 +1,7 @@
 //! `flashfit crash`: its verdict, its documents, and what it refuses.
 
+mod campaign;
+
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
@@ -128,6 +130,10 @@ fn an_honest_setup_is_told_from_one_without_barriers_and_a_state_is_replayed() {
     assert!(number(1, "broken_promises") > 0, "{document}");
     assert_eq!(number(0, "mounted") + number(0, "equivalent"), number(0, "states"));
     assert!(setups[0]["upper_bound"].as_f64().unwrap() < 0.06, "{document}");
+    // Each of the logs is one run of the work: 1 - 0.05^(1/n).
+    let runs = 1.0 - 0.05_f64.powf(1.0 / number(0, "logs") as f64);
+    let found = setups[0]["runs_upper_bound"].as_f64().unwrap();
+    assert!((found - runs).abs() < 1e-6 && number(0, "broken_logs") == 0, "{document}");
     let example = &setups[1]["examples"][0];
     let id = example["id"].as_str().unwrap();
     let replayed = place.flashfit(&["crash", "replay", &dir, id, "--json"]);
@@ -140,7 +146,7 @@ fn an_honest_setup_is_told_from_one_without_barriers_and_a_state_is_replayed() {
     // Another plan does not continue in the same directory.
     let other =
         place.flashfit(&["crash", "states", "--seed", "2", "--states", "60", "--dir", &dir]);
-    assert_eq!(other.code, Some(3), "{other:?}");
+    other.said(3, &["another campaign", "hint: repeat the command that began it"]);
     let unknown = place.flashfit(&["crash", "replay", &dir, "ext4/99/1"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
 }

@@ -38,6 +38,7 @@ pub fn check_export(place: &Place, log: &str) {
         let ended = states_of(log, &[&["--dir", &place.arg("none")], more].concat());
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stdout.contains(said), "{said}: {ended:?}");
+        assert!(!place.path("none").exists(), "a corrected command can use the directory");
     };
     refused(log, &["--log-start", "nothing"], "its marks are `flashfit: made`, ");
     refused(log, &["--fs", "ext4,xfs"], "those of one setup");

@@ -1,0 +1,117 @@
+//! What a campaign of `crash states` does with work that fails or does not end, with a check that is
+//! wrong, with no result, and when it continues.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::cannot_mount;
+use crate::fixture::{Place, wait_until};
+
+fn campaign<'a>(workload: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["crash", "states", "--workload", workload, "--states", "40", "--workers", "1"];
+    [&args[..], &["--dir", "dir"], more].concat()
+}
+
+#[test]
+fn work_that_fails_is_an_error_with_its_output() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let text =
+        "run = 'echo 1 >a; sync a; echo a; echo no such thing >&2; exit 3'\ncheck = 'true'\n";
+    let workload = place.file("fails.toml", text).display().to_string();
+    let ended = place.flashfit(&campaign(&workload, &[]));
+    ended.said(2, &["its command ended with code 3 / no such thing", "hint: "]);
+    // A corrected command can use the directory.
+    assert!(!place.path("dir").exists());
+}
+
+#[test]
+fn work_that_never_ends_is_stopped_with_its_children() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let text = "run = 'echo 1 >a; sync a; echo a; echo $$ >$PIDS; sleep 1000 & wait'\n\
+         check = 'true'\n";
+    let workload = place.file("endless.toml", text).display().to_string();
+    let pids = place.path("pids");
+    let start = Instant::now();
+    let mut command = place.command(&campaign(&workload, &["--for", "2s"]));
+    let ended = command.env("PIDS", &pids).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot tell: no state of ext4 was checked"), "{said}");
+    assert!(said.contains("hint: "), "{said}");
+    assert!(start.elapsed() < Duration::from_secs(60));
+    let is_gone = || {
+        let pid = std::fs::read_to_string(&pids).unwrap();
+        !std::path::Path::new("/proc").join(pid.trim()).exists()
+    };
+    assert!(is_gone());
+    std::fs::remove_file(&pids).unwrap();
+    let mut run = place.command(&campaign(&workload, &[])).env("PIDS", &pids).spawn().unwrap();
+    wait_until("it works", || std::fs::read_to_string(&pids).is_ok_and(|pid| !pid.is_empty()));
+    let id = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    wait_until("it has ended", || run.try_wait().unwrap().is_some());
+    assert_eq!(run.wait().unwrap().code(), Some(6));
+    assert!(is_gone());
+}
+
+/// It would be counted as a broken promise in every state.
+#[test]
+fn a_check_that_fails_without_a_power_cut_is_a_broken_check() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let text = "run = 'echo 1 >a; sync a; sync .; echo a'\ncheck = 'echo never >&2; exit 1'\n";
+    let workload = place.file("wrong.toml", text).display().to_string();
+    let ended = place.flashfit(&campaign(&workload, &[]));
+    ended.said(2, &["the check of the workload fails on ext4 without a power cut", "never"]);
+    assert!(!place.path("dir").exists());
+}
+
+#[test]
+fn the_log_of_a_violation_is_kept_by_a_campaign_that_continues() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let args = ["crash", "states", "--fs", "ext4", "--states", "15", "--seed", "7"];
+    let args = [&args[..], &["--workers", "1", "--dir", "dir", "--json"]].concat();
+    let ended = place.flashfit(&[&args[..], &["--keep-logs"]].concat());
+    let document = ended.document("flashfit.crash-states");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(document["kernel"], document["plan"]["start"]["host_kernel"]);
+    assert!(document["kernel"].is_string(), "{document}");
+    // As if it had been ended before the last state, after one with a violation.
+    let records = place.path("dir/records.jsonl");
+    let text = std::fs::read_to_string(&records).unwrap();
+    let mut batch: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let to = batch["to"].as_u64().unwrap();
+    (batch["to"], batch["ends_round"]) = (Value::from(to - 1), Value::from(false));
+    batch["counts"]["states"] = Value::from(to - 1);
+    let violation = serde_json::json!({ "oracle": "synced-name", "detail": "f is missing" });
+    let state = serde_json::json!({ "position": 1 });
+    batch["broken"] = serde_json::json!([
+        { "id": "ext4/0/1", "state": state, "violations": [violation] }
+    ]);
+    std::fs::write(&records, format!("{batch}\n")).unwrap();
+    let ended = place.flashfit(&args);
+    assert_eq!(ended.code, Some(0), "its counts have no broken promise: {ended:?}");
+    for _ in 0..2 {
+        let replay = ["crash", "replay", "dir", "ext4/0/1", "--keep-image", "--dm-log"];
+        let replayed = place.flashfit(&replay);
+        assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    }
+    let left: Vec<String> = std::fs::read_dir(place.path("dir"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(left.iter().any(|name| name == "ext4-0-1.img"), "{left:?}");
+    assert!(!left.iter().any(|name| name.contains("part")), "{left:?}");
+}
