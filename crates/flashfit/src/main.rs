@@ -17,6 +17,7 @@ mod output_file;
 mod probe;
 mod rendering;
 mod schemas;
+mod signals;
 mod state;
 #[cfg(feature = "survey")]
 mod survey;

@@ -12,7 +12,7 @@ use crate::apply::args::ConsentArgs;
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::output::{note, note_with_commands};
-use crate::state;
+use crate::{signals, state};
 
 /// What is needed to write to a device.
 pub struct ApplyMeans {
@@ -48,13 +48,7 @@ impl ApplyContext {
 impl ApplyMeans {
     /// Signals are caught from then on.
     pub fn new() -> Result<Self, CommandError> {
-        let interrupt = Interrupt::on_signals().map_err(|error| {
-            CommandError::new(
-                ExitClass::Environment,
-                format!("cannot catch signals: {error}"),
-                None,
-            )
-        })?;
+        let interrupt = signals::interrupt()?;
         Ok(Self {
             runner: SystemRunner::new(interrupt.clone()),
             system: SystemRoots::default(),

@@ -7,13 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_testbed::agent::{self, AgentFolder, AgentInfo};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
-use crate::output;
-use crate::test_beds;
+use crate::{output, signals, test_beds};
 
 const START_WAIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -43,7 +41,7 @@ pub fn run(args: &AgentArgs) -> Result<(), CommandError> {
         (None, Some(folder)) => listen(folder, args.linger),
         (None, None) => {
             let (input, output) = (std::io::stdin(), std::io::stdout());
-            agent::serve(input, output, &about(), &interrupt()?)
+            agent::serve(input, output, &about(), &signals::interrupt()?)
                 .map_err(|error| failed("cannot make a folder", &error))
         }
     }
@@ -53,7 +51,7 @@ fn listen(folder: &Path, linger: u64) -> Result<(), CommandError> {
     let folder =
         AgentFolder::take(folder).map_err(|error| CommandError::from(error).at("agent"))?;
     let linger = Duration::from_secs(linger);
-    agent::listen(folder, linger, &about(), &interrupt()?)
+    agent::listen(folder, linger, &about(), &signals::interrupt()?)
         .map_err(|error| failed("cannot listen", &error))
 }
 
@@ -104,10 +102,6 @@ fn about() -> AgentInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         cards: Box::new(|folder| test_beds::cards(Some(folder))),
     }
-}
-
-fn interrupt() -> Result<Interrupt, CommandError> {
-    Interrupt::on_signals().map_err(|error| failed("cannot catch signals", &error))
 }
 
 fn failed(what: &str, error: &std::io::Error) -> CommandError {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{SystemRunner, capability};
 use flashfit_testbed::{TestBedSpec, VmChoice, vm};
@@ -17,6 +16,7 @@ use crate::commands::board;
 use crate::hints;
 use crate::output;
 use crate::rendering::doctor::{DoctorDocument, HereDocument, VmDocument, text};
+use crate::signals;
 use crate::test_beds::lab;
 
 #[derive(Debug, Args)]
@@ -51,9 +51,7 @@ pub enum LegacyStandCommand {
 
 pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let DoctorArgs { vm_kernel, on, json } = args;
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
+    let interrupt = signals::interrupt()?;
     let runner = SystemRunner::new(interrupt);
     let fs_catalog = FileSystemCatalog::load(catalog)?;
     match on {

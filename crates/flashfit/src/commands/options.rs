@@ -7,11 +7,9 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::SystemRunner;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_option_probe::{
     Cache, OptionFinding, OptionProbeTools, ProbedOptions, find_out, kernel,
 };
-use flashfit_user_error::ExitClass;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,6 +17,7 @@ use crate::cli::OptionsArgs;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::options as rendering;
+use crate::signals;
 
 /// A common geometry, and none of it a default of any file system.
 const ERASE_BLOCK: Bytes = Bytes::mib(4);
@@ -50,9 +49,7 @@ pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     let wanted = wanted(&fs_catalog, args.filesystems.as_deref())?;
     // Before any thread: the namespace is one thread's.
     let means = OptionProbeTools::take();
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
+    let interrupt = signals::interrupt()?;
     let runner = SystemRunner::new(interrupt);
     if let Some(reason) = means.cannot_mount() {
         let hint = means.hint().map_or_else(String::new, |hint| format!("; {hint}"));

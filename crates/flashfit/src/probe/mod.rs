@@ -19,7 +19,6 @@ use flashfit_check::Price;
 use flashfit_device::Device;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_probe::{ProbeRun, WriteEstimate};
 use flashfit_target::InspectedTarget;
 use flashfit_testbed::TestBedSpec;
@@ -28,7 +27,7 @@ use flashfit_user_error::ExitClass;
 use crate::command_error::CommandError;
 use crate::output_file::OutputFile;
 use crate::rendering::run_preview::wrapped;
-use crate::{consent, output};
+use crate::{consent, output, signals};
 use announce::WouldProbe;
 use args::ProbeArgs;
 use watch::ProbeProgress;
@@ -65,7 +64,7 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let fs_catalog = FileSystemCatalog::load(catalog)?;
     let Some(name) = args.target.as_deref() else {
         let (settings, outcome) = flashfit_probe::import(&args.import, args.seed)?;
-        let mut progress = ProbeProgress::new(signals()?);
+        let mut progress = ProbeProgress::new(signals::interrupt()?);
         return result::present(args, settings, outcome, None, &fs_catalog, &mut progress);
     };
     let runner = SystemRunner::default();
@@ -81,7 +80,7 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     if args.write {
         target.device().map_or(Ok(()), consent::refuse_early)?;
     }
-    let mut progress = ProbeProgress::new(signals()?);
+    let mut progress = ProbeProgress::new(signals::interrupt()?);
     let mut agree = |shown: &Device, estimate: &WriteEstimate| {
         let here = target.device().unwrap_or(shown);
         output::note(&announce::lost(here, probe.region()));
@@ -95,12 +94,6 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     progress.finish();
     let settings = probe.settings();
     result::present(args, settings, outcome?, Some(&target), &fs_catalog, &mut progress)
-}
-
-pub fn signals() -> Result<Interrupt, CommandError> {
-    Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })
 }
 
 /// Finds a file that cannot be written before the probe is made, not after.

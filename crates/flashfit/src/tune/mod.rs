@@ -38,10 +38,9 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output::{self, note};
-use crate::probe;
 use crate::rendering::run_preview;
 use crate::rendering::run_preview_document::RunPreviewDocument;
-use crate::survey;
+use crate::{signals, survey};
 use crate::test_beds::again_words::again_words;
 use args::TuneArgs;
 use outcome::OutputForm;
@@ -53,7 +52,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     if let Some(dirs) = &args.replay {
         return replay::run(args, dirs, catalog);
     }
-    let interrupt = probe::signals()?;
+    let interrupt = signals::interrupt()?;
     let (resolved, earlier) = match &args.resume {
         Some(dir) => resume(args, dir, catalog)?,
         None => {

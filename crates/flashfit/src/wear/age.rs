@@ -6,7 +6,6 @@ use std::path::Path;
 use flashfit_card::{BlockWear, CardModel};
 use flashfit_device::Bytes;
 use flashfit_geometry::probed::ProbeObserver;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::age::{AgeEnd, AgePoint, AgeRequest, AgedCard, age};
 use flashfit_wear::usage;
@@ -18,6 +17,7 @@ use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::probe::watch::ProbeProgress;
 use crate::rendering::wear_age::{age_text, draw};
+use crate::signals;
 use crate::wear::age_args::WearAgeArgs;
 use crate::wear::saved_card::check_saved;
 use crate::wear::{setup_traces, target};
@@ -97,9 +97,7 @@ pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
 
 /// Ages the card and shows how old it is.
 fn watched(request: &AgeRequest<'_>) -> Result<AgedCard, CommandError> {
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
+    let interrupt = signals::interrupt()?;
     let mut progress = ProbeProgress::new(interrupt);
     let aged = age(request, |years| {
         let shown = progress.step(years / request.years, &format!("{years:.1} years old"));

@@ -8,7 +8,6 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 use flashfit_host::input_file::read_capped;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_testbed::recording::{self, Recorded, RecordingRequest};
 use flashfit_user_error::ExitClass;
@@ -21,6 +20,7 @@ use crate::command_error::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::wear::recorded_text;
+use crate::signals;
 use crate::wear::life_args::WearRecordArgs;
 use crate::wear::setup_name::SetupName;
 use crate::wear::target;
@@ -64,8 +64,7 @@ pub fn run(args: &WearRecordArgs, catalog: Option<&Path>) -> Result<(), CommandE
     std::fs::write(&card_file, text)
         .map_err(|error| environment(&card_file.display().to_string(), error))?;
     let trace_file = folder.join("requests.trace");
-    let interrupt =
-        Interrupt::on_signals().map_err(|error| environment("cannot catch signals", error))?;
+    let interrupt = signals::interrupt()?;
     let runner = SystemRunner::new(interrupt.clone());
     let bed = TraceBed { filesystems: &filesystems, catalog, trace_file: &trace_file };
     let mut host = bed.host(args, &runner, &folder)?;
