@@ -24,8 +24,9 @@ use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, STOP_WAIT,
 
 const START_WAIT: Duration = Duration::from_secs(30);
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
-/// Beyond what the card's process itself allows its device's last user.
-const GRACE: Duration = Duration::from_secs(10);
+/// What the card's process itself allows its device's last user, and more. A process that then
+/// saves its state has as long as it takes: the state of a large card is large.
+const END_WAIT: Duration = STOP_WAIT.saturating_add(Duration::from_secs(10));
 
 /// Why there is no served card, or none any more.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +131,8 @@ impl CardProcess {
     }
 
     /// Ends the card. What is mounted from its device should have been unmounted, and what was
-    /// written to it synced: a process that is still writing back after 20 seconds is killed.
+    /// written to it synced: a process that is still writing back after 20 seconds is killed, unless
+    /// it saves its state.
     ///
     /// # Errors
     /// [`ProcessError::Failed`] with what the card's process says: its device is still in use, or
@@ -159,6 +161,9 @@ struct Talk {
     child: Child,
     questions: Option<ChildStdin>,
     answers: Receiver<String>,
+    /// What arrived without being asked for, at the end.
+    last_answers: Vec<CardReply>,
+    end_wait: Duration,
     complaints: Option<JoinHandle<String>>,
     /// Its device, until the process has ended.
     device: Option<PathBuf>,
@@ -191,7 +196,15 @@ impl Talk {
             let _ = errors.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).trim().to_owned()
         });
-        Ok(Self { child, questions, answers, complaints: Some(complaints), device: None })
+        Ok(Self {
+            child,
+            questions,
+            answers,
+            last_answers: Vec::new(),
+            end_wait: END_WAIT,
+            complaints: Some(complaints),
+            device: None,
+        })
     }
 
     fn ask(&mut self, request: RequestKind) -> Result<Counters, ProcessError> {
@@ -219,14 +232,18 @@ impl Talk {
 
     /// Why a process that has ended did not end as it should, where it said so.
     fn last_failure(&mut self) -> Option<CardFailure> {
-        let answers =
-            self.answers.iter().filter_map(|text| serde_json::from_slice(text.as_bytes()).ok());
-        answers
-            .filter_map(|answer| match answer {
-                CardReply::Failed(failure) => Some(failure),
-                _ => None,
-            })
-            .last()
+        self.last_answers.extend(self.answers.iter().filter_map(|text| reply(&text)));
+        let failures = self.last_answers.drain(..).filter_map(|answer| match answer {
+            CardReply::Failed(failure) => Some(failure),
+            _ => None,
+        });
+        failures.last()
+    }
+
+    /// Whether its device has gone and it writes its state.
+    fn is_saving(&mut self) -> bool {
+        self.last_answers.extend(self.answers.try_iter().filter_map(|text| reply(&text)));
+        self.last_answers.contains(&CardReply::Saving {})
     }
 
     /// Ends the process and reports how it was lost, with what it printed last.
@@ -256,8 +273,11 @@ impl Talk {
 
     fn wait_or_kill(&mut self) -> Option<ExitStatus> {
         drop(self.questions.take());
-        let limit = STOP_WAIT + GRACE;
-        if let Ok(Some(status)) = waiting::child(&mut self.child, None, limit) {
+        let mut ended = waiting::child(&mut self.child, None, self.end_wait);
+        if matches!(ended, Ok(None)) && self.is_saving() {
+            ended = waiting::child(&mut self.child, None, Duration::MAX);
+        }
+        if let Ok(Some(status)) = ended {
             return Some(status);
         }
         // It may have ended this very moment.
@@ -270,5 +290,29 @@ impl Talk {
 impl Drop for Talk {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+fn reply(text: &str) -> Option<CardReply> {
+    serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ends a process that goes on for a while after its input has ended.
+    fn ended(last_words: &str) -> Option<ExitStatus> {
+        let script = format!("cat; {last_words} sleep 1; exit 7");
+        let mut talk = Talk::start(Path::new("sh"), &["-c".into(), script.into()]).unwrap();
+        talk.end_wait = Duration::from_millis(200);
+        talk.end()
+    }
+
+    #[test]
+    fn only_a_process_that_saves_its_state_is_waited_for() {
+        assert_eq!(ended(""), None);
+        let saving = format!("echo '{}';", line(&CardReply::Saving {}).trim_end());
+        assert_eq!(ended(&saving).and_then(|status| status.code()), Some(7));
     }
 }

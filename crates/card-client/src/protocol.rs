@@ -102,6 +102,8 @@ pub enum CardReply {
         now_ns: u64,
     },
     Stopping {},
+    /// The device has gone, and the state is being written to its file. Sent without being asked.
+    Saving {},
     /// The line was not understood.
     Refused {
         message: String,

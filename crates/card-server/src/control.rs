@@ -1,12 +1,13 @@
 //! Answering the lines that come in on a pipe or a socket.
 
 use std::io::{BufRead, Read, Write};
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use flashfit_card_client::protocol::{
     CardFailure, CardQuery, CardReply, RequestKind, VERSION, line,
 };
-use flashfit_user_error::{ExitClass, Hint, Task, UserError};
+use flashfit_user_error::{ExitClass, Hint, Task, UserError, UserSetting};
 
 use crate::live::LiveCard;
 use crate::state;
@@ -19,6 +20,8 @@ const MAX_LINE_BYTES: u64 = 16_384;
 pub struct ControlServer {
     /// The card in question.
     pub card: LiveCard,
+    /// Its device or its NBD socket.
+    pub place: PathBuf,
     /// Where to say that the card is to stop.
     pub stop: Sender<()>,
 }
@@ -78,10 +81,24 @@ impl ControlServer {
                 self.card.lock().pass_time(*duration_ns);
                 self.done()
             }
+            RequestKind::Cut { .. } | RequestKind::PowerOn
+                if self.card.lock().card.is_bricked() =>
+            {
+                CardReply::Failed(CardFailure {
+                    message: "a power cut has bricked the card: it never answers again".to_owned(),
+                    hint: Some(
+                        Hint::from("end it and serve a new card; one that is loaded with ")
+                            .and(UserSetting::State)
+                            .and(" stays bricked"),
+                    ),
+                    class: ExitClass::Io.code(),
+                })
+            }
             RequestKind::Cut { .. } if !self.card.lock().card.is_powered() => {
+                let on = Task::PowerOn(self.place.clone());
                 CardReply::Failed(CardFailure {
                     message: "the card has no power that could be cut".to_owned(),
-                    hint: Some(Hint::from("give it back first: ").and(Task::PowerOn)),
+                    hint: Some(Hint::from("switch it on first: ").and(on)),
                     class: ExitClass::Usage.code(),
                 })
             }
@@ -118,6 +135,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use flashfit_card::CardRequest;
+    use flashfit_user_error::HintPart;
 
     use super::*;
     use crate::live::tests::serving;
@@ -127,7 +145,7 @@ mod tests {
         card.lock().card.serve(CardRequest::Write { offset: 0, data: &[1; 512] }).unwrap();
         let (stop, stopped) = channel();
         let mut output = Vec::new();
-        let control = ControlServer { card, stop };
+        let control = ControlServer { card, place: "/dev/loop7".into(), stop };
         let lines: String = requests
             .iter()
             .map(|request| format!("{{\"version\":1,\"request\":{request}}}\n"))
@@ -182,11 +200,26 @@ mod tests {
         let cut = "{\"cut\":{\"faults\":[],\"seed\":1}}";
         let unknown = "{\"cut\":{\"faults\":[{\"class\":\"gnomes\"}],\"seed\":1}}";
         let (twice, _) = ask(&[cut, cut]);
-        assert!(matches!(twice[1], CardReply::Failed(_)), "a second cut that cuts nothing");
+        let CardReply::Failed(nothing_to_cut) = &twice[1] else { panic!("{twice:?}") };
+        let on = HintPart::Task(Task::PowerOn("/dev/loop7".into()));
+        assert!(nothing_to_cut.hint.as_ref().unwrap().parts().contains(&on));
         let (answers, _) = ask(&[unknown, cut, "\"power_on\"", "\"counters\""]);
         assert!(matches!(answers[0], CardReply::Refused { .. }));
         assert!(matches!(answers[1], CardReply::Cut(_)));
         assert!(matches!(answers[2], CardReply::Done { .. }));
         assert!(matches!(&answers[3], CardReply::Counters(counters) if counters.power_cuts == 1));
+    }
+
+    #[test]
+    fn a_bricked_card_is_not_to_be_switched_on() {
+        let brick = "{\"cut\":{\"faults\":[{\"class\":\"brick\",\"value\":0}],\"seed\":1}}";
+        let (answers, _) = ask(&[brick, "\"power_on\"", brick]);
+        assert!(matches!(answers[0], CardReply::Cut(_)), "{answers:?}");
+        for answer in &answers[1..] {
+            let CardReply::Failed(failure) = answer else { panic!("{answers:?}") };
+            assert!(failure.message.contains("bricked"), "{failure:?}");
+            let parts = failure.hint.as_ref().unwrap().parts();
+            assert!(!parts.iter().any(|part| matches!(part, HintPart::Task(_))), "{parts:?}");
+        }
     }
 }

@@ -20,15 +20,18 @@ mod delay;
 mod kernel;
 pub mod live;
 pub mod nbd;
+mod paths;
 mod recording;
 mod replies;
 mod serve;
 mod socket;
 mod state;
+mod state_error;
 mod state_lock;
 #[cfg(test)]
 mod test_model;
+mod way;
 
 pub use kernel::{device_file, fuse_thread};
 pub use serve::{ServeError, ServeOptions, refuse, run};
-pub use state::StateError;
+pub use state_error::StateError;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use flashfit_card::CardModel;
 use flashfit_card_client::protocol::{CardFailure, CardReply, STOP_WAIT, line};
+use flashfit_host::interrupt::Interrupt;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
@@ -17,9 +18,11 @@ use crate::control::ControlServer;
 use crate::kernel::KernelCard;
 use crate::live::LiveCard;
 use crate::nbd::{NbdServer, SocketError};
+use crate::paths;
 use crate::recording::TraceRecorder;
 use crate::socket::{self, ControlSocket};
-use crate::state::{self, StateError};
+use crate::state;
+use crate::state_error::StateError;
 use crate::state_lock::StateLock;
 
 #[derive(Debug, Clone)]
@@ -70,6 +73,9 @@ pub enum ServeError {
     /// The state of the card cannot be read or written.
     #[error(transparent)]
     State(#[from] StateError),
+    /// Two of its files are the same.
+    #[error("{first} and {second} of the card are the same file: {}", path.display())]
+    SamePath { first: &'static str, second: &'static str, path: PathBuf },
     /// The trace cannot be written.
     #[error("cannot record a trace in {}: {source}", file.display())]
     Trace { file: PathBuf, source: std::io::Error },
@@ -88,6 +94,7 @@ impl UserError for ServeError {
             Self::Loop(error) => error.class(),
             Self::Nbd(error) => error.class(),
             Self::State(error) => error.class(),
+            Self::SamePath { .. } => ExitClass::Usage,
             Self::InUse { .. } | Self::Trace { .. } => ExitClass::Io,
             Self::Fuse(_) | Self::Queue { .. } | Self::Output(_) => ExitClass::Environment,
         }
@@ -105,7 +112,11 @@ impl UserError for ServeError {
             Self::Trace { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
                 Some("name a file that does not exist yet".into())
             }
-            Self::InUse { device } => Some(format!("umount {}", device.display()).into()),
+            Self::SamePath { .. } => Some("name another file for one of them".into()),
+            Self::InUse { device } => {
+                let node = device.display();
+                Some(format!("umount {node}, or end what uses it: fuser -v {node}").into())
+            }
             _ => None,
         }
     }
@@ -138,8 +149,9 @@ fn serve(
     model: &CardModel,
     options: &ServeOptions,
     control: impl BufRead + Send + 'static,
-    mut output: impl Write + Send + 'static,
+    mut output: SharedOutput<impl Write + Send + 'static>,
 ) -> Result<(), ServeError> {
+    paths::check(options)?;
     let lock = options.state.as_deref().map(state::lock).transpose()?;
     let state = lock.as_ref().map(StateLock::state);
     let mut card = state::card(model, state, options.data_folder.as_deref())?;
@@ -150,26 +162,36 @@ fn serve(
     if let Some(file) = &options.trace {
         card.lock().record_with(TraceRecorder::create(file).map_err(trace_error)?);
     }
-    let front = Front::open(&card, options)?;
+    let front = Front::open(&card, options).inspect_err(|_| {
+        // A trace of nothing, which would be in the way of the next attempt.
+        options.trace.iter().for_each(|trace| drop(std::fs::remove_file(trace)));
+    })?;
     let place = front.place().to_owned();
     let mut notes = front.notes().to_vec();
+    notes.extend(power_note(&card));
     // The card works without: who started it asks it through its pipe.
     let socket = socket::listen(&place).map_err(|error| {
         notes.push(format!(
             "no control socket ({error}): its counters cannot be read and its power cannot be cut"
         ));
     });
-    let ready = CardReply::Ready { device: place, notes };
-    output
-        .write_all(line(&ready).as_bytes())
-        .and_then(|()| output.flush())
-        .map_err(ServeError::Output)?;
+    let ready = CardReply::Ready { device: place.clone(), notes };
+    say(&mut output, &ready).map_err(ServeError::Output)?;
     let socket = socket.ok();
-    wait_for_stop(&card, socket.as_ref(), control, output);
+    let (stop, stopped) = channel();
+    let server = ControlServer { card: card.clone(), place, stop };
+    answer(&server, socket.as_ref(), control, output.clone());
+    stop_on_signals(&server);
+    // The threads hold the sender for as long as the process lives.
+    let _ = stopped.recv();
     drop(socket);
     let closed = front.close(options.stop_wait);
     // Also what a device that is still in use was written so far.
-    let saved = state.map_or(Ok(()), |file| state::save(&card, file));
+    let saved = state.map_or(Ok(()), |file| {
+        // The state is saved whether or not anybody is left to wait for it.
+        let _ = say(&mut output, &CardReply::Saving {});
+        state::save_at_end(&card, file, &state::temporary_folders())
+    });
     let recorded = card.lock().end_recording().map_err(trace_error);
     saved?;
     recorded?;
@@ -218,8 +240,12 @@ impl Front {
 /// Says, as a line of `output`, why there is no card. For errors before [`run`].
 pub fn refuse(output: &mut impl Write, error: &dyn UserError) {
     // Nobody is left to hear of a failure to say so.
-    let _ = output.write_all(line(&CardReply::Failed(CardFailure::of(error))).as_bytes());
-    let _ = output.flush();
+    let _ = say(output, &CardReply::Failed(CardFailure::of(error)));
+}
+
+fn say(output: &mut impl Write, reply: &CardReply) -> std::io::Result<()> {
+    output.write_all(line(reply).as_bytes())?;
+    output.flush()
 }
 
 /// An output that the thread that answers and the one that ends the card both write to.
@@ -241,23 +267,47 @@ impl<W: Write> Write for SharedOutput<W> {
     }
 }
 
-fn wait_for_stop(
-    card: &LiveCard,
+/// What a user must know of a loaded card that does not answer.
+fn power_note(card: &LiveCard) -> Option<String> {
+    let card = &card.lock().card;
+    if card.is_bricked() {
+        Some("this saved card was bricked by a power cut: every request fails".to_owned())
+    } else if !card.is_powered() {
+        let text = "this card was saved without power: every request fails until it is switched on";
+        Some(text.to_owned())
+    } else {
+        None
+    }
+}
+
+/// A service manager ends this process together with the one that started it; without this, the
+/// state would be lost.
+fn stop_on_signals(server: &ControlServer) {
+    // Where signals cannot be caught, they end the process as they always do.
+    let Ok(interrupt) = Interrupt::on_signals() else { return };
+    let stop = server.stop.clone();
+    thread::spawn(move || {
+        if interrupt.sleep(Duration::MAX) {
+            let _ = stop.send(());
+        }
+    });
+}
+
+/// Answers on the socket and on the pipes until the process ends.
+fn answer(
+    server: &ControlServer,
     socket: Option<&ControlSocket>,
     control: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
-    let (stop, stopped) = channel();
-    let asked = ControlServer { card: card.clone(), stop };
     if let Some(listener) = socket.map(ControlSocket::listener) {
-        let from_socket = asked.clone();
+        let from_socket = server.clone();
         thread::spawn(move || socket::answer(&listener, &from_socket));
     }
+    let server = server.clone();
     thread::spawn(move || {
-        asked.answer_all(control, output);
+        server.answer_all(control, output);
         // The end of the control input means that the parent has gone.
-        let _ = asked.stop.send(());
+        let _ = server.stop.send(());
     });
-    // The threads hold the sender for as long as the process lives.
-    let _ = stopped.recv();
 }

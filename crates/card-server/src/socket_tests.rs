@@ -93,7 +93,7 @@ fn hostile_clients_neither_stop_nor_block_the_card() {
     let (place, directory) = (place_in(folder.path()), private(folder.path()));
     let socket = listen_in(&directory, &place).unwrap();
     let (listener, (stop, stopped)) = (socket.listener(), channel());
-    let control = ControlServer { card: serving(&[]), stop };
+    let control = ControlServer { card: serving(&[]), place: "/dev/loop7".into(), stop };
     std::thread::spawn(move || answer(&listener, &control));
     let path = directory.join(name(&place).unwrap());
     let client = |sent: &[u8]| {

@@ -1,101 +1,29 @@
 //! The state of a served card in a file, and the file of its bytes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufReader, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use flashfit_card::{Card, CardModel, SnapshotError};
+use flashfit_card::{Card, CardModel, SnapshotError, snapshot};
 use flashfit_host::input_file;
-use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use crate::live::LiveCard;
+use crate::state_error::StateError;
 use crate::state_lock::{LockFailure, StateLock};
-
-/// Why a state cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// It cannot be written. What was there before is as it was.
-    #[error("the state of the card is not saved: {0}")]
-    Save(SnapshotError),
-    /// It could not be written at the end, when it would be too late.
-    #[error("cannot save a card in {}: {source}", file.display())]
-    NoPlace { file: PathBuf, source: std::io::Error },
-    /// Another process serves the card of this file.
-    #[error("{} is in use: a card is served from it{}", file.display(), by(*process))]
-    Locked {
-        file: PathBuf,
-        /// The number of the process, where it is known.
-        process: Option<u32>,
-    },
-    /// It is there and cannot be read.
-    #[error("cannot use the saved card: {0}")]
-    Load(SnapshotError),
-    /// It is that of another card.
-    #[error("{} is the state of a card `{found}`, not of this `{wanted}`", file.display())]
-    Other {
-        file: PathBuf,
-        /// The card in the file.
-        found: String,
-        /// The card that was asked for.
-        wanted: String,
-    },
-    /// There is no place for the card's bytes.
-    #[error("cannot keep the bytes of the card in {}: {source}", folder.display())]
-    Data { folder: PathBuf, source: std::io::Error },
-    /// The image cannot be written.
-    #[error("cannot write the image {}: {source}", file.display())]
-    Image { file: PathBuf, source: std::io::Error },
-}
-
-impl UserError for StateError {
-    fn class(&self) -> ExitClass {
-        match self {
-            Self::Save(_) => ExitClass::Io,
-            Self::Load(error) => error.class(),
-            Self::Other { .. } => ExitClass::Usage,
-            Self::Locked { .. } => ExitClass::Refused,
-            Self::NoPlace { .. } | Self::Data { .. } => ExitClass::Environment,
-            Self::Image { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
-                ExitClass::Refused
-            }
-            Self::Image { .. } => ExitClass::Io,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        match self {
-            Self::Save(_) => Some("make room there; what was saved before is as it was".into()),
-            Self::NoPlace { .. } => {
-                Some("name a file in a directory that exists and can be written to".into())
-            }
-            Self::Locked { .. } => Some(
-                Hint::from("end that one with Ctrl-C, or name another file: ")
-                    .and(UserSetting::State)
-                    .and(" FILE"),
-            ),
-            Self::Load(error) => error.hint(),
-            Self::Other { .. } => Some("name another file; one that is not there is made".into()),
-            Self::Data { .. } => Some("name a folder of a file system with room".into()),
-            Self::Image { .. } => Some("name a file that does not exist".into()),
-        }
-    }
-}
 
 /// Locks the file of a card's state, for as long as the card is served.
 ///
 /// # Errors
-/// [`StateError::NoPlace`] or [`StateError::Locked`].
+/// If the state could not be saved there at the end, or the file is in use.
 pub fn lock(file: &Path) -> Result<StateLock, StateError> {
     can_be_saved(file)?;
     StateLock::take(file).map_err(|failure| match failure {
+        LockFailure::Foreign(lock) => StateError::ForeignLock { lock },
         LockFailure::Locked(process) => StateError::Locked { file: file.to_owned(), process },
         LockFailure::Io(source) => StateError::NoPlace { file: file.to_owned(), source },
     })
-}
-
-fn by(process: Option<u32>) -> String {
-    process.map_or_else(String::new, |process| format!(" by process {process}"))
 }
 
 /// Whether a saved card is one of `model` that was aged: it has blocks that fail, and its own
@@ -107,7 +35,7 @@ fn is_aged(saved: &CardModel, model: &CardModel) -> bool {
 /// The card in the file of its state where there is one, or a new one.
 ///
 /// # Errors
-/// [`StateError::Load`], [`StateError::Other`] or [`StateError::Data`].
+/// If the file has no state of this card, or its bytes cannot be kept in `data_folder`.
 pub fn card(
     model: &CardModel,
     state: Option<&Path>,
@@ -126,20 +54,34 @@ pub fn card(
     if card.model() == model || is_aged(card.model(), model) {
         return Ok(card);
     }
-    let (found, wanted) = (card.model().name.clone(), model.name.clone());
-    Err(StateError::Other { file: file.to_owned(), found, wanted })
+    let (file, found, wanted) = (file.to_owned(), card.model(), model);
+    Err(if found.name == wanted.name {
+        let name = wanted.name.clone();
+        StateError::OtherModel { file, name, found: found.capacity, wanted: wanted.capacity }
+    } else {
+        StateError::OtherCard { file, found: found.name.clone(), wanted: wanted.name.clone() }
+    })
 }
 
 /// Whether a card can be saved as `file`, as far as that can be known before: not how much room
 /// there will be.
 fn can_be_saved(file: &Path) -> Result<(), StateError> {
     let no_place = |source| StateError::NoPlace { file: file.to_owned(), source };
-    if file.is_dir() {
-        return Err(no_place(ErrorKind::IsADirectory.into()));
+    match (std::fs::metadata(file), std::fs::symlink_metadata(file)) {
+        (Ok(found), _) if !found.is_file() => {
+            let found = input_file::describe_type(found.file_type());
+            return Err(StateError::NotRegular { file: file.to_owned(), found });
+        }
+        (Err(_), Ok(link)) if link.is_symlink() => {
+            let found = "a link to a file that does not exist";
+            return Err(StateError::NotRegular { file: file.to_owned(), found });
+        }
+        _ => {}
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let access = Access::WRITE_OK | Access::EXEC_OK;
+    // It is read to be synced.
+    let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     rustix::fs::accessat(rustix::fs::CWD, folder, access, AtFlags::EACCESS)
         .map_err(|error| no_place(error.into()))?;
     if folder.is_dir() { Ok(()) } else { Err(no_place(ErrorKind::NotADirectory.into())) }
@@ -163,14 +105,58 @@ fn unnamed_file(folder: &Path) -> Result<File, StateError> {
         .map_err(|error| StateError::Data { folder: folder.to_owned(), source: error.into() })
 }
 
-/// Writes the card's state to `file`, whole or not at all. Nothing is served meanwhile.
+/// Writes the card's state to `file`, whole or not at all. Nothing is served meanwhile. A file that
+/// is there and is not a state is not replaced.
 ///
 /// # Errors
-/// [`StateError::Save`].
+/// [`StateError::Save`] or [`StateError::NotOverwritten`].
 pub fn save(card: &LiveCard, file: &Path) -> Result<(), StateError> {
+    let is_replaceable = match std::fs::symlink_metadata(file) {
+        Err(error) => error.kind() == ErrorKind::NotFound,
+        Ok(_) => snapshot::is_saved_card(file).unwrap_or(false),
+    };
+    if !is_replaceable {
+        return Err(StateError::NotOverwritten { file: file.to_owned() });
+    }
     let mut timed = card.lock();
     timed.pass_time(0);
     timed.card.save_to(file).map_err(StateError::Save)
+}
+
+/// Saves a card that is about to end. Where that fails, its state is saved in a new directory below
+/// the first of `elsewhere` that has room, since nothing else has it.
+///
+/// # Errors
+/// [`StateError::SavedElsewhere`] or [`StateError::Lost`].
+pub fn save_at_end(card: &LiveCard, file: &Path, elsewhere: &[PathBuf]) -> Result<(), StateError> {
+    let Err(reason) = save(card, file) else { return Ok(()) };
+    let reason = Box::new(reason);
+    let name = file.file_name().unwrap_or_default();
+    match elsewhere.iter().find_map(|folder| rescue(card, folder, name.as_ref())) {
+        Some(rescued) => Err(StateError::SavedElsewhere { reason, file: file.to_owned(), rescued }),
+        None => Err(StateError::Lost { reason }),
+    }
+}
+
+/// Where a state is saved that cannot be saved in its file.
+pub fn temporary_folders() -> Vec<PathBuf> {
+    let chosen = std::env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    // What is in /var/tmp is still there after a restart.
+    chosen.into_iter().chain(["/var/tmp".into(), "/tmp".into()]).collect()
+}
+
+fn rescue(card: &LiveCard, folder: &Path, name: &Path) -> Option<PathBuf> {
+    let own =
+        (0..100).map(|count| folder.join(format!("flashfit-card-{}-{count}", std::process::id())));
+    // Others can write to these directories, and may not read what is on the card.
+    let own = own.into_iter().find(|path| DirBuilder::new().mode(0o700).create(path).is_ok())?;
+    let rescued = own.join(name);
+    if save(card, &rescued).is_err() {
+        // An empty directory that stays does no harm.
+        let _ = std::fs::remove_dir(&own);
+        return None;
+    }
+    Some(rescued)
 }
 
 /// Writes what a host would read to a new file. Returns how many bytes could not be read.
@@ -192,6 +178,7 @@ pub fn write_image(card: &LiveCard, file: &Path) -> Result<u64, StateError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::tests::serving;
     use crate::test_model::{SMALL, parse};
 
     #[test]
@@ -208,9 +195,35 @@ mod tests {
             [folder.path().join("none/card"), not_a_folder.join("card"), folder.path().into()];
         for file in &impossible {
             let error = begun(file).unwrap_err();
-            assert!(matches!(error, StateError::NoPlace { .. }), "{error}");
+            let (no_place, not_regular) = (
+                matches!(error, StateError::NoPlace { .. }),
+                matches!(error, StateError::NotRegular { .. }),
+            );
+            assert!(no_place || not_regular, "{error}");
             assert!(error.to_string().contains(&file.display().to_string()), "{error}");
         }
         assert!(begun(&folder.path().join("card")).is_ok());
+    }
+
+    #[test]
+    fn a_state_is_saved_elsewhere_or_reported_as_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let theirs = folder.path().join("card.state");
+        std::fs::write(&theirs, "a user's data").unwrap();
+        let card = serving(&[]);
+        let nowhere = folder.path().join("none");
+        let lost = save_at_end(&card, &theirs, std::slice::from_ref(&nowhere)).unwrap_err();
+        assert!(matches!(lost, StateError::Lost { .. }), "{lost}");
+        let elsewhere = [nowhere, folder.path().to_owned()];
+        for _ in 0..2 {
+            match save_at_end(&card, &theirs, &elsewhere).unwrap_err() {
+                StateError::SavedElsewhere { rescued, .. } => {
+                    assert!(rescued.ends_with("card.state"));
+                    Card::load_from(&rescued).unwrap();
+                }
+                other => panic!("{other}"),
+            }
+        }
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "a user's data");
     }
 }

@@ -1,11 +1,12 @@
 //! One server for one state file: a lock file next to it, locked while the card is served.
 //!
 //! The state file itself cannot be locked, because it is replaced when it is written. The lock file
-//! is removed at the end; after a kill it stays, unlocked, and the next server takes it over.
+//! is removed at the end; after a kill it stays, unlocked, and the next server takes it over. A file
+//! of that name with anything but a process number in it is another program's, and stays.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -15,12 +16,17 @@ use rustix::fs::{FlockOperation, flock};
 pub struct StateLock {
     state: PathBuf,
     lock: PathBuf,
-    _file: File,
+    file: File,
 }
+
+/// More than the process number in a lock file takes.
+const MOST_LOCK_BYTES: u64 = 16;
 
 /// Why a state file cannot be locked.
 #[derive(Debug)]
 pub enum LockFailure {
+    /// Another program's file is where the lock file would be.
+    Foreign(PathBuf),
     /// Another process has it; its number, where it wrote it.
     Locked(Option<u32>),
     /// The lock file cannot be made.
@@ -35,10 +41,11 @@ impl StateLock {
     /// As [`LockFailure`] says.
     pub fn take(path: &Path) -> Result<Self, LockFailure> {
         let state = real(path).map_err(LockFailure::Io)?;
-        let mut lock = state.clone().into_os_string();
-        lock.push(".lock");
-        let lock = PathBuf::from(lock);
+        let lock = lock_of(&state);
         loop {
+            if std::fs::symlink_metadata(&lock).is_ok_and(|found| !found.is_file()) {
+                return Err(LockFailure::Foreign(lock));
+            }
             let mut file = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -47,8 +54,9 @@ impl StateLock {
                 .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
                 .open(&lock)
                 .map_err(LockFailure::Io)?;
-            if !file.metadata().map_err(LockFailure::Io)?.is_file() {
-                return Err(LockFailure::Io(io::ErrorKind::AlreadyExists.into()));
+            let found = file.metadata().map_err(LockFailure::Io)?;
+            if !found.is_file() || (found.len() > 0 && pid(&file).is_none()) {
+                return Err(LockFailure::Foreign(lock));
             }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
@@ -60,7 +68,7 @@ impl StateLock {
                 file.set_len(0)
                     .and_then(|()| writeln!(file, "{}", std::process::id()))
                     .map_err(LockFailure::Io)?;
-                return Ok(Self { state, lock, _file: file });
+                return Ok(Self { state, lock, file });
             }
         }
     }
@@ -73,12 +81,25 @@ impl StateLock {
 
 impl Drop for StateLock {
     fn drop(&mut self) {
-        // One that stays is taken over by the next server.
-        let _ = std::fs::remove_file(&self.lock);
+        if is_at(&self.file, &self.lock) {
+            // One that stays is taken over by the next server.
+            let _ = std::fs::remove_file(&self.lock);
+        }
     }
 }
 
-fn real(path: &Path) -> io::Result<PathBuf> {
+/// The lock file of a state file.
+pub fn lock_of(state: &Path) -> PathBuf {
+    let mut lock = state.as_os_str().to_owned();
+    lock.push(".lock");
+    lock.into()
+}
+
+/// The path of a file that need not exist, with links resolved.
+///
+/// # Errors
+/// If its directory does not exist.
+pub fn real(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         other => return other,
@@ -97,8 +118,10 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 fn pid(file: &File) -> Option<u32> {
-    let mut text = String::new();
-    file.take(16).read_to_string(&mut text).ok()?;
+    let mut bytes = vec![0; usize::try_from(MOST_LOCK_BYTES).ok()? + 1];
+    let length = file.read_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(&bytes[..length]).ok()?;
+    (length as u64 <= MOST_LOCK_BYTES).then_some(())?;
     text.trim().parse().ok()
 }
 
@@ -131,7 +154,37 @@ mod tests {
         let theirs = folder.path().join("theirs");
         std::fs::write(&theirs, "theirs").unwrap();
         std::os::unix::fs::symlink(&theirs, &lock).unwrap();
-        assert!(matches!(StateLock::take(&state), Err(LockFailure::Io(_))));
+        assert!(matches!(StateLock::take(&state), Err(LockFailure::Foreign(path)) if path == lock));
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn only_an_old_lock_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, lock) = (folder.path().join("s"), folder.path().join("s.lock"));
+        for theirs in ["theirs", "12 monkeys", "123456789012345678901234567890"] {
+            std::fs::write(&lock, theirs).unwrap();
+            assert!(matches!(StateLock::take(&state), Err(LockFailure::Foreign(_))), "{theirs}");
+            assert_eq!(std::fs::read_to_string(&lock).unwrap(), theirs);
+        }
+        for left in ["", "4194304\n"] {
+            std::fs::write(&lock, left).unwrap();
+            let taken = StateLock::take(&state).unwrap();
+            let own = format!("{}\n", std::process::id());
+            assert_eq!(std::fs::read_to_string(&lock).unwrap(), own);
+            drop(taken);
+            assert!(!lock.exists());
+        }
+    }
+
+    #[test]
+    fn a_lock_file_that_another_has_made_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, lock) = (folder.path().join("s"), folder.path().join("s.lock"));
+        let taken = StateLock::take(&state).unwrap();
+        std::fs::remove_file(&lock).unwrap();
+        std::fs::write(&lock, "theirs").unwrap();
+        drop(taken);
+        assert_eq!(std::fs::read_to_string(&lock).unwrap(), "theirs");
     }
 }

@@ -63,7 +63,8 @@ pub enum Task {
     WritePlan,
     ProbeOptions,
     Resume,
-    PowerOn,
+    /// Switches on a simulated card.
+    PowerOn(PathBuf),
     /// Ends the agent with this directory.
     EndAgent(PathBuf),
 }

@@ -41,7 +41,7 @@ const RETRY_WAIT: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Something else is there.
-    #[error("{} is there and is no socket; it is left alone", path.display())]
+    #[error("{} exists and is not a socket; it is left alone", path.display())]
     NoSocket { path: PathBuf },
     /// Another process listens there.
     #[error("another process listens on {}", path.display())]

@@ -2,14 +2,10 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::wire::{REPLY_BYTES, REQUEST_BYTES};
-
-const READS: usize = 200;
-const PAGE_BYTES: usize = 4096;
-/// More than this is another program's doing, not the way's.
-const MOST: Duration = Duration::from_micros(100);
+use crate::way::{PAGE_BYTES, median};
 
 /// The median over some exchanges of the size of a read of a page.
 ///
@@ -25,20 +21,16 @@ pub fn measure() -> std::io::Result<Duration> {
         }
     });
     let mut reply = [0; REPLY_BYTES + PAGE_BYTES];
-    let mut times = Vec::with_capacity(READS);
-    for _ in 0..READS {
-        let begun = Instant::now();
+    median(|| {
         client.write_all(&[0; REQUEST_BYTES])?;
-        client.read_exact(&mut reply)?;
-        times.push(begun.elapsed());
-    }
-    times.sort_unstable();
-    Ok(times[READS / 2].min(MOST))
+        client.read_exact(&mut reply)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::way::MOST;
 
     #[test]
     fn a_way_takes_some_time_and_not_too_much() {

@@ -167,6 +167,11 @@ impl Card {
         self.power == Power::On
     }
 
+    /// Whether a power cut has bricked the card.
+    pub fn is_bricked(&self) -> bool {
+        self.power == Power::Broken
+    }
+
     pub fn description(&self) -> BlockDevInfo {
         let model = &self.model;
         BlockDevInfo {

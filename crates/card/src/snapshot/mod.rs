@@ -10,19 +10,21 @@
 
 mod frame;
 pub(crate) mod model_text;
+mod saved_file;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use flashfit_host::input_file;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::card::Card;
 use crate::nand::contents::{DAMAGE_BYTES, Damaged, PageContent};
 use crate::request_parts::in_memory;
 use frame::ChecksumWriter;
+
+pub use saved_file::is_saved_card;
 
 const MAGIC: &[u8; 16] = b"flashfit card\r\n\x1a";
 /// Must be increased whenever the serialized state changes.
@@ -110,51 +112,6 @@ impl Card {
     pub fn load_in_file(reader: impl Read, file: File) -> Result<Self, SnapshotError> {
         load(reader, Some(file))
     }
-
-    /// Saves the card to a file atomically: an interrupted save keeps the old file.
-    ///
-    /// # Errors
-    /// [`SnapshotError::File`].
-    pub fn save_to(&self, path: &Path) -> Result<(), SnapshotError> {
-        self.replace(path).map_err(|error| in_file(path, error))
-    }
-
-    fn replace(&self, path: &Path) -> Result<(), SnapshotError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let mut draft = path.as_os_str().to_owned();
-        draft.push(format!(".{}.part", std::process::id()));
-        // Never written through an old draft, which could be a link to another file.
-        let _ = std::fs::remove_file(&draft);
-        let created = OpenOptions::new().write(true).create_new(true).open(&draft);
-        let saved = created.map_err(SnapshotError::Io).and_then(|file| {
-            let mut writer = BufWriter::new(&file);
-            self.save(&mut writer)?;
-            drop(writer);
-            file.sync_all()?;
-            std::fs::rename(&draft, path)?;
-            Ok(File::open(folder)?.sync_all()?)
-        });
-        if saved.is_err() {
-            // The draft only exists if the failure was before the rename.
-            let _ = std::fs::remove_file(&draft);
-        }
-        saved
-    }
-
-    /// Loads a card saved by [`Card::save_to`].
-    ///
-    /// # Errors
-    /// [`SnapshotError::File`].
-    pub fn load_from(path: &Path) -> Result<Self, SnapshotError> {
-        let file = input_file::open(path)
-            .map_err(|error| in_file(path, SnapshotError::Io(error.into_io())))?;
-        Self::load(BufReader::new(file)).map_err(|error| in_file(path, error))
-    }
-}
-
-fn in_file(path: &Path, source: SnapshotError) -> SnapshotError {
-    SnapshotError::File { path: path.to_owned(), source: Box::new(source) }
 }
 
 fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {

@@ -92,11 +92,12 @@ fn text(cut: &CutDocument<'_>, args: &CutArgs) -> String {
     line(format!("lost of its cache: {}", Bytes(report.lost_cache_bytes)));
     for damage in &report.happened {
         let unit = match damage.unit {
-            DamageUnit::Pages => "pages",
-            DamageUnit::Sectors => "sectors",
-            DamageUnit::Cards => "cards",
+            DamageUnit::Pages => "page",
+            DamageUnit::Sectors => "sector",
+            DamageUnit::Cards => "card",
         };
-        line(format!("{}: {} {unit}", damage.class, damage.count));
+        let plural = if damage.count == 1 { "" } else { "s" };
+        line(format!("{}: {} {unit}{plural}", damage.class, damage.count));
     }
     for absent in &report.absent {
         line(format!("{}: did not happen: {}", absent.class, absent.reason));
@@ -115,7 +116,9 @@ fn text(cut: &CutDocument<'_>, args: &CutArgs) -> String {
         let unreadable = Bytes(image.unreadable_bytes);
         line(format!("image: {}, of which {unreadable} are unreadable", image.file.display()));
     }
-    if !cut.powered_on {
+    if report.count(FaultClass::Brick) > 0 {
+        line("the card never answers again; end it and serve a new one".to_owned());
+    } else if !cut.powered_on {
         line(format!("power on: flashfit card power-on {}", args.device.display()));
     }
     text

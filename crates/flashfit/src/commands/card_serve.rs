@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use flashfit_card_client::CardProcess;
+use flashfit_card_client::protocol::STOP_WAIT;
+use flashfit_device::in_use;
+use flashfit_device::system::SystemRoots;
 use flashfit_host::capability;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::commands::card_args::ServeArgs;
 use crate::commands::card_server;
 use crate::commands::card_stats::counters_text;
-use crate::output;
+use crate::{hints, output, signals};
 
 pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     args.how.trace.as_deref().map_or(Ok(()), refuse_existing)?;
@@ -26,9 +28,7 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
             ),
         ));
     }
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
+    let interrupt = signals::interrupt()?;
     let server = card_server::args_with(&args.name, &args.how, catalog);
     let card = CardProcess::start(&card_server::program(), &server)?;
     output::print_utf8(&format!("{}\n", card.device().display()))?;
@@ -43,11 +43,36 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     }
     card.wait(&interrupt);
     let counters = card.counters();
-    card.stop()?;
+    if interrupt.is_raised() && !over_nbd {
+        note_users(&card);
+    }
+    card.stop().map_err(|error| {
+        let hint = match &args.how.state {
+            Some(_) => "serve it again: its state file has it as it was at the last start",
+            None => "serve a new card; with --state FILE, a card can be saved",
+        };
+        CommandError::from(error).or_hint(hint)
+    })?;
     if let Ok(counters) = counters {
         output::note(&counters_text(&counters));
     }
     Ok(())
+}
+
+/// Says at once what the end of the card waits for.
+fn note_users(card: &CardProcess) {
+    let name = card.device().file_name().unwrap_or_default().to_string_lossy();
+    let own = [std::process::id(), card.id()];
+    let found = in_use::of_device(&SystemRoots::default(), &name, &own);
+    for found in &found.uses {
+        output::note(&format!("{found}: {}", hints::text(&found.hint())));
+    }
+    if !found.uses.is_empty() {
+        output::note(&format!(
+            "waiting {} s for that to end; then the card is gone as if it were pulled out",
+            STOP_WAIT.as_secs()
+        ));
+    }
 }
 
 /// The server would find it later, as a failure.

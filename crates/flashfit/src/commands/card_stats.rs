@@ -96,13 +96,13 @@ pub fn counters_text(counters: &Counters) -> String {
 /// What most cards never do is printed only if it happened.
 fn rare(counters: &Counters) -> [(&'static str, u64); 7] {
     [
-        ("units beyond rating", counters.units_beyond_rating),
-        ("pSLC units folded", counters.folds),
+        ("blocks beyond rating", counters.units_beyond_rating),
+        ("pSLC blocks folded", counters.folds),
         ("moved for even wear", counters.wear_levelling_moves),
         ("map reads", counters.map_reads),
         ("map writes", counters.map_writes),
         ("stalls", counters.stalls),
-        ("losses of power", counters.power_cuts),
+        ("power cuts", counters.power_cuts),
     ]
 }
 

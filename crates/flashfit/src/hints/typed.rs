@@ -46,7 +46,7 @@ fn command(task: &Task) -> String {
         Task::WritePlan => "flashfit plan TARGET --fs NAME --output FILE".to_owned(),
         Task::ProbeOptions => "flashfit options".to_owned(),
         Task::Resume => "flashfit tune --resume DIR".to_owned(),
-        Task::PowerOn => "flashfit card power-on".to_owned(),
+        Task::PowerOn(card) => format!("flashfit card power-on {}", path(card)),
         Task::EndAgent(folder) => format!("flashfit agent --folder {} --end", path(folder)),
     }
 }

@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
+use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -54,12 +56,12 @@ impl Serving {
         self.at.to_str().unwrap()
     }
 
-    fn end(self, with: Signal) -> Ended {
+    pub fn end(self, with: Signal) -> Ended {
         signal(self.child.as_ref().unwrap().id(), with);
         self.ended()
     }
 
-    fn ended(mut self) -> Ended {
+    pub fn ended(mut self) -> Ended {
         Ended::of(self.child.take().unwrap())
     }
 
@@ -78,13 +80,19 @@ fn open(device: &Path) -> std::fs::File {
     std::fs::File::options().read(true).write(true).open(device).unwrap()
 }
 
+pub fn write_all_synced(device: &Path, bytes: &[u8]) {
+    let file = open(device);
+    file.write_all_at(bytes, 0).unwrap();
+    file.sync_all().unwrap();
+}
+
 fn write_synced(device: &Path, offset: u64, byte: u8) {
     let file = open(device);
     file.write_all_at(&[byte; 4096], offset).unwrap();
     file.sync_all().unwrap();
 }
 
-fn byte_at(device: &Path, offset: u64) -> u8 {
+pub fn byte_at(device: &Path, offset: u64) -> u8 {
     let mut byte = [0];
     open(device).read_exact_at(&mut byte, offset).unwrap();
     byte[0]
@@ -120,13 +128,20 @@ fn a_card_on_a_loop_device_has_counters_and_power_cuts() {
     assert!(written.is_err(), "a card without power was written to");
     drop(file);
     place.flashfit(&cut).said(3, &["already exists"]);
+    let again = place.flashfit(&["card", "cut", serving.arg()]);
+    again
+        .said(2, &[&format!("hint: switch it on first: flashfit card power-on {}", serving.arg())]);
     place.flashfit(&["card", "power-on", serving.arg()]).said(0, &[]);
     write_synced(&serving.at, 8192, 9);
     let brick = place.flashfit(&["card", "cut", serving.arg(), "--fault", "brick", "--seed", "3"]);
     brick.said(0, &[]);
-    assert!(brick.stdout.contains("seed 3") && brick.stdout.contains("brick: 1 cards"));
+    assert!(brick.stdout.contains("seed 3") && brick.stdout.contains("brick: 1 card\n"));
     assert!(brick.stdout.contains("a fault of the device"), "{}", brick.stdout);
-    place.flashfit(&["card", "power-on", serving.arg()]).said(5, &[]);
+    assert!(brick.stdout.contains("never answers again"), "{}", brick.stdout);
+    assert!(!brick.stdout.contains("power-on"), "{}", brick.stdout);
+    let on = place.flashfit(&["card", "power-on", serving.arg()]);
+    on.said(5, &["has bricked the card", "hint: end it and serve a new card"]);
+    place.flashfit(&["card", "cut", serving.arg()]).said(5, &["has bricked the card"]);
     let ended = serving.end(Signal::INT);
     ended.said(0, &["simulated card attached", "write amplification"]);
     wait_for_no_traces(&place, None);
@@ -163,34 +178,6 @@ fn a_saved_card_continues_where_it_ended() {
 }
 
 #[test]
-fn a_card_that_cannot_be_saved_is_reported() {
-    if skip_without_cards() {
-        return;
-    }
-    let place = Place::new();
-    std::fs::create_dir(place.path("small")).unwrap();
-    // A mount in the command's own namespace.
-    let script = "mount -t tmpfs -o size=64k tmpfs small && exec \"$0\" \"$@\"";
-    let mut unshare = Command::new("unshare");
-    unshare
-        .args(["--mount", "sh", "-c", script, FLASHFIT, "card", "serve", "card.toml"])
-        .args(["--state", "small/card.state"])
-        .current_dir(place.folder())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let serving = Serving::of(unshare);
-    let file = open(&serving.at);
-    let bytes: Vec<u8> = (0..1 << 20).map(|number: u32| (number % 251) as u8).collect();
-    file.write_all_at(&bytes, 0).unwrap();
-    file.sync_all().unwrap();
-    drop(file);
-    let ended = serving.end(Signal::INT);
-    ended.said(5, &["is not saved", "No space left", "hint: make room"]);
-    wait_for_no_traces(&place, None);
-}
-
-#[test]
 fn a_card_whose_process_is_killed_is_reported() {
     if skip_without_cards() {
         return;
@@ -199,7 +186,7 @@ fn a_card_whose_process_is_killed_is_reported() {
     let serving = Serving::new(&place, &[]);
     let server = Server::of(&place);
     signal(server.process, Signal::KILL);
-    serving.ended().said(5, &["the process of the simulated card"]);
+    serving.ended().said(5, &["the process of the simulated card", "hint: serve a new card"]);
     wait_for_no_traces(&place, Some(&server));
 }
 
@@ -242,19 +229,62 @@ fn any_user_can_serve_a_card_over_nbd() {
     wait_for_no_traces(&place, None);
 }
 
+/// Waits for the line of standard error that contains `what`, and returns the text before it too.
+fn read_until(errors: &mut impl BufRead, what: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(what) {
+        let length = errors.read_line(&mut text).unwrap();
+        assert!(length > 0, "{what} is not in {text}");
+    }
+    text
+}
+
 #[test]
 fn processes_that_use_a_device_are_reported() {
     if skip_without_cards() {
         return;
     }
     let place = Place::new();
-    let serving = Serving::new(&place, &[]);
+    let mut serving = Serving::new(&place, &[]);
     let server = Server::of(&place);
     let file = open(&serving.at);
-    let ended = serving.end(Signal::INT);
-    ended.said(5, &["was still in use", "hint: umount /dev/loop"]);
+    let errors = serving.child.as_mut().unwrap().stderr.take().unwrap();
+    let begun = Instant::now();
+    signal(serving.child.as_ref().unwrap().id(), Signal::INT);
+    let mut errors = BufReader::new(errors);
+    let text = read_until(&mut errors, "pulled out");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{text}");
+    let user = format!("{} is open in process {}", serving.arg(), std::process::id());
+    assert!(text.contains(&user) && text.contains("waiting 10 s"), "{text}");
+    let text = read_until(&mut errors, "hint: ");
+    assert!(text.contains("was still in use"), "{text}");
+    assert!(text.contains("hint: umount /dev/loop") && text.contains("fuser -v"), "{text}");
+    assert_eq!(serving.ended().code, Some(5));
     drop(file);
     wait_until("the device is given back", || !server.device.is_there());
+}
+
+#[test]
+fn a_mounted_card_is_waited_for_and_says_so() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let mut serving = Serving::new(&place, &[]);
+    let runner = SystemRunner::default();
+    let mkfs = Program::new("mkfs.ext4").args(["-q", "-F", serving.arg()]);
+    runner.run_checked(&mkfs).unwrap();
+    let point = place.path("m");
+    std::fs::create_dir(&point).unwrap();
+    let mounted = Mounted::new(&runner, &serving.at, "ext4", &point, &[]).unwrap();
+    let mut errors = BufReader::new(serving.child.as_mut().unwrap().stderr.take().unwrap());
+    signal(serving.child.as_ref().unwrap().id(), Signal::INT);
+    let text = read_until(&mut errors, "pulled out");
+    let at = format!("{} is mounted on {}: umount", serving.arg(), point.display());
+    assert!(text.replace('\n', " ").contains(&at), "{text}");
+    mounted.unmount().unwrap();
+    assert_eq!(serving.ended().code, Some(0));
+    wait_for_no_traces(&place, None);
 }
 
 #[test]
@@ -282,7 +312,7 @@ fn devices_that_are_not_served_cards_are_refused() {
     place.flashfit(&["card", "serve", "x", "--loop", "--nbd", "y"]).said(2, &["--nbd"]);
     place.file("socket", "a user's data");
     let refused = place.flashfit(&["card", "serve", "card.toml", "--nbd", "socket"]);
-    refused.said(3, &["is no socket"]);
+    refused.said(3, &["exists and is not a socket"]);
     let trace = ["card", "serve", "card.toml", "--nbd", "other", "--trace", "socket"];
     place.flashfit(&trace).said(3, &["socket exists; it was not changed"]);
 }

@@ -8,6 +8,7 @@
 mod agent;
 mod apply;
 mod card;
+mod card_state;
 mod catalog;
 mod check;
 mod commands;
