@@ -5,6 +5,7 @@ use flashfit_card::patterns::{self, RandomFigures, SequentialFigures};
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_device::{BlockDev, BlockDevError, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::{OpenBlockProcedure, OpenBlockTable};
+use flashfit_user_error::ExitClass;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,6 +42,14 @@ fn open_erase_blocks(
     least_write: Bytes,
     seed: u64,
 ) -> Result<OpenBlockTable, CommandError> {
+    let sector = Bytes(model.sector_bytes.into());
+    if least_write.0 % sector.0 != 0 {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            format!("--least {least_write}: the card has sectors of {sector}"),
+            Some(&format!("use --least {} or a multiple of it", sector.0)),
+        ));
+    }
     let mut device = used(model)?;
     let procedure =
         OpenBlockProcedure { erase_block: model.nand.erase_block, least_write, most_units, seed };

@@ -17,7 +17,7 @@ use crate::cli::target_name;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::card_bench::{markdown, terminal};
-use figures::{Counterpart, Measured, OpenUnits};
+use figures::{Counterpart, Measured, OpenBlocksSeen};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flashfit card bench sd-c4-block\n  \
@@ -83,7 +83,7 @@ fn measured(
     let published = published::compared(&model.name, &figures, catalog)?;
     let counterpart = real.map(|(name, table)| Counterpart {
         comparison: Comparison::of(&figures.open_erase_blocks, &table),
-        open_erase_blocks_seen: OpenUnits::of(&table),
+        open_erase_blocks_seen: OpenBlocksSeen::of(&table),
         name,
         table,
     });
@@ -92,7 +92,7 @@ fn measured(
         title: model.title.clone(),
         source: model.source.clone(),
         erase_block: Bytes(model.erase_block_bytes()),
-        open_erase_blocks_seen: OpenUnits::of(&figures.open_erase_blocks),
+        open_erase_blocks_seen: OpenBlocksSeen::of(&figures.open_erase_blocks),
         figures,
         published,
         counterpart,

@@ -302,6 +302,18 @@ fn a_printed_card_file_describes_the_same_card() {
 }
 
 #[test]
+fn a_benchmark_counts_only_what_it_measured() {
+    let place = Place::new();
+    let bench = |least: &str| place.flashfit(&["card", "bench", "card.toml", "--least", least]);
+    bench("1").said(2, &["--least 1 B: the card has sectors of 512 B", "hint: use --least 512"]);
+    let large = bench("512KiB");
+    large.said(0, &[]);
+    assert!(large.stdout.contains("linear not measured; random not measured"), "{large:?}");
+    let small = bench("64KiB");
+    assert!(!small.stdout.contains("not measured"), "{small:?}");
+}
+
+#[test]
 fn devices_that_are_not_served_cards_are_refused() {
     let place = Place::new();
     for args in [&["card", "stats", "/dev/null"][..], &["card", "cut", "card.toml"]] {

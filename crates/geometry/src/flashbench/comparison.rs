@@ -48,8 +48,8 @@ fn error_thousandths(a: u64, b: u64) -> Option<u64> {
     (large * 1000).checked_div(small).map(|error| u64::try_from(error).unwrap_or(u64::MAX))
 }
 
-/// The number of erase blocks that can be written in turn before the rate drops below half; `None`
-/// if it does not within the table.
+/// The number of erase blocks written in turn at which one more makes the rate drop below half of
+/// what it was; `None` if there is no such step within the table, or no row for these writes.
 pub fn units_before_the_cliff(
     table: &OpenBlockTable,
     access: AccessOrder,

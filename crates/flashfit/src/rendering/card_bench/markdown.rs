@@ -24,9 +24,10 @@ turn, rows are the write size, and cells are MB/s (10^6 bytes per second). *Line
 through each erase block from start to end; *random* writes visit each position once, in random
 order. If the model is based on a real card, each cell shows the model and then the real card,
 separated by a slash. The tables of the real cards are in `catalog/published/`. *Open erase blocks
-seen* is the largest number that can be written in turn before the rate falls below half, or *over
-7*. *Agreement* is the ratio of model and card, in either direction: half of the cells are within
-the median, nine in ten within the second figure.
+seen* is the number of erase blocks at which one more makes the rate fall below half of what it was,
+or *over 7*. A rate that falls slowly, or is low with one block already, has no such step.
+*Agreement* is the ratio of model and card, in either direction: half of the cells are within the
+median, nine in ten within the second figure.
 ";
 
 /// All cards, a chapter each.

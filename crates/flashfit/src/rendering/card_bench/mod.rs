@@ -9,7 +9,7 @@ use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::{AccessOrder, Comparison, OpenBlockTable};
 use flashfit_report::{Column, TextTable};
 
-use crate::card_bench::figures::{Counterpart, Measured, OpenUnits};
+use crate::card_bench::figures::{Counterpart, Measured, OpenBlocksSeen};
 use crate::card_bench::published::{ComparedFigure, FigureSubject};
 
 pub fn terminal(all: &[Measured], width: usize) -> String {
@@ -136,12 +136,14 @@ pub fn facts(measured: &Measured) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn cliffs(seen: &OpenUnits) -> String {
-    let of = |name: &str, units: Option<u32>| match units {
-        Some(units) => format!("{name} {units}"),
-        None => format!("{name} over {}", seen.most_measured),
+fn cliffs(seen: &OpenBlocksSeen) -> String {
+    let of = |name: &str, blocks: Option<u32>, measured: u32| match (blocks, measured) {
+        (_, 0) => format!("{name} not measured"),
+        (Some(blocks), _) => format!("{name} {blocks}"),
+        (None, _) => format!("{name} over {measured}"),
     };
-    let (linear, random) = (of("linear", seen.linear), of("random", seen.random));
+    let linear = of("linear", seen.linear, seen.linear_measured);
+    let random = of("random", seen.random, seen.random_measured);
     format!("{linear}; {random} (writes of {})", seen.write)
 }
 
