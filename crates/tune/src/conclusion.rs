@@ -142,11 +142,12 @@ impl Conclusion {
         let recommendation = answer.as_ref().map(|answer| {
             let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before);
             let baseline = problem.space.baseline;
-            found.baseline_violates |= !safe_enough[baseline]
+            let is_listed = problem.baseline_is_listed;
+            found.baseline_violates |= (is_listed && !safe_enough[baseline])
                 || lives.as_ref().is_some_and(|lives| lives.is_shown_to_be_short(baseline));
             let riskier = if_all_were_allowed(&problem, rules, &history, &costs);
             found.better_but_less_safe = riskier
-                .filter(|other| !safe_enough[*other])
+                .filter(|other| !safe_enough[*other] && (is_listed || *other != baseline))
                 .map(|other| problem.setups[other].clone());
             found
         });

@@ -61,6 +61,8 @@ pub struct Problem {
     pub prior: Option<SearchPrior>,
     /// Where the search began again, in a run that was extended.
     pub phase: SearchPhase,
+    /// Whether the baseline is one of the setups that the user wants to choose from.
+    pub baseline_is_listed: bool,
     candidates: BTreeMap<Setup, CandidateIndex>,
 }
 
@@ -106,7 +108,8 @@ impl Problem {
         standing: impl Fn(&Setup, bool) -> SetupStanding,
     ) -> Result<Self, ProblemError> {
         let listed = setups.len();
-        if !setups.contains(reference) {
+        let baseline_is_listed = setups.contains(reference);
+        if !baseline_is_listed {
             setups.push(reference.clone());
         }
         if setups.len() > MAX_SETUPS {
@@ -135,7 +138,16 @@ impl Problem {
         };
         space.check()?;
         let (workloads, phase) = (workloads.to_vec(), SearchPhase::default());
-        Ok(Self { space, setups, workloads, life: None, prior: None, phase, candidates })
+        Ok(Self {
+            space,
+            setups,
+            workloads,
+            life: None,
+            prior: None,
+            phase,
+            baseline_is_listed,
+            candidates,
+        })
     }
 
     pub fn candidate(&self, setup: &Setup) -> Option<CandidateIndex> {

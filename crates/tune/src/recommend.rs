@@ -45,7 +45,9 @@ pub struct Recommendation {
     pub best_of_ties: Setup,
     /// The baseline: the first file system without options, under the default scheduler.
     pub baseline: Setup,
-    /// Whether the baseline is shown to meet the user's constraints.
+    /// Whether the baseline is one of the setups to choose from. If not, it is only compared with.
+    pub baseline_is_listed: bool,
+    /// Whether the baseline may be kept: it is shown to meet the user's constraints.
     pub baseline_is_allowed: bool,
     /// Whether it is shown to violate one of them. If neither is shown, its trials do not decide.
     pub baseline_violates: bool,
@@ -160,6 +162,7 @@ impl Recommendation {
             winner: problem.setups[winner].clone(),
             best_of_ties: problem.setups[preferred].clone(),
             baseline: problem.setups[baseline].clone(),
+            baseline_is_listed: problem.baseline_is_listed,
             baseline_is_allowed: problem.space.candidates[baseline].allowed && !breaks_limit,
             baseline_violates: breaks_limit,
             verdict,

@@ -21,7 +21,7 @@ use crate::order;
 use crate::problem::Problem;
 use crate::record::{RecordedOutcome, TrialDevice, TrialKey, TrialRecord};
 use crate::run_dir::{RunDir, RunDirError};
-use crate::spec::RunSpec;
+use crate::spec::{RunHeader, RunSpec};
 use crate::spread::{DeviceEffects, WorkerPool};
 use crate::starts;
 use crate::sustained::SustainedReserve;
@@ -161,6 +161,8 @@ pub struct TuneSession<'a> {
     pub(crate) levels: DeviceEffects,
     /// What is kept of the budget for longer trials.
     pub(crate) sustained: Option<SustainedReserve>,
+    /// The header of the run once the next trial is recorded, if it changes then.
+    next_header: Option<RunHeader>,
     /// When no further trial begins.
     pub(crate) until: Option<Instant>,
     /// Whether the first belief was given.
@@ -202,12 +204,18 @@ impl<'a> TuneSession<'a> {
             costs,
             levels,
             sustained: None,
+            next_header: None,
             until: None,
             has_first_belief: false,
         };
         session.charge_overlap();
         session.relevel()?;
         Ok(session)
+    }
+
+    /// With the next trial, the run gets this header, if any.
+    pub fn replace_header_with_next_trial(&mut self, header: Option<RunHeader>) {
+        self.next_header = header;
     }
 
     /// Runs until the search is done or the budget is spent.
@@ -408,6 +416,10 @@ impl<'a> TuneSession<'a> {
         // Lines may have been removed, so the number of trials may already be in use.
         let last = self.trials.iter().map(|trial| trial.number).max().unwrap_or(0);
         let record = made.into_record(last.saturating_add(1));
+        if let Some(header) = &self.next_header {
+            self.dir.replace_header(header)?;
+            self.next_header = None;
+        }
         self.dir.append(&record, &raw, &kernel_messages)?;
         Ok(record)
     }

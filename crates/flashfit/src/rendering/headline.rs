@@ -16,7 +16,15 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
     let winner = in_words(&found.winner, baseline_setup);
     let recommended = in_words(found.recommended(), baseline_setup);
     let baseline = in_words(baseline_setup, baseline_setup);
-    if !found.baseline_is_allowed && found.verdict != recommend::GainVerdict::Better {
+    let is_better =
+        matches!(found.verdict, recommend::GainVerdict::Better | recommend::GainVerdict::Likely);
+    if !found.baseline_is_listed && !is_better {
+        return format!(
+            "use {recommended}: {baseline} is not among the setups to choose from (no measured \
+             speed-up)"
+        );
+    }
+    if !found.baseline_is_allowed && !is_better {
         let does_not = if found.baseline_violates { "does not" } else { "is not known to" };
         return format!(
             "use {recommended}: it meets the constraints, and {baseline} {does_not} (no measured \
@@ -179,6 +187,7 @@ mod tests {
             winner: baseline.clone(),
             best_of_ties: baseline.clone(),
             baseline: baseline.clone(),
+            baseline_is_listed: true,
             baseline_is_allowed: true,
             baseline_violates: false,
             verdict: recommend::GainVerdict::NothingBeatsUntuned,
@@ -224,6 +233,18 @@ mod tests {
             );
             assert_eq!(text(&only), said);
         }
+
+        let unlisted = Recommendation {
+            best_of_ties: likely.best_of_ties.clone(),
+            baseline_is_listed: false,
+            baseline_is_allowed: false,
+            ..found(None)
+        };
+        let said = "use ext4 with fast_commit: default ext4 is not among the setups to choose from \
+            (no measured speed-up)";
+        assert_eq!(text(&unlisted), said);
+        let said = text(&Recommendation { baseline_is_allowed: false, ..likely.clone() });
+        assert!(said.starts_with("use ext4 with fast_commit: it is likely faster than"), "{said}");
 
         // The size of a gain that is shown can be unknown.
         let shown = |low: f64, high: f64| {

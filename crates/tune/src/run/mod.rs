@@ -6,6 +6,7 @@
 //! target           the device, and where on it the file systems go
 //! option_findings  which options have no effect there
 //! built_space      the space that is searched, and what was left out of it
+//! changed          what is not as it was when a run goes on
 //! extension        what a run becomes that is continued with more
 //! take             the run in one place
 //! spread           the run on several boards, a thread each
@@ -15,6 +16,7 @@
 
 mod built_space;
 mod catalogs;
+mod changed;
 mod error;
 mod extension;
 mod option_findings;
@@ -41,6 +43,7 @@ use crate::spec::{RunHeader, RunSpec};
 
 pub use built_space::BuiltSpace;
 pub use catalogs::Catalogs;
+pub use changed::changed;
 pub use error::{RecordedCatalogError, RunError, UnusableReason};
 pub use scratch::ScratchFolder;
 pub use spread::{BoardLock, LockedBoard};

@@ -10,7 +10,7 @@ use flashfit_testbed::{
 use super::built_space::{self, BuiltSpace};
 use super::{
     HostKnowledge, RunError, RunEvent, RunOptionFindings, RunRequest, RunResult, RunUi,
-    TrialTarget, extension, same, scratch, tidy,
+    TrialTarget, changed, extension, same, scratch, tidy,
 };
 use crate::problem::Problem;
 use crate::record::TrialRecord;
@@ -112,6 +112,10 @@ impl RunPlan<'_> {
             RunStorage::New(lock) => lock,
             RunStorage::Earlier(earlier) => {
                 let (run_dir, StoredRun { mut header, trials }) = *earlier;
+                let catalog_dir = spec.catalog_dir.as_deref();
+                let catalog = CatalogUsed::of(&header.spec, catalog_dir)?;
+                let is_other = |used: &CatalogUsed| used.sha256 != catalog.sha256;
+                let is_other = header.catalog.as_ref().is_some_and(is_other);
                 if extension::extends(spec, &header.spec) {
                     let (schedulers, default) = (&facts.schedulers, &facts.default_scheduler);
                     let built = self.space(&facts.conditions, schedulers, default, findings)?;
@@ -119,8 +123,10 @@ impl RunPlan<'_> {
                     extension::extend(&mut header, self.request, found)?;
                     run_dir.replace_header(&header)?;
                 }
+                let other = is_other.then(|| CatalogUsed::of(spec, catalog_dir)).transpose()?;
+                let of_next = changed::changed(&header, facts, other, trials.len());
                 let space = Space::of_run(&header, &catalogs.filesystems)?;
-                return Ok(OpenRun { header, space, run_dir, trials });
+                return Ok(OpenRun { header, of_next, space, run_dir, trials });
             }
         };
         let (schedulers, default) = (&facts.schedulers, &facts.default_scheduler);
@@ -131,7 +137,8 @@ impl RunPlan<'_> {
         header.left_out = built.notes;
         header.catalog = Some(CatalogUsed::of(spec, spec.catalog_dir.as_deref())?);
         let run_dir = lock.begin(&header)?;
-        Ok(OpenRun { header, space: built.space, run_dir, trials: Vec::new() })
+        let (space, trials) = (built.space, Vec::new());
+        Ok(OpenRun { header, of_next: None, space, run_dir, trials })
     }
 
     pub fn open_request(&self, grant: WriteGrant) -> OpenRequest {
@@ -155,6 +162,8 @@ pub(super) enum RunStorage {
 /// A run whose directory is open.
 pub(super) struct OpenRun {
     pub header: RunHeader,
+    /// What the header becomes with the next trial, if that is made with something else.
+    pub of_next: Option<RunHeader>,
     pub space: Space,
     pub run_dir: RunDir,
     pub trials: Vec<TrialRecord>,
@@ -168,16 +177,20 @@ impl OpenRun {
         ui: &mut dyn RunUi,
         make: impl FnOnce(&mut TuneSession<'_>, &mut dyn RunUi) -> Result<RunEnd, TuneError>,
     ) -> Result<RunResult, RunError> {
-        let Self { header, space, run_dir, trials } = self;
+        let Self { header, of_next, space, run_dir, trials } = self;
+        let made = trials.len();
         header.warnings.iter().for_each(|text| ui.event(RunEvent::Warning(text)));
         let problem = Problem::of_run(&space, request.spec)?;
-        ui.event(RunEvent::Began { problem: &problem, made: trials.len() });
+        ui.event(RunEvent::Began { problem: &problem, made });
         let workloads = &request.catalogs.workloads;
         let mut session = TuneSession::new(request.spec, &problem, workloads, run_dir, trials)?;
         session.end_by(request.until);
+        session.replace_header_with_next_trial(of_next.clone());
         let ended = make(&mut session, ui);
         ui.event(RunEvent::Ended);
-        Ok(RunResult { header, trials: session.into_trials(), ended })
+        let trials = session.into_trials();
+        let header = of_next.filter(|_| trials.len() > made).unwrap_or(header);
+        Ok(RunResult { header, trials, ended })
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod all_file_systems;
 mod analysis;
+mod changed;
 mod corpus;
 mod extension;
 mod head_to_head;

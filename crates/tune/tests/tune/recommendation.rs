@@ -1,6 +1,7 @@
 //! Conclusions from confirming trials.
 
 use flashfit_device::random::Random;
+use flashfit_filesystem::Scheduler;
 use flashfit_tune::{
     Conclusion, GainVerdict, Recommendation, Space, StrategyKind, TrialPurpose, TrialRecord,
 };
@@ -236,6 +237,27 @@ fn a_better_but_less_safe_setup_is_reported_and_not_recommended() {
     assert_eq!(found.better_but_less_safe.unwrap().label(), "x risky none");
     let slower = trials(TrialPurpose::Search, "x risky none", &[5000, 5000]);
     assert_eq!(recommended(&[searched(), slower].concat()).better_but_less_safe, None);
+}
+
+/// The user chose schedulers without that of the baseline: it cannot be recommended, and is neither
+/// less safe nor in breach of a limit.
+#[test]
+fn a_baseline_that_the_user_left_out_is_not_called_unsafe() {
+    let mut space = SpaceOf::filesystem("x", &[opt("a")]).schedulers(&["bfq"]).build();
+    space.default_scheduler = Scheduler::new("none");
+    let mut trials = Vec::new();
+    for (label, rate) in [("x base none", 9000), ("x base bfq", 1000), ("x a bfq", 2000)] {
+        let setup = setup(&space, label);
+        let of =
+            |round| measured(TrialPurpose::Search, &setup, "r", round, rate + u64::from(round));
+        trials.extend((0..3).map(of));
+    }
+    let spec = spec(&space, &["r"]);
+    let found = Conclusion::of_run(&space, &spec, &trials).unwrap().recommendation.unwrap();
+    assert_eq!(found.recommended().label(), "x a bfq");
+    assert_eq!(found.baseline.label(), "x base none");
+    assert_eq!(found.better_but_less_safe, None);
+    assert!(!found.baseline_is_listed && !found.baseline_violates, "{found:?}");
 }
 
 #[test]

@@ -1,0 +1,52 @@
+//! What is not as it was when a run goes on: kernel, programs, definitions of the catalog. Earlier
+//! trials and later ones may differ by it, which the run then says.
+//!
+//! Limit: only the latest state is kept as that of the run; the earlier ones are in its warnings.
+
+use flashfit_testbed::TestBedFacts;
+
+use crate::spec::{CatalogUsed, RunHeader};
+
+/// What the header of a run with so many trials becomes with the next one, if it goes on with other
+/// facts than before; `None` if nothing changed. `catalog` is set if its definitions are other ones.
+pub fn changed(
+    header: &RunHeader,
+    facts: &TestBedFacts,
+    catalog: Option<CatalogUsed>,
+    trials: usize,
+) -> Option<RunHeader> {
+    if trials == 0 {
+        return None;
+    }
+    let mut now = header.clone();
+    let mut warn = |what: &str, before: &str, after: &str| {
+        now.warnings.push(format!(
+            "trials 1 to {trials} were made with {what} {before}, later ones with {after}: they \
+             may differ"
+        ));
+    };
+    let before = &header.facts;
+    let kernel = |facts: &TestBedFacts| format!("{} on {}", facts.kernel, facts.machine);
+    if kernel(before) != kernel(facts) {
+        warn("Linux", &kernel(before), &kernel(facts));
+    }
+    for (name, version) in &before.programs {
+        if let Some(other) = facts.programs.get(name).filter(|other| *other != version) {
+            warn(name, version, other);
+        }
+    }
+    if catalog.is_some() {
+        now.warnings.push(format!(
+            "trials 1 to {trials} were made with other definitions of file systems or workloads \
+             than later ones: they may differ"
+        ));
+        now.catalog = catalog;
+    }
+    if now.warnings.len() == header.warnings.len() {
+        return None;
+    }
+    now.facts.kernel.clone_from(&facts.kernel);
+    now.facts.machine.clone_from(&facts.machine);
+    now.facts.programs.extend(facts.programs.clone());
+    Some(now)
+}
