@@ -11,6 +11,7 @@ pub mod comparison;
 mod constraint;
 pub mod crash_states;
 pub mod crash_test;
+pub mod device_errors;
 mod devices;
 pub mod doctor;
 mod duration;
@@ -140,6 +141,8 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         .recommendation()
         .and_then(|found| crash_test::CrashTest::read(dir, found.recommended()));
     let mut verdict = verdict::verdict(view, fs_catalog);
+    // Whoever reads the gain must see this first.
+    verdict.detail.splice(0..0, device_errors::sentence(view));
     let raw = read_raw(dir).unwrap_or_default();
     let sustained = sustained::SustainedAnswer::of(view, dir);
     let of_sustained = sustained.iter().map(|found| found.finding()).collect();

@@ -6,6 +6,17 @@ use serde::Serialize;
 
 use crate::rendering::answer::rounded;
 
+/// How the answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputForm {
+    /// For people.
+    Text,
+    /// As one document.
+    Json,
+    /// As one document on one line, behind those of the search.
+    JsonLine,
+}
+
 /// A command and what it does.
 #[derive(JsonSchema, Serialize)]
 pub struct Step {

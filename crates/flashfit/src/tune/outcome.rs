@@ -10,11 +10,13 @@ use flashfit_tune::{RunEnd, RunHeader, Space, TrialRecord};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use super::answer_parts::OutputForm;
 use super::answer_parts::{Failed, GainParts, Step};
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::answer::AnswerParts;
 use crate::rendering::crash_test::CrashTest;
+use crate::rendering::device_errors::DeviceErrorsParts;
 use crate::rendering::setup_figures::{self, SetupFigures};
 use crate::rendering::sustained::{SustainedAnswer, SustainedParts};
 use crate::rendering::twin::TwinParts;
@@ -48,6 +50,9 @@ pub struct RecommendationDocument {
     /// Setups of which a trial failed: they are out.
     failed: Vec<Failed>,
     simulated: bool,
+    /// Errors of the device in completed trials, where the kernel counted any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_errors: Option<DeviceErrorsParts>,
     /// Whether the device agrees with its simulated twin, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     twin: Option<TwinParts>,
@@ -56,17 +61,6 @@ pub struct RecommendationDocument {
     sustained: Option<SustainedParts>,
     trials: usize,
     report: String,
-}
-
-/// How the answer is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputForm {
-    /// For people.
-    Text,
-    /// As one document.
-    Json,
-    /// As one document on one line, behind those of the search.
-    JsonLine,
 }
 
 /// A run that has ended, or was interrupted.
@@ -136,6 +130,7 @@ pub fn present(
         setups: setup_figures::of(&view),
         failed: report.failures.iter().map(Failed::from).collect(),
         simulated: report.simulated,
+        device_errors: rendering::device_errors::parts(&view),
         twin: rendering::twin::parts(header, &view.levelled),
         sustained: sustained.map(|found| found.parts()),
         trials: trials.len(),

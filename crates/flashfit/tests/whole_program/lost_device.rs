@@ -122,3 +122,38 @@ fn run_on_a_full_disk() -> (Place, ProgramOutcome) {
     let outcome = SystemRunner::default().run(&program).unwrap();
     (place, outcome)
 }
+
+/// The kernel counted errors in a trial that was completed all the same.
+#[test]
+fn errors_in_a_completed_trial_are_shown() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    place.image("image", 64);
+    let resume = ["tune", "--resume", "run", "--confirm", "image", "--progress", "never"];
+    let clean = place.tune("image", &["--confirm", "image"]);
+    clean.said(0, &[]);
+    assert!(!clean.stdout.contains("I/O errors"), "{}", clean.stdout);
+    let mut recorded = place.recorded();
+    let mut record: Value = serde_json::from_str(&recorded[0]).unwrap();
+    assert_eq!(record["device_errors"]["count"], 0);
+    record["device_errors"] = serde_json::json!({ "source": "tracepoint", "count": 7 });
+    recorded[0] = record.to_string();
+    place.file("run/trials.jsonl", &(recorded.join("\n") + "\n"));
+    let expected = format!(
+        "The device returned I/O errors in 1 of {} completed trials (7 failed requests",
+        recorded.len()
+    );
+    let resumed = place.flashfit(&resume);
+    resumed.said(0, &[]);
+    // The text is wrapped.
+    let shown = resumed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains(&expected), "{shown}");
+    let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    assert!(report.contains(&expected), "the report does not show it");
+    let document = place.flashfit(&[&resume[..], &["--json"]].concat());
+    let document = document.document("flashfit.recommendation");
+    assert_eq!(document["device_errors"]["trials"], 1);
+    assert_eq!(document["device_errors"]["requests"], 7);
+}
