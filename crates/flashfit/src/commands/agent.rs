@@ -30,12 +30,18 @@ pub struct AgentArgs {
     /// Be the agent of this directory: new, empty, or left behind by an agent.
     #[arg(long, value_name = "DIR", conflicts_with = "folder")]
     pub listen: Option<PathBuf>,
+    /// Print the version and the hash of the source.
+    #[arg(long, conflicts_with_all = ["folder", "listen"])]
+    pub build: bool,
     /// Seconds to wait for a new connection.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub linger: u64,
 }
 
 pub fn run(args: &AgentArgs) -> Result<(), CommandError> {
+    if args.build {
+        return output::print(&format!("flashfit {}\n", test_beds::BUILD));
+    }
     match (&args.folder, &args.listen) {
         (Some(folder), _) => attach(folder, args),
         (None, Some(folder)) => listen(folder, args.linger),
@@ -99,7 +105,7 @@ fn start(folder: &Path, linger: u64) -> Result<(), CommandError> {
 
 fn about() -> AgentInfo {
     AgentInfo {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: test_beds::BUILD.to_owned(),
         cards: Box::new(|folder| test_beds::cards(Some(folder))),
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::{ProgramError, SystemRunner};
 use flashfit_report::text::plain_command;
-use flashfit_testbed::{Capabilities, Host, Requirements};
+use flashfit_testbed::{Capabilities, Host, Requirements, lacks_programs};
 
 use crate::command_error::CommandError;
 use crate::commands::list;
@@ -34,7 +34,8 @@ pub fn run(
 
 fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
     let mut lines = vec![format!("{host}: kernel {}, {}.", offers.kernel, offers.machine)];
-    lines.push(match (&offers.lacks_devices, &offers.lacks_cards) {
+    let lacks = offers.lacks_devices.clone().or_else(|| lacks_programs(&offers.programs));
+    lines.push(match (lacks, &offers.lacks_cards) {
         (Some(reason), _) => format!("Trials cannot be made there: {reason}."),
         (None, Some(reason)) => {
             format!("Trials can be made there, but not with simulated cards: {reason}.")

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::program::find;
 use flashfit_host::{SystemRunner, capability};
-use flashfit_testbed::{TestBedSpec, VmChoice, vm};
+use flashfit_testbed::{Requirements, TestBedSpec, VmChoice, lacks_programs, vm};
 use flashfit_user_error::ExitClass;
-use flashfit_vm::doctor::DoctorFinding;
+use flashfit_vm::doctor::{self, DoctorFinding};
 
 use crate::command_error::CommandError;
 use crate::commands::board;
@@ -70,10 +70,7 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
     let choice = VmChoice { kernel: vm_kernel.clone(), ..VmChoice::default() };
     let examination = vm::examine(&runner, &fs_catalog, &choice)?;
     let document = DoctorDocument {
-        here: HereDocument {
-            lacks_for_media: capability::missing_for_block_devices(),
-            lacks_for_simulated_cards: capability::missing_for_simulated_cards(),
-        },
+        here: here(&fs_catalog),
         vm: VmDocument {
             can_start: examination.can_start(),
             install: examination.install_command(),
@@ -92,6 +89,18 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
         return output::json(document);
     }
     output::print_with_commands(&text(&document))
+}
+
+fn here(fs_catalog: &FileSystemCatalog) -> HereDocument {
+    let programs = doctor::programs(&Requirements::of(fs_catalog).programs);
+    let installed = programs.iter().filter(|(_, finding)| finding.is_here());
+    HereDocument {
+        lacks_for_media: capability::missing_for_block_devices(),
+        lacks_for_simulated_cards: capability::missing_for_simulated_cards(),
+        lacks_programs: lacks_programs(&installed.map(|(name, _)| name.clone()).collect()),
+        install: doctor::install_command(programs.iter().map(|(_, finding)| finding)),
+        programs,
+    }
 }
 
 /// Whether labgrid's client is there, and its coordinator answers.

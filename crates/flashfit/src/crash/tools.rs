@@ -11,11 +11,11 @@ use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::SystemRunner;
 use flashfit_host::capability::missing_for_simulated_cards;
-use flashfit_host::interrupt::Interrupt;
 use flashfit_user_error::ExitClass;
 
 use super::args::TestedArgs;
 use crate::command_error::CommandError;
+use crate::signals;
 
 /// Has a volatile cache, and may reorder what is in it.
 pub const DEFAULT_CARD: &str = "usd-a2-cq";
@@ -51,10 +51,7 @@ pub fn check_workload(plan: &CampaignPlan, given: Option<&str>) -> Result<(), Co
 
 /// Runs programs until the user interrupts.
 pub fn runner() -> Result<SystemRunner, CommandError> {
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
-    Ok(SystemRunner::new(interrupt))
+    Ok(SystemRunner::new(signals::interrupt()?))
 }
 
 /// A virtual machine with this program in it.

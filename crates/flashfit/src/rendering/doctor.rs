@@ -22,6 +22,12 @@ pub struct HereDocument {
     pub lacks_for_media: Option<String>,
     /// Why simulated cards cannot be attached; nothing where they can.
     pub lacks_for_simulated_cards: Option<String>,
+    /// Which programs are missing so that no trial can be made; nothing where one can.
+    pub lacks_programs: Option<String>,
+    /// The programs for trials. Those that make file systems are each for one of them.
+    pub programs: Vec<(String, DoctorFinding)>,
+    /// Installs the missing ones.
+    pub install: Option<String>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -56,7 +62,8 @@ pub fn text(document: &DoctorDocument) -> String {
 }
 
 fn here(here: &HereDocument, lines: &mut Vec<String>) {
-    lines.push(match (&here.lacks_for_media, &here.lacks_for_simulated_cards) {
+    let lacks = here.lacks_for_media.as_ref().or(here.lacks_programs.as_ref());
+    lines.push(match (lacks, &here.lacks_for_simulated_cards) {
         (None, None) => "here (this kernel): yes.".to_owned(),
         (Some(reason), _) => format!("here (this kernel): no, {reason}."),
         (None, Some(reason)) => {
@@ -65,6 +72,16 @@ fn here(here: &HereDocument, lines: &mut Vec<String>) {
     });
     if here.lacks_for_media.is_some() {
         lines.push("  run flashfit as root".to_owned());
+    }
+    missing_programs(&here.programs, lines);
+    lines.extend(here.install.as_ref().map(|line| format!("  {line}")));
+}
+
+fn missing_programs(programs: &[(String, DoctorFinding)], lines: &mut Vec<String>) {
+    let missing = programs.iter().filter(|(_, finding)| !finding.is_here());
+    let missing: Vec<&str> = missing.map(|(name, _)| name.as_str()).collect();
+    if !missing.is_empty() {
+        push_fact(lines, "programs", &format!("missing: {}", missing.join(", ")));
     }
 }
 
@@ -101,15 +118,7 @@ fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
     if !lacking.is_empty() {
         push_fact(lines, "lacking", &format!("in that kernel: {}", lacking.join(", ")));
     }
-    let missing: Vec<&str> = found
-        .programs
-        .iter()
-        .filter(|(_, finding)| !finding.is_here())
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if !missing.is_empty() {
-        push_fact(lines, "programs", &format!("missing: {}", missing.join(", ")));
-    }
+    missing_programs(&found.programs, lines);
     lines.extend(vm.install.as_ref().map(|line| format!("  {line}")));
 }
 

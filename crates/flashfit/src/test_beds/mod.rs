@@ -17,6 +17,9 @@ use crate::command_error::CommandError;
 use crate::commands::card_server;
 use flashfit_tune::run::Catalogs;
 
+/// The version and the hash of the source: both machines of a test bed must have the same.
+pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " build ", env!("FLASHFIT_BUILD"));
+
 /// What a place is made with.
 #[derive(Clone, Copy)]
 pub struct TestBedContext<'a> {

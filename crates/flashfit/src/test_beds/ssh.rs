@@ -11,7 +11,7 @@ use flashfit_tune::RunSpec;
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
-use crate::test_beds::TestBedContext;
+use crate::test_beds::{BUILD, TestBedContext};
 use crate::timeouts::shortened;
 
 /// Names a configuration file for ssh, as its `-F` does.
@@ -54,7 +54,7 @@ pub fn link(address: SshAddress, token: &str, runner: &SystemRunner) -> Result<S
         class: ExitClass::Environment,
         is_transient: false,
     })?;
-    let link = SshLink::new(runner, address, &own, env!("CARGO_PKG_VERSION"), token)?;
+    let link = SshLink::new(runner, address, &own, BUILD, token)?;
     Ok(link.with_retry_interval(shortened(RETRY_INTERVAL)))
 }
 
@@ -68,5 +68,5 @@ pub fn reach(
     let address = SshAddress { host: host.to_owned(), options: configured() };
     let link = link(address, token, runner)?;
     let name = TestBedSpec::Ssh { host: host.to_owned() }.to_string();
-    Ok(RemoteHost::new(link, &name, runner.interrupt(), env!("CARGO_PKG_VERSION"), catalog)?)
+    Ok(RemoteHost::new(link, &name, runner.interrupt(), BUILD, catalog)?)
 }

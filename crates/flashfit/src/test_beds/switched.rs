@@ -11,7 +11,7 @@ use flashfit_lab::{Lab, LabError, LockedPlace, Tags};
 use flashfit_testbed::{Host, RemoteHost, TestBedSpec};
 use flashfit_user_error::{ExitClass, UserError};
 
-use super::{lab, ssh};
+use super::{BUILD, lab, ssh};
 use crate::command_error::CommandError;
 use crate::crash::cuts_args::CutsArgs;
 
@@ -76,8 +76,7 @@ impl SwitchedBoard<'_> {
     pub fn host(&self, catalog: Option<&Path>) -> Result<Box<dyn Host>, CommandError> {
         let Switched { address, token, name, runner, .. } = self.switched;
         let link = ssh::link(address.clone(), token, runner)?;
-        let version = env!("CARGO_PKG_VERSION");
-        Ok(Box::new(RemoteHost::new(link, name, runner.interrupt(), version, catalog)?))
+        Ok(Box::new(RemoteHost::new(link, name, runner.interrupt(), BUILD, catalog)?))
     }
 }
 

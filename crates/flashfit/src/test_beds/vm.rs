@@ -9,7 +9,7 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::commands::card_server;
-use crate::test_beds::{TestBedContext, local};
+use crate::test_beds::{BUILD, TestBedContext, local};
 
 /// A machine that starts when it is first needed.
 pub fn place<'a>(
@@ -34,7 +34,7 @@ pub fn place<'a>(
             args.push(nbd);
             args
         }),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: BUILD.to_owned(),
         catalog_dir: spec.catalog_dir.clone(),
         seed: spec.seed,
         memory_bytes: spec.memory.0,

@@ -14,6 +14,7 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::commands::card_server;
+use crate::test_beds::BUILD;
 use crate::wear::life_args::WearRecordArgs;
 
 pub const MEMORY: Bytes = Bytes::mib(256);
@@ -67,7 +68,7 @@ impl<'a> TraceBed<'a> {
                 args.push(flag("--nbd=", socket));
                 args
             }),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: BUILD.to_owned(),
             catalog_dir: self.catalog.map(Path::to_owned),
             seed: args.seed,
             memory_bytes: MEMORY.0,

@@ -6,7 +6,7 @@ use std::process::Command;
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner};
 
-use crate::fixture::{FLASHFIT, Place, skip_without_block_devices, skip_without_cards};
+use crate::fixture::{Ended, FLASHFIT, Place, skip_without_block_devices, skip_without_cards};
 use flashfit_test_support::{TestNeed, program, skip};
 
 /// Programs that a run uses.
@@ -29,6 +29,26 @@ fn tools_without(place: &Place, missing: &str) -> PathBuf {
 /// Sets the search path for root and for other users.
 fn with_path<'a>(command: &'a mut Command, path: &Path) -> &'a mut Command {
     command.env("PATH", path).env("FLASHFIT_PATH", path)
+}
+
+#[test]
+fn doctor_says_what_is_missing_for_trials_here() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    for (missing, answer) in
+        [("fio", "no, fio is not installed."), ("mkfs.ext4", "no, no program that"), ("", "yes")]
+    {
+        let tools = tools_without(&place, missing);
+        let mut command = place.command(&["doctor"]);
+        let ended = Ended::new(with_path(&mut command, &tools).output().unwrap());
+        ended.said(0, &[]);
+        let here = ended.stdout.split("\nvm (").next().unwrap();
+        assert!(here.starts_with(&format!("here (this kernel): {answer}")), "{here}");
+        assert!(here.contains("mkfs.f2fs") && here.contains("apt-get install "), "{here}");
+        assert_eq!(here.matches(" fio").count() > 0, missing == "fio", "{here}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Locking: one process per run, and one run per device.
 
+use flashfit_host::{Program, Runner, SystemRunner};
 use rustix::process::Signal;
 
 use crate::fixture::{Ended, FAST_CARD, Place, skip_without_block_devices, skip_without_cards};
@@ -66,6 +67,38 @@ fn a_device_of_a_run_is_locked_between_trials_too() {
     let second = ["tune", &device.node, "--dir", "other", "--confirm", &device.name];
     place.flashfit(&second).said(3, &["in use"]);
     assert!(!place.path("other").exists());
+    signal(first.id(), Signal::INT);
+    Ended::of(first).said(6, &[]);
+    drop(device);
+    wait_for_no_traces(&place, None);
+}
+
+/// They have one queue, and thus one I/O scheduler.
+#[test]
+fn a_second_partition_of_the_disk_of_a_run_is_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 256);
+    let script = "label: gpt\nsize=100MiB\nsize=100MiB\n";
+    let sfdisk = Program::new("sfdisk").arg("--quiet").arg(&image).stdin(script);
+    SystemRunner::default().run_checked(&sfdisk).unwrap();
+    let device = PlainLoop::attach(&image, 512, &[]);
+    let partx = Program::new("partx").arg("--update").arg(&device.node);
+    SystemRunner::default().run_checked(&partx).unwrap();
+    let part = |number| (format!("{}p{number}", device.node), format!("{}p{number}", device.name));
+    let (node, name) = part(1);
+    let args = place.tune_args(&node, &["--repeats", "20", "--confirm", &name]);
+    let first = place.command(&args).spawn().unwrap();
+    place.wait_for_trials(1);
+    let (node, name) = part(2);
+    let second = ["tune", &node, "--dir", "other", "--confirm", &name, "--fs", "ext4"];
+    let one_run = format!("{} is open in process {}", device.node, first.id());
+    place.flashfit(&second).said(3, &["in use", &one_run, "only one run at a time can use a disk"]);
+    assert!(!place.path("other").exists());
+    let probe = ["probe", &node, "--write", "--confirm", &name, "--max-write", "1MiB"];
+    place.flashfit(&probe).said(3, &["in use"]);
     signal(first.id(), Signal::INT);
     Ended::of(first).said(6, &[]);
     drop(device);

@@ -12,7 +12,7 @@ use flashfit_user_error::ExitClass;
 use super::lease::PlaceLease;
 use crate::command_error::CommandError;
 use crate::output::note;
-use crate::test_beds::ssh;
+use crate::test_beds::{BUILD, ssh};
 use crate::timeouts::shortened;
 
 /// How long a board that was switched on may take until ssh answers.
@@ -56,7 +56,7 @@ pub fn reach(
                 link,
                 &with.spec.on.to_string(),
                 with.runner.interrupt(),
-                env!("CARGO_PKG_VERSION"),
+                BUILD,
                 with.spec.catalog_dir.as_deref(),
             )?)
         }) {

@@ -75,6 +75,24 @@ fn trials_run_on_a_board() {
     });
 }
 
+#[test]
+fn a_board_may_print_something_at_login() {
+    if skip_without_block_devices() || skip(Sshd::lacking()) {
+        return;
+    }
+    isolated_as(name_of(&a_board_may_print_something_at_login), || {
+        let place = Place::new();
+        let sshd = Sshd::with_greeting(&place);
+        Ended::of(start(&place, &sshd, "1")).said(0, &[]);
+        assert!(!place.recorded().is_empty());
+        drop(sshd);
+        let place = Place::new();
+        let sshd = Sshd::without_shell(&place);
+        let refused = ["printed `This account is not available.`", "hint: ", "POSIX shell"];
+        Ended::of(start(&place, &sshd, "1")).said(4, &refused);
+    });
+}
+
 /// Starts a run of the user's own workload on the board.
 fn start_own(place: &Place, sshd: &Sshd, stage: &str) -> Child {
     own_workload(place, stage);

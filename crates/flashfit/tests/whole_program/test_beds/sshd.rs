@@ -27,6 +27,22 @@ impl Sshd {
 
     /// Starts a server with its files in `place`.
     pub fn start(place: &Place) -> Self {
+        Self::with(place, "")
+    }
+
+    /// One whose users' shells print something at login, as with an `echo` in `.bashrc`.
+    pub fn with_greeting(place: &Place) -> Self {
+        let shell =
+            "ForceCommand echo Welcome; printf '{\"x\":'; sh -c \"$SSH_ORIGINAL_COMMAND\"\n";
+        Self::with(place, shell)
+    }
+
+    /// One that runs no command.
+    pub fn without_shell(place: &Place) -> Self {
+        Self::with(place, "ForceCommand echo This account is not available.\n")
+    }
+
+    fn with(place: &Place, more: &str) -> Self {
         for key in ["host_key", "user_key"] {
             let made = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f", &place.arg(key)])
@@ -38,7 +54,7 @@ impl Sshd {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\n\
-             PidFile none\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n",
+             PidFile none\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n{more}",
             place.arg("host_key"),
             place.arg("authorized_keys"),
         );
