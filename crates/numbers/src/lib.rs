@@ -1,7 +1,8 @@
-//! A random number generator and a hash that give the same values on every machine and version.
+//! A random number generator and a hash that give the same values on every machine and version, and
+//! the median.
 //!
-//! Seeds, file names and saved data depend on them, so they must never change. Limit: neither is
-//! cryptographic.
+//! Seeds, file names and saved data depend on the first two, so they must never change. Limit:
+//! neither is cryptographic.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,18 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
+/// The median; `None` without values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        length if length % 2 == 1 => Some(sorted[half]),
+        _ => Some(f64::midpoint(sorted[half - 1], sorted[half])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +55,13 @@ mod tests {
         let mut random = SplitMix64::new(1_234_567);
         assert_eq!(random.next_u64(), 6_457_827_717_110_365_317);
         assert_eq!(random.next_u64(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn the_median_of_an_even_count_lies_between() {
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
+        assert_eq!(median(&[4.0, 1.0, 3.0]), Some(3.0));
+        assert_eq!(median(&[]), None);
     }
 
     #[test]

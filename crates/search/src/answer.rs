@@ -3,7 +3,8 @@
 //!
 //! Gains come from the confirming trials only ([`crate::ConfirmingTrials`]). Ties and effects come
 //! from the model of all trials. Its intervals are widened by [`INTERVAL_WIDENING`] because the
-//! model treats its estimated variances as exact.
+//! model treats its estimated variances as exact. With fewer than [`MIN_TRIALS_PER_WORKLOAD`] these
+//! are too uncertain for any effect (`tests/effects.rs`).
 
 use crate::confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 use crate::history::{Observation, TrialOutcome, TrialTable};
@@ -13,10 +14,11 @@ use crate::preference::Preference;
 use crate::random::RandomStream;
 use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, SearchSpace};
-use crate::strategy::Learned;
+use crate::strategy::{Learned, MIN_TRIALS_PER_WORKLOAD};
 
-/// Factor on the width of intervals from the model.
-const INTERVAL_WIDENING: f64 = 1.25;
+/// Factor on the width of intervals from the model, with which about 95 % of them contain the true
+/// effect on simulated landscapes.
+const INTERVAL_WIDENING: f64 = 1.5;
 /// Half the width of a 95 % interval of a normal distribution, in standard deviations.
 const HALF_95: f64 = 1.96;
 /// A candidate that beats the winner with at least this probability is tied with it.
@@ -102,7 +104,7 @@ pub struct Answer {
     /// that cannot be chosen.
     pub left_to_gain: Option<LeftToGain>,
     pub left_to_gain_over_baseline: Option<LeftToGain>,
-    /// The measured levels, by factor, then level.
+    /// The measured levels, by factor, then level; none where too little was measured.
     pub effects: Vec<Effect>,
     /// The interactions whose interval excludes 0, strongest first.
     pub interactions: Vec<Interaction>,
@@ -171,6 +173,7 @@ pub fn answer(
     let gain = confirmed.gain(recommended, space.baseline);
     let gain = gain.filter(|_| recommended != space.baseline);
     let is_shown = gain.is_some_and(|gain| gain.is_significant());
+    let has_effects = history.len() >= MIN_TRIALS_PER_WORKLOAD * space.workloads.len();
     let likely_gain = likely_gain(&preference, &model, &table, recommended, &mut random);
     Answer {
         winner,
@@ -187,8 +190,12 @@ pub fn answer(
         left_to_gain_over_baseline: left_to_gain(&belief, space.baseline),
         ties,
         untried_ties,
-        effects: effects(space, &coding, &model, &table),
-        interactions: interactions(space, &coding, &model, &table),
+        effects: if has_effects { effects(space, &coding, &model, &table) } else { Vec::new() },
+        interactions: if has_effects {
+            interactions(space, &coding, &model, &table)
+        } else {
+            Vec::new()
+        },
         excluded: table.all_excluded().collect(),
     }
 }

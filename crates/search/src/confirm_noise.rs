@@ -9,6 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use flashfit_numbers::median;
+
 use crate::confirm_states::{Cells, Starts};
 use crate::space::CandidateIndex;
 
@@ -56,12 +58,7 @@ pub fn of_repeats<K>(trials: &BTreeMap<K, BTreeMap<u32, f64>>) -> WorkloadNoise 
     if groups.is_empty() {
         return unknown;
     }
-    let center = |group: &Vec<f64>| {
-        let mut sorted = group.clone();
-        sorted.sort_by(f64::total_cmp);
-        median(&sorted)
-    };
-    let mut centers: Vec<f64> = groups.iter().map(center).collect();
+    let mut centers: Vec<f64> = groups.iter().filter_map(|group| median(group)).collect();
     let mut residuals = Vec::new();
     // From the medians towards the means with outliers pulled in: squares around medians are more
     // than the degrees of freedom account for.
@@ -97,22 +94,12 @@ pub(crate) fn noise_of(residuals: &mut [f64], freedom: f64, prior: WorkloadNoise
 
 /// A robust standard deviation of residuals.
 fn scale(residuals: &[f64], freedom: f64, prior: WorkloadNoise) -> f64 {
-    let mut sizes: Vec<f64> = residuals.iter().map(|value| value.abs()).collect();
-    sizes.sort_by(f64::total_cmp);
+    let sizes: Vec<f64> = residuals.iter().map(|value| value.abs()).collect();
     let widen = (residuals.len() as f64 / freedom).max(1.0);
-    let own = (median(&sizes) / MEDIAN_SIZE).powi(2) * widen;
+    let own = (median(&sizes).unwrap_or(0.0) / MEDIAN_SIZE).powi(2) * widen;
     let before = prior.freedom.min(MAX_PRIOR_FREEDOM);
     let both = before.mul_add(prior.variance, freedom * own) / (before + freedom);
     both.sqrt().max(MIN_SD)
-}
-
-pub(crate) fn median(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    match sorted.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => sorted[half],
-        _ => f64::midpoint(sorted[half - 1], sorted[half]),
-    }
 }
 
 /// Fits candidates and rounds; `prior` is the noise known from elsewhere, of trials that started

@@ -13,7 +13,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::confirm_noise::{WorkloadNoise, median, noise_of};
+use flashfit_numbers::median;
+
+use crate::confirm_noise::{WorkloadNoise, noise_of};
 use crate::space::CandidateIndex;
 use crate::student;
 
@@ -75,9 +77,9 @@ impl Cells {
             if self.count == 0 {
                 return 0.0;
             }
-            let mut alike = members[*cell].clone();
-            alike.sort_by(f64::total_cmp);
-            if alike.len() < ENOUGH_FOR_OUTLIERS { *residual } else { median(&alike) }
+            let alike = &members[*cell];
+            let is_enough = alike.len() >= ENOUGH_FOR_OUTLIERS;
+            median(alike).filter(|_| is_enough).unwrap_or(*residual)
         };
         self.of.iter().zip(residuals).map(center).collect()
     }

@@ -38,13 +38,13 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let pareto_front =
+    let factor =
         (log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
     // The fraction converges fast below this point; above it, use the complement.
     if x < (a + 1.0) / (a + b + 2.0) {
-        pareto_front * fraction(a, b, x) / a
+        factor * fraction(a, b, x) / a
     } else {
-        1.0 - pareto_front * fraction(b, a, 1.0 - x) / b
+        1.0 - factor * fraction(b, a, 1.0 - x) / b
     }
 }
 

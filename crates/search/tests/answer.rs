@@ -43,7 +43,7 @@ fn a_single_effect_is_found_and_no_others() {
         *answer.effects.iter().find(wanted).expect("every level has an effect")
     };
     let real = of(2, 1);
-    assert!(real.interval.0 > 0.1 && real.interval.1 < 0.4, "{real:?}");
+    assert!(real.interval.0 > 0.05 && real.interval.1 < 0.4, "{real:?}");
     let confident = answer.effects.iter().filter(|effect| {
         (effect.factor, effect.level) != (2, 1)
             && (effect.interval.0 > 0.0 || effect.interval.1 < 0.0)

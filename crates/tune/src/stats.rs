@@ -4,6 +4,7 @@
 //! appropriate. Limits: fewer than two values have no interval; the intervals assume no drift
 //! between repeats, for which trials are interleaved in random order.
 
+pub use flashfit_numbers::median;
 use flashfit_search::student;
 
 /// Above this number of degrees of freedom its quantile is used, which is slightly conservative.
@@ -46,18 +47,6 @@ impl Estimate {
     /// Whether the whole interval is below `threshold`; false without an interval.
     pub fn is_below(&self, threshold: f64) -> bool {
         self.interval.is_some_and(|(_, high)| high < threshold)
-    }
-}
-
-/// The median; `None` without values.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(sorted[half]),
-        _ => Some(f64::midpoint(sorted[half - 1], sorted[half])),
     }
 }
 
@@ -120,10 +109,5 @@ mod tests {
         assert_eq!(estimate.interval, None);
         assert!(!estimate.is_above(0.0) && !estimate.is_below(100.0));
         assert_eq!(Estimate::of(&[]), None);
-    }
-
-    #[test]
-    fn the_median_of_an_even_count_lies_between() {
-        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
     }
 }

@@ -153,12 +153,6 @@ pub fn violates_constraint(cell: &[Observation]) -> bool {
 }
 
 /// The median; 0 without values.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[half],
-        _ => f64::midpoint(values[half - 1], values[half]),
-    }
+pub fn median(values: Vec<f64>) -> f64 {
+    flashfit_numbers::median(&values).unwrap_or(0.0)
 }
