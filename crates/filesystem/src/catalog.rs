@@ -97,6 +97,11 @@ fn clash(
     FileMistakes::new(&blamed.origin, vec![FileMistake { line: line.unwrap_or(1), reason }])
 }
 
+/// The first line that begins with this key; counted from 1.
+fn line_of(text: &str, key: &str) -> usize {
+    text.lines().position(|line| line.trim_start().starts_with(key)).map_or(1, |at| at + 1)
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystemCatalog {
     filesystems: Vec<FileSystem>,
@@ -128,18 +133,38 @@ impl FileSystemCatalog {
         files: &[KnobsFile<'_>],
         all: &[&CatalogEntry],
     ) -> Result<Self, FileSystemCatalogError> {
-        for (_, knobs) in files {
-            for filesystem in &mut self.filesystems {
-                for knob in knobs {
-                    if let Ok(known) = filesystem.option(&knob.name) {
-                        let of_file = clash(&filesystem.name, known, knob, all);
-                        return Err(FileSystemCatalogError::Invalid(vec![of_file]));
+        let mut mistakes = self.unknown_hosts(all);
+        for knob in files.iter().flat_map(|(_, knobs)| knobs) {
+            let known = |filesystem: &FileSystem| filesystem.option(&knob.name).ok().cloned();
+            let clashing =
+                self.filesystems.iter().find_map(|it| Some((it.name.clone(), known(it)?)));
+            match clashing {
+                Some((name, known)) => mistakes.push(clash(&name, &known, knob, all)),
+                None => {
+                    for filesystem in &mut self.filesystems {
+                        filesystem.options.push(knob.clone());
                     }
                 }
-                filesystem.options.extend(knobs.iter().cloned());
             }
         }
-        Ok(self)
+        if mistakes.is_empty() { Ok(self) } else { Err(FileSystemCatalogError::Invalid(mistakes)) }
+    }
+
+    /// Hosts of images that are not in the catalog.
+    fn unknown_hosts(&self, all: &[&CatalogEntry]) -> Vec<FileMistakes> {
+        let images = self.filesystems.iter().filter_map(|it| Some((it, it.layered.as_ref()?)));
+        let unknown = images.flat_map(|(filesystem, layered)| {
+            let errors = layered.hosts.iter().filter_map(|host| self.filesystem(host).err());
+            errors.map(move |error| (filesystem, error))
+        });
+        let mistake = |(filesystem, error): (&FileSystem, CatalogEntryError)| {
+            let hint = error.hint().and_then(|hint| hint.text().map(|text| format!("; {text}")));
+            let reason = format!("[layered] hosts: {error}{}", hint.unwrap_or_default());
+            let entry = all.iter().find(|entry| entry.origin == filesystem.origin);
+            let line = entry.map_or(1, |entry| line_of(&entry.text, "hosts"));
+            FileMistakes::new(&filesystem.origin, vec![FileMistake { line, reason }])
+        };
+        unknown.map(mistake).collect()
     }
 
     /// Reads the given files.

@@ -291,6 +291,21 @@ fn an_option_with_the_name_of_a_built_in_one_is_the_users_mistake() {
     }
 }
 
+#[test]
+fn an_image_needs_hosts_of_the_catalog() {
+    let image = |hosts: &str| {
+        let layered = format!("[layered]\nimage = \"i\"\nhosts = {hosts}\n[tune]");
+        let packed = TINY.replacen("[tune]", &layered, 1);
+        packed.replacen("version_args = []", "version_args = []\nfrom_folder = true", 1)
+    };
+    load(&image("[\"ext4\"]")).unwrap();
+    let error = load(&image("[\"ext4\", \"ext5\"]")).unwrap_err();
+    assert_eq!(error.class(), ExitClass::Usage);
+    let text = error.to_string();
+    assert!(text.contains("tiny.toml:12: [layered] hosts: unknown file system `ext5`"), "{text}");
+    assert!(text.contains("did you mean `ext"), "{text}");
+}
+
 /// The user's file cannot exclude what is in another file.
 #[test]
 fn two_options_that_set_the_same_attribute_are_not_combined() {

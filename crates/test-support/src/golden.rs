@@ -55,6 +55,8 @@ mod tests {
             let text = panic.downcast::<String>().unwrap();
             assert!(text.contains(line), "{other}: {text}");
         }
-        assert!(std::panic::catch_unwind(|| compare(&folder.path().join("no"), "", false)).is_err());
+        assert!(
+            std::panic::catch_unwind(|| compare(&folder.path().join("no"), "", false)).is_err()
+        );
     }
 }

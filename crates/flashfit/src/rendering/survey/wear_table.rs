@@ -4,8 +4,8 @@ use flashfit_host::calendar::day;
 use flashfit_report::{Column, TextTable};
 use flashfit_survey::{SourceKind, SurveyMetric};
 
-use super::one_card::{ResultRow, SourceRow};
 use super::figure;
+use super::one_card::{ResultRow, SourceRow};
 
 /// What is shown of each reading.
 const SHOWN: [(&str, SurveyMetric); 5] = [
