@@ -7,8 +7,9 @@ use flashfit_testbed::TestBedFacts;
 
 use crate::spec::{CatalogUsed, RunHeader};
 
-/// What the header of a run with so many trials becomes with the next one, if it goes on with other
-/// facts than before; `None` if nothing changed. `catalog` is set if its definitions are other ones.
+/// What the header of a run with so many trials becomes with the next one, if it continues with
+/// other facts than before; `None` if nothing changed. `catalog` is set if its definitions are other
+/// ones.
 pub fn changed(
     header: &RunHeader,
     facts: &TestBedFacts,
