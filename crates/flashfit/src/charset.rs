@@ -7,10 +7,14 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::sync::LazyLock;
 
-/// The text as the locale can show it.
+use flashfit_report::text::plain_lines;
+
+/// The text as the locale can show it, without characters that would move the cursor: a recorded
+/// run, the name of a device or a kernel message can contain anything.
 pub fn shown(text: &str) -> Cow<'_, str> {
+    let text = plain_lines(text);
     static IS_UTF8: LazyLock<bool> = LazyLock::new(|| is_utf8(|name| std::env::var_os(name)));
-    if *IS_UTF8 || text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(ascii(text)) }
+    if *IS_UTF8 || text.is_ascii() { text } else { Cow::Owned(ascii(&text)) }
 }
 
 fn is_utf8(variable: impl Fn(&str) -> Option<OsString>) -> bool {
@@ -57,6 +61,12 @@ mod tests {
             "10 us +/- 2 x 3 - a~"
         );
         assert_eq!(ascii("16 \u{413}\u{411}"), "16 \u{413}\u{411}");
+    }
+
+    #[test]
+    fn what_others_wrote_does_not_move_the_cursor() {
+        let warning = "warning: card\u{1b}[1A\u{1b}[2K\rwarning: all is well\n";
+        assert_eq!(shown(warning), "warning: card[1A[2Kwarning: all is well\n");
     }
 
     #[test]

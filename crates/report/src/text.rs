@@ -5,6 +5,8 @@
 //! one column, so wide (East Asian) and combining characters misalign columns. The bidirectional
 //! controls are those of Unicode (UAX #9, section 2).
 
+use std::borrow::Cow;
+
 /// Removes control, bidirectional and invisible characters; line breaks become spaces.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -16,6 +18,15 @@ pub fn plain(text: &str) -> String {
         }
     }
     plain
+}
+
+/// The same for text of several lines: line feeds and tabs stay.
+pub fn plain_lines(text: &str) -> Cow<'_, str> {
+    let is_kept = |character: char| matches!(character, '\n' | '\t') || !is_harmful(character);
+    match text.chars().all(is_kept) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.chars().filter(|character| is_kept(*character)).collect()),
+    }
 }
 
 /// A command with `�` instead of every unsafe character: a command that contained one fails instead
@@ -132,7 +143,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// `1 warning`, `2 warnings`.
-pub(crate) fn count_of(count: usize, what: &str) -> String {
+pub fn count_of(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -157,6 +168,8 @@ mod tests {
         assert_eq!(plain("two\nlines\tand\u{2028}more"), "two lines and more");
         assert_eq!(plain("Größe 16 ГБ · 容量"), "Größe 16 ГБ · 容量");
         assert_eq!(plain("\u{9b}31m"), "31m");
+        assert_eq!(plain_lines("a\tb\n\u{1b}[2Jc\r\u{202e}d\n"), "a\tb\n[2Jcd\n");
+        assert!(matches!(plain_lines("a\tb\n16 ГБ"), Cow::Borrowed(_)));
     }
 
     #[test]
