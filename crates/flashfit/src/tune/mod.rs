@@ -18,6 +18,7 @@ mod remaining;
 mod replay;
 mod replay_choice;
 pub(crate) mod resolve;
+mod resume;
 mod schedulers;
 mod spec_check;
 mod spending;
@@ -31,9 +32,8 @@ mod wear_so_far;
 use std::path::Path;
 
 use flashfit_host::SystemRunner;
-use flashfit_host::program::quote_path;
 use flashfit_tune::run::{Catalogs, Run, RunRequest, RunResult};
-use flashfit_tune::{RunSpec, StoredRun, TuneError};
+use flashfit_tune::{StoredRun, TuneError};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -41,7 +41,6 @@ use crate::output::{self, note};
 use crate::rendering::run_preview;
 use crate::rendering::run_preview_document::RunPreviewDocument;
 use crate::{signals, survey};
-use crate::test_beds::again_words::again_words;
 use args::TuneArgs;
 use outcome::OutputForm;
 use resolve::ResolvedSpec;
@@ -54,7 +53,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     }
     let interrupt = signals::interrupt()?;
     let (resolved, earlier) = match &args.resume {
-        Some(dir) => resume(args, dir, catalog)?,
+        Some(dir) => resume::recorded(args, dir, catalog)?,
         None => {
             let mut resolved = resolve::resolve(args, catalog, &interrupt)?;
             twin_probe::reserve(args, &mut resolved.spec);
@@ -85,21 +84,25 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         }))
     })?;
     let Some(result) = result else { return Ok(()) };
-    if let (Some(states), Ok(_)) = (resolved.spec.crash_states, &result.ended) {
-        let run = (&result.header, &result.trials[..]);
-        crash_check::run(run, &catalogs, catalog, &resolved.dir, states)?;
-    }
-    present(args, &resolved, &catalogs, result)
+    let run = (&result.header, &result.trials[..]);
+    let checked = match (resolved.spec.crash_states, &result.ended) {
+        (Some(states), Ok(_)) => crash_check::run(run, &catalogs, catalog, &resolved.dir, states),
+        _ => Ok(()),
+    };
+    // The search has ended, whatever became of the check.
+    present(args, &resolved, &catalogs, result)?;
+    checked.map_err(|error| error.or_hint(&resume::hint(&resolved)))
 }
 
 /// Shows what a run found, also one that was interrupted.
 fn present(
     args: &TuneArgs,
-    ResolvedSpec { spec, dir, .. }: &ResolvedSpec,
+    resolved: &ResolvedSpec,
     catalogs: &Catalogs,
     RunResult { header, trials, ended }: RunResult,
 ) -> Result<(), CommandError> {
-    let ended = ended.map_err(|error| resumable(error, spec, dir));
+    let dir = &resolved.dir;
+    let ended = ended.map_err(|error| resume::resumable(error, resolved));
     let form = match (args.json, args.json_stream) {
         (true, _) => OutputForm::Json,
         (_, true) => OutputForm::JsonLine,
@@ -114,36 +117,4 @@ fn present(
         }
         Err(_) => ended.map(drop),
     }
-}
-
-/// What a recorded run continues with. It decides alone neither on programs nor on places outside
-/// its directory: docs/run-format.md says which of them the command line names again.
-fn resume(
-    args: &TuneArgs,
-    dir: &Path,
-    catalog: Option<&Path>,
-) -> Result<(ResolvedSpec, Option<StoredRun>), CommandError> {
-    let run = StoredRun::read(dir)?;
-    let mut spec = Catalogs::recorded(&run.header, catalog)?;
-    spec.on = args.stand.again(&spec.on, dir)?;
-    if let Some(elsewhere) = spec.mount_dir.take() {
-        note(&format!(
-            "note: file systems are mounted in {}, not in {}",
-            dir.join("mnt").display(),
-            elsewhere.display()
-        ));
-    }
-    note(&format!("resuming {}: {} trials were recorded", dir.display(), run.trials.len()));
-    spec.crash_states = args.crash_states.or(spec.crash_states);
-    let spec = extend::extended(args, spec, &run.trials)?;
-    let resolved = ResolvedSpec { spec, dir: dir.to_owned(), end_requested: false };
-    Ok((resolved, Some(run)))
-}
-
-/// An error that ends a run says how to go on.
-fn resumable(error: TuneError, spec: &RunSpec, dir: &Path) -> CommandError {
-    let dir = format!("{}{}", quote_path(dir), again_words(spec));
-    CommandError::from(error).in_dir(&dir).or_hint(&format!(
-        "the recorded trials are kept; continue with: flashfit tune --resume {dir}"
-    ))
 }

@@ -60,7 +60,8 @@ pub struct RecommendationDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     sustained: Option<SustainedParts>,
     trials: usize,
-    report: String,
+    /// `null` if it could not be written.
+    report: Option<String>,
 }
 
 /// A run that has ended, or was interrupted.
@@ -90,9 +91,9 @@ pub fn present(
     let space = Space::of_run(header, &catalogs.filesystems)?;
     let view = RunView::new(header, trials, &catalogs.workloads, &space)?;
     let report = rendering::report(&view, &catalogs.filesystems, dir);
-    let path = write_report(dir, &html::render(&report)).map_err(|error| {
+    let written = write_report(dir, &html::render(&report)).map_err(|error| {
         CommandError::from(error).with_hint("the run is kept: flashfit report DIR -o FILE")
-    })?;
+    });
     let why = match ended {
         Ok(ended) => {
             let known = header.spec.prior.as_ref();
@@ -110,7 +111,10 @@ pub fn present(
         let lines = |text: String| wrap(&text, output::width()).join("\n");
         let longer = sustained.map_or_else(String::new, |found| lines(found.text()) + "\n");
         let end = longer + &lines(end);
-        return output::print(&format!("{text}\n{end}\nReport: {}\n", path.display()));
+        let place = written.iter().map(|path| format!("Report: {}\n", path.display()));
+        // Where there is no room for a report, the answer is still shown.
+        output::print(&format!("{text}\n{end}\n{}", place.collect::<String>()))?;
+        return written.map(drop);
     }
     let shown = report.verdict;
     let recommended = view.recommendation();
@@ -134,10 +138,11 @@ pub fn present(
         twin: rendering::twin::parts(header, &view.levelled),
         sustained: sustained.map(|found| found.parts()),
         trials: trials.len(),
-        report: path_text::to_text(&path),
+        report: written.as_ref().ok().map(|path| path_text::to_text(path)),
     };
     match form {
-        OutputForm::Json => output::json(answer),
-        _ => output::json_line(answer),
+        OutputForm::Json => output::json(answer)?,
+        _ => output::json_line(answer)?,
     }
+    written.map(drop)
 }

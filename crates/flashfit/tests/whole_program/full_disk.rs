@@ -107,6 +107,28 @@ fn a_full_disk_under_a_probed_image_is_reported() {
 }
 
 #[test]
+fn an_answer_whose_report_cannot_be_written_is_shown() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let ended = place.tune(&place.card(), &[]);
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    std::fs::remove_file(place.path("run/report.html")).unwrap();
+    std::fs::create_dir(place.path("run/report.html")).unwrap();
+    let text = place.flashfit(&["tune", "--resume", "run"]);
+    assert_ne!(text.code, Some(0), "{text:#?}");
+    assert!(text.stdout.contains("The search ended"), "{text:#?}");
+    assert!(!text.stdout.contains("Report: "), "{text:#?}");
+    assert!(text.stderr.contains("report.html") && text.stderr.contains("hint: "), "{text:#?}");
+    let json = place.flashfit(&["tune", "--resume", "run", "--json"]);
+    assert_eq!(json.code, text.code, "{json:#?}");
+    let document: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(document["data"]["report"], Value::Null, "{document}");
+    assert!(document["data"]["verdict"].is_string(), "{document}");
+}
+
+#[test]
 fn a_run_directory_without_write_permission_is_reported() {
     if skip_without_cards() {
         return;

@@ -30,7 +30,7 @@ fn keys(recorded: &[String]) -> BTreeSet<String> {
 fn goes_on(place: &Place, before: &[String]) {
     place.shorten_run(2);
     let resumed = place.flashfit(&["tune", "--resume", "run", "--progress", "never"]);
-    resumed.said(0, &[&format!("resuming run: {} trials were recorded", before.len())]);
+    resumed.said(0, &[&format!("resuming run: {} trial", before.len())]);
     let after = place.recorded();
     assert!(after.starts_with(before), "what was recorded has changed");
     assert!(after.len() > before.len(), "nothing was left to do");
