@@ -10,7 +10,7 @@ use flashfit_bench::WorkloadPoint;
 use flashfit_filesystem::Setup;
 use flashfit_report::{ColumnKind, ReportFinding};
 use flashfit_tune::stats::median;
-use flashfit_tune::{RawMeasurement, TrialPurpose};
+use flashfit_tune::{RawMeasurement, TrialKey};
 
 use super::RunView;
 use super::figures::{Measure, Subject, measured};
@@ -27,7 +27,7 @@ pub fn finding(view: &RunView<'_>, raw: &[RawMeasurement]) -> ReportFinding {
     let title = format!("The bare device, no file system, next to {label}");
     let explanation = "The same jobs without a file system, before the first trial: the median of n \
                        measurements, with the lowest and the highest; then the median of the \
-                       setup's trials.";
+                       setup's full-length trials.";
     let columns = [
         ("workload", ColumnKind::Name),
         ("at", ColumnKind::Number),
@@ -71,12 +71,13 @@ fn compared(view: &RunView<'_>) -> Option<Setup> {
 }
 
 fn with_setup(view: &RunView<'_>, setup: &Setup, workload: &str) -> PointValues {
-    let trials = view.levelled.iter().filter(|trial| {
-        trial.key.purpose == TrialPurpose::Search
-            && trial.key.workload == workload
-            && trial.key.setup == *setup
-    });
+    let trials = view.levelled.iter().filter(|trial| is_comparable(&trial.key, setup, workload));
     rates(trials.filter_map(|trial| trial.points()))
+}
+
+/// Whether a trial measured a setup for as long as the bare device: short ones have other rates.
+fn is_comparable(key: &TrialKey, setup: &Setup, workload: &str) -> bool {
+    key.length.is_full() && key.workload == workload && key.setup == *setup
 }
 
 fn rates<'a>(measurements: impl Iterator<Item = &'a [flashfit_bench::PointResult]>) -> PointValues {
@@ -96,5 +97,31 @@ fn name(workload: &str, subject: &Subject) -> String {
         workload.to_owned()
     } else {
         format!("{workload}: {stage}, {direction}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_bench::MeasurementLength;
+    use flashfit_filesystem::Scheduler;
+    use flashfit_tune::TrialPurpose;
+
+    use super::*;
+
+    #[test]
+    fn short_trials_are_not_compared_with_the_bare_device() {
+        let setup = Setup {
+            filesystem: "ext4".to_owned(),
+            options: Vec::new(),
+            scheduler: Scheduler::new("none"),
+        };
+        let is_compared = |purpose, length| {
+            let (setup, workload) = (setup.clone(), "random-write".to_owned());
+            let key = TrialKey { purpose, setup: setup.clone(), workload, length, repeat: 0 };
+            is_comparable(&key, &setup, "random-write")
+        };
+        assert!(!is_compared(TrialPurpose::Search, MeasurementLength::Short));
+        assert!(is_compared(TrialPurpose::Search, MeasurementLength::Full));
+        assert!(is_compared(TrialPurpose::Confirm, MeasurementLength::Full));
     }
 }

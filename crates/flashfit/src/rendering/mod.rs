@@ -42,6 +42,7 @@ pub mod progress_line;
 pub mod rankings;
 pub mod rankings_document;
 pub mod replay;
+mod reproduce;
 pub mod run_preview;
 pub mod run_preview_document;
 pub mod setup_commands;
@@ -64,7 +65,6 @@ use std::path::Path;
 
 use flashfit_bench::Workload;
 use flashfit_filesystem::{FileSystemCatalog, Setup};
-use flashfit_host::program::quote_path;
 use flashfit_report::{FailedTrials, Report, SetupDetail, SetupRole};
 use flashfit_testbed::MemoryFacts;
 use flashfit_tune::drift::BaselineCheck;
@@ -171,7 +171,7 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         ]
         .concat(),
         failures: failures(view),
-        reproduce: reproduce(dir),
+        reproduce: reproduce::reproduce(dir),
     }
 }
 
@@ -334,12 +334,4 @@ fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {
             RecordedOutcome::Completed { .. } => None,
         })
         .collect()
-}
-
-/// The command that repeats the run.
-fn reproduce(dir: &Path) -> String {
-    let mut again = dir.as_os_str().to_owned();
-    again.push("-again");
-    let [config, again] = [&dir.join("config.toml"), Path::new(&again)].map(quote_path);
-    format!("flashfit tune --config {config} --dir {again}")
 }

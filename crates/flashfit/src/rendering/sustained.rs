@@ -71,7 +71,7 @@ impl SustainedAnswer {
         let trials = read_sustained(dir).ok()??;
         let spec = &view.header.spec;
         let gain = SustainedGain::of(spec, &trials, &found.baseline)?;
-        let is_recommended = *found.recommended() == gain.setup;
+        let is_recommended = says(&gain.setup, found.recommended(), &found.baseline)?;
         let expected = if is_recommended { 1.0 } else { -1.0 };
         let within = f64::from(spec.limits.within_hundredths) / 10_000.0;
         let contradicts = gain.contradicts(expected, within);
@@ -173,6 +173,14 @@ impl SustainedAnswer {
     }
 }
 
+/// Whether longer trials of `setup` against the baseline are about a setup that is recommended, or
+/// about one that the recommended baseline is better than. `None` if they are about neither: after
+/// them, the run was extended and recommends another setup.
+fn says(setup: &Setup, recommended: &Setup, baseline: &Setup) -> Option<bool> {
+    let is_recommended = recommended == setup;
+    (is_recommended || recommended == baseline).then_some(is_recommended)
+}
+
 /// `+3 % to +9 % in 2 comparisons`.
 fn ends(rounds: &[f64]) -> String {
     let pick = |pick: fn(f64, f64) -> f64| rounds.iter().copied().reduce(pick).unwrap_or(0.0);
@@ -192,12 +200,23 @@ mod tests {
 
     use super::*;
 
-    fn answer(rounds: Vec<f64>, is_recommended: bool, contradicts: bool) -> SustainedAnswer {
-        let setup = |filesystem: &str| Setup {
+    fn setup(filesystem: &str) -> Setup {
+        Setup {
             filesystem: filesystem.to_owned(),
             options: Vec::new(),
             scheduler: Scheduler::new("none"),
-        };
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_third_setup() {
+        let (ext4, btrfs, f2fs) = (setup("ext4"), setup("btrfs"), setup("f2fs"));
+        assert_eq!(says(&btrfs, &btrfs, &ext4), Some(true));
+        assert_eq!(says(&btrfs, &ext4, &ext4), Some(false));
+        assert_eq!(says(&btrfs, &f2fs, &ext4), None);
+    }
+
+    fn answer(rounds: Vec<f64>, is_recommended: bool, contradicts: bool) -> SustainedAnswer {
         SustainedAnswer {
             gain: SustainedGain {
                 setup: setup("btrfs"),
