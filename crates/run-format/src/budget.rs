@@ -149,7 +149,10 @@ impl Budget {
         let parts = [
             self.budget_ns.map(|ns| format!("{} in trials", TimeSpan(ns))),
             self.max_write_bytes.map(|bytes| format!("{} written", Bytes(bytes))),
-            self.trials.map(|count| format!("{count} trials")),
+            self.trials.map(|count| match count {
+                1 => "1 trial".to_owned(),
+                count => format!("{count} trials"),
+            }),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if parts.is_empty() { "no limit".to_owned() } else { parts.join(", ") }

@@ -22,7 +22,11 @@ pub fn forecast(request: RunRequest<'_>, target: &TrialTarget) {
 /// How many trials are planned. Their time is forecast once there are trials to forecast from.
 pub fn run(request: RunRequest<'_>, problem: &Problem, made: usize) {
     let RunRequest { spec, dir, .. } = request;
-    let made = if made == 0 { String::new() } else { format!(" ({made} were made)") };
+    let made = match made {
+        0 => String::new(),
+        1 => " (1 was made)".to_owned(),
+        _ => format!(" ({made} were made)"),
+    };
     note(&format!(
         "{}{made}; under {}; kept in {}",
         extent(spec, problem),

@@ -58,6 +58,12 @@ impl RunPhase {
         }
     }
 
+    /// A longer trial begins, after those of the search.
+    pub fn of_longer(self, key: &TrialKey) -> Self {
+        let (setup, workload) = (Some(key.setup.label()), Some(key.workload.clone()));
+        Self { phase: "trials", setup, workload, remaining: None, ..self }
+    }
+
     /// No more trials; the rest stays as it was.
     pub fn answering(self, trials: u64) -> Self {
         let nothing = RemainingTime { least_ns: 0, most_ns: Some(0) };

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use flashfit_report::text::count_of;
 use flashfit_search::{Answer, CandidateIndex};
 use flashfit_testbed::TrialError;
 use flashfit_tune::{Observer, RunProgress, TrialDevice, TrialKey, TrialRecord};
 
-use super::progress_display::Shown;
+use super::progress_display::{LINE_INTERVAL, Shown};
 use crate::output::note;
 use crate::rendering::duration;
 use crate::rendering::progress_line::on_one_line;
@@ -15,9 +16,6 @@ use crate::tune::args::ProgressArg;
 use crate::tune::heartbeat::{Heartbeat, RunPhase};
 use crate::tune::wear_so_far::WearMeter;
 use crate::tune::{belief, remaining, spending};
-
-/// The first line comes as soon as there is an estimate.
-const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Shows a run's progress on standard error.
 pub struct TuneProgress {
@@ -46,14 +44,19 @@ impl TuneProgress {
     ) -> Self {
         let shown = Shown::new(when);
         let made = u64::try_from(made).expect("a run has few trials");
-        let (spent, began) = ((Duration::ZERO, 0), Instant::now());
-        let phase = RunPhase::default();
+        let (spent, began, phase) = ((Duration::ZERO, 0), Instant::now(), RunPhase::default());
         Self { shown, made, spent, began, heartbeat, phase, wear, leader: None, twin_until: None }
     }
 
     /// Of trials on a twin, none of which begins after `until`.
     pub fn of_twin(self, until: Option<Instant>) -> Self {
         Self { twin_until: until, ..self }
+    }
+
+    /// What the lines of JSON say from now on.
+    fn watched(&mut self, phase: RunPhase) {
+        self.heartbeat.iter().for_each(|heartbeat| heartbeat.set(phase.clone()));
+        self.phase = phase;
     }
 
     /// Takes the bar off the screen.
@@ -70,10 +73,7 @@ impl Observer for TuneProgress {
         let wear = self.wear.wear(so_far.spent.written_bytes);
         let to = if self.twin_until.is_some() { " to the simulated twin" } else { "" };
         let spent = spending::so_far(so_far, wear.as_ref()) + to;
-        if let Some(heartbeat) = &self.heartbeat {
-            self.phase = RunPhase::of_trial(key, so_far, (self.made, self.spent), wear);
-            heartbeat.set(self.phase.clone());
-        }
+        self.watched(RunPhase::of_trial(key, so_far, (self.made, self.spent), wear));
         let left = so_far.left.unwrap_or(1);
         let remaining = remaining::in_words(so_far, self.spent, self.twin_until);
         let what = format!("{} under {}", key.setup.label(), key.workload);
@@ -89,14 +89,14 @@ impl Observer for TuneProgress {
                 *first = false;
                 *last = Instant::now();
                 let elapsed = duration(self.began.elapsed());
-                let (made, least) = (self.made, so_far.least_left.min(left));
+                let least = so_far.least_left.min(left);
                 let trials = match least == left {
                     true => left.to_string(),
                     false => format!("{least} to {left}"),
                 };
                 let to_go = format!("{trials} to go; {remaining}; now ");
-                let trials = if made == 1 { "trial" } else { "trials" };
-                note(&on_one_line(&format!("{made} {trials} in {elapsed}; {to_go}"), &what));
+                let made = count_of(self.made as usize, "trial");
+                note(&on_one_line(&format!("{made} in {elapsed}; {to_go}"), &what));
                 note(&on_one_line(&format!("  so far: {spent}"), ""));
             }
             Shown::Lines { .. } | Shown::Nothing => {}
@@ -108,6 +108,7 @@ impl Observer for TuneProgress {
     }
 
     fn on_sustained_start(&mut self, key: &TrialKey, runtime_ns: u64) {
+        self.watched(self.phase.clone().of_longer(key));
         let limit = duration(Duration::from_nanos(runtime_ns));
         self.shown.now(&format!("{} under {}, {limit} at a time", key.setup.label(), key.workload));
     }
@@ -117,9 +118,7 @@ impl Observer for TuneProgress {
         self.wear.add_trial(record);
         let took = Duration::from_nanos(record.phases.total_ns);
         self.spent = (self.spent.0 + took, self.spent.1 + 1);
-        if let Shown::Bar(bar) = &self.shown {
-            bar.set_position(self.made);
-        }
+        self.shown.set_position(self.made);
     }
 
     fn on_worker_lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
@@ -144,7 +143,8 @@ impl Observer for TuneProgress {
         let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {
             return;
         };
-        self.shown.say(&format!("after {} trials {leader} leads", so_far.history.len()));
+        let trials = count_of(so_far.history.len(), "trial");
+        self.shown.say(&format!("after {trials} {leader} leads"));
         self.leader = Some(leader);
     }
 }

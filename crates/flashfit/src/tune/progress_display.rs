@@ -8,6 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::output::{note, warn};
 use crate::tune::args::ProgressArg;
 
+/// The first line comes as soon as there is an estimate.
+pub const LINE_INTERVAL: Duration = Duration::from_secs(30);
+
 pub enum Shown {
     Bar(ProgressBar),
     Lines { last: Instant, first: bool },
@@ -40,6 +43,12 @@ impl Shown {
             Self::Bar(bar) => bar.set_message(what.to_owned()),
             Self::Lines { .. } => note(&format!("now {what}")),
             Self::Nothing => {}
+        }
+    }
+
+    pub fn set_position(&self, made: u64) {
+        if let Self::Bar(bar) = self {
+            bar.set_position(made);
         }
     }
 

@@ -70,8 +70,8 @@ fn range(least: Duration, most: Option<Duration>) -> String {
 pub fn first_belief(so_far: &RunProgress<'_>, belief: &Answer, leader: &str) -> String {
     let within = Percent(so_far.limits.within_hundredths);
     let text = format!(
-        "after {} trials {leader} leads; the probability that it is within {within} of the best is {}",
-        so_far.history.len(),
+        "after {} {leader} leads; the probability that it is within {within} of the best is {}",
+        flashfit_report::text::count_of(so_far.history.len(), "trial"),
         flashfit_report::probability(belief.recommended_within),
     );
     match &belief.left_to_gain {
