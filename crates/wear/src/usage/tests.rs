@@ -1,5 +1,7 @@
 //! Tests of usage models.
 
+use flashfit_catalog::entries;
+
 use super::*;
 
 fn parsed(text: &str) -> Result<UsageModel, UsageError> {
