@@ -225,9 +225,9 @@ fn figures(direction: &DirectionDocument, busy_ns: u64) -> Result<Option<Figures
     Ok(Some(Figures::new(direction.io_bytes, direction.total_ios, runtime_ns, latency)))
 }
 
-/// The runtime in nanoseconds. fio rounds it up to milliseconds, which is half of a read of 2 ms. The
-/// sum of all latencies is more exact where one operation followed the other; if it says something
-/// else than the milliseconds, operations were concurrent or had pauses, and the milliseconds count.
+/// The runtime in nanoseconds. fio rounds it up to milliseconds, which is half of a read of 2 ms.
+/// The sum of all latencies is more exact where one operation followed the other. If it differs
+/// from the milliseconds, operations were concurrent or had pauses, and the milliseconds count.
 /// Source: `update_runtime` in fio's `backend.c`.
 fn exact_runtime_ns(runtime_ms: u64, busy_ns: u64) -> u64 {
     let most = runtime_ms.saturating_mul(MILLISECOND_NS);

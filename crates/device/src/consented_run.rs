@@ -21,8 +21,9 @@ const LEAST_MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
 const BYTES_PER_FURTHER_HOUR: u64 = 256 << 30;
 
 /// The time limit of a program that makes a file system on a device, discards it, or packs an image
-/// on it: an hour, and one more for each 256 GiB. mkfs.ext4 writes up to a 64th of the device, which
-/// takes 17 minutes per 256 GiB at 4 MB/s; a slow card that is discarded in pieces takes longer.
+/// on it: an hour, and one more for each 256 GiB. mkfs.ext4 writes up to a 64th of the device,
+/// which takes 18 minutes per 256 GiB at 4 MB/s; a slow card that is discarded in pieces takes
+/// longer.
 pub fn making_timeout(capacity: Bytes) -> Duration {
     let further = u32::try_from(capacity.0 / BYTES_PER_FURTHER_HOUR).unwrap_or(u32::MAX);
     LEAST_MAKING_TIMEOUT.saturating_mul(further.saturating_add(1))

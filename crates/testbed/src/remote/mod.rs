@@ -62,7 +62,8 @@ pub struct RemoteHost<L: Link> {
 
 impl<L: Link> RemoteHost<L> {
     /// Connects to the agent. `name` is the name of the test bed in the records of a run, `version`
-    /// is flashfit's with what it was built from, and `catalog` is the directory of the user's catalog.
+    /// is flashfit's with what it was built from, and `catalog` is the directory of the user's
+    /// catalog.
     ///
     /// # Errors
     /// If the agent cannot be reached or has another version.
