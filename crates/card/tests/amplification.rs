@@ -29,7 +29,7 @@ const UNITS: u32 = 400;
 const CAPACITIES: [u32; 5] = [280, 310, 340, 360, 372];
 
 struct Build<'a> {
-    capacity_units: u32,
+    capacity_blocks: u32,
     units: u32,
     nand: &'a str,
     layer: &'a str,
@@ -45,8 +45,8 @@ impl Build<'_> {
              erase_ns = 3_000_000\nendurance_cycles = 3000\nspare_units = {}\n{}
              [bus]\ncommand_ns = 1000\nbytes_per_second = 1_000_000_000
              [layer]\nkind = \"page-mapped\"\n{}\n{}",
-            u64::from(self.capacity_units) * unit,
-            self.units - self.capacity_units,
+            u64::from(self.capacity_blocks) * unit,
+            self.units - self.capacity_blocks,
             self.nand,
             self.layer,
             self.more,
@@ -58,9 +58,9 @@ impl Build<'_> {
     }
 }
 
-fn plain(capacity_units: u32, collection: &str) -> Card {
+fn plain(capacity_blocks: u32, collection: &str) -> Card {
     let layer = format!("collection = \"{collection}\"");
-    Build { capacity_units, units: UNITS, nand: "", layer: &layer, more: "" }.card()
+    Build { capacity_blocks, units: UNITS, nand: "", layer: &layer, more: "" }.card()
 }
 
 fn pages(card: &Card) -> u64 {
@@ -138,17 +138,17 @@ fn fifo_model(alpha: f64) -> f64 {
 }
 
 /// Physical by logical pages. One block is always free for collection.
-fn alpha(capacity_units: u32) -> f64 {
-    f64::from(UNITS - 1) / f64::from(capacity_units)
+fn alpha(capacity_blocks: u32) -> f64 {
+    f64::from(UNITS - 1) / f64::from(capacity_blocks)
 }
 
 /// Checks that the relative difference to the model is within 5 %.
 fn assert_matches_model(collection: &str, model: impl Fn(f64) -> f64) {
-    for capacity_units in CAPACITIES {
-        let expected = model(alpha(capacity_units));
-        let found = uniform(&mut plain(capacity_units, collection));
+    for capacity_blocks in CAPACITIES {
+        let expected = model(alpha(capacity_blocks));
+        let found = uniform(&mut plain(capacity_blocks, collection));
         let error = (found - expected).abs() / expected;
-        assert!(error < 0.05, "{capacity_units}: {found:.3}, and the model says {expected:.3}");
+        assert!(error < 0.05, "{capacity_blocks}: {found:.3}, and the model says {expected:.3}");
     }
 }
 
@@ -197,7 +197,7 @@ fn cost_benefit_separates_hot_from_cold_data() {
 
 /// The counters after many writes to a twentieth of the card.
 fn hot_spot(layer: &str) -> Counters {
-    let mut card = Build { capacity_units: 60, units: 70, nand: "", layer, more: "" }.card();
+    let mut card = Build { capacity_blocks: 60, units: 70, nand: "", layer, more: "" }.card();
     let (hot, mut random) = (pages(&card) / 20, Random::new(5));
     for _ in 0..600_000 {
         write(&mut card, random.below(hot));
@@ -225,7 +225,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[test]
 fn folding_in_idle_time_makes_the_next_writes_fast() {
     let background = "[background]\nafter_ns = 1_000_000";
-    let build = Build { capacity_units: 60, units: 70, nand: PSLC, layer: "", more: background };
+    let build = Build { capacity_blocks: 60, units: 70, nand: PSLC, layer: "", more: background };
     let (mut card, mut random) = (build.card(), Random::new(3));
     let pages = pages(&card);
     let mut mean_ns = |idle: bool| {
@@ -248,7 +248,7 @@ fn folding_in_idle_time_makes_the_next_writes_fast() {
 /// pages, and the counters.
 fn within(span: u64) -> (u64, Counters) {
     let layer = "map_cache = \"64KiB\"";
-    let mut card = Build { capacity_units: 512, units: 640, nand: "", layer, more: "" }.card();
+    let mut card = Build { capacity_blocks: 512, units: 640, nand: "", layer, more: "" }.card();
     let mut random = Random::new(9);
     let counters = measured(&mut card, 8000, || random.below(span));
     (counters.busy_ns / 8000, counters)

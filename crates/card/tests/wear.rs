@@ -113,7 +113,7 @@ fn erase_blocks_of_three_mebibytes_work() {
     model.capacity = Bytes::mib(510);
     let text = toml::to_string(&model).unwrap();
     let model = CardModel::parse(&text, &Origin::File("three.toml".into())).unwrap();
-    assert_eq!(model.pages_per_unit(), 192);
+    assert_eq!(model.pages_per_block(), 192);
     assert_eq!(small_writes_in_turn(&model, 3, 30).merges.full, 0);
     let counters = small_writes_in_turn(&model, 4, 40);
     assert_eq!(counters.merges.full, 37);

@@ -252,7 +252,7 @@ pub fn estimate(
     let life = LifeModel {
         courses: courses.into_iter().map(|course| course.rates).collect(),
         gib_a_day,
-        spare_share: spare / f64::from(model.total_units()),
+        spare_share: spare / f64::from(model.total_blocks()),
         uncertainty: request.uncertainty,
         used: request.used,
     };
@@ -320,7 +320,7 @@ fn run_course(
         },
     );
     let mut card = aging::filled(&model, &mut replay)?;
-    let blocks = u64::from(model.capacity_units() + model.nand.spare_units);
+    let blocks = u64::from(model.capacity_blocks() + model.nand.spare_units);
     let half = blocks * model.erase_block_bytes() * TURNOVERS / 2;
     aging::replay_bytes(&mut card, &mut replay, half)?;
     let before = card.wear_by_block();

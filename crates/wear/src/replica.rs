@@ -63,7 +63,7 @@ pub fn resized(
     let size = scaled.capacity;
     if spare > 0 {
         // What is never written serves as spare blocks.
-        let units = u64::from(scaled.capacity_units()) * spare / 10_000;
+        let units = u64::from(scaled.capacity_blocks()) * spare / 10_000;
         scaled.capacity.0 -= units * scaled.erase_block_bytes();
         scaled.nand.spare_units += u32::try_from(units).unwrap_or(0);
     }

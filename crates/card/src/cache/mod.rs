@@ -35,7 +35,7 @@ pub struct WriteCache {
     capacity_bytes: u64,
     page_bytes: usize,
     sector_bytes: usize,
-    pages_per_unit: u32,
+    pages_per_block: u32,
     keeps_data: bool,
     dirty_bytes: u64,
     arrivals: u64,
@@ -64,7 +64,7 @@ impl WriteCache {
             capacity_bytes: cache.bytes.0,
             page_bytes: in_memory(model.map_unit_bytes()),
             sector_bytes: model.sector_bytes as usize,
-            pages_per_unit: model.pages_per_unit(),
+            pages_per_block: model.pages_per_block(),
             keeps_data,
             dirty_bytes: 0,
             arrivals: 0,
@@ -214,7 +214,7 @@ impl WriteCache {
     fn adjacent(&self, arrival: u64, behind: bool) -> Option<u64> {
         let entry = &self.entries[&arrival];
         let page = if behind { entry.page.checked_add(1) } else { entry.page.checked_sub(1) }?;
-        if page / self.pages_per_unit != entry.page / self.pages_per_unit {
+        if page / self.pages_per_block != entry.page / self.pages_per_block {
             return None;
         }
         let mut arrivals = self.by_page.range((page, 0)..=(page, u64::MAX)).map(|&(_, at)| at);

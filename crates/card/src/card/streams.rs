@@ -37,15 +37,15 @@ impl Streams {
     }
 
     /// The next write; `length` must not be 0. All in bytes.
-    pub fn step(&mut self, unit_bytes: u64, offset: u64, length: u64) -> StreamStep {
-        let (unit, end) = (offset / unit_bytes, offset + length);
-        let switches = self.last.is_some_and(|last| last != unit);
-        let jumps = self.ends.get(&unit).map_or(offset % unit_bytes != 0, |&last| last != offset);
+    pub fn step(&mut self, block_bytes: u64, offset: u64, length: u64) -> StreamStep {
+        let (block, end) = (offset / block_bytes, offset + length);
+        let switches = self.last.is_some_and(|last| last != block);
+        let jumps = self.ends.get(&block).map_or(offset % block_bytes != 0, |&last| last != offset);
         // Restarting at the beginning of an erase block counts as continuing.
-        let jumps = jumps && offset % unit_bytes != 0;
-        let last_unit = (end - 1) / unit_bytes;
-        self.last = Some(last_unit);
-        self.ends.insert(last_unit, end);
+        let jumps = jumps && offset % block_bytes != 0;
+        let last_block = (end - 1) / block_bytes;
+        self.last = Some(last_block);
+        self.ends.insert(last_block, end);
         StreamStep { jumps, switches }
     }
 }

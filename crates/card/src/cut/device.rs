@@ -63,7 +63,7 @@ impl Cut<'_> {
     /// The write unit that shares its cells with that of an upper page.
     fn lower_write_unit(&self, page: u32) -> Option<u32> {
         let nand = &self.card.nand;
-        let unit = nand.unit_of(page);
+        let unit = nand.block_of(page);
         if nand.is_pslc(unit) {
             return None;
         }
@@ -138,8 +138,8 @@ impl Cut<'_> {
         }
         let found = self.card.layer.locate(&self.card.nand, last.logical_page);
         let page = found.ok_or(NOT_IN_NAND)?;
-        let first = self.card.nand.page_at(self.card.nand.unit_of(page), 0);
-        let count = self.card.nand.pages_per_unit();
+        let first = self.card.nand.page_at(self.card.nand.block_of(page), 0);
+        let count = self.card.nand.pages_per_block();
         let lost = (first..first + count).filter(|&other| other == page || random.below(2) == 0);
         let lost: Vec<u32> = lost.collect();
         Ok(lost.into_iter().filter(|&page| self.destroy(page)).count() as u64)
@@ -185,7 +185,7 @@ impl Cut<'_> {
     fn unmapped_copies(&self) -> BTreeMap<u32, Vec<u32>> {
         let card = &*self.card;
         let mut copies: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for page in 0..card.nand.unit_count() * card.nand.pages_per_unit() {
+        for page in 0..card.nand.block_count() * card.nand.pages_per_block() {
             let Some(logical_page) = self.logical_page(page) else { continue };
             if card.layer.locate(&card.nand, logical_page).is_none() {
                 copies.entry(logical_page).or_default().push(page);

@@ -72,8 +72,8 @@ mod tests {
     fn evicted(model: &CardModel, blocks: u32) -> (f64, u64, u64) {
         let mut nand = Nand::new(model, RetentionPolicy::Nothing);
         let mut layer: Box<dyn TranslationLayer> = match model.layer.kind {
-            LayerKind::UpdateLog => Box::new(UpdateLog::new(model, model.good_units())),
-            _ => Box::new(BlockMapped::new(model, model.good_units())),
+            LayerKind::UpdateLog => Box::new(UpdateLog::new(model, model.good_blocks())),
+            _ => Box::new(BlockMapped::new(model, model.good_blocks())),
         };
         for round in 0..ROUNDS {
             for block in 0..blocks {

@@ -26,8 +26,8 @@ impl FreeBlocks {
     }
 
     /// These blocks of a new card.
-    pub fn of(units: impl Iterator<Item = u32>) -> Self {
-        Self { by_wear: units.map(|unit| (0, unit)).collect() }
+    pub fn of(blocks: impl Iterator<Item = u32>) -> Self {
+        Self { by_wear: blocks.map(|block| (0, block)).collect() }
     }
 
     pub fn len(&self) -> usize {
@@ -36,7 +36,7 @@ impl FreeBlocks {
 
     /// The least worn free block.
     pub fn first(&self) -> Option<u32> {
-        self.by_wear.first().map(|&(_, unit)| unit)
+        self.by_wear.first().map(|&(_, block)| block)
     }
 
     /// Erase count of the most worn free block.
@@ -45,12 +45,12 @@ impl FreeBlocks {
     }
 
     /// Returns a block, unless it failed and can be retired.
-    pub fn put(&mut self, nand: &mut Nand, unit: u32) {
-        if nand.has_failed(unit) && nand.retire(unit, !self.by_wear.is_empty()) {
+    pub fn put(&mut self, nand: &mut Nand, block: u32) {
+        if nand.has_failed(block) && nand.retire(block, !self.by_wear.is_empty()) {
             return;
         }
-        let new = self.by_wear.insert((nand.erases_of(unit), unit));
-        assert!(new, "unit {unit} is given back twice");
+        let new = self.by_wear.insert((nand.erases_of(block), block));
+        assert!(new, "block {block} is given back twice");
     }
 
     /// Takes the least worn block and erases it if necessary.
@@ -65,15 +65,15 @@ impl FreeBlocks {
 
     fn take_by(&mut self, nand: &mut Nand, pop: Pop) -> u32 {
         loop {
-            let (_, unit) =
-                pop(&mut self.by_wear).expect("a checked model never runs out of units");
-            if !nand.is_erased(unit) {
-                nand.erase(unit);
+            let (_, block) =
+                pop(&mut self.by_wear).expect("a checked model never runs out of blocks");
+            if !nand.is_erased(block) {
+                nand.erase(block);
             }
             // One block must be left for a collection after another one is taken instead.
             let can_spare = self.by_wear.len() >= 2;
-            if !(nand.has_failed(unit) && nand.retire(unit, can_spare)) {
-                return unit;
+            if !(nand.has_failed(block) && nand.retire(block, can_spare)) {
+                return block;
             }
         }
     }

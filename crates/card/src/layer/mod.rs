@@ -106,15 +106,15 @@ enum Main {
 impl Layer {
     /// Creates the layer of a model.
     pub fn new(model: &CardModel) -> Self {
-        let mut units: Vec<u32> = model.good_units().collect();
-        let zone = model.zone.as_ref().map(|zone| Zone::new(model, zone, &mut units));
-        let free = units.iter().copied();
+        let mut blocks: Vec<u32> = model.good_blocks().collect();
+        let zone = model.zone.as_ref().map(|zone| Zone::new(model, zone, &mut blocks));
+        let free = blocks.iter().copied();
         let main = match model.layer.kind {
             LayerKind::BlockMapped => Main::BlockMapped(BlockMapped::new(model, free)),
             LayerKind::LogBlock => Main::LogBlock(LogBlock::new(model, free)),
             LayerKind::UpdateLog => Main::UpdateLog(UpdateLog::new(model, free)),
             LayerKind::PageMapped => {
-                Main::PageMapped(PageMapped::over(model, model.capacity_units(), &units))
+                Main::PageMapped(PageMapped::over(model, model.capacity_blocks(), &blocks))
             }
         };
         Self { zone, main }

@@ -54,7 +54,7 @@ impl Zone {
         within.nand.spare_units += pslc.map_or(0, |pslc| pslc.units);
         Self {
             layer: PageMapped::over(&within, zone.units, &own),
-            end: zone.units * model.pages_per_unit(),
+            end: zone.units * model.pages_per_block(),
             extra_read_ns: zone.extra_read_ns,
         }
     }

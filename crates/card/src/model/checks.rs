@@ -231,7 +231,7 @@ fn open_erase_blocks(model: &CardModel) -> Checked {
     require(open > 0, "layer.open_units", || "is zero".to_owned())?;
     require(model.layer.random_pages != Some(0), RANDOM_PAGES, || "is zero".to_owned())?;
     // A new scratch block begins with the partial pages of the other open erase blocks.
-    require(!model.layer.scratch || open <= model.pages_per_unit(), "layer.scratch", || {
+    require(!model.layer.scratch || open <= model.pages_per_block(), "layer.scratch", || {
         format!("{open} open erase blocks need as many pages in an erase block")
     })?;
     let random = model.layer.open_erase_blocks_random;
@@ -244,7 +244,7 @@ fn spare_units(model: &CardModel) -> Checked {
     let (layer, spare) = (&model.layer, u64::from(model.nand.spare_units));
     let zone = model.zone.as_ref();
     if let Some(zone) = zone {
-        require(zone.units > 0 && zone.units < model.capacity_units(), "zone.units", || {
+        require(zone.units > 0 && zone.units < model.capacity_blocks(), "zone.units", || {
             "must be at least 1 and smaller than the card".to_owned()
         })?;
         require(zone.spare_units >= MIN_SPARE_PAGE_MAPPED, "zone.spare_units", || {
@@ -418,7 +418,7 @@ mod tests {
         }
         let text = kind("update-log", "chunk = \"32KiB\"");
         let five = [("kind = \"page-mapped\"", text.as_str()), ("units = 4", "units = 5")];
-        assert_eq!(small_with(&five).unwrap().chunks_per_unit(), 2);
+        assert_eq!(small_with(&five).unwrap().chunks_per_block(), 2);
     }
 
     #[test]
@@ -436,6 +436,6 @@ mod tests {
     fn an_erase_block_need_not_be_a_power_of_two() {
         let changes =
             [("erase_unit = \"64KiB\"", "erase_unit = \"48KiB\""), ("\"1MiB\"", "\"960KiB\"")];
-        assert_eq!(small_with(&changes).unwrap().pages_per_unit(), 12);
+        assert_eq!(small_with(&changes).unwrap().pages_per_block(), 12);
     }
 }

@@ -153,13 +153,13 @@ impl CardModel {
     }
 
     /// Addressable erase blocks.
-    pub fn capacity_units(&self) -> u32 {
+    pub fn capacity_blocks(&self) -> u32 {
         count(self.capacity.0 / self.nand.erase_block.0)
     }
 
     /// All erase blocks, including spare, pSLC and bad ones.
-    pub fn total_units(&self) -> u32 {
-        self.capacity_units()
+    pub fn total_blocks(&self) -> u32 {
+        self.capacity_blocks()
             + self.nand.spare_units
             + self.nand.pslc.as_ref().map_or(0, |pslc| pslc.units)
             + self.nand.factory_bad_units
@@ -171,7 +171,7 @@ impl CardModel {
     }
 
     /// Mapped units per erase block.
-    pub fn pages_per_unit(&self) -> u32 {
+    pub fn pages_per_block(&self) -> u32 {
         count(self.nand.erase_block.0 / self.map_unit_bytes())
     }
 
@@ -186,20 +186,20 @@ impl CardModel {
     }
 
     /// Chunks per erase block.
-    pub fn chunks_per_unit(&self) -> u32 {
+    pub fn chunks_per_block(&self) -> u32 {
         count(self.nand.erase_block.0 / self.chunk_bytes())
     }
 
     /// Factory-bad erase blocks: evenly spread, in ascending order.
     pub fn factory_bad_units(&self) -> impl Iterator<Item = u32> {
-        let (bad, total) = (u64::from(self.nand.factory_bad_units), u64::from(self.total_units()));
+        let (bad, total) = (u64::from(self.nand.factory_bad_units), u64::from(self.total_blocks()));
         (0..bad).map(move |number| count((2 * number + 1) * total / (2 * bad)))
     }
 
     /// All other erase blocks, in ascending order.
-    pub fn good_units(&self) -> impl Iterator<Item = u32> {
+    pub fn good_blocks(&self) -> impl Iterator<Item = u32> {
         let mut bad = self.factory_bad_units().peekable();
-        (0..self.total_units()).filter(move |unit| bad.next_if_eq(unit).is_none())
+        (0..self.total_blocks()).filter(move |unit| bad.next_if_eq(unit).is_none())
     }
 
     /// Map entries per write unit, at 4 bytes each.
@@ -215,9 +215,9 @@ impl CardModel {
 
     /// Erase blocks of the map in the NAND, including two free ones; 0 if the map is in memory.
     pub fn map_units(&self) -> u32 {
-        let pieces_per_unit = self.pages_per_unit() / self.pages_per_write_unit();
+        let pieces_per_block = self.pages_per_block() / self.pages_per_write_unit();
         let cached = self.layer.map_cache.is_some();
-        if cached { self.map_pieces().div_ceil(pieces_per_unit) + MAP_SPARE_UNITS } else { 0 }
+        if cached { self.map_pieces().div_ceil(pieces_per_block) + MAP_SPARE_UNITS } else { 0 }
     }
 }
 

@@ -23,8 +23,8 @@ fn a_model_derives_its_geometry() {
     let model = parse(SMALL).unwrap();
     assert_eq!(model.erase_block_bytes(), 65536);
     assert_eq!(model.write_unit_bytes(), 4096);
-    assert_eq!((model.capacity_units(), model.total_units()), (16, 20));
-    assert_eq!(model.pages_per_unit(), 16);
+    assert_eq!((model.capacity_blocks(), model.total_blocks()), (16, 20));
+    assert_eq!(model.pages_per_block(), 16);
     assert_eq!(model.queue.depth, 1);
 }
 

@@ -32,8 +32,8 @@ impl Nand {
             return;
         }
         let plain = self.pages_per_write_unit == 1
-            && !self.is_pslc(self.unit_of(from))
-            && !self.is_pslc(self.unit_of(to));
+            && !self.is_pslc(self.block_of(from))
+            && !self.is_pslc(self.block_of(to));
         if plain && self.schedule.on_same_die(from, to) {
             self.copy_many(from, to, count);
         } else {
@@ -50,11 +50,11 @@ impl Nand {
     }
 
     fn copy_many(&mut self, from: u32, to: u32, count: u32) {
-        let unit = self.unit_of(to);
-        let place = to % self.pages_per_unit;
+        let block = self.block_of(to);
+        let place = to % self.pages_per_block;
         assert!(
-            place >= self.units[unit as usize].next_page && place + count <= self.pages_per_unit,
-            "{count} pages from page {to} on are not erased, or not of one unit"
+            place >= self.blocks[block as usize].next_page && place + count <= self.pages_per_block,
+            "{count} pages from page {to} on are not erased, or not of one block"
         );
         let CopiedRun { pages: copied, last } = self.stored.copy(from, to, count);
         if copied == 0 {
@@ -69,7 +69,7 @@ impl Nand {
                 self.schedule.copies(page, 1, reads_ns, programs_ns);
             }
         }
-        self.units[unit as usize].next_page = place + last + 1;
+        self.blocks[block as usize].next_page = place + last + 1;
         self.counters.reads += u64::from(copied);
         self.counters.programs += u64::from(copied);
         self.read_write_unit = from + last;

@@ -54,25 +54,26 @@ impl BlockLives {
     ) -> Option<Self> {
         let wear_out = model.nand.wear_out?;
         let mut random = Random::new(wear_out.seed);
-        let good: Vec<u32> = model.good_units().collect();
-        let mut rated = vec![model.nand.endurance_cycles; model.total_units() as usize];
+        let good: Vec<u32> = model.good_blocks().collect();
+        let mut rated = vec![model.nand.endurance_cycles; model.total_blocks() as usize];
         // The pSLC area has the first good blocks.
         let pslc = model.nand.pslc.as_ref().map_or(0, |pslc| pslc.units as usize);
-        for &unit in &good[..pslc] {
-            rated[unit as usize] = model.nand.pslc.as_ref().map_or(0, |pslc| pslc.endurance_cycles);
+        for &block in &good[..pslc] {
+            rated[block as usize] =
+                model.nand.pslc.as_ref().map_or(0, |pslc| pslc.endurance_cycles);
         }
         let limits: Vec<u32> =
             rated.iter().map(|&rated| limit(wear_out, rated, &mut random)).collect();
         let zone = model.zone.as_ref().map_or(0, |zone| zone.units + zone.spare_units);
         let end = good[good.len() - zone as usize - 1] + 1;
         let all = model.nand.spare_units - model.needed_spare_units();
-        let retired = (0..model.total_units()).filter(|&unit| bad(unit)).count();
+        let retired = (0..model.total_blocks()).filter(|&block| bad(block)).count();
         let retired = retired as u32 - model.nand.factory_bad_units;
         let left = all - retired;
         // While spare blocks are left, a failed block in use only waits to be replaced.
-        let failed = |unit: u32| !bad(unit) && erases(unit) >= limits[unit as usize];
-        let waiting: BTreeSet<u32> = good.iter().copied().filter(|&unit| failed(unit)).collect();
-        let irreplaceable = |unit: &u32| good[..pslc].contains(unit) || *unit >= end;
+        let failed = |block: u32| !bad(block) && erases(block) >= limits[block as usize];
+        let waiting: BTreeSet<u32> = good.iter().copied().filter(|&block| failed(block)).collect();
+        let irreplaceable = |block: &u32| good[..pslc].contains(block) || *block >= end;
         let worn_out = left == 0 && !waiting.is_empty() || waiting.iter().any(irreplaceable);
         let spares = SpareBlocks { retired, left, worn_out };
         Some(Self { limits, replaceable: 0..end, waiting, spares })
@@ -83,26 +84,26 @@ impl BlockLives {
     }
 
     /// Whether a block with this erase count has failed.
-    pub fn has_failed(&self, unit: u32, erases: u32) -> bool {
-        erases >= self.limits[unit as usize]
+    pub fn has_failed(&self, block: u32, erases: u32) -> bool {
+        erases >= self.limits[block as usize]
     }
 
-    pub fn can_be_replaced(&self, unit: u32) -> bool {
-        self.replaceable.contains(&unit)
+    pub fn can_be_replaced(&self, block: u32) -> bool {
+        self.replaceable.contains(&block)
     }
 
     /// Takes a failed block out of use; `false` if it must be used further.
-    pub fn retire(&mut self, unit: u32, is_pslc: bool, can_spare: bool) -> bool {
-        if is_pslc || !self.replaceable.contains(&unit) || self.spares.left == 0 {
+    pub fn retire(&mut self, block: u32, is_pslc: bool, can_spare: bool) -> bool {
+        if is_pslc || !self.replaceable.contains(&block) || self.spares.left == 0 {
             self.spares.worn_out = true;
             return false;
         }
         if can_spare {
             self.spares.left -= 1;
             self.spares.retired += 1;
-            self.waiting.remove(&unit);
+            self.waiting.remove(&block);
         } else {
-            self.waiting.insert(unit);
+            self.waiting.insert(block);
         }
         self.spares.worn_out |= self.spares.left == 0 && !self.waiting.is_empty();
         can_spare

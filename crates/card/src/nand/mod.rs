@@ -35,7 +35,7 @@ use stored_pages::StoredPages;
 pub const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Unit {
+struct Block {
     erases: u32,
     next_page: u32,
     cells: Cells,
@@ -81,15 +81,15 @@ struct Ratings {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Nand {
-    pages_per_unit: u32,
+    pages_per_block: u32,
     pages_per_write_unit: u32,
-    pages_per_pslc_unit: u32,
+    pages_per_pslc_block: u32,
     page_bytes: u64,
     multi_bit: Ratings,
     one_bit: Ratings,
     /// Time to transfer a copied write unit through the controller.
     copy_ns: u64,
-    units: Vec<Unit>,
+    blocks: Vec<Block>,
     stored: StoredPages,
     /// The write unit that can take more pages without another program operation.
     open_write_unit: u32,
@@ -109,8 +109,8 @@ pub struct Nand {
 impl Nand {
     /// New flash: erased, without wear.
     pub fn new(model: &CardModel, keep: RetentionPolicy) -> Self {
-        let units = model.total_units() as usize;
-        let pages_per_unit = model.pages_per_unit();
+        let blocks = model.total_blocks() as usize;
+        let pages_per_block = model.pages_per_block();
         let nand = &model.nand;
         let multi_bit = Ratings {
             read_ns: nand.read_ns,
@@ -124,20 +124,20 @@ impl Nand {
             erase_ns: pslc.erase_ns,
             endurance_cycles: pslc.endurance_cycles,
         });
-        let mut states = vec![Unit::default(); units];
+        let mut states = vec![Block::default(); blocks];
         for bad in model.factory_bad_units() {
             states[bad as usize].cells = Cells::Bad;
         }
-        let write_units = pages_per_unit / model.pages_per_write_unit();
+        let write_units = pages_per_block / model.pages_per_write_unit();
         let mut nand = Self {
-            pages_per_unit,
+            pages_per_block,
             pages_per_write_unit: model.pages_per_write_unit(),
-            pages_per_pslc_unit: write_units / nand.cell.bits() * model.pages_per_write_unit(),
+            pages_per_pslc_block: write_units / nand.cell.bits() * model.pages_per_write_unit(),
             page_bytes: model.map_unit_bytes(),
             multi_bit,
             one_bit,
             copy_ns: nand.copy_ns,
-            units: states,
+            blocks: states,
             stored: StoredPages::new(model),
             open_write_unit: NONE,
             read_write_unit: NONE,
@@ -153,7 +153,8 @@ impl Nand {
 
     /// Computes what is not saved: when blocks fail.
     pub fn restore_lives(&mut self, model: &CardModel) {
-        let lives = BlockLives::new(model, |unit| self.is_bad(unit), |unit| self.erases_of(unit));
+        let lives =
+            BlockLives::new(model, |block| self.is_bad(block), |block| self.erases_of(block));
         self.lives = lives;
     }
 
@@ -168,15 +169,15 @@ impl Nand {
     }
 
     /// Pages per erase block at full bits per cell.
-    pub fn pages_per_unit(&self) -> u32 {
-        self.pages_per_unit
+    pub fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
     }
 
     /// Pages of this erase block in its current use.
-    pub fn pages_in(&self, unit: u32) -> u32 {
-        match self.units[unit as usize].cells {
-            Cells::MultiBit => self.pages_per_unit,
-            Cells::OneBit => self.pages_per_pslc_unit,
+    pub fn pages_in(&self, block: u32) -> u32 {
+        match self.blocks[block as usize].cells {
+            Cells::MultiBit => self.pages_per_block,
+            Cells::OneBit => self.pages_per_pslc_block,
             Cells::Bad => 0,
         }
     }
@@ -194,18 +195,18 @@ impl Nand {
     }
 
     /// Number of all erase blocks.
-    pub fn unit_count(&self) -> u32 {
-        u32::try_from(self.units.len()).expect("a checked model has fewer pages than 2^32")
+    pub fn block_count(&self) -> u32 {
+        u32::try_from(self.blocks.len()).expect("a checked model has fewer pages than 2^32")
     }
 
-    /// The page at index `place` of `unit`.
-    pub fn page_at(&self, unit: u32, place: u32) -> u32 {
-        unit * self.pages_per_unit + place
+    /// The page at index `place` of `block`.
+    pub fn page_at(&self, block: u32, place: u32) -> u32 {
+        block * self.pages_per_block + place
     }
 
     /// The erase block of a page.
-    pub fn unit_of(&self, page: u32) -> u32 {
-        page / self.pages_per_unit
+    pub fn block_of(&self, page: u32) -> u32 {
+        page / self.pages_per_block
     }
 
     /// Begins a request: operations start at `at_ns` of the card's time, or when their die is free.
@@ -234,8 +235,12 @@ impl Nand {
         self.schedule.wait(time_ns);
     }
 
-    fn times(&self, unit: u32) -> Ratings {
-        if self.units[unit as usize].cells == Cells::OneBit { self.one_bit } else { self.multi_bit }
+    fn times(&self, block: u32) -> Ratings {
+        if self.blocks[block as usize].cells == Cells::OneBit {
+            self.one_bit
+        } else {
+            self.multi_bit
+        }
     }
 
     /// Reads a page.
@@ -258,7 +263,7 @@ impl Nand {
         }
         self.read_write_unit = write_unit;
         self.counters.reads += 1;
-        let read_ns = self.times(self.unit_of(page)).read_ns + more_ns;
+        let read_ns = self.times(self.block_of(page)).read_ns + more_ns;
         self.schedule.read(write_unit, read_ns);
     }
 
@@ -290,15 +295,15 @@ impl Nand {
     }
 
     fn put(&mut self, page: u32, logical_page: u32) {
-        let number = self.unit_of(page);
-        let place = page % self.pages_per_unit;
-        assert!(place < self.pages_in(number), "page {page} lies behind its unit's end");
-        let unit = &mut self.units[number as usize];
+        let number = self.block_of(page);
+        let place = page % self.pages_per_block;
+        assert!(place < self.pages_in(number), "page {page} lies behind its block's end");
+        let block = &mut self.blocks[number as usize];
         assert!(
-            place >= unit.next_page,
+            place >= block.next_page,
             "page {page} is programmed again or behind one that was programmed"
         );
-        unit.next_page = place + 1;
+        block.next_page = place + 1;
         self.stored.put(page, logical_page + 1);
         let write_unit = page / self.pages_per_write_unit;
         if write_unit != self.open_write_unit {
@@ -317,10 +322,10 @@ impl Nand {
         self.open_write_unit = NONE;
     }
 
-    /// Index of the next page of `unit` that can be programmed.
-    pub fn next_place(&self, unit: u32) -> u32 {
-        let next = self.units[unit as usize].next_page;
-        let open = self.page_at(unit, next.saturating_sub(1)) / self.pages_per_write_unit;
+    /// Index of the next page of `block` that can be programmed.
+    pub fn next_place(&self, block: u32) -> u32 {
+        let next = self.blocks[block as usize].next_page;
+        let open = self.page_at(block, next.saturating_sub(1)) / self.pages_per_write_unit;
         if next == 0 || open == self.open_write_unit {
             next
         } else {
@@ -328,38 +333,38 @@ impl Nand {
         }
     }
 
-    pub fn erase(&mut self, unit: u32) {
-        let state = &mut self.units[unit as usize];
+    pub fn erase(&mut self, block: u32) {
+        let state = &mut self.blocks[block as usize];
         let used = state.next_page;
         state.next_page = 0;
         state.erases = state.erases.saturating_add(1);
-        let first = self.page_at(unit, 0);
+        let first = self.page_at(block, 0);
         self.stored.erase(first, used);
         self.contents.erase(first, used);
         self.counters.erases += 1;
-        let erase_ns = self.times(unit).erase_ns;
+        let erase_ns = self.times(block).erase_ns;
         self.schedule.on_all_dies(erase_ns);
     }
 
     /// Whether the last erasure of a block failed; it can be used until it is retired.
-    pub fn has_failed(&self, unit: u32) -> bool {
-        let erases = self.erases_of(unit);
-        self.lives.as_ref().is_some_and(|lives| lives.has_failed(unit, erases))
+    pub fn has_failed(&self, block: u32) -> bool {
+        let erases = self.erases_of(block);
+        self.lives.as_ref().is_some_and(|lives| lives.has_failed(block, erases))
     }
 
     /// Whether blocks fail and a spare block can replace this one.
-    pub fn can_be_replaced(&self, unit: u32) -> bool {
-        self.lives.as_ref().is_some_and(|lives| lives.can_be_replaced(unit))
+    pub fn can_be_replaced(&self, block: u32) -> bool {
+        self.lives.as_ref().is_some_and(|lives| lives.can_be_replaced(block))
     }
 
     /// Retires a failed block without data, if spare blocks are left and the layer can do without
     /// it now. If none is left, the device is worn out.
-    pub fn retire(&mut self, unit: u32, can_spare: bool) -> bool {
-        let is_pslc = self.is_pslc(unit);
+    pub fn retire(&mut self, block: u32, can_spare: bool) -> bool {
+        let is_pslc = self.is_pslc(block);
         let Some(lives) = &mut self.lives else { return false };
-        let retired = lives.retire(unit, is_pslc, can_spare);
+        let retired = lives.retire(block, is_pslc, can_spare);
         if retired {
-            self.units[unit as usize].cells = Cells::Bad;
+            self.blocks[block as usize].cells = Cells::Bad;
         }
         retired
     }
@@ -368,18 +373,18 @@ impl Nand {
     ///
     /// # Panics
     /// When the block is not erased.
-    pub fn use_as_pslc(&mut self, unit: u32, pslc: bool) {
-        assert!(self.is_erased(unit), "unit {unit} changes its use while it holds data");
-        assert!(!self.is_bad(unit), "unit {unit} is bad");
-        self.units[unit as usize].cells = if pslc { Cells::OneBit } else { Cells::MultiBit };
+    pub fn use_as_pslc(&mut self, block: u32, pslc: bool) {
+        assert!(self.is_erased(block), "block {block} changes its use while it holds data");
+        assert!(!self.is_bad(block), "block {block} is bad");
+        self.blocks[block as usize].cells = if pslc { Cells::OneBit } else { Cells::MultiBit };
     }
 
-    pub fn is_pslc(&self, unit: u32) -> bool {
-        self.units[unit as usize].cells == Cells::OneBit
+    pub fn is_pslc(&self, block: u32) -> bool {
+        self.blocks[block as usize].cells == Cells::OneBit
     }
 
-    pub fn is_bad(&self, unit: u32) -> bool {
-        self.units[unit as usize].cells == Cells::Bad
+    pub fn is_bad(&self, block: u32) -> bool {
+        self.blocks[block as usize].cells == Cells::Bad
     }
 
     /// The logical page stored in a page; `None` if it is erased.
@@ -388,8 +393,8 @@ impl Nand {
     }
 
     /// For consecutive pages of a block, one more than the logical page; 0 if erased.
-    pub fn stored(&self, unit: u32, places: Range<u32>) -> Cow<'_, [u32]> {
-        self.stored.all(self.page_at(unit, places.start)..self.page_at(unit, places.end))
+    pub fn stored(&self, block: u32, places: Range<u32>) -> Cow<'_, [u32]> {
+        self.stored.all(self.page_at(block, places.start)..self.page_at(block, places.end))
     }
 
     /// The bytes of a page; [`PageContent::Zeros`] if contents are not kept.
@@ -410,12 +415,12 @@ impl Nand {
         self.contents.keep() != RetentionPolicy::Nothing
     }
 
-    pub fn is_erased(&self, unit: u32) -> bool {
-        self.units[unit as usize].next_page == 0
+    pub fn is_erased(&self, block: u32) -> bool {
+        self.blocks[block as usize].next_page == 0
     }
 
-    pub fn erases_of(&self, unit: u32) -> u32 {
-        self.units[unit as usize].erases
+    pub fn erases_of(&self, block: u32) -> u32 {
+        self.blocks[block as usize].erases
     }
 
     pub fn counters(&self) -> NandCounters {
@@ -424,41 +429,41 @@ impl Nand {
 
     /// Distribution of wear over the good blocks.
     pub fn erases_per_unit(&self) -> ErasesPerBlock {
-        let erases = || self.good().map(|unit| u64::from(unit.erases));
-        let (total, units): (u64, u64) = (erases().sum(), erases().count() as u64);
+        let erases = || self.good().map(|block| u64::from(block.erases));
+        let (total, blocks): (u64, u64) = (erases().sum(), erases().count() as u64);
         ErasesPerBlock {
             least: erases().min().unwrap_or(0),
-            mean_thousandths: (total * 1000).checked_div(units).unwrap_or(0),
+            mean_thousandths: (total * 1000).checked_div(blocks).unwrap_or(0),
             most: erases().max().unwrap_or(0),
         }
     }
 
     /// Blocks beyond the rated endurance of their current use.
     pub fn units_beyond_rating(&self) -> u64 {
-        let rating = |unit: &Unit| match unit.cells {
+        let rating = |block: &Block| match block.cells {
             Cells::OneBit => self.one_bit.endurance_cycles,
             _ => self.multi_bit.endurance_cycles,
         };
-        self.good().filter(|unit| u64::from(unit.erases) > rating(unit)).count() as u64
+        self.good().filter(|block| u64::from(block.erases) > rating(block)).count() as u64
     }
 
     /// Erase count and rated endurance of each good block, in ascending order of blocks.
     pub fn wear(&self) -> impl Iterator<Item = BlockWear> {
-        self.good().map(|unit| BlockWear {
-            erases: unit.erases,
-            rated_cycles: match unit.cells {
+        self.good().map(|block| BlockWear {
+            erases: block.erases,
+            rated_cycles: match block.cells {
                 Cells::OneBit => self.one_bit.endurance_cycles,
                 _ => self.multi_bit.endurance_cycles,
             },
         })
     }
 
-    fn good(&self) -> impl Iterator<Item = &Unit> {
-        self.units.iter().filter(|unit| unit.cells != Cells::Bad)
+    fn good(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().filter(|block| block.cells != Cells::Bad)
     }
 
     /// Memory of the tables when the whole card is in use, without contents.
     pub fn memory_bytes(&self) -> usize {
-        self.units.capacity() * size_of::<Unit>() + self.stored.memory_bytes()
+        self.blocks.capacity() * size_of::<Block>() + self.stored.memory_bytes()
     }
 }

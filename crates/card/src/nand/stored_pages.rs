@@ -46,11 +46,11 @@ pub struct CopiedRun {
 
 impl StoredPages {
     pub fn new(model: &CardModel) -> Self {
-        let pages = model.total_units() * model.pages_per_unit();
+        let pages = model.total_blocks() * model.pages_per_block();
         let pages_per_run = match model.layer.kind {
             LayerKind::PageMapped => None,
-            LayerKind::BlockMapped | LayerKind::LogBlock => Some(model.pages_per_unit()),
-            LayerKind::UpdateLog => Some(model.pages_per_unit() / model.chunks_per_unit()),
+            LayerKind::BlockMapped | LayerKind::LogBlock => Some(model.pages_per_block()),
+            LayerKind::UpdateLog => Some(model.pages_per_block() / model.chunks_per_block()),
         };
         Self {
             listed: LargeTable::new(pages as usize),
@@ -105,7 +105,7 @@ impl StoredPages {
         let last = run.iter().rposition(|&number| number != 0).unwrap_or(0);
         CopiedRun {
             pages: run.iter().map(|&number| u32::from(number != 0)).sum(),
-            last: u32::try_from(last).expect("a run is not longer than a unit"),
+            last: u32::try_from(last).expect("a run is not longer than a block"),
         }
     }
 

@@ -174,7 +174,7 @@ fn read_pages<R: Read>(
     card: &mut Card,
 ) -> Result<(), SnapshotError> {
     let page_bytes = in_memory(card.nand.page_bytes());
-    let pages = card.nand.unit_count() * card.nand.pages_per_unit();
+    let pages = card.nand.block_count() * card.nand.pages_per_block();
     loop {
         let page = input.read_u32()?;
         if page == END {

@@ -31,10 +31,10 @@ pub fn filled(model: &CardModel) -> Device {
 /// rate in bytes per second.
 pub fn open_au(device: &mut Device, units: u64, block: Bytes, order: Order) -> u64 {
     let model = device.card().model();
-    let (unit_bytes, count) = (model.erase_block_bytes(), u64::from(model.capacity_units()));
+    let (block_bytes, count) = (model.erase_block_bytes(), u64::from(model.capacity_blocks()));
     // Not the first ones, which can be special; odd ones, so that no two are adjacent.
-    let bases: Vec<u64> = (0..units).map(|unit| (3 + 2 * unit) % count * unit_bytes).collect();
-    let blocks = unit_bytes / block.0;
+    let bases: Vec<u64> = (0..units).map(|unit| (3 + 2 * unit) % count * block_bytes).collect();
+    let blocks = block_bytes / block.0;
     let data = vec![2; usize::try_from(block.0).expect("a block fits memory")];
     let start_ns = device.clock().now_ns();
     for number in shuffled(blocks, order) {

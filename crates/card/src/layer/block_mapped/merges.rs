@@ -26,7 +26,7 @@ impl BlockMapped {
         if open.in_order {
             self.complete(nand, &open, newer);
         } else {
-            self.merge(nand, open.logical_unit, Some(&open), newer);
+            self.merge(nand, open.logical_block, Some(&open), newer);
         }
         self.counters.merge_ns += nand.finished_ns() - before_ns;
         open
@@ -34,51 +34,51 @@ impl BlockMapped {
 
     /// Copies the rest of the old block after an in-order log, which then replaces it.
     fn complete(&mut self, nand: &mut Nand, open: &OpenBlock, newer: &mut impl NewerPages) {
-        let rest = open.used()..self.pages_per_unit;
+        let rest = open.used()..self.pages_per_block;
         let copied = open.head + rest.end - rest.start;
         let merges = &mut self.counters.merges;
         if copied == 0 {
             merges.switch += 1;
-        } else if open.head == 0 || copied <= self.pages_per_unit / 2 {
+        } else if open.head == 0 || copied <= self.pages_per_block / 2 {
             merges.partial += 1;
         } else {
             merges.full += 1;
         }
-        self.copy_places(nand, open.logical_unit, None, rest, open.unit, newer);
-        self.replace(nand, open.logical_unit, open.unit);
+        self.copy_places(nand, open.logical_block, None, rest, open.block, newer);
+        self.replace(nand, open.logical_block, open.block);
     }
 
     /// Copies the newest version of every page of a block to a free one.
     fn merge(
         &mut self,
         nand: &mut Nand,
-        logical_unit: u32,
+        logical_block: u32,
         open: Option<&OpenBlock>,
         newer: &mut impl NewerPages,
     ) {
         self.counters.merges.full += 1;
         let fresh = self.free.take(nand);
-        self.copy_places(nand, logical_unit, open, 0..self.pages_per_unit, fresh, newer);
+        self.copy_places(nand, logical_block, open, 0..self.pages_per_block, fresh, newer);
         if let Some(open) = open {
-            self.free.put(nand, open.unit);
+            self.free.put(nand, open.block);
         }
-        self.replace(nand, logical_unit, fresh);
+        self.replace(nand, logical_block, fresh);
     }
 
     /// Merges a logical block completely: no newer pages remain elsewhere.
     pub fn merge_wholly(
         &mut self,
         nand: &mut Nand,
-        logical_unit: u32,
+        logical_block: u32,
         newer: &mut impl NewerPages,
     ) {
         let before_ns = nand.finished_ns();
-        let index = self.index_of(logical_unit);
+        let index = self.index_of(logical_block);
         let mut open = index.map(|index| self.open.remove(index));
         if let Some(open) = &mut open {
             open.commit(nand);
         }
-        self.merge(nand, logical_unit, open.as_ref(), newer);
+        self.merge(nand, logical_block, open.as_ref(), newer);
         self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
 
@@ -87,16 +87,16 @@ impl BlockMapped {
         let last = self.open.len() - 1;
         let mut open = if self.open[last].used() == 0 {
             let open = self.open.remove(last);
-            self.free.put(nand, open.unit);
+            self.free.put(nand, open.block);
             open
         } else {
             self.close(nand, last, newer)
         };
         let before_ns = nand.finished_ns();
-        let (logical_unit, unit) = (open.logical_unit, self.free.take(nand));
-        self.copy_places(nand, logical_unit, None, 0..place, unit, newer);
+        let (logical_block, block) = (open.logical_block, self.free.take(nand));
+        self.copy_places(nand, logical_block, None, 0..place, block, newer);
         self.counters.merge_ns += nand.finished_ns() - before_ns;
-        open.begin_behind(logical_unit, unit, place);
+        open.begin_behind(logical_block, block, place);
         self.open.push(open);
     }
 
@@ -104,13 +104,13 @@ impl BlockMapped {
     fn copy_places(
         &mut self,
         nand: &mut Nand,
-        logical_unit: u32,
+        logical_block: u32,
         open: Option<&OpenBlock>,
         places: Range<u32>,
         to: u32,
         newer: &mut impl NewerPages,
     ) {
-        let first = logical_unit * self.pages_per_unit;
+        let first = logical_block * self.pages_per_block;
         let strays = &mut self.strays;
         strays.clear();
         let pages = first + places.start..first + places.end;
@@ -126,7 +126,7 @@ impl BlockMapped {
             strays.dedup_by_key(|&mut (place, _)| place);
             newer.forget(pages);
         }
-        let old = self.data[logical_unit as usize].checked_sub(1);
+        let old = self.data[logical_block as usize].checked_sub(1);
         let mut next = places.start;
         let copy_old = |nand: &mut Nand, places: Range<u32>| {
             if let Some(old) = old {
@@ -142,8 +142,8 @@ impl BlockMapped {
         copy_old(nand, next..places.end);
     }
 
-    fn replace(&mut self, nand: &mut Nand, logical_unit: u32, new: u32) {
-        let old = std::mem::replace(&mut self.data[logical_unit as usize], new + 1);
+    fn replace(&mut self, nand: &mut Nand, logical_block: u32, new: u32) {
+        let old = std::mem::replace(&mut self.data[logical_block as usize], new + 1);
         if let Some(old) = old.checked_sub(1) {
             self.free.put(nand, old);
         }

@@ -50,7 +50,7 @@ pub struct BlockMapped {
     random_pages: u32,
     scratch: Option<ScratchUnit>,
     free: FreeBlocks,
-    pages_per_unit: u32,
+    pages_per_block: u32,
     counters: LayerCounters,
     #[serde(skip)]
     eviction: Eviction,
@@ -65,7 +65,7 @@ impl BlockMapped {
         let layer = &model.layer;
         let open_erase_blocks = layer.open_erase_blocks.expect("a checked block-mapped model says");
         Self {
-            data: vec![0; model.capacity_units() as usize],
+            data: vec![0; model.capacity_blocks() as usize],
             open: Vec::new(),
             open_erase_blocks: open_erase_blocks as usize,
             open_erase_blocks_random: layer.open_erase_blocks_random.unwrap_or(open_erase_blocks)
@@ -73,7 +73,7 @@ impl BlockMapped {
             random_pages: layer.random_pages.unwrap_or(u32::MAX),
             scratch: layer.scratch.then(ScratchUnit::default),
             free: FreeBlocks::of(units),
-            pages_per_unit: model.pages_per_unit(),
+            pages_per_block: model.pages_per_block(),
             counters: LayerCounters::default(),
             eviction: Eviction::new(layer),
             strays: Vec::new(),
@@ -93,43 +93,43 @@ impl BlockMapped {
         self.eviction = Eviction::new(model);
     }
 
-    fn data_of(&self, logical_unit: u32) -> Option<u32> {
-        self.data[logical_unit as usize].checked_sub(1)
+    fn data_of(&self, logical_block: u32) -> Option<u32> {
+        self.data[logical_block as usize].checked_sub(1)
     }
 
-    fn index_of(&self, logical_unit: u32) -> Option<usize> {
-        self.open.iter().rposition(|open| open.logical_unit == logical_unit)
+    fn index_of(&self, logical_block: u32) -> Option<usize> {
+        self.open.iter().rposition(|open| open.logical_block == logical_block)
     }
 
     /// Whether a page continues the block written last, or is the partial page there.
     pub fn continues(&self, logical_page: u32) -> bool {
-        let (logical_unit, place) = self.split(logical_page);
+        let (logical_block, place) = self.split(logical_page);
         self.open.last().is_some_and(|open| {
-            open.logical_unit == logical_unit && open.in_order && open.is_next(place)
+            open.logical_block == logical_block && open.in_order && open.is_next(place)
         })
     }
 
     /// Opens the block of a page with copies of all pages before it.
     pub fn open_behind(&mut self, nand: &mut Nand, logical_page: u32, newer: &mut impl NewerPages) {
-        let (logical_unit, place) = self.split(logical_page);
-        self.open(nand, logical_unit, newer);
+        let (logical_block, place) = self.split(logical_page);
+        self.open(nand, logical_block, newer);
         self.begin_at(nand, place, newer);
     }
 
     pub fn is_open(&self, logical_page: u32) -> bool {
-        self.index_of(logical_page / self.pages_per_unit).is_some()
+        self.index_of(logical_page / self.pages_per_block).is_some()
     }
 
     fn split(&self, logical_page: u32) -> (u32, u32) {
-        (logical_page / self.pages_per_unit, logical_page % self.pages_per_unit)
+        (logical_page / self.pages_per_block, logical_page % self.pages_per_block)
     }
 
     /// The physical page of a logical page that is not newer elsewhere.
     pub fn locate_here(&self, nand: &Nand, logical_page: u32) -> Option<u32> {
-        let (logical_unit, place) = self.split(logical_page);
-        let in_log = self.index_of(logical_unit).and_then(|at| self.open[at].page_of(nand, place));
+        let (logical_block, place) = self.split(logical_page);
+        let in_log = self.index_of(logical_block).and_then(|at| self.open[at].page_of(nand, place));
         in_log.or_else(|| {
-            let page = nand.page_at(self.data_of(logical_unit)?, place);
+            let page = nand.page_at(self.data_of(logical_block)?, place);
             nand.logical_page(page).map(|_| page)
         })
     }
@@ -137,8 +137,8 @@ impl BlockMapped {
     /// Writes a page to the log of its block, which makes newer copies elsewhere obsolete. For a
     /// partial write the page was read before.
     pub fn write_here(&mut self, nand: &mut Nand, write: PageWrite, newer: &mut impl NewerPages) {
-        let (logical_unit, place) = self.split(write.logical_page);
-        self.open(nand, logical_unit, newer);
+        let (logical_block, place) = self.split(write.logical_page);
+        self.open(nand, logical_block, newer);
         self.arrange(nand, place, newer);
         let open = self.open.last_mut().expect("it was just opened");
         newer.forget(write.logical_page..write.logical_page + 1);
@@ -147,7 +147,7 @@ impl BlockMapped {
         }
         let page = open.append(nand, place);
         nand.program(page, write.logical_page);
-        let full = open.used() == self.pages_per_unit
+        let full = open.used() == self.pages_per_block
             || (!open.in_order && open.used() >= self.random_pages);
         if full {
             self.close(nand, self.open.len() - 1, newer);
@@ -157,8 +157,8 @@ impl BlockMapped {
     }
 
     /// Makes the log of a logical block the most recent open one.
-    fn open(&mut self, nand: &mut Nand, logical_unit: u32, newer: &mut impl NewerPages) {
-        if let Some(index) = self.index_of(logical_unit) {
+    fn open(&mut self, nand: &mut Nand, logical_block: u32, newer: &mut impl NewerPages) {
+        if let Some(index) = self.index_of(logical_block) {
             self.open[index..].rotate_left(1);
             return;
         }
@@ -170,7 +170,7 @@ impl BlockMapped {
         } else {
             OpenBlock::default()
         };
-        open.begin(logical_unit, self.free.take(nand));
+        open.begin(logical_block, self.free.take(nand));
         self.open.push(open);
     }
 
@@ -180,10 +180,10 @@ impl BlockMapped {
         if open.has_partial_page() && place != open.used() {
             open.commit(nand);
         }
-        if open.used() == self.pages_per_unit {
-            let logical_unit = open.logical_unit;
+        if open.used() == self.pages_per_block {
+            let logical_block = open.logical_block;
             self.close(nand, self.open.len() - 1, newer);
-            self.open(nand, logical_unit, newer);
+            self.open(nand, logical_block, newer);
         }
         let open = self.open.last_mut().expect("it was just opened");
         if self.open_erase_blocks_random == 0 && place != open.used() {
@@ -206,23 +206,23 @@ impl BlockMapped {
         logical_pages: &Range<u32>,
         newer: &mut impl NewerPages,
     ) {
-        let first = logical_pages.start.div_ceil(self.pages_per_unit);
-        for logical_unit in first..logical_pages.end / self.pages_per_unit {
-            if let Some(index) = self.index_of(logical_unit) {
+        let first = logical_pages.start.div_ceil(self.pages_per_block);
+        for logical_block in first..logical_pages.end / self.pages_per_block {
+            if let Some(index) = self.index_of(logical_block) {
                 let open = self.open.remove(index);
-                self.free.put(nand, open.unit);
+                self.free.put(nand, open.block);
             }
-            if let Some(old) = self.data_of(logical_unit) {
-                self.data[logical_unit as usize] = 0;
+            if let Some(old) = self.data_of(logical_block) {
+                self.data[logical_block as usize] = 0;
                 self.free.put(nand, old);
             }
-            newer.forget(self.pages_of(logical_unit));
+            newer.forget(self.pages_of(logical_block));
         }
     }
 
-    fn pages_of(&self, logical_unit: u32) -> Range<u32> {
-        let first = logical_unit * self.pages_per_unit;
-        first..first + self.pages_per_unit
+    fn pages_of(&self, logical_block: u32) -> Range<u32> {
+        let first = logical_block * self.pages_per_block;
+        first..first + self.pages_per_block
     }
 }
 

@@ -8,8 +8,8 @@ use crate::nand::{NONE, Nand};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct OpenBlock {
-    pub logical_unit: u32,
-    pub unit: u32,
+    pub logical_block: u32,
+    pub block: u32,
     used: u32,
     /// Whether every page so far is at its own position.
     pub in_order: bool,
@@ -25,13 +25,13 @@ pub struct OpenBlock {
 
 impl OpenBlock {
     /// Begins a log in an erased block.
-    pub fn begin(&mut self, logical_unit: u32, unit: u32) {
-        self.begin_behind(logical_unit, unit, 0);
+    pub fn begin(&mut self, logical_block: u32, block: u32) {
+        self.begin_behind(logical_block, block, 0);
     }
 
     /// Begins a log in a block to which the first `head` pages were copied.
-    pub fn begin_behind(&mut self, logical_unit: u32, unit: u32, head: u32) {
-        (self.logical_unit, self.unit, self.used) = (logical_unit, unit, head);
+    pub fn begin_behind(&mut self, logical_block: u32, block: u32, head: u32) {
+        (self.logical_block, self.block, self.used) = (logical_block, block, head);
         (self.in_order, self.head, self.partial_page) = (true, head, NONE);
     }
 
@@ -63,7 +63,7 @@ impl OpenBlock {
     pub fn commit(&mut self, nand: &mut Nand) {
         if self.has_partial_page() {
             let page = std::mem::replace(&mut self.partial_page, NONE);
-            nand.copy(page, nand.page_at(self.unit, self.used));
+            nand.copy(page, nand.page_at(self.block, self.used));
             self.used += 1;
         }
     }
@@ -72,21 +72,21 @@ impl OpenBlock {
     pub fn append(&mut self, nand: &Nand, place: u32) -> u32 {
         self.partial_page = NONE;
         if self.in_order && place != self.used {
-            self.leave_order(nand.pages_per_unit());
+            self.leave_order(nand.pages_per_block());
         }
         if !self.in_order {
             self.written[place as usize / 64] |= 1 << (place % 64);
             self.places[place as usize] = self.used;
         }
         self.used += 1;
-        nand.page_at(self.unit, self.used - 1)
+        nand.page_at(self.block, self.used - 1)
     }
 
-    fn leave_order(&mut self, pages_per_unit: u32) {
+    fn leave_order(&mut self, pages_per_block: u32) {
         self.in_order = false;
-        self.places.resize(pages_per_unit as usize, 0);
+        self.places.resize(pages_per_block as usize, 0);
         self.written.clear();
-        self.written.resize(pages_per_unit.div_ceil(64) as usize, 0);
+        self.written.resize(pages_per_block.div_ceil(64) as usize, 0);
         for place in 0..self.used {
             self.written[place as usize / 64] |= 1 << (place % 64);
             self.places[place as usize] = place;
@@ -106,7 +106,7 @@ impl OpenBlock {
         };
         // A log that began with copies may contain positions that were never written.
         in_log
-            .map(|place| nand.page_at(self.unit, place))
+            .map(|place| nand.page_at(self.block, place))
             .filter(|&page| nand.logical_page(page).is_some())
     }
 

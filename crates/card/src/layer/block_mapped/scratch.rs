@@ -17,33 +17,33 @@ use crate::nand::Nand;
 /// The scratch block and its number of used pages; `None` before its first use.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ScratchUnit {
-    unit: Option<u32>,
+    block: Option<u32>,
     used: u32,
 }
 
 impl BlockMapped {
     /// Programs the partial next page of the most recent open block into the scratch block.
     pub(super) fn gather(&mut self, nand: &mut Nand, logical_page: u32) {
-        let full = |scratch: &ScratchUnit| scratch.used == self.pages_per_unit;
+        let full = |scratch: &ScratchUnit| scratch.used == self.pages_per_block;
         if self.scratch.as_ref().is_some_and(full) {
             self.renew(nand);
         }
         let page = self.next_scratch_page(nand);
         nand.program(page, logical_page);
-        self.open.last_mut().expect("a unit is open").set_partial_page(page);
+        self.open.last_mut().expect("a block is open").set_partial_page(page);
     }
 
     fn next_scratch_page(&mut self, nand: &mut Nand) -> u32 {
         let scratch = self.scratch.as_mut().expect("only what has one gathers");
-        let unit = *scratch.unit.get_or_insert_with(|| self.free.take(nand));
+        let block = *scratch.block.get_or_insert_with(|| self.free.take(nand));
         scratch.used += 1;
-        nand.page_at(unit, scratch.used - 1)
+        nand.page_at(block, scratch.used - 1)
     }
 
     /// Starts another scratch block with the partial pages of the other open blocks; the most
     /// recent one is just being written.
     fn renew(&mut self, nand: &mut Nand) {
-        let old = self.scratch.replace(ScratchUnit::default()).and_then(|scratch| scratch.unit);
+        let old = self.scratch.replace(ScratchUnit::default()).and_then(|scratch| scratch.block);
         for index in 0..self.open.len() - 1 {
             if let Some(from) = self.open[index].partial_page() {
                 let to = self.next_scratch_page(nand);

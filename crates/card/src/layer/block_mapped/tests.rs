@@ -28,7 +28,7 @@ impl Filled {
         let kind = format!("kind = \"block-mapped\"\nopen_units = 3\n{more}");
         let changes = [("kind = \"page-mapped\"", kind.as_str()), ("units = 4", "units = 5")];
         let model = small_with(&changes).unwrap();
-        let layer = BlockMapped::new(&model, model.good_units());
+        let layer = BlockMapped::new(&model, model.good_blocks());
         Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) }
     }
 

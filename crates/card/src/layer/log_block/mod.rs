@@ -33,7 +33,7 @@ pub struct LogBlock {
     log_request_bytes: u64,
     /// One more than the page written last, or 0.
     written_last: u32,
-    pages_per_unit: u32,
+    pages_per_block: u32,
 }
 
 impl LogBlock {
@@ -41,10 +41,10 @@ impl LogBlock {
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         Self {
             blocks: BlockMapped::new(model, units),
-            log: SmallLog::new(&model.layer, model.pages_per_unit()),
+            log: SmallLog::new(&model.layer, model.pages_per_block()),
             log_request_bytes: model.layer.log_request.expect("a checked log layer says").0,
             written_last: 0,
-            pages_per_unit: model.pages_per_unit(),
+            pages_per_block: model.pages_per_block(),
         }
     }
 
@@ -61,7 +61,7 @@ impl LogBlock {
         if self.blocks.continues(logical_page) {
             return true;
         }
-        let place = logical_page % self.pages_per_unit;
+        let place = logical_page % self.pages_per_block;
         let begins = follows && place <= 1 && !self.blocks.is_open(logical_page);
         if begins && logical_page > 0 {
             self.blocks.open_behind(nand, logical_page, &mut self.log);
@@ -79,7 +79,7 @@ impl LogBlock {
     /// Merges every logical block with current pages in the oldest block of the log.
     fn collect(&mut self, nand: &mut Nand) {
         while let Some(logical_page) = self.log.next_to_collect(nand) {
-            self.blocks.merge_wholly(nand, logical_page / self.pages_per_unit, &mut self.log);
+            self.blocks.merge_wholly(nand, logical_page / self.pages_per_block, &mut self.log);
         }
         self.log.release_oldest(nand, self.blocks.free_mut());
         self.blocks.counters_mut().merges.log += 1;

@@ -17,7 +17,7 @@ use crate::nand::Nand;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SmallLog {
     /// Oldest first; the last one is being written.
-    units: VecDeque<u32>,
+    blocks: VecDeque<u32>,
     most_units: usize,
     newest: NewestPages,
     /// The first position of the oldest block that was not examined yet.
@@ -30,7 +30,7 @@ impl SmallLog {
     /// An empty log; `group_pages` pages are merged or rewritten together.
     pub fn new(model: &LayerModel, pages_per_group: u32) -> Self {
         Self {
-            units: VecDeque::new(),
+            blocks: VecDeque::new(),
             most_units: model.log_units.expect("a checked log layer says") as usize,
             newest: NewestPages::new(pages_per_group),
             collected: 0,
@@ -40,20 +40,20 @@ impl SmallLog {
 
     /// Whether the oldest block must be released before anything is appended.
     pub fn is_full(&self, nand: &Nand) -> bool {
-        self.units.len() == self.most_units && !self.has_room(nand)
+        self.blocks.len() == self.most_units && !self.has_room(nand)
     }
 
     fn has_room(&self, nand: &Nand) -> bool {
-        self.units.back().is_some_and(|&unit| nand.next_place(unit) < nand.pages_per_unit())
+        self.blocks.back().is_some_and(|&block| nand.next_place(block) < nand.pages_per_block())
     }
 
     /// Programs the loaded page.
     pub fn append(&mut self, nand: &mut Nand, free: &mut FreeBlocks, logical_page: u32) {
         if !self.has_room(nand) {
-            self.units.push_back(free.take(nand));
+            self.blocks.push_back(free.take(nand));
         }
-        let unit = *self.units.back().expect("there is room");
-        let page = nand.page_at(unit, nand.next_place(unit));
+        let block = *self.blocks.back().expect("there is room");
+        let page = nand.page_at(block, nand.next_place(block));
         nand.program(page, logical_page);
         self.newest.insert(logical_page, page);
         if self.extra_ns > 0 {
@@ -64,9 +64,9 @@ impl SmallLog {
     /// The next logical page whose newest version is in the oldest block. It must be moved or
     /// removed before the block is released.
     pub fn next_to_collect(&mut self, nand: &Nand) -> Option<u32> {
-        let unit = *self.units.front()?;
-        while self.collected < nand.pages_per_unit() {
-            let page = nand.page_at(unit, self.collected);
+        let block = *self.blocks.front()?;
+        while self.collected < nand.pages_per_block() {
+            let page = nand.page_at(block, self.collected);
             self.collected += 1;
             let stored = nand.logical_page(page);
             if let Some(stored) = stored.filter(|&stored| self.page_of(stored) == Some(page)) {
@@ -78,8 +78,8 @@ impl SmallLog {
 
     /// Releases the oldest block, which contains no current page.
     pub fn release_oldest(&mut self, nand: &mut Nand, free: &mut FreeBlocks) {
-        if let Some(unit) = self.units.pop_front() {
-            free.put(nand, unit);
+        if let Some(block) = self.blocks.pop_front() {
+            free.put(nand, block);
         }
         self.collected = 0;
     }

@@ -18,7 +18,7 @@ impl Filled {
                     log_ns = 100";
         let changes = [("kind = \"page-mapped\"", kind), ("units = 4", "units = 5")];
         let model = small_with(&changes).unwrap();
-        let layer = LogBlock::new(&model, model.good_units());
+        let layer = LogBlock::new(&model, model.good_blocks());
         let mut filled = Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) };
         for unit in 0..16 {
             filled.write(unit * UNIT, UNIT);

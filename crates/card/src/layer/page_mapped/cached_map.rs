@@ -55,17 +55,17 @@ impl CachedMap {
             slot_of: vec![0; pieces],
             touched: Vec::new(),
             stored: StoredPieces {
-                first_number: model.capacity_units() * model.pages_per_unit(),
+                first_number: model.capacity_blocks() * model.pages_per_block(),
                 at: vec![0; pieces],
-                units: Vec::new(),
-                unit_limit: model.map_units() as usize,
+                blocks: Vec::new(),
+                block_limit: model.map_units() as usize,
             },
         })
     }
 
     /// How many more erase blocks the map may need.
-    pub fn units_owed(&self) -> usize {
-        self.stored.unit_limit - self.stored.units.len()
+    pub fn blocks_owed(&self) -> usize {
+        self.stored.block_limit - self.stored.blocks.len()
     }
 
     /// Marks a page's entry as changed.
@@ -152,7 +152,7 @@ impl CachedMap {
 /// An erase block with pieces of the map.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct MapUnit {
-    unit: u32,
+    block: u32,
     current: u32,
 }
 
@@ -164,8 +164,8 @@ struct StoredPieces {
     /// By piece: one more than its first page, or 0 if it was never written.
     at: Vec<u32>,
     /// The last one is open.
-    units: Vec<MapUnit>,
-    unit_limit: usize,
+    blocks: Vec<MapUnit>,
+    block_limit: usize,
 }
 
 impl StoredPieces {
@@ -183,41 +183,41 @@ impl StoredPieces {
     }
 
     fn open_place(&self, nand: &Nand) -> Option<u32> {
-        let unit = self.units.last()?.unit;
-        let place = nand.next_place(unit);
-        (place < nand.pages_per_unit()).then(|| nand.page_at(unit, place))
+        let block = self.blocks.last()?.block;
+        let place = nand.next_place(block);
+        (place < nand.pages_per_block()).then(|| nand.page_at(block, place))
     }
 
     /// Opens a block; if it is the last one the map may use, empties another one into it.
     fn open_another(&mut self, nand: &mut Nand, free: &mut FreeBlocks) {
-        self.units.push(MapUnit { unit: free.take(nand), current: 0 });
-        if self.units.len() < self.unit_limit {
+        self.blocks.push(MapUnit { block: free.take(nand), current: 0 });
+        if self.blocks.len() < self.block_limit {
             return;
         }
-        let full = 0..self.units.len() - 1;
-        let victim = full.min_by_key(|&index| self.units[index].current);
-        let victim = self.units[victim.expect("the map has at least three units")];
-        for place in (0..nand.pages_per_unit()).step_by(nand.pages_per_write_unit() as usize) {
-            let page = nand.page_at(victim.unit, place);
-            let number = nand.logical_page(page).expect("a full unit has no gaps");
+        let full = 0..self.blocks.len() - 1;
+        let victim = full.min_by_key(|&index| self.blocks[index].current);
+        let victim = self.blocks[victim.expect("the map has at least three blocks")];
+        for place in (0..nand.pages_per_block()).step_by(nand.pages_per_write_unit() as usize) {
+            let page = nand.page_at(victim.block, place);
+            let number = nand.logical_page(page).expect("a full block has no gaps");
             if self.at[(number - self.first_number) as usize] == page + 1 {
                 nand.read(page);
                 self.append(nand, number - self.first_number);
             }
         }
-        self.units.retain(|unit| unit.unit != victim.unit);
-        free.put(nand, victim.unit);
+        self.blocks.retain(|block| block.block != victim.block);
+        free.put(nand, victim.block);
     }
 
     fn append(&mut self, nand: &mut Nand, piece: u32) {
-        let page = self.open_place(nand).expect("there is room in a unit just opened");
+        let page = self.open_place(nand).expect("there is room in a block just opened");
         nand.program_own(page, self.first_number + piece);
-        self.units.last_mut().expect("one is open").current += 1;
+        self.blocks.last_mut().expect("one is open").current += 1;
         let old = std::mem::replace(&mut self.at[piece as usize], page + 1);
         if let Some(old) = old.checked_sub(1) {
-            let stored = nand.unit_of(old);
-            let unit = self.units.iter_mut().find(|unit| unit.unit == stored);
-            unit.expect("a current piece is in a unit of the map").current -= 1;
+            let stored = nand.block_of(old);
+            let block = self.blocks.iter_mut().find(|block| block.block == stored);
+            block.expect("a current piece is in a block of the map").current -= 1;
         }
     }
 }

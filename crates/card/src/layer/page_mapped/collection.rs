@@ -18,7 +18,7 @@ const WORTHWHILE: u32 = 8;
 /// A block that is emptied piece by piece.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct GcInProgress {
-    pub unit: u32,
+    pub block: u32,
     /// Positions before this one are done.
     place: u32,
     /// Valid pages among the last 64 examined positions that are not moved yet.
@@ -26,8 +26,8 @@ pub struct GcInProgress {
 }
 
 impl GcInProgress {
-    pub fn new(unit: u32) -> Self {
-        Self { unit, place: 0, valid: 0 }
+    pub fn new(block: u32) -> Self {
+        Self { block, place: 0, valid: 0 }
     }
 }
 
@@ -37,11 +37,11 @@ impl PageMapped {
         loop {
             if self.open != NONE {
                 let place = nand.next_place(self.open);
-                if place < self.pages_per_unit {
+                if place < self.pages_per_block {
                     return nand.page_at(self.open, place);
                 }
                 let full = std::mem::replace(&mut self.open, NONE);
-                self.close_unit(nand, full);
+                self.close_block(nand, full);
             }
             if self.free.len() > self.reserve(nand) {
                 self.open = self.free.take(nand);
@@ -56,8 +56,8 @@ impl PageMapped {
     fn replace_retired(&mut self, nand: &mut Nand) {
         while self.free.len() < self.reserve(nand) {
             if self.emptying.is_none() {
-                let victim = self.units.choose();
-                let gains = |unit: &u32| self.units.valid(*unit) < nand.pages_in(*unit);
+                let victim = self.blocks.choose();
+                let gains = |block: &u32| self.blocks.valid(*block) < nand.pages_in(*block);
                 let Some(victim) = victim.filter(gains) else { return };
                 self.withdraw(nand, victim);
                 self.emptying = Some(GcInProgress::new(victim));
@@ -69,8 +69,9 @@ impl PageMapped {
     /// Free blocks that host pages must not use.
     fn reserve(&self, nand: &Nand) -> usize {
         // Where blocks fail, one may be retired while another is being emptied.
-        let can_fail = self.free.first().is_some_and(|unit| nand.can_be_replaced(unit));
-        1 + usize::from(can_fail) + self.cached_map.as_ref().map_or(0, |cached| cached.units_owed())
+        let can_fail = self.free.first().is_some_and(|block| nand.can_be_replaced(block));
+        1 + usize::from(can_fail)
+            + self.cached_map.as_ref().map_or(0, |cached| cached.blocks_owed())
     }
 
     /// Empties a block into a new open one.
@@ -83,13 +84,13 @@ impl PageMapped {
         };
         self.open = self.free.take(nand);
         self.move_all(nand, &mut emptying, self.open);
-        self.free.put(nand, emptying.unit);
+        self.free.put(nand, emptying.block);
         self.counters.garbage_collections += 1;
         self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
 
     fn begin_collecting(&mut self, nand: &Nand) -> GcInProgress {
-        let victim = self.units.choose().expect("all units but a few are closed");
+        let victim = self.blocks.choose().expect("all blocks but a few are closed");
         self.withdraw(nand, victim);
         GcInProgress::new(victim)
     }
@@ -98,8 +99,8 @@ impl PageMapped {
     pub(super) fn collect_step(&mut self, nand: &mut Nand) -> bool {
         if self.emptying.is_none() {
             let wanted = self.free.len() < self.reserve(nand) + self.idle_free_units;
-            let victim = self.units.choose().filter(|_| wanted);
-            let Some(victim) = victim.filter(|&unit| self.is_worthwhile(unit)) else {
+            let victim = self.blocks.choose().filter(|_| wanted);
+            let Some(victim) = victim.filter(|&block| self.is_worthwhile(block)) else {
                 return false;
             };
             self.withdraw(nand, victim);
@@ -116,8 +117,8 @@ impl PageMapped {
             let to = self.next_page(nand);
             let Some(mut emptying) = self.emptying else { return };
             if !self.move_next(nand, &mut emptying, to) {
-                nand.erase(emptying.unit);
-                self.free.put(nand, emptying.unit);
+                nand.erase(emptying.block);
+                self.free.put(nand, emptying.block);
                 self.emptying = None;
                 self.counters.garbage_collections += 1;
                 return;
@@ -126,14 +127,14 @@ impl PageMapped {
         }
     }
 
-    fn is_worthwhile(&self, unit: u32) -> bool {
-        self.units.valid(unit) <= self.pages_per_unit - self.pages_per_unit.div_ceil(WORTHWHILE)
+    fn is_worthwhile(&self, block: u32) -> bool {
+        self.blocks.valid(block) <= self.pages_per_block - self.pages_per_block.div_ceil(WORTHWHILE)
     }
 
     /// Moves all valid pages of a block to another block with enough space.
-    pub(super) fn move_all(&mut self, nand: &mut Nand, emptying: &mut GcInProgress, unit: u32) {
-        while self.units.valid(emptying.unit) > 0 {
-            let to = nand.page_at(unit, nand.next_place(unit));
+    pub(super) fn move_all(&mut self, nand: &mut Nand, emptying: &mut GcInProgress, block: u32) {
+        while self.blocks.valid(emptying.block) > 0 {
+            let to = nand.page_at(block, nand.next_place(block));
             self.move_next(nand, emptying, to);
         }
     }
@@ -148,8 +149,8 @@ impl PageMapped {
         let Some((from, logical_page)) = self.next_valid(nand, emptying) else { return false };
         nand.copy(from, to);
         self.map[logical_page as usize] = to + 1;
-        self.units.lose(emptying.unit);
-        self.units.gain(to / self.pages_per_unit);
+        self.blocks.lose(emptying.block);
+        self.blocks.gain(to / self.pages_per_block);
         if let Some(cached) = &mut self.cached_map {
             cached.change(logical_page);
         }
@@ -157,17 +158,17 @@ impl PageMapped {
     }
 
     fn next_valid(&self, nand: &Nand, emptying: &mut GcInProgress) -> Option<(u32, u32)> {
-        if self.units.valid(emptying.unit) == 0 {
+        if self.blocks.valid(emptying.block) == 0 {
             return None;
         }
         loop {
             while emptying.valid == 0 {
-                emptying.valid = self.valid_from(nand, emptying.unit, emptying.place);
+                emptying.valid = self.valid_from(nand, emptying.block, emptying.place);
                 emptying.place += u64::BITS;
             }
             let place = emptying.place - u64::BITS + emptying.valid.trailing_zeros();
             emptying.valid &= emptying.valid - 1;
-            let page = nand.page_at(emptying.unit, place);
+            let page = nand.page_at(emptying.block, place);
             let logical_page = nand.logical_page(page).expect("a valid page is programmed");
             // It may have been overwritten since it was examined.
             if self.map[logical_page as usize] == page + 1 {
@@ -179,31 +180,31 @@ impl PageMapped {
     /// A bit for each of the 64 positions from `place`: whether the map points to its page.
     /// Examined together and without branches, so that on a large card the processor waits for many
     /// map entries at once.
-    fn valid_from(&self, nand: &Nand, unit: u32, place: u32) -> u64 {
-        let places = place..nand.pages_in(unit).min(place + u64::BITS);
-        assert!(!places.is_empty(), "unit {unit} has fewer valid pages than were counted");
+    fn valid_from(&self, nand: &Nand, block: u32, place: u32) -> u64 {
+        let places = place..nand.pages_in(block).min(place + u64::BITS);
+        assert!(!places.is_empty(), "block {block} has fewer valid pages than were counted");
         let mut valid = 0;
-        for (number, bit) in nand.stored(unit, places.clone()).iter().zip(0..) {
+        for (number, bit) in nand.stored(block, places.clone()).iter().zip(0..) {
             let entry = self.map.get(number.wrapping_sub(1) as usize).copied().unwrap_or(0);
-            let page = nand.page_at(unit, place + bit);
+            let page = nand.page_at(block, place + bit);
             valid |= u64::from(entry == page + 1) << bit;
         }
         valid
     }
 
     /// Closes a full block.
-    pub(super) fn close_unit(&mut self, nand: &Nand, unit: u32) {
-        self.units.close(unit);
+    pub(super) fn close_block(&mut self, nand: &Nand, block: u32) {
+        self.blocks.close(block);
         if let Some(wear) = &mut self.wear {
-            wear.close(nand, unit);
+            wear.close(nand, block);
         }
     }
 
     /// Prepares a closed block for being emptied.
-    pub(super) fn withdraw(&mut self, nand: &Nand, unit: u32) {
-        self.units.remove(unit);
+    pub(super) fn withdraw(&mut self, nand: &Nand, block: u32) {
+        self.blocks.remove(block);
         if let Some(wear) = &mut self.wear {
-            wear.remove(nand, unit);
+            wear.remove(nand, block);
         }
     }
 }

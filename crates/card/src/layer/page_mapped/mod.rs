@@ -41,7 +41,7 @@ const IDLE_SHARE: u32 = 8;
 pub struct PageMapped {
     /// By logical page: one more than the physical page, or 0 if unmapped.
     map: LargeTable<u32>,
-    units: Victims,
+    blocks: Victims,
     free: FreeBlocks,
     /// The open block, or [`NONE`].
     open: u32,
@@ -51,51 +51,51 @@ pub struct PageMapped {
     pslc: Option<Box<PslcArea>>,
     cached_map: Option<Box<CachedMap>>,
     wear: Option<Box<WearLevelling>>,
-    pages_per_unit: u32,
+    pages_per_block: u32,
     counters: LayerCounters,
 }
 
 impl PageMapped {
     pub fn new(model: &CardModel) -> Self {
-        let units: Vec<u32> = model.good_units().collect();
-        Self::over(model, model.capacity_units(), &units)
+        let blocks: Vec<u32> = model.good_blocks().collect();
+        Self::over(model, model.capacity_blocks(), &blocks)
     }
 
     /// The layer of a part of a new card: its first logical blocks, and the erase blocks to store
     /// them in, those of the pSLC area first.
-    pub fn over(model: &CardModel, logical_units: u32, units: &[u32]) -> Self {
-        let pages_per_unit = model.pages_per_unit();
-        let pages = logical_units as usize * pages_per_unit as usize;
+    pub fn over(model: &CardModel, logical_blocks: u32, blocks: &[u32]) -> Self {
+        let pages_per_block = model.pages_per_block();
+        let pages = logical_blocks as usize * pages_per_block as usize;
         let collection = model.layer.collection.unwrap_or_default();
         let pslc_units = model.nand.pslc.as_ref().map_or(0, |pslc| pslc.units as usize);
-        let (pslc, units) = units.split_at(pslc_units);
+        let (pslc, blocks) = blocks.split_at(pslc_units);
         Self {
             map: LargeTable::new(pages),
-            units: Victims::new(collection, model.total_units(), pages_per_unit),
-            free: FreeBlocks::of(units.iter().copied()),
+            blocks: Victims::new(collection, model.total_blocks(), pages_per_block),
+            free: FreeBlocks::of(blocks.iter().copied()),
             open: NONE,
             emptying: None,
             idle_free_units: 1 + (model.nand.spare_units / IDLE_SHARE) as usize,
             pslc: (pslc_units > 0).then(|| Box::new(PslcArea::new(pslc.iter().copied()))),
             cached_map: CachedMap::new(model).map(Box::new),
             wear: model.layer.wear_spread.map(WearLevelling::new).map(Box::new),
-            pages_per_unit,
+            pages_per_block,
             counters: LayerCounters::default(),
         }
     }
 
     /// Memory of the map and the tables when the whole card is in use.
     pub fn memory_bytes(&self) -> usize {
-        self.map.memory_bytes() + self.units.memory_bytes()
+        self.map.memory_bytes() + self.blocks.memory_bytes()
     }
 
     /// Maps a logical page to `page`.
     fn remap(&mut self, logical_page: u32, page: u32) {
         let old = std::mem::replace(&mut self.map[logical_page as usize], page + 1);
         if old != 0 {
-            self.units.lose((old - 1) / self.pages_per_unit);
+            self.blocks.lose((old - 1) / self.pages_per_block);
         }
-        self.units.gain(page / self.pages_per_unit);
+        self.blocks.gain(page / self.pages_per_block);
         if let Some(cached) = &mut self.cached_map {
             cached.change(logical_page);
         }
@@ -104,7 +104,7 @@ impl PageMapped {
     fn forget(&mut self, logical_page: u32) {
         let old = std::mem::take(&mut self.map[logical_page as usize]);
         if old != 0 {
-            self.units.lose((old - 1) / self.pages_per_unit);
+            self.blocks.lose((old - 1) / self.pages_per_block);
             if let Some(cached) = &mut self.cached_map {
                 cached.change(logical_page);
             }

@@ -28,8 +28,8 @@ pub struct PslcArea {
 }
 
 impl PslcArea {
-    pub fn new(units: impl Iterator<Item = u32>) -> Self {
-        Self { free: FreeBlocks::of(units), open: NONE, full: VecDeque::new(), folding: None }
+    pub fn new(blocks: impl Iterator<Item = u32>) -> Self {
+        Self { free: FreeBlocks::of(blocks), open: NONE, full: VecDeque::new(), folding: None }
     }
 
     /// The next page of the open block, if it has one; closes a full block.
@@ -78,12 +78,12 @@ impl PageMapped {
     fn fold_in_a_request(&mut self, nand: &mut Nand) {
         let before_ns = nand.finished_ns();
         let oldest = self.pslc.as_mut().and_then(|area| area.take_oldest());
-        let oldest = oldest.expect("without a free unit one is full");
-        let unit = oldest.unit;
+        let oldest = oldest.expect("without a free block one is full");
+        let block = oldest.block;
         let rest = self.fold(nand, oldest, u32::MAX);
-        assert!(rest.is_none(), "all of unit {unit} is folded");
+        assert!(rest.is_none(), "all of block {block} is folded");
         if let Some(area) = &mut self.pslc {
-            area.free.put(nand, unit);
+            area.free.put(nand, block);
         }
         self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
@@ -96,7 +96,7 @@ impl PageMapped {
         pages: u32,
     ) -> Option<GcInProgress> {
         for _ in 0..pages {
-            if self.units.valid(folding.unit) == 0 {
+            if self.blocks.valid(folding.block) == 0 {
                 self.counters.folds += 1;
                 return None;
             }
@@ -111,13 +111,13 @@ impl PageMapped {
         let Some(area) = &mut self.pslc else { return false };
         area.open_place(nand);
         let Some(folding) = area.take_oldest() else { return false };
-        let unit = folding.unit;
+        let block = folding.block;
         let rest = self.fold(nand, folding, nand.pages_per_write_unit());
         if let Some(area) = &mut self.pslc {
             area.folding = rest;
             if area.folding.is_none() {
-                nand.erase(unit);
-                area.free.put(nand, unit);
+                nand.erase(block);
+                area.free.put(nand, block);
             }
         }
         true

@@ -40,8 +40,8 @@ pub struct Victims {
     counts: Vec<u32>,
     /// The blocks, followed by the heads of the lists.
     nodes: Vec<Node>,
-    units: u32,
-    pages_per_unit: u32,
+    blocks: u32,
+    pages_per_block: u32,
     /// All lists before this one are empty.
     lowest: u32,
     /// Closed blocks with fewer valid pages are in the list of their number.
@@ -52,21 +52,25 @@ pub struct Victims {
 
 impl Victims {
     /// All blocks empty and open.
-    pub fn new(collection: Collection, units: u32, pages_per_unit: u32) -> Self {
+    pub fn new(collection: Collection, blocks: u32, pages_per_block: u32) -> Self {
         let (lists, horizon) = match collection {
-            Collection::Greedy => (pages_per_unit + 1, 0),
-            Collection::CostBenefit => (pages_per_unit + 1, pages_per_unit + 1),
+            Collection::Greedy => (pages_per_block + 1, 0),
+            Collection::CostBenefit => (pages_per_block + 1, pages_per_block + 1),
             Collection::Fifo => (1, 0),
         };
-        let unit = Node { before: NONE, after: NONE, changed: 0 };
-        let mut nodes = vec![unit; units as usize];
-        nodes.extend((units..units + lists).map(|head| Node { before: head, after: head, ..unit }));
+        let block = Node { before: NONE, after: NONE, changed: 0 };
+        let mut nodes = vec![block; blocks as usize];
+        nodes.extend((blocks..blocks + lists).map(|head| Node {
+            before: head,
+            after: head,
+            ..block
+        }));
         Self {
             collection,
-            counts: vec![0; units as usize],
+            counts: vec![0; blocks as usize],
             nodes,
-            units,
-            pages_per_unit,
+            blocks,
+            pages_per_block,
             lowest: 0,
             horizon,
             now: 0,
@@ -74,8 +78,8 @@ impl Victims {
     }
 
     /// Valid pages of a block.
-    pub fn valid(&self, unit: u32) -> u32 {
-        self.counts[unit as usize] & !CLOSED
+    pub fn valid(&self, block: u32) -> u32 {
+        self.counts[block as usize] & !CLOSED
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -83,38 +87,38 @@ impl Victims {
     }
 
     /// Counts a page of the block as valid.
-    pub fn gain(&mut self, unit: u32) {
-        self.counts[unit as usize] += 1;
+    pub fn gain(&mut self, block: u32) {
+        self.counts[block as usize] += 1;
         self.now += 1;
     }
 
     /// Counts a page of the block as invalid.
-    pub fn lose(&mut self, unit: u32) {
-        let count = &mut self.counts[unit as usize];
+    pub fn lose(&mut self, block: u32) {
+        let count = &mut self.counts[block as usize];
         assert!(*count & !CLOSED != 0, "valid pages are counted once");
         *count -= 1;
         if *count & CLOSED != 0 && *count & !CLOSED < self.horizon {
-            self.unlink(unit);
-            self.link(unit);
+            self.unlink(block);
+            self.link(block);
         }
     }
 
     /// Makes a full block eligible for collection.
-    pub fn close(&mut self, unit: u32) {
-        let count = &mut self.counts[unit as usize];
-        assert!(*count & CLOSED == 0, "unit {unit} is closed twice");
+    pub fn close(&mut self, block: u32) {
+        let count = &mut self.counts[block as usize];
+        assert!(*count & CLOSED == 0, "block {block} is closed twice");
         *count |= CLOSED;
         if self.collection == Collection::Fifo || *count & !CLOSED < self.horizon {
-            self.link(unit);
+            self.link(block);
         }
     }
 
     /// Makes a block ineligible for collection.
-    pub fn remove(&mut self, unit: u32) {
-        let count = &mut self.counts[unit as usize];
-        assert!(*count & CLOSED != 0, "unit {unit} is not closed");
+    pub fn remove(&mut self, block: u32) {
+        let count = &mut self.counts[block as usize];
+        assert!(*count & CLOSED != 0, "block {block} is not closed");
         *count &= !CLOSED;
-        self.unlink(unit);
+        self.unlink(block);
     }
 
     /// The closed block to collect next. It stays closed.
@@ -131,8 +135,8 @@ impl Victims {
 
     fn fewest_valid(&mut self) -> Option<u32> {
         while self.lowest < self.horizon {
-            if let Some(unit) = self.front(self.lowest) {
-                return Some(unit);
+            if let Some(block) = self.front(self.lowest) {
+                return Some(block);
             }
             self.lowest += 1;
         }
@@ -141,22 +145,22 @@ impl Victims {
 
     /// Raises the horizon if no closed block is below it.
     fn raise_horizon(&mut self) {
-        let mut with_valid = vec![0_u32; self.pages_per_unit as usize + 1];
-        let closed = |&unit: &u32| self.counts[unit as usize] & CLOSED != 0;
-        let closed: Vec<u32> = (0..self.units).filter(closed).collect();
-        for &unit in &closed {
-            with_valid[self.valid(unit) as usize] += 1;
+        let mut with_valid = vec![0_u32; self.pages_per_block as usize + 1];
+        let closed = |&block: &u32| self.counts[block as usize] & CLOSED != 0;
+        let closed: Vec<u32> = (0..self.blocks).filter(closed).collect();
+        for &block in &closed {
+            with_valid[self.valid(block) as usize] += 1;
         }
-        let wanted = self.units.div_ceil(LISTED_SHARE);
+        let wanted = self.blocks.div_ceil(LISTED_SHARE);
         let mut listed = 0;
         self.horizon = 0;
-        while listed < wanted && self.horizon <= self.pages_per_unit {
+        while listed < wanted && self.horizon <= self.pages_per_block {
             listed += with_valid[self.horizon as usize];
             self.horizon += 1;
         }
-        for unit in closed {
-            if self.valid(unit) < self.horizon {
-                self.link(unit);
+        for block in closed {
+            if self.valid(block) < self.horizon {
+                self.link(block);
             }
         }
     }
@@ -164,45 +168,45 @@ impl Victims {
     fn best_ratio(&mut self) -> Option<u32> {
         let mut best = self.fewest_valid()?;
         let (mut best_gain, mut best_cost) = self.gain_and_cost(best);
-        for list in self.lowest + 1..self.pages_per_unit {
-            let Some(unit) = self.front(list) else { continue };
-            let (gain, cost) = self.gain_and_cost(unit);
+        for list in self.lowest + 1..self.pages_per_block {
+            let Some(block) = self.front(list) else { continue };
+            let (gain, cost) = self.gain_and_cost(block);
             if u128::from(gain) * u128::from(best_cost) > u128::from(best_gain) * u128::from(cost) {
-                (best, best_gain, best_cost) = (unit, gain, cost);
+                (best, best_gain, best_cost) = (block, gain, cost);
             }
         }
         Some(best)
     }
 
     /// Age times pages freed, and pages copied.
-    fn gain_and_cost(&self, unit: u32) -> (u64, u64) {
-        let age = self.now - self.nodes[unit as usize].changed + 1;
-        let valid = self.valid(unit);
-        (age * u64::from(self.pages_per_unit - valid), u64::from(valid))
+    fn gain_and_cost(&self, block: u32) -> (u64, u64) {
+        let age = self.now - self.nodes[block as usize].changed + 1;
+        let valid = self.valid(block);
+        (age * u64::from(self.pages_per_block - valid), u64::from(valid))
     }
 
     fn front(&self, list: u32) -> Option<u32> {
-        let head = self.units + list;
-        Some(self.nodes[head as usize].after).filter(|&unit| unit != head)
+        let head = self.blocks + list;
+        Some(self.nodes[head as usize].after).filter(|&block| block != head)
     }
 
     /// Removes a block from its list, if it is in one.
-    fn unlink(&mut self, unit: u32) {
-        let Node { before, after, .. } = self.nodes[unit as usize];
+    fn unlink(&mut self, block: u32) {
+        let Node { before, after, .. } = self.nodes[block as usize];
         if after != NONE {
             self.nodes[before as usize].after = after;
             self.nodes[after as usize].before = before;
-            self.nodes[unit as usize].after = NONE;
+            self.nodes[block as usize].after = NONE;
         }
     }
 
-    fn link(&mut self, unit: u32) {
-        let list = if self.collection == Collection::Fifo { 0 } else { self.valid(unit) };
+    fn link(&mut self, block: u32) {
+        let list = if self.collection == Collection::Fifo { 0 } else { self.valid(block) };
         self.lowest = self.lowest.min(list);
-        let head = self.units + list;
-        let last = std::mem::replace(&mut self.nodes[head as usize].before, unit);
-        self.nodes[last as usize].after = unit;
-        self.nodes[unit as usize] = Node { before: last, after: head, changed: self.now };
+        let head = self.blocks + list;
+        let last = std::mem::replace(&mut self.nodes[head as usize].before, block);
+        self.nodes[last as usize].after = block;
+        self.nodes[block as usize] = Node { before: last, after: head, changed: self.now };
     }
 }
 
@@ -213,10 +217,10 @@ mod tests {
     /// Blocks of four pages, closed in ascending order with these numbers of valid pages.
     fn closed(collection: Collection, valid: &[u32]) -> Victims {
         let mut victims = Victims::new(collection, 8, 4);
-        for (unit, &valid) in (0..).zip(valid) {
-            (0..4).for_each(|_| victims.gain(unit));
-            victims.close(unit);
-            (valid..4).for_each(|_| victims.lose(unit));
+        for (block, &valid) in (0..).zip(valid) {
+            (0..4).for_each(|_| victims.gain(block));
+            victims.close(block);
+            (valid..4).for_each(|_| victims.lose(block));
         }
         victims
     }
@@ -230,7 +234,7 @@ mod tests {
         victims.lose(2);
         (0..2).for_each(|_| victims.lose(0));
         assert_eq!(victims.choose(), Some(0));
-        (0..8).filter(|&unit| unit == 0 || unit == 3).for_each(|unit| victims.remove(unit));
+        (0..8).filter(|&block| block == 0 || block == 3).for_each(|block| victims.remove(block));
         assert_eq!(victims.choose(), Some(2), "the horizon is raised");
     }
 

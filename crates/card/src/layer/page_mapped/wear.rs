@@ -31,15 +31,15 @@ impl WearLevelling {
     }
 
     /// Adds a full block.
-    pub fn close(&mut self, nand: &Nand, unit: u32) {
-        let erases = nand.erases_of(unit);
+    pub fn close(&mut self, nand: &Nand, block: u32) {
+        let erases = nand.erases_of(block);
         self.most = self.most.max(erases);
-        self.closed.insert((erases, unit));
+        self.closed.insert((erases, block));
     }
 
     /// Removes a block that is collected.
-    pub fn remove(&mut self, nand: &Nand, unit: u32) {
-        self.closed.remove(&(nand.erases_of(unit), unit));
+    pub fn remove(&mut self, nand: &Nand, block: u32) {
+        self.closed.remove(&(nand.erases_of(block), block));
     }
 
     /// The block whose erase count is too low, if any.
@@ -51,7 +51,7 @@ impl WearLevelling {
 impl PageMapped {
     /// Moves the data of a block that is worn too little.
     pub(super) fn level_wear(&mut self, nand: &mut Nand) {
-        let Some((erases, unit)) = self.wear.as_ref().and_then(|wear| wear.lagging()) else {
+        let Some((erases, block)) = self.wear.as_ref().and_then(|wear| wear.lagging()) else {
             return;
         };
         // Moving to a block that is not more worn would not help.
@@ -59,10 +59,10 @@ impl PageMapped {
             return;
         }
         let to = self.free.take_most_worn(nand);
-        self.withdraw(nand, unit);
-        self.move_all(nand, &mut GcInProgress::new(unit), to);
-        self.close_unit(nand, to);
-        self.free.put(nand, unit);
+        self.withdraw(nand, block);
+        self.move_all(nand, &mut GcInProgress::new(block), to);
+        self.close_block(nand, to);
+        self.free.put(nand, block);
         self.counters.wear_levelling_moves += 1;
     }
 }

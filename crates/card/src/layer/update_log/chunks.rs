@@ -11,14 +11,14 @@ pub struct Chunks {
     slots: LargeTable<u32>,
     /// By slot: one more than its current chunk, or 0.
     current: LargeTable<u32>,
-    units: Vec<Unit>,
+    blocks: Vec<Block>,
     /// Complete blocks with obsolete slots, by their number of current chunks.
     collectable: Vec<Vec<u32>>,
-    slots_per_unit: u32,
+    slots_per_block: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Unit {
+struct Block {
     current: u32,
     complete: bool,
     /// Index among the collectable blocks with as many current chunks.
@@ -26,23 +26,23 @@ struct Unit {
 }
 
 impl Chunks {
-    pub fn new(capacity_units: u32, total_units: u32, slots_per_unit: u32) -> Self {
+    pub fn new(capacity_blocks: u32, total_blocks: u32, slots_per_block: u32) -> Self {
         Self {
-            slots: LargeTable::new(capacity_units as usize * slots_per_unit as usize),
-            current: LargeTable::new(total_units as usize * slots_per_unit as usize),
-            units: vec![Unit::default(); total_units as usize],
-            collectable: vec![Vec::new(); slots_per_unit as usize],
-            slots_per_unit,
+            slots: LargeTable::new(capacity_blocks as usize * slots_per_block as usize),
+            current: LargeTable::new(total_blocks as usize * slots_per_block as usize),
+            blocks: vec![Block::default(); total_blocks as usize],
+            collectable: vec![Vec::new(); slots_per_block as usize],
+            slots_per_block,
         }
     }
 
-    pub fn slots_per_unit(&self) -> u32 {
-        self.slots_per_unit
+    pub fn slots_per_block(&self) -> u32 {
+        self.slots_per_block
     }
 
     /// The number of a slot of an erase block.
-    pub fn slot_at(&self, unit: u32, index: u32) -> u32 {
-        unit * self.slots_per_unit + index
+    pub fn slot_at(&self, block: u32, index: u32) -> u32 {
+        block * self.slots_per_block + index
     }
 
     /// The slot of a chunk; `None` if it was never completed.
@@ -59,7 +59,7 @@ impl Chunks {
         self.forget(chunk);
         self.slots[chunk as usize] = slot + 1;
         self.current[slot as usize] = chunk + 1;
-        self.change(slot / self.slots_per_unit, |unit| unit.current += 1);
+        self.change(slot / self.slots_per_block, |block| block.current += 1);
     }
 
     /// Moves the chunk of one slot to another. The chunk map is not read to find it, because on a
@@ -67,60 +67,60 @@ impl Chunks {
     pub fn relocate(&mut self, from: u32, to: u32) {
         let current = std::mem::take(&mut self.current[from as usize]);
         let chunk = current.checked_sub(1).expect("only a slot with a chunk is emptied");
-        self.change(from / self.slots_per_unit, |unit| unit.current -= 1);
+        self.change(from / self.slots_per_block, |block| block.current -= 1);
         self.slots[chunk as usize] = to + 1;
         self.current[to as usize] = current;
-        self.change(to / self.slots_per_unit, |unit| unit.current += 1);
+        self.change(to / self.slots_per_block, |block| block.current += 1);
     }
 
     pub fn forget(&mut self, chunk: u32) {
         if let Some(slot) = std::mem::take(&mut self.slots[chunk as usize]).checked_sub(1) {
             self.current[slot as usize] = 0;
-            self.change(slot / self.slots_per_unit, |unit| unit.current -= 1);
+            self.change(slot / self.slots_per_block, |block| block.current -= 1);
         }
     }
 
     /// Marks a block as full.
-    pub fn complete(&mut self, unit: u32) {
-        self.change(unit, |unit| unit.complete = true);
+    pub fn complete(&mut self, block: u32) {
+        self.change(block, |block| block.complete = true);
     }
 
-    fn change(&mut self, number: u32, change: impl FnOnce(&mut Unit)) {
-        let unit = &mut self.units[number as usize];
-        let before = *unit;
-        change(unit);
-        let after = *unit;
-        let slots_per_unit = self.slots_per_unit;
-        let worth = |unit: Unit| unit.complete && unit.current < slots_per_unit;
+    fn change(&mut self, number: u32, change: impl FnOnce(&mut Block)) {
+        let block = &mut self.blocks[number as usize];
+        let before = *block;
+        change(block);
+        let after = *block;
+        let slots_per_block = self.slots_per_block;
+        let worth = |block: Block| block.complete && block.current < slots_per_block;
         if worth(before) {
             self.remove(before);
         }
         if worth(after) {
             let as_worth = &mut self.collectable[after.current as usize];
-            self.units[number as usize].index = index_of(as_worth.len());
+            self.blocks[number as usize].index = index_of(as_worth.len());
             as_worth.push(number);
         }
     }
 
     /// Removes a collectable block; the last one of its kind takes its index.
-    fn remove(&mut self, unit: Unit) {
-        let alike = &mut self.collectable[unit.current as usize];
-        alike.swap_remove(unit.index as usize);
-        if let Some(&moved) = alike.get(unit.index as usize) {
-            self.units[moved as usize].index = unit.index;
+    fn remove(&mut self, block: Block) {
+        let alike = &mut self.collectable[block.current as usize];
+        alike.swap_remove(block.index as usize);
+        if let Some(&moved) = alike.get(block.index as usize) {
+            self.blocks[moved as usize].index = block.index;
         }
     }
 
     /// Takes a complete block with the fewest current chunks for collection.
     pub fn take_victim(&mut self) -> Option<u32> {
         let victim = self.collectable.iter_mut().find_map(Vec::pop)?;
-        self.units[victim as usize].complete = false;
+        self.blocks[victim as usize].complete = false;
         Some(victim)
     }
 }
 
 fn index_of(length: usize) -> u32 {
-    u32::try_from(length).expect("there are fewer units than 2^32")
+    u32::try_from(length).expect("there are fewer blocks than 2^32")
 }
 
 #[cfg(test)]

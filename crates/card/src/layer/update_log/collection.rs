@@ -14,14 +14,14 @@ impl UpdateLog {
     pub(super) fn keep_free(&mut self, nand: &mut Nand) {
         while self.free.len() < KEEP_FREE {
             let before_ns = nand.finished_ns();
-            self.collect_unit(nand);
+            self.collect_block(nand);
             self.counters.merge_ns += nand.finished_ns() - before_ns;
         }
     }
 
-    fn collect_unit(&mut self, nand: &mut Nand) {
-        let victim = self.chunks.take_victim().expect("more units than there is data for");
-        for index in 0..self.chunks.slots_per_unit() {
+    fn collect_block(&mut self, nand: &mut Nand) {
+        let victim = self.chunks.take_victim().expect("more blocks than there is data for");
+        for index in 0..self.chunks.slots_per_block() {
             let slot = self.chunks.slot_at(victim, index);
             if self.chunks.is_current(slot) {
                 self.move_chunk(nand, slot);
@@ -61,16 +61,16 @@ impl UpdateLog {
     }
 
     fn consolidation_slot(&mut self, nand: &mut Nand) -> u32 {
-        let (unit, index) = match self.consolidation.take() {
+        let (block, index) = match self.consolidation.take() {
             Some(place) => place,
             None => (self.free.take(nand), 0),
         };
-        if index + 1 == self.chunks.slots_per_unit() {
-            self.chunks.complete(unit);
+        if index + 1 == self.chunks.slots_per_block() {
+            self.chunks.complete(block);
         } else {
-            self.consolidation = Some((unit, index + 1));
+            self.consolidation = Some((block, index + 1));
         }
-        self.chunks.slot_at(unit, index)
+        self.chunks.slot_at(block, index)
     }
 
     /// Copies the newest versions of these positions of a chunk to a slot.

@@ -49,7 +49,7 @@ pub struct UpdateLog {
     consolidation: Option<(u32, u32)>,
     free: FreeBlocks,
     pages_per_chunk: u32,
-    pages_per_unit: u32,
+    pages_per_block: u32,
     counters: LayerCounters,
     #[serde(skip)]
     eviction: Eviction,
@@ -60,22 +60,22 @@ pub struct UpdateLog {
 
 impl UpdateLog {
     /// The layer of a new card on these erase blocks.
-    pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
+    pub fn new(model: &CardModel, blocks: impl Iterator<Item = u32>) -> Self {
         let layer = &model.layer;
-        let pages_per_unit = model.pages_per_unit();
-        let slots_per_unit = model.chunks_per_unit();
-        let pages_per_chunk = pages_per_unit / slots_per_unit;
+        let pages_per_block = model.pages_per_block();
+        let slots_per_block = model.chunks_per_block();
+        let pages_per_chunk = pages_per_block / slots_per_block;
         Self {
-            chunks: Chunks::new(model.capacity_units(), model.total_units(), slots_per_unit),
+            chunks: Chunks::new(model.capacity_blocks(), model.total_blocks(), slots_per_block),
             streams: Vec::new(),
             open_erase_blocks: layer.open_erase_blocks.expect("a checked log layer says") as usize,
             log: SmallLog::new(layer, pages_per_chunk),
             log_request_bytes: layer.log_request.expect("a checked log layer says").0,
-            written_last: vec![0; model.capacity_units() as usize],
+            written_last: vec![0; model.capacity_blocks() as usize],
             consolidation: None,
-            free: FreeBlocks::of(units),
+            free: FreeBlocks::of(blocks),
             pages_per_chunk,
-            pages_per_unit,
+            pages_per_block,
             counters: LayerCounters::default(),
             eviction: Eviction::new(layer),
             strays: Vec::new(),
@@ -102,8 +102,8 @@ impl UpdateLog {
 
     /// Whether a page is the last written one of its block, or the next.
     fn continues(&mut self, logical_page: u32) -> bool {
-        let unit = (logical_page / self.pages_per_unit) as usize;
-        let last = std::mem::replace(&mut self.written_last[unit], logical_page + 1);
+        let block = (logical_page / self.pages_per_block) as usize;
+        let last = std::mem::replace(&mut self.written_last[block], logical_page + 1);
         last != 0 && (last == logical_page || last == logical_page + 1)
     }
 

@@ -8,7 +8,7 @@ use crate::nand::Nand;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Stream {
-    logical_unit: u32,
+    logical_block: u32,
     /// The erase block and the slot in it that is written now or next.
     slot: Option<(u32, u32)>,
     under_way: Option<UnderWay>,
@@ -33,9 +33,9 @@ impl UpdateLog {
     /// The slot where a chunk is being written, and the first unwritten position.
     pub(super) fn under_way(&self, chunk: u32) -> Option<(u32, u32)> {
         let stream = &self.streams[self.index_of(chunk)?];
-        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        let (block, index) = stream.slot.expect("what is under way has a slot");
         let next = stream.under_way.as_ref().map_or(0, |way| way.next);
-        Some((self.chunks.slot_at(unit, index), next))
+        Some((self.chunks.slot_at(block, index), next))
     }
 
     pub(super) fn next_place_of(&self, chunk: u32) -> Option<u32> {
@@ -53,8 +53,8 @@ impl UpdateLog {
     /// its current chunk; so does the stream that must be closed.
     pub(super) fn begin_chunk(&mut self, nand: &mut Nand, chunk: u32, place: u32) {
         let before_ns = nand.finished_ns();
-        let logical_unit = chunk / self.chunks.slots_per_unit();
-        let own = self.streams.iter().position(|stream| stream.logical_unit == logical_unit);
+        let logical_block = chunk / self.chunks.slots_per_block();
+        let own = self.streams.iter().position(|stream| stream.logical_block == logical_block);
         if let Some(index) = own {
             self.streams[index..].rotate_left(1);
         } else if self.streams.len() < self.open_erase_blocks {
@@ -66,17 +66,17 @@ impl UpdateLog {
         self.finish(nand);
         if self.last().slot.is_none() {
             self.keep_free(nand);
-            let unit = self.free.take(nand);
-            self.last().slot = Some((unit, 0));
+            let block = self.free.take(nand);
+            self.last().slot = Some((block, 0));
         }
-        self.last().logical_unit = logical_unit;
+        self.last().logical_block = logical_block;
         self.last().under_way = Some(UnderWay { chunk, next: 0, copied: false });
         self.copy_up_to(nand, place);
         self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
 
     fn last(&mut self) -> &mut Stream {
-        self.streams.last_mut().expect("a unit is open")
+        self.streams.last_mut().expect("a block is open")
     }
 
     /// Completes the current chunk of the most recent stream.
@@ -91,11 +91,11 @@ impl UpdateLog {
     pub(super) fn copy_up_to(&mut self, nand: &mut Nand, place: u32) {
         let stream = self.last();
         let way = stream.under_way.as_mut().expect("a chunk is under way");
-        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        let (block, index) = stream.slot.expect("what is under way has a slot");
         let (chunk, places) = (way.chunk, way.next..place);
         way.copied |= !places.is_empty();
         way.next = place;
-        self.copy_chunk(nand, chunk, places, self.chunks.slot_at(unit, index));
+        self.copy_chunk(nand, chunk, places, self.chunks.slot_at(block, index));
     }
 
     /// Programs the next page of the most recent stream.
@@ -103,10 +103,10 @@ impl UpdateLog {
         self.log.forget(logical_page..logical_page + 1);
         let stream = self.last();
         let way = stream.under_way.as_mut().expect("a chunk is under way");
-        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        let (block, index) = stream.slot.expect("what is under way has a slot");
         let place = way.next;
         way.next += 1;
-        let page = self.page_in_slot(self.chunks.slot_at(unit, index), place);
+        let page = self.page_in_slot(self.chunks.slot_at(block, index), place);
         nand.program(page, logical_page);
         if place + 1 == self.pages_per_chunk {
             self.take_place();
@@ -117,13 +117,13 @@ impl UpdateLog {
     fn take_place(&mut self) {
         let stream = self.last();
         let way = stream.under_way.take().expect("a chunk is under way");
-        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        let (block, index) = stream.slot.expect("what is under way has a slot");
         if way.copied {
             self.counters.merges.partial += 1;
         } else {
             self.counters.merges.switch += 1;
         }
-        self.chunks.put(way.chunk, self.chunks.slot_at(unit, index));
+        self.chunks.put(way.chunk, self.chunks.slot_at(block, index));
         let last = self.streams.len() - 1;
         self.next_slot(last);
     }
@@ -138,11 +138,11 @@ impl UpdateLog {
 
     fn next_slot(&mut self, stream: usize) {
         let stream = &mut self.streams[stream];
-        let (unit, index) = stream.slot.take().expect("what was under way has a slot");
-        if index + 1 == self.chunks.slots_per_unit() {
-            self.chunks.complete(unit);
+        let (block, index) = stream.slot.take().expect("what was under way has a slot");
+        if index + 1 == self.chunks.slots_per_block() {
+            self.chunks.complete(block);
         } else {
-            stream.slot = Some((unit, index + 1));
+            stream.slot = Some((block, index + 1));
         }
     }
 }

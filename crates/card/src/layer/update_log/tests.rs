@@ -19,7 +19,7 @@ impl Filled {
                     chunk = \"16KiB\"";
         let changes = [("kind = \"page-mapped\"", kind), ("units = 4", "units = 8")];
         let model = small_with(&changes).unwrap();
-        let layer = UpdateLog::new(&model, model.good_units());
+        let layer = UpdateLog::new(&model, model.good_blocks());
         let mut filled = Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) };
         for unit in 0..16 {
             filled.write(unit * UNIT, UNIT);
