@@ -17,6 +17,7 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
+use crate::prior::Likeness;
 use crate::quantity::{Percent, TimeSpan, Weight, Years};
 use crate::shell_config::{self, ShellConfigMistake};
 use crate::spec::RunSpec;
@@ -287,6 +288,21 @@ fn in_file(path: &Path, mistake: ShellConfigMistake) -> ConfigError {
 }
 
 impl Config {
+    /// The configuration file of a run. Comments name the twin, which is not a key.
+    pub fn text_of_run(spec: &RunSpec) -> String {
+        let sources = spec.prior.iter().flat_map(|prior| &prior.sources);
+        let twins = sources.filter(|source| source.likeness == Likeness::Twin);
+        let comments = twins.map(|twin| {
+            // A line break in a name would end the comment.
+            let name = twin.device.replace(char::is_control, " ");
+            format!(
+                "# The search began with the results of a simulated twin of the device, {name}.\n\
+                 # To repeat that, name its file with --twin: no key of this file does.\n"
+            )
+        });
+        comments.collect::<String>() + &Self::from(spec).to_text()
+    }
+
     /// As the text of a configuration file.
     pub fn to_text(&self) -> String {
         toml::to_string(self).expect("a configuration is plain data")

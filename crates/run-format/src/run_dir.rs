@@ -101,7 +101,7 @@ impl RunDir {
     pub fn replace_header(&self, header: &RunHeader) -> Result<(), RunDirError> {
         let text = serde_json::to_string_pretty(header).expect("a header is plain data");
         self.folder.write(HEADER, text.as_bytes(), MODE)?;
-        let config = Config::from(&header.spec).to_text();
+        let config = Config::text_of_run(&header.spec);
         Ok(self.folder.write(CONFIG, config.as_bytes(), MODE)?)
     }
 
@@ -232,7 +232,7 @@ impl RunDirLock {
         let lock = lock(&folder)?;
         let made = || -> Result<_, DirError> {
             let (fio, kernel) = (folder.create_dir(FIO)?, folder.create_dir(KERNEL)?);
-            folder.write(CONFIG, Config::from(spec).to_text().as_bytes(), MODE)?;
+            folder.write(CONFIG, Config::text_of_run(spec).as_bytes(), MODE)?;
             Ok((fio, kernel))
         };
         match made() {

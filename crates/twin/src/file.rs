@@ -151,7 +151,7 @@ mod tests {
     fn structures_with_equal_summaries_are_named_once() {
         let of = |open_erase_blocks, log_request| CardStructure {
             kind: OrderedLayerKind::UpdateLog,
-            page: 8 << 10,
+            page_bytes: 8 << 10,
             dies: 1,
             open_erase_blocks,
             open_erase_blocks_random: 0,
@@ -159,14 +159,14 @@ mod tests {
             random_pages: 0,
             scratch: false,
             buffer: false,
-            log_units: 2,
-            log_request,
-            chunk: 512 << 10,
-            spare_units: 0,
+            log_blocks: 2,
+            log_request_bytes: log_request,
+            chunk_bytes: 512 << 10,
+            spare_blocks: 0,
             collection: Collection::default(),
-            cache: 0,
+            cache_bytes: 0,
             was_full: true,
-            zone: 0,
+            zone_blocks: 0,
             logged_pages: 0,
         };
         assert_eq!(

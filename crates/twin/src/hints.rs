@@ -13,15 +13,15 @@ pub struct DeviceHints {
     pub lookup_ns: u64,
     pub open_erase_blocks: Option<u32>,
     pub open_erase_blocks_random: Option<u32>,
-    pub write_unit: Option<u64>,
+    pub write_unit_bytes: Option<u64>,
     /// A write unit that is likely, but does not explain all that was measured.
-    pub likely_write_unit: Option<u64>,
+    pub likely_write_unit_bytes: Option<u64>,
     /// The largest write that goes to a separate log.
-    pub log_request: Option<u64>,
+    pub log_request_bytes: Option<u64>,
     /// The size that some rates show, if it is not known.
-    pub possible_log_request: Option<u64>,
+    pub possible_log_request_bytes: Option<u64>,
     /// The specially mapped zone at the start.
-    pub zone: Option<u64>,
+    pub zone_bytes: Option<u64>,
     /// What the device reports about itself.
     pub device: Option<BlockDevInfo>,
 }
@@ -45,17 +45,17 @@ impl DeviceHints {
             lookup_ns: 0,
             open_erase_blocks: count(&findings.open_erase_blocks_linear),
             open_erase_blocks_random: count(&findings.open_erase_blocks_random),
-            write_unit: bytes(&findings.write_unit),
-            likely_write_unit: match likely {
+            write_unit_bytes: bytes(&findings.write_unit),
+            likely_write_unit_bytes: match likely {
                 Some(QuantityValue::Bytes(bytes)) => Some(bytes),
                 _ => None,
             },
-            log_request: bytes(log),
-            possible_log_request: match possible {
+            log_request_bytes: bytes(log),
+            possible_log_request_bytes: match possible {
                 Some(QuantityValue::Bytes(bytes)) => Some(bytes),
                 _ => None,
             },
-            zone: bytes(&findings.special_zone),
+            zone_bytes: bytes(&findings.special_zone),
             device: None,
         }
     }

@@ -39,6 +39,10 @@ use structure::CardStructure;
 
 /// The fewest erase blocks of a twin.
 const LEAST_UNITS: u64 = 4;
+/// How the title of a twin begins, and what follows is what it was fitted to.
+const TWIN_OF: &str = "Twin of ";
+/// How the source of a twin begins.
+const FITTED_BY: &str = "fitted by flashfit to ";
 /// Larger granularities of discards cannot be served to a kernel.
 const MOST_DISCARD_BYTES: u64 = 1 << 31;
 
@@ -160,8 +164,8 @@ pub fn fit_to(
     let bus = best.bus.bytes_per_second;
     let mut model = best.structure.model(target, bus, &best.fitted.times);
     model.name = plain_name(name);
-    model.title = format!("Twin of {what}");
-    model.source = format!("fitted by flashfit to {} of {what}", target.measurements());
+    model.title = format!("{TWIN_OF}{what}");
+    model.source = format!("{FITTED_BY}{} of {what}", target.measurements());
     model.layer.lookup_ns = hints.lookup_ns;
     let Predicted { rates, parts_ns } = predict::predict(&model, target, &best.structure)?;
     let rate = |key: CellKey| rates.rate(key.0, key.1, key.2).map(|rate| rate as f64);
@@ -193,6 +197,35 @@ fn like_device(model: &mut CardModel, device: Option<BlockDevInfo>) {
     model.discard = is_usable.then_some(DiscardModel { granularity });
 }
 
+/// What a twin has and the device has not, if it can only be a twin of another device.
+pub fn difference_from(twin: &CardModel, device: BlockDevInfo) -> Option<TwinDifference> {
+    let unit = twin.nand.erase_block.0;
+    let mut like = twin.clone();
+    like_device(&mut like, Some(device));
+    let (twins, devices) = (twin.capacity, Bytes(device.capacity_bytes));
+    // A twin of a larger device is cut to what is fast to simulate, and to whole erase blocks.
+    if like.capacity != twins && twins.0.abs_diff(device.capacity_bytes) >= unit {
+        return Some(TwinDifference::Capacity { twin: twins, device: devices });
+    }
+    (twin.sector_bytes != device.sector_bytes).then_some(TwinDifference::Sectors {
+        twin: Bytes(twin.sector_bytes.into()),
+        device: Bytes(device.sector_bytes.into()),
+    })
+}
+
+/// In what a twin differs from a device of which it cannot be the twin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TwinDifference {
+    Capacity { twin: Bytes, device: Bytes },
+    Sectors { twin: Bytes, device: Bytes },
+}
+
+/// What a twin was fitted to, as its card file names it; `None` for another card.
+pub fn fitted_to(model: &CardModel) -> Option<&str> {
+    let is_fitted = model.source.starts_with(FITTED_BY);
+    is_fitted.then(|| model.title.strip_prefix(TWIN_OF)).flatten()
+}
+
 /// The most units that count as few: the open erase blocks, or half of the units of the table.
 fn few_units(target: &FitTarget, hints: &DeviceHints, structure: &CardStructure) -> u32 {
     let most = target.most_units();
@@ -205,4 +238,39 @@ fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().map(plain).collect();
     if name.is_empty() { "twin".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twin_of_another_device_is_told_by_capacity_and_sectors() {
+        let device = |capacity_bytes| BlockDevInfo {
+            capacity_bytes,
+            sector_bytes: 512,
+            discard_granularity_bytes: 0,
+            volatile_cache: false,
+        };
+        let drawn = flashfit_card::catalog::load("sd-c4-block", None).unwrap();
+        let (unit, odd) = (drawn.nand.erase_block.0, 12_345 * 512);
+        // From a few erase blocks to more than what is simulated.
+        for capacity in [5 * unit, (1 << 30) + odd, (8 << 30) + odd, 64 << 30] {
+            let mut twin = drawn.clone();
+            like_device(&mut twin, Some(device(capacity)));
+            assert_eq!(difference_from(&twin, device(capacity)), None, "{capacity}");
+            for other in [capacity / 2, (capacity + 2 * unit).min(7 << 30)] {
+                let found = difference_from(&twin, device(other));
+                let is_other = matches!(found, Some(TwinDifference::Capacity { .. }));
+                assert!(is_other || (8 << 30..=capacity).contains(&other), "{capacity} {other}");
+            }
+            let sectors = BlockDevInfo { sector_bytes: 4096, ..device(capacity) };
+            let found = difference_from(&twin, sectors);
+            assert!(matches!(found, Some(TwinDifference::Sectors { .. })), "{found:?}");
+        }
+        assert_eq!(fitted_to(&drawn), None);
+        let (title, source) = ("Twin of /dev/sdb".to_owned(), format!("{FITTED_BY}3 rates"));
+        let fitted = CardModel { title, source, ..drawn };
+        assert_eq!(fitted_to(&fitted), Some("/dev/sdb"));
+    }
 }

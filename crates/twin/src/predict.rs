@@ -44,7 +44,7 @@ pub fn predict(
     let parts_ns = match &target.patterns {
         Some(patterns) => {
             // As in `counts`.
-            if structure.log_units > 0 {
+            if structure.log_blocks > 0 {
                 device = before_measurement(model, structure.was_full)?;
             }
             time_patterns(&mut device, patterns, structure)?

@@ -26,7 +26,7 @@ const BUSES: [u64; 5] = [25_000_000, 50_000_000, 104_000_000, 400_000_000, 2_000
 pub struct CardStructure {
     pub kind: OrderedLayerKind,
     /// Write unit, in bytes.
-    pub page: u64,
+    pub page_bytes: u64,
     /// Dies that work in parallel; only times depend on them.
     pub dies: u32,
     /// Open erase blocks; 0 for page-mapped layers.
@@ -42,22 +42,22 @@ pub struct CardStructure {
     /// Whether the controller buffers one partial page.
     pub buffer: bool,
     /// Erase blocks of the log for small writes.
-    pub log_units: u32,
+    pub log_blocks: u32,
     /// Largest write that goes to that log, in bytes.
-    pub log_request: u64,
+    pub log_request_bytes: u64,
     /// Mapping granularity in bytes: the chunk of an update log or the unit of a page map.
-    pub chunk: u64,
+    pub chunk_bytes: u64,
     /// Additional spare blocks of a page-mapped layer, which reduce garbage collection.
-    pub spare_units: u32,
+    pub spare_blocks: u32,
     /// How a page-mapped layer selects what it collects.
     pub collection: Collection,
     /// Size of the declared volatile cache, in bytes; 0 without one.
-    pub cache: u64,
+    pub cache_bytes: u64,
     /// Whether every place held data before the measurement. If not, only what was written since is
     /// copied and collected. It says nothing about the card.
     pub was_full: bool,
     /// Erase blocks of the specially mapped zone at the start; 0 without one.
-    pub zone: u32,
+    pub zone_blocks: u32,
     /// Pages that the log for small writes had taken before the patterns. It says nothing about the
     /// card, either, but when the log is collected.
     pub logged_pages: u32,
@@ -89,19 +89,19 @@ impl CardStructure {
         if by_page {
             (self.open_erase_blocks, self.replacement) = (0, Replacement::default());
         } else {
-            (self.spare_units, self.collection) = (0, Collection::default());
+            (self.spare_blocks, self.collection) = (0, Collection::default());
         }
         if !has_open_logs {
             (self.open_erase_blocks_random, self.random_pages, self.scratch) = (0, 0, false);
         }
         if !has_log {
-            (self.log_units, self.log_request, self.logged_pages) = (0, 0, 0);
+            (self.log_blocks, self.log_request_bytes, self.logged_pages) = (0, 0, 0);
         }
         if has_open_logs {
-            self.chunk = 0;
+            self.chunk_bytes = 0;
         }
         self.open_erase_blocks_random = self.open_erase_blocks_random.min(self.open_erase_blocks);
-        if self.cache > 0 {
+        if self.cache_bytes > 0 {
             self.buffer = false;
         }
         if self.buffer {
@@ -135,7 +135,7 @@ impl CardStructure {
     /// Whether a write to the log takes hardly longer than programming. A card with a time for log
     /// writes waits for each page of a request, and its dies do not work in parallel.
     fn logs_at_once(&self, times: &Times) -> bool {
-        self.dies > 1 && times.log < MOST_LOG_SHARE * times.program
+        self.dies > 1 && times.log_s < MOST_LOG_SHARE * times.program_s
     }
 
     /// `log-block with 4 open erase blocks`.
@@ -144,7 +144,9 @@ impl CardStructure {
             OrderedLayerKind::BlockMapped => "block-mapped",
             OrderedLayerKind::LogBlock => "log-block",
             OrderedLayerKind::UpdateLog => "update-log",
-            OrderedLayerKind::PageMapped => return format!("page-mapped by {}", Bytes(self.chunk)),
+            OrderedLayerKind::PageMapped => {
+                return format!("page-mapped by {}", Bytes(self.chunk_bytes));
+            }
         };
         format!("{kind} with {} open erase blocks", self.open_erase_blocks)
     }
@@ -157,7 +159,7 @@ impl CardStructure {
         let has_open_logs =
             matches!(self.kind, OrderedLayerKind::BlockMapped | OrderedLayerKind::LogBlock);
         let by_page = self.kind == OrderedLayerKind::PageMapped;
-        let mapped = Bytes(if by_page { self.chunk } else { self.page });
+        let mapped = Bytes(if by_page { self.chunk_bytes } else { self.page_bytes });
         CardModel {
             name: "twin".to_owned(),
             title: String::new(),
@@ -167,27 +169,27 @@ impl CardStructure {
             sector_bytes: 512,
             nand: NandModel {
                 cell: CellType::default(),
-                page: Bytes(self.page),
+                page: Bytes(self.page_bytes),
                 planes: 1,
                 dies: self.dies,
                 erase_block,
-                read_ns: ns(times.read),
-                program_ns: ns(times.program),
-                erase_ns: ns(times.erase),
-                copy_ns: ns(times.copy),
+                read_ns: ns(times.read_s),
+                program_ns: ns(times.program_s),
+                erase_ns: ns(times.erase_s),
+                copy_ns: ns(times.copy_s),
                 endurance_cycles: 3000,
                 spare_units: self.open_erase_blocks
-                    + self.log_units
+                    + self.log_blocks
                     + SPARE_UNITS
-                    + if self.zone > 0 { ZONE_SPARE_UNITS } else { 0 }
-                    + self.spare_units,
+                    + if self.zone_blocks > 0 { ZONE_SPARE_UNITS } else { 0 }
+                    + self.spare_blocks,
                 factory_bad_units: 0,
                 pslc: None,
                 wear_out: None,
             },
             bus: BusModel {
                 kind: flashfit_card::model::BusKind::default(),
-                command_ns: ns(times.command),
+                command_ns: ns(times.command_s),
                 bytes_per_second: bus,
             },
             layer: LayerModel {
@@ -195,31 +197,32 @@ impl CardStructure {
                 open_erase_blocks: (!by_page).then_some(self.open_erase_blocks),
                 open_erase_blocks_random: has_open_logs.then_some(self.open_erase_blocks_random),
                 replacement: self.replacement,
-                close_ns: if self.closes_take_time(target) { ns(times.close) } else { 0 },
+                close_ns: if self.closes_take_time(target) { ns(times.close_s) } else { 0 },
                 random_pages: (has_open_logs && self.random_pages > 0).then_some(self.random_pages),
                 scratch: self.scratch,
-                log_units: has_log.then_some(self.log_units),
-                log_request: has_log.then_some(Bytes(self.log_request)),
-                log_ns: (has_log && !self.logs_at_once(times)).then_some(ns(times.log)),
-                chunk: (self.kind == OrderedLayerKind::UpdateLog).then_some(Bytes(self.chunk)),
-                map_unit: by_page.then_some(Bytes(self.chunk)),
+                log_units: has_log.then_some(self.log_blocks),
+                log_request: has_log.then_some(Bytes(self.log_request_bytes)),
+                log_ns: (has_log && !self.logs_at_once(times)).then_some(ns(times.log_s)),
+                chunk: (self.kind == OrderedLayerKind::UpdateLog)
+                    .then_some(Bytes(self.chunk_bytes)),
+                map_unit: by_page.then_some(Bytes(self.chunk_bytes)),
                 map_cache: None,
                 collection: by_page.then_some(self.collection),
                 wear_spread: None,
                 lookup_ns: 0,
-                jump_ns: ns(times.jump),
-                switch_ns: ns(times.switch),
+                jump_ns: ns(times.jump_s),
+                switch_ns: ns(times.switch_s),
             },
-            zone: (self.zone > 0).then_some(ZoneModel {
-                units: self.zone,
+            zone: (self.zone_blocks > 0).then_some(ZoneModel {
+                units: self.zone_blocks,
                 spare_units: ZONE_SPARE_UNITS,
                 extra_read_ns: 0,
             }),
-            cache: (self.buffer || self.cache > 0).then_some(CacheModel {
-                bytes: Bytes(self.cache.max(mapped.0)),
+            cache: (self.buffer || self.cache_bytes > 0).then_some(CacheModel {
+                bytes: Bytes(self.cache_bytes.max(mapped.0)),
                 order: CacheOrder::default(),
-                flush_ns: if self.cache > 0 { ns(times.flush) } else { 0 },
-                undeclared: self.cache == 0,
+                flush_ns: if self.cache_bytes > 0 { ns(times.flush_s) } else { 0 },
+                undeclared: self.cache_bytes == 0,
             }),
             discard: None,
             queue: QueueModel::default(),
@@ -262,7 +265,7 @@ mod tests {
     fn structure(kind: OrderedLayerKind, dies: u32, zone: u32) -> CardStructure {
         CardStructure {
             kind,
-            page: 8 << 10,
+            page_bytes: 8 << 10,
             dies,
             open_erase_blocks: 2,
             open_erase_blocks_random: 1,
@@ -270,14 +273,14 @@ mod tests {
             random_pages: 0,
             scratch: false,
             buffer: false,
-            log_units: 2,
-            log_request: 4096,
-            chunk: if kind == OrderedLayerKind::PageMapped { 8 << 10 } else { 128 << 10 },
-            spare_units: 6,
+            log_blocks: 2,
+            log_request_bytes: 4096,
+            chunk_bytes: if kind == OrderedLayerKind::PageMapped { 8 << 10 } else { 128 << 10 },
+            spare_blocks: 6,
             collection: Collection::default(),
-            cache: 0,
+            cache_bytes: 0,
             was_full: true,
-            zone,
+            zone_blocks: zone,
             logged_pages: 0,
         }
         .normalized()
@@ -298,7 +301,7 @@ mod tests {
     #[test]
     fn dies_work_in_parallel_unless_log_writes_take_long() {
         let log_ns = |dies, log| {
-            let times = Times { program: 1e-3, log, ..Times::NONE };
+            let times = Times { program_s: 1e-3, log_s: log, ..Times::NONE };
             let structure = structure(OrderedLayerKind::LogBlock, dies, 0);
             structure.model(&target(Bytes::mib(1)), 50_000_000, &times).layer.log_ns
         };

@@ -15,68 +15,93 @@ pub const TIMES: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
     /// Overhead of a request.
-    pub command: f64,
+    pub command_s: f64,
     /// Programming a write unit.
-    pub program: f64,
+    pub program_s: f64,
     /// Reading a write unit.
-    pub read: f64,
+    pub read_s: f64,
     /// Transferring a copied write unit through the controller.
-    pub copy: f64,
+    pub copy_s: f64,
     /// Erasing an erase block.
-    pub erase: f64,
+    pub erase_s: f64,
     /// Overhead of a write to the log.
-    pub log: f64,
+    pub log_s: f64,
     /// Overhead of a write that does not continue where the last one in its erase block ended.
-    pub jump: f64,
+    pub jump_s: f64,
     /// Overhead of a write to a different erase block than the last one.
-    pub switch: f64,
+    pub switch_s: f64,
     /// Flushing the volatile cache, besides the writes and the command.
-    pub flush: f64,
+    pub flush_s: f64,
     /// Closing an open erase block for another, besides copies.
-    pub close: f64,
+    pub close_s: f64,
 }
 
 impl Times {
     /// Operations that take no time.
     pub const NONE: Self = Self {
-        command: 0.0,
-        program: 0.0,
-        read: 0.0,
-        copy: 0.0,
-        erase: 0.0,
-        log: 0.0,
-        jump: 0.0,
-        switch: 0.0,
-        flush: 0.0,
-        close: 0.0,
+        command_s: 0.0,
+        program_s: 0.0,
+        read_s: 0.0,
+        copy_s: 0.0,
+        erase_s: 0.0,
+        log_s: 0.0,
+        jump_s: 0.0,
+        switch_s: 0.0,
+        flush_s: 0.0,
+        close_s: 0.0,
     };
 
     fn from_logs(logs: &[f64; TIMES]) -> Self {
-        let [command, program, read, copy, erase, log, jump, switch, flush, close] =
-            logs.map(f64::exp);
-        Self { command, program, read, copy, erase, log, jump, switch, flush, close }
+        let [
+            command_s,
+            program_s,
+            read_s,
+            copy_s,
+            erase_s,
+            log_s,
+            jump_s,
+            switch_s,
+            flush_s,
+            close_s,
+        ] = logs.map(f64::exp);
+        Self {
+            command_s,
+            program_s,
+            read_s,
+            copy_s,
+            erase_s,
+            log_s,
+            jump_s,
+            switch_s,
+            flush_s,
+            close_s,
+        }
     }
 
     fn to_logs(self) -> [f64; TIMES] {
-        let Self { command, program, read, copy, erase, log, jump, switch, flush, close } = self;
-        [command, program, read, copy, erase, log, jump, switch, flush, close].map(f64::ln)
+        self.in_order().map(f64::ln)
+    }
+
+    /// In the order of the counts.
+    fn in_order(&self) -> [f64; TIMES] {
+        [
+            self.command_s,
+            self.program_s,
+            self.read_s,
+            self.copy_s,
+            self.erase_s,
+            self.log_s,
+            self.jump_s,
+            self.switch_s,
+            self.flush_s,
+            self.close_s,
+        ]
     }
 
     /// Duration of a cell in seconds.
-    pub fn duration(&self, work: &CountedWork) -> f64 {
-        let times = [
-            self.command,
-            self.program,
-            self.read,
-            self.copy,
-            self.erase,
-            self.log,
-            self.jump,
-            self.switch,
-            self.flush,
-            self.close,
-        ];
-        work.fixed + times.iter().zip(&work.counts).map(|(time, count)| time * count).sum::<f64>()
+    pub fn duration_s(&self, work: &CountedWork) -> f64 {
+        let times = self.in_order();
+        work.fixed_s + times.iter().zip(&work.counts).map(|(time, count)| time * count).sum::<f64>()
     }
 }
 
@@ -160,7 +185,7 @@ pub fn refit(
 
 /// Weighted mean of the absolute log ratios of the durations, each at most `MAX_ERROR`.
 fn error(times: &Times, counts: &[CountedWork], durations: &Durations) -> f64 {
-    mean_error(counts.iter().map(|count| times.duration(count)), durations)
+    mean_error(counts.iter().map(|count| times.duration_s(count)), durations)
 }
 
 /// Weighted mean of the absolute log ratios of `seconds` to the durations, each at most a factor
@@ -187,7 +212,7 @@ fn total(
     let cells: f64 = counts
         .iter()
         .zip(durations.iter())
-        .map(|(count, (seconds, weight))| weight * loss((times.duration(count) / seconds).ln()))
+        .map(|(count, (seconds, weight))| weight * loss((times.duration_s(count) / seconds).ln()))
         .sum();
     let prior: f64 =
         logs.iter().zip(typical).map(|(log, typical)| PRIOR_WEIGHT * (log - typical).powi(2)).sum();
@@ -247,7 +272,7 @@ fn derivatives(
     }
     for (count, (seconds, weight)) in counts.iter().zip(durations.iter()) {
         let parts: [f64; TIMES] = std::array::from_fn(|at| times[at] * count.counts[at]);
-        let time = count.fixed + parts.iter().sum::<f64>();
+        let time = count.fixed_s + parts.iter().sum::<f64>();
         let residual = (time / seconds).ln();
         let weight = weight / (1.0 + (residual / ROBUST).powi(2)).sqrt();
         for one in 0..TIMES {
@@ -296,32 +321,32 @@ mod tests {
     #[test]
     fn times_are_recovered_despite_outliers() {
         let truth = Times {
-            command: 5e-4,
-            program: 2e-3,
-            read: 1e-4,
-            copy: 5e-4,
-            erase: 3e-3,
-            log: 4e-3,
-            jump: 1e-4,
-            switch: 1e-3,
-            flush: 2e-4,
-            close: 1e-2,
+            command_s: 5e-4,
+            program_s: 2e-3,
+            read_s: 1e-4,
+            copy_s: 5e-4,
+            erase_s: 3e-3,
+            log_s: 4e-3,
+            jump_s: 1e-4,
+            switch_s: 1e-3,
+            flush_s: 2e-4,
+            close_s: 1e-2,
         };
         let counts: Vec<CountedWork> = (0..60_u32)
             .map(|cell| CountedWork {
-                fixed: 0.01,
+                fixed_s: 0.01,
                 counts: std::array::from_fn(|at| {
                     f64::from((cell * 7 + 3) % (11 + 2 * at as u32)) * 10.0
                 }),
             })
             .collect();
-        let mut durations: Vec<f64> = counts.iter().map(|count| truth.duration(count)).collect();
+        let mut durations: Vec<f64> = counts.iter().map(|count| truth.duration_s(count)).collect();
         durations[5] *= 8.0;
         durations[17] /= 5.0;
         let known = Durations::weighted(durations.iter().map(|&of| (of, 1.0)).collect());
         let fitted = fit(&counts, &known, 16384);
         let wrong = counts.iter().zip(&durations).filter(|(count, durations)| {
-            (fitted.times.duration(count) / **durations).ln().abs() > 0.1
+            (fitted.times.duration_s(count) / **durations).ln().abs() > 0.1
         });
         assert!(wrong.count() <= 4, "{fitted:?}");
     }

@@ -14,16 +14,16 @@ use flashfit_twin::times::Times;
 const ERASE_BLOCK: u64 = 256 << 10;
 const BUS: FitBus = FitBus { bytes_per_second: 50_000_000, limits: false };
 const TIMES: Times = Times {
-    command: 250e-6,
-    program: 1.4e-3,
-    read: 80e-6,
-    copy: 200e-6,
-    erase: 4e-3,
-    log: 0.0,
-    jump: 0.0,
-    switch: 0.0,
-    flush: 0.0,
-    close: 0.0,
+    command_s: 250e-6,
+    program_s: 1.4e-3,
+    read_s: 80e-6,
+    copy_s: 200e-6,
+    erase_s: 4e-3,
+    log_s: 0.0,
+    jump_s: 0.0,
+    switch_s: 0.0,
+    flush_s: 0.0,
+    close_s: 0.0,
 };
 
 /// A table whose rates do not matter, only what is written for it.
@@ -45,7 +45,7 @@ fn target() -> FitTarget {
 fn structure(kind: OrderedLayerKind, dies: u32) -> CardStructure {
     CardStructure {
         kind,
-        page: 8 << 10,
+        page_bytes: 8 << 10,
         dies,
         open_erase_blocks: 2,
         open_erase_blocks_random: 1,
@@ -53,14 +53,14 @@ fn structure(kind: OrderedLayerKind, dies: u32) -> CardStructure {
         random_pages: 0,
         scratch: false,
         buffer: false,
-        log_units: 2,
-        log_request: 4096,
-        chunk: if kind == OrderedLayerKind::PageMapped { 8 << 10 } else { 64 << 10 },
-        spare_units: 6,
+        log_blocks: 2,
+        log_request_bytes: 4096,
+        chunk_bytes: if kind == OrderedLayerKind::PageMapped { 8 << 10 } else { 64 << 10 },
+        spare_blocks: 6,
         collection: Collection::default(),
-        cache: 0,
+        cache_bytes: 0,
         was_full: true,
-        zone: 0,
+        zone_blocks: 0,
         logged_pages: 0,
     }
     .normalized()
@@ -80,7 +80,7 @@ fn counts_on_one_die_give_the_times_of_several() {
             for ((units, access, write), work) in &counted.cells {
                 let bytes = f64::from(*units) * ERASE_BLOCK as f64;
                 let rate = simulated.rate(*units, *access, *write).unwrap() as f64;
-                let ratio = TIMES.duration(&work.on(BUS, dies)) / (bytes / rate);
+                let ratio = TIMES.duration_s(&work.on(BUS, dies)) / (bytes / rate);
                 near += usize::from((0.8..1.25).contains(&ratio));
                 all += 1;
             }

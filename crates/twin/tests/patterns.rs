@@ -125,7 +125,7 @@ fn twin_of_device(
     }
     let patterns = MeasuredPatterns { filled: set.span, measured };
     let device = Some(device.describe());
-    let hints = DeviceHints { device, write_unit, ..DeviceHints::default() };
+    let hints = DeviceHints { device, write_unit_bytes: write_unit, ..DeviceHints::default() };
     fit(&[table], Some(patterns), hints, ("twin", "a card"), &mut NoObserver).unwrap()
 }
 
@@ -159,7 +159,7 @@ fn a_scratch_block_is_found_together_with_the_write_unit() {
     let layer = "kind = \"block-mapped\"\nopen_units = 6\nopen_units_random = 3\nrandom_pages = 11\nscratch = true";
     let twin = twin_of(&format!("{card}{layer}"), Some(48 << 10));
     assert!(twin.structure.scratch, "{:?}", twin.structure);
-    assert_eq!(twin.structure.page, 48 << 10);
+    assert_eq!(twin.structure.page_bytes, 48 << 10);
     assert!(twin.patterns.iter().all(|of| of.is_good() == Some(true)), "{:?}", twin.patterns);
 }
 
@@ -176,7 +176,7 @@ fn a_log_is_found_however_full_it_was() {
     }
     let twin = twin_of_device(&model, device, Some(16 << 10));
     let found = &twin.structure;
-    assert_eq!((found.kind, found.log_units), (OrderedLayerKind::LogBlock, 1), "{found:?}");
+    assert_eq!((found.kind, found.log_blocks), (OrderedLayerKind::LogBlock, 1), "{found:?}");
     assert!(twin.patterns.iter().all(|of| of.is_good() == Some(true)), "{:?}", twin.patterns);
 }
 
@@ -205,7 +205,7 @@ fn of_what_a_log_had_taken_only_its_newest_erase_block_matters() {
         let counted = |logged_pages: u32| {
             let structure = CardStructure {
                 kind,
-                page: 16 << 10,
+                page_bytes: 16 << 10,
                 dies: 1,
                 open_erase_blocks: 3,
                 open_erase_blocks_random: 3,
@@ -213,14 +213,14 @@ fn of_what_a_log_had_taken_only_its_newest_erase_block_matters() {
                 random_pages: 0,
                 scratch: false,
                 buffer: false,
-                log_units: 3,
-                log_request: 16 << 10,
-                chunk: 128 << 10,
-                spare_units: 0,
+                log_blocks: 3,
+                log_request_bytes: 16 << 10,
+                chunk_bytes: 128 << 10,
+                spare_blocks: 0,
                 collection: Collection::Greedy,
-                cache: 0,
+                cache_bytes: 0,
                 was_full: true,
-                zone: 0,
+                zone_blocks: 0,
                 logged_pages,
             };
             let bus = FitBus { bytes_per_second: 1 << 40, limits: false };

@@ -12,9 +12,10 @@ use super::duration;
 /// What the trials on a twin take, before anybody agrees to anything.
 pub fn plan_text(spec: &RunSpec, time: Duration, guests: usize) -> String {
     let trials = spec.limits.trials.unwrap_or(u32::MAX);
+    let trials = format!("up to {trials} trials (a short one counts as a fraction)");
     let machines = if guests == 1 { "a virtual machine" } else { "virtual machines" };
     format!(
-        "before the trials on the device, those on its twin {}, simulated: up to {trials} trials in {machines} with counted \
+        "before the trials on the device, those on its twin {}, simulated: {trials} in {machines} with counted \
          instructions ({guests} at once), {} at the longest, 0 bytes written to the device",
         spec.target,
         duration(time)
@@ -22,26 +23,37 @@ pub fn plan_text(spec: &RunSpec, time: Duration, guests: usize) -> String {
 }
 
 /// What the trials on the twin gave.
-pub fn finished_text(trials: usize, prior: Option<&RunPrior>) -> String {
+pub fn finished_text(trials: &[TrialRecord], prior: Option<&RunPrior>) -> String {
+    let short = trials.iter().filter(|trial| !trial.key.length.is_full()).count();
+    let trials = match short {
+        0 => format!("{} simulated trials", trials.len()),
+        _ => format!("{} simulated trials ({short} of them short)", trials.len()),
+    };
     match prior {
         Some(prior) => format!(
-            "twin: {trials} simulated trials gave {} results, with which the search on the device \
+            "twin: {trials} gave {} results, with which the search on the device \
              begins; gains come from trials on the device only",
             prior.results()
         ),
         None => {
-            format!("twin: {trials} simulated trials gave no result; the search is the usual one")
+            format!("twin: {trials} gave no result; the search is the usual one")
         }
     }
 }
 
 /// Whether the device agrees with the twin, for a reader of the answer.
 pub fn agreement_text(found: &TwinAgreement) -> String {
-    let TwinAgreement { pairs, agreeing_pairs, .. } = found;
+    let TwinAgreement { finalists, pairs, agreeing_pairs, .. } = found;
     let mut text = match (*pairs, found.holds()) {
-        (0, _) => {
-            "The twin (simulated) named finalists that do not differ on the device.".to_owned()
+        _ if *finalists < 2 => {
+            "The ranking of the twin (simulated) was not compared with the device: fewer than two \
+             setups were confirmed there that it had measured."
+                .to_owned()
         }
+        (0, _) => format!(
+            "The {finalists} finalists that the twin (simulated) had measured are tied on the \
+             device, so its ranking of them is not confirmed."
+        ),
         (_, true) => format!(
             "The twin (simulated) ranked the finalists as the device did: {agreeing_pairs} of \
              {pairs} pairs."
@@ -106,4 +118,23 @@ pub fn parts(header: &RunHeader, trials: &[TrialRecord]) -> Option<TwinParts> {
         workloads: found.workloads.iter().map(TwinWorkloadParts::from).collect(),
         text: agreement_text(&found),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tie_is_not_stated_of_setups_that_were_not_compared() {
+        let text = |finalists, pairs, agreeing_pairs| {
+            let workloads = Vec::new();
+            agreement_text(&TwinAgreement { finalists, pairs, agreeing_pairs, workloads })
+        };
+        for finalists in [0, 1] {
+            assert!(text(finalists, 0, 0).contains("was not compared with the device"));
+        }
+        assert!(text(3, 0, 0).contains("The 3 finalists"));
+        assert!(text(3, 3, 3).contains("ranked the finalists as the device did: 3 of 3 pairs"));
+        assert!(text(3, 3, 1).contains("disagree: 1 of 3"));
+    }
 }

@@ -1,13 +1,15 @@
 //! `flashfit tune --twin FILE`: the trials on a twin of the device, before those on the device.
 
+mod check;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_host::{SystemRunner, path_text};
-use flashfit_target::{InspectedTarget, SIMULATED};
-use flashfit_testbed::{TestBedSpec, WriteGrant};
+use flashfit_target::SIMULATED;
+use flashfit_testbed::WriteGrant;
 use flashfit_tune::run::RunPreparation;
-use flashfit_tune::{Objective, RunSpec, StoredRun, StrategyKind, TimeSpan, twin};
+use flashfit_tune::{Objective, RunSpec, StoredRun, TimeSpan, twin};
 use flashfit_user_error::ExitClass;
 
 use super::args::TuneArgs;
@@ -43,21 +45,7 @@ impl TwinStage {
         let Some(file) = args.twin.twin.as_ref().or(args.twin.twin_first.then_some(&own)) else {
             return Ok(None);
         };
-        let refused = |message: &str, hint: &str| {
-            Err(CommandError::new(ExitClass::Usage, message, Some(hint)))
-        };
-        if matches!(spec.on, TestBedSpec::Ssh { .. } | TestBedSpec::Lab { .. }) {
-            return refused(
-                "--twin needs the device on this machine",
-                "tune it here: --on here; or copy the twin to the board and run flashfit there",
-            );
-        }
-        if spec.strategy != StrategyKind::Adaptive {
-            return refused(
-                "only the adaptive strategy learns from a twin",
-                "use --strategy adaptive, or leave --twin out",
-            );
-        }
+        check::refuse_unusable(args, spec)?;
         let file = std::path::absolute(file).map_err(|error| {
             let message = format!("{}: {error}", file.display());
             CommandError::new(ExitClass::Usage, message, None)
@@ -67,7 +55,8 @@ impl TwinStage {
         let is_there = !args.twin.twin_first || file.exists();
         if is_there {
             let catalog = spec.catalog_dir.as_deref();
-            InspectedTarget::inspect(&target, &SystemRunner::default(), catalog)?;
+            let model = flashfit_card::catalog::load(&path_text::to_text(&file), catalog)?;
+            check::warn_of_another_device(&file, &model, spec);
         }
         let probe = args.twin.twin_first.then(|| ProbeStage::new(spec, dir, &file));
         let speed_mips = args.twin.twin_speed_mips.unwrap_or(USUAL_SPEED_MIPS);
@@ -120,7 +109,7 @@ impl TwinStage {
         let prior = twin::prior_of(&trials, &Objective::of(&self.spec), &self.spec.target);
         let prior = prior
             .map_err(|error| CommandError::new(ExitClass::Environment, error.to_string(), None))?;
-        note(&finished_text(trials.len(), prior.as_ref()));
+        note(&finished_text(&trials, prior.as_ref()));
         Ok(RunPreparation { prior, geometry })
     }
 

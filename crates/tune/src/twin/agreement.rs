@@ -23,6 +23,8 @@ const LEAST_CORRELATION: f64 = 0.5;
 /// How a twin's trials compare with those of the device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TwinAgreement {
+    /// Setups that both measured under all workloads, on the device in confirming trials.
+    pub finalists: usize,
     /// Pairs of finalists that differ on the device, and those of them that the twin ranks alike.
     pub pairs: usize,
     pub agreeing_pairs: usize,
@@ -82,7 +84,7 @@ impl TwinAgreement {
                 }
             }
         }
-        Some(Self { pairs, agreeing_pairs, workloads })
+        Some(Self { finalists: finalists.len(), pairs, agreeing_pairs, workloads })
     }
 
     /// The workloads on which the twin does not rank.

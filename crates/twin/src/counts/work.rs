@@ -25,7 +25,7 @@ pub const DIES: [u32; 3] = [1, 2, 4];
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CountedWork {
     /// Time in seconds during which the NAND waits for the bus.
-    pub fixed: f64,
+    pub fixed_s: f64,
     /// Number of operations, in the order of [`crate::times::Times`].
     pub counts: [f64; TIMES],
 }
@@ -228,6 +228,6 @@ impl BusFreeWork {
         } else {
             self.first_bytes
         };
-        CountedWork { fixed: (written_bytes + self.read_bytes) / rate, counts }
+        CountedWork { fixed_s: (written_bytes + self.read_bytes) / rate, counts }
     }
 }

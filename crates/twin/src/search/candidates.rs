@@ -95,7 +95,7 @@ impl Search<'_> {
                 let open_random = self.hints.open_erase_blocks_random.unwrap_or(open_erase_blocks);
                 let structure = CardStructure {
                     kind,
-                    page,
+                    page_bytes: page,
                     dies: 1,
                     open_erase_blocks,
                     open_erase_blocks_random: open_random,
@@ -103,14 +103,14 @@ impl Search<'_> {
                     random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
                     scratch,
                     buffer,
-                    log_units: 2,
-                    log_request: log_request.unwrap_or(4096),
-                    chunk: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
-                    spare_units: SPARE_UNITS[0],
+                    log_blocks: 2,
+                    log_request_bytes: log_request.unwrap_or(4096),
+                    chunk_bytes: if kind == OrderedLayerKind::PageMapped { page } else { unit / 8 },
+                    spare_blocks: SPARE_UNITS[0],
                     collection: COLLECTIONS[0],
-                    cache: 0,
+                    cache_bytes: 0,
                     was_full: true,
-                    zone: self.zone_units(),
+                    zone_blocks: self.zone_units(),
                     logged_pages: 0,
                 };
                 // Collecting hides what else is right, so that it cannot be found afterwards.
@@ -120,10 +120,10 @@ impl Search<'_> {
                     }
                     _ => (&SPARE_UNITS[..1], &COLLECTIONS[..1]),
                 };
-                for &spare_units in collecting.0 {
+                for &spare_blocks in collecting.0 {
                     for &collection in collecting.1 {
                         starts.push(
-                            CardStructure { spare_units, collection, ..structure }.normalized(),
+                            CardStructure { spare_blocks, collection, ..structure }.normalized(),
                         );
                     }
                 }
@@ -134,8 +134,9 @@ impl Search<'_> {
             }
         }
         if self.target.has_cache() {
-            let with =
-                |cache| move |of: &CardStructure| CardStructure { cache, ..*of }.normalized();
+            let with = |cache_bytes| {
+                move |of: &CardStructure| CardStructure { cache_bytes, ..*of }.normalized()
+            };
             starts =
                 START_CACHES.iter().flat_map(|&cache| starts.iter().map(with(cache))).collect();
         }
@@ -145,7 +146,11 @@ impl Search<'_> {
     /// Write units and largest log writes of start structures.
     fn known_sizes(&self) -> Vec<(u64, Option<u64>)> {
         let DeviceHints {
-            write_unit, likely_write_unit, log_request, possible_log_request, ..
+            write_unit_bytes: write_unit,
+            likely_write_unit_bytes: likely_write_unit,
+            log_request_bytes: log_request,
+            possible_log_request_bytes: possible_log_request,
+            ..
         } = self.hints;
         let divides = |page: &u64| self.target.erase_block.0 % page == 0;
         let write_unit = write_unit.filter(divides);
@@ -174,8 +179,8 @@ impl Search<'_> {
     /// Write units to try. What the probe found is right, and what is likely is kept where a start
     /// has it: others explain times as well, with another number of dies or another state of a log.
     fn pages(&self, now: u64) -> Vec<u64> {
-        let found = self.hints.write_unit;
-        match (&self.target.patterns, found.or(self.hints.likely_write_unit)) {
+        let found = self.hints.write_unit_bytes;
+        match (&self.target.patterns, found.or(self.hints.likely_write_unit_bytes)) {
             (Some(_), Some(known)) if known == now => vec![known],
             _ => powers(4096, 65536).chain(found).collect(),
         }
@@ -183,7 +188,7 @@ impl Search<'_> {
 
     /// The erase blocks of the zone that the probe found, with patterns.
     fn zone_units(&self) -> u32 {
-        let zone = self.hints.zone.filter(|_| self.target.patterns.is_some()).unwrap_or(0);
+        let zone = self.hints.zone_bytes.filter(|_| self.target.patterns.is_some()).unwrap_or(0);
         u32::try_from(zone / self.target.erase_block.0).unwrap_or(0)
     }
 
@@ -207,21 +212,23 @@ impl Search<'_> {
         let mut others: Vec<CardStructure> = match change {
             // The random-order log keeps its size in bytes.
             Change::PageAndPartial => self
-                .pages(from.page)
+                .pages(from.page_bytes)
                 .into_iter()
                 .flat_map(|page| PARTIAL.map(|partial| (page, partial)))
                 .map(|(page, (buffer, scratch))| {
                     with(&|s| {
-                        let bytes = u64::from(s.random_pages) * s.page;
+                        let bytes = u64::from(s.random_pages) * s.page_bytes;
                         s.random_pages = u32::try_from(bytes / page).unwrap_or(0);
-                        (s.page, s.buffer, s.scratch) = (page, buffer, scratch);
+                        (s.page_bytes, s.buffer, s.scratch) = (page, buffer, scratch);
                     })
                 })
                 .collect(),
             // What the probe found is right. With other sizes, the log was taken for a buffer.
-            Change::LogRequest if self.hints.log_request == Some(from.log_request) => Vec::new(),
+            Change::LogRequest if self.hints.log_request_bytes == Some(from.log_request_bytes) => {
+                Vec::new()
+            }
             Change::LogRequest => powers(4096, (unit / 2).min(512 << 10))
-                .map(|log| with(&|s| s.log_request = log))
+                .map(|log| with(&|s| s.log_request_bytes = log))
                 .collect(),
             Change::Open => (1..=self.max_open())
                 .map(|open| {
@@ -243,20 +250,20 @@ impl Search<'_> {
                 .into_iter()
                 .map(|pages| with(&|s| s.random_pages = pages))
                 .collect(),
-            Change::Chunk if by_page => {
-                powers(4096, from.page).map(|chunk| with(&|s| s.chunk = chunk)).collect()
-            }
-            Change::Chunk => powers(from.page.max(unit / 64), unit)
-                .map(|chunk| with(&|s| s.chunk = chunk))
+            Change::Chunk if by_page => powers(4096, from.page_bytes)
+                .map(|chunk| with(&|s| s.chunk_bytes = chunk))
+                .collect(),
+            Change::Chunk => powers(from.page_bytes.max(unit / 64), unit)
+                .map(|chunk| with(&|s| s.chunk_bytes = chunk))
                 .collect(),
             Change::OpenRandom => (0..=from.open_erase_blocks)
                 .map(|open| with(&|s| s.open_erase_blocks_random = open))
                 .collect(),
             Change::LogUnits => {
-                [1, 2, 3, 4, 6, 8, 16].map(|log| with(&|s| s.log_units = log)).to_vec()
+                [1, 2, 3, 4, 6, 8, 16].map(|log| with(&|s| s.log_blocks = log)).to_vec()
             }
             Change::SpareUnits => {
-                [0, 2, 4, 8, 12, 24, 40].map(|spare| with(&|s| s.spare_units = spare)).to_vec()
+                [0, 2, 4, 8, 12, 24, 40].map(|spare| with(&|s| s.spare_blocks = spare)).to_vec()
             }
             Change::Collection => {
                 COLLECTIONS.map(|collection| with(&|s| s.collection = collection)).to_vec()
@@ -268,23 +275,23 @@ impl Search<'_> {
                 Vec::new()
             }
             // What the probe found is right.
-            Change::Zone if self.hints.zone.is_some() => Vec::new(),
-            Change::Zone => [0, 1, 2, 4].map(|zone| with(&|s| s.zone = zone)).to_vec(),
-            Change::Logged if from.log_units == 0 => Vec::new(),
+            Change::Zone if self.hints.zone_bytes.is_some() => Vec::new(),
+            Change::Zone => [0, 1, 2, 4].map(|zone| with(&|s| s.zone_blocks = zone)).to_vec(),
+            Change::Logged if from.log_blocks == 0 => Vec::new(),
             Change::Logged => logged_pages_near(unit, &from)
                 .map(|pages| with(&|s| s.logged_pages = pages))
                 .collect(),
             Change::Dies => DIES.map(|dies| with(&|s| s.dies = dies)).to_vec(),
             Change::WasFull => vec![with(&|s| s.was_full = !s.was_full)],
-            Change::Cache if from.cache == 0 => Vec::new(),
+            Change::Cache if from.cache_bytes == 0 => Vec::new(),
             Change::Cache => {
-                powers(16384, 16 << 20).map(|cache| with(&|s| s.cache = cache)).collect()
+                powers(16384, 16 << 20).map(|cache| with(&|s| s.cache_bytes = cache)).collect()
             }
         };
         for structure in &mut others {
-            structure.chunk = match by_page {
-                true => structure.chunk.min(structure.page),
-                false => structure.chunk.max(structure.page),
+            structure.chunk_bytes = match by_page {
+                true => structure.chunk_bytes.min(structure.page_bytes),
+                false => structure.chunk_bytes.max(structure.page_bytes),
             };
             *structure = structure.normalized();
         }
@@ -312,8 +319,8 @@ impl Search<'_> {
     fn next_to(&self, from: CardStructure, change: Change) -> Vec<CardStructure> {
         let mut all = self.alternatives(from, change);
         if let Change::PageAndPartial = change {
-            let near = from.page / 2..=from.page * 2;
-            all.retain(|other| near.contains(&other.page));
+            let near = from.page_bytes / 2..=from.page_bytes * 2;
+            all.retain(|other| near.contains(&other.page_bytes));
             return all;
         }
         // They differ in one value, which therefore orders them.
@@ -324,7 +331,7 @@ impl Search<'_> {
     /// The structure converted to the other kinds of layer, with several sizes of log writes.
     pub(super) fn as_other_kinds(&self, from: CardStructure) -> Vec<CardStructure> {
         let kinds = KINDS.into_iter().filter(|&kind| kind != from.kind);
-        let known = self.hints.log_request.filter(|_| self.target.patterns.is_some());
+        let known = self.hints.log_request_bytes.filter(|_| self.target.patterns.is_some());
         let log_requests = known.map_or(LOG_REQUESTS.to_vec(), |found| vec![found]);
         let others = kinds
             .flat_map(|kind| log_requests.iter().map(move |&log_request| (kind, log_request)))
@@ -333,10 +340,14 @@ impl Search<'_> {
                 CardStructure {
                     kind,
                     open_erase_blocks: from.open_erase_blocks.max(1),
-                    log_units: from.log_units.max(2),
-                    log_request,
-                    chunk: if by_page { from.page } else { self.target.erase_block.0 / 8 },
-                    spare_units: SPARE_UNITS[0],
+                    log_blocks: from.log_blocks.max(2),
+                    log_request_bytes: log_request,
+                    chunk_bytes: if by_page {
+                        from.page_bytes
+                    } else {
+                        self.target.erase_block.0 / 8
+                    },
+                    spare_blocks: SPARE_UNITS[0],
                     ..from
                 }
             })
@@ -357,12 +368,13 @@ impl Search<'_> {
         let unit = self.target.erase_block.0;
         let divides = |size: u64| size == 0 || unit % size == 0;
         // Consecutive write units are spread over the dies.
-        let stripe = structure.page * u64::from(structure.dies);
+        let stripe = structure.page_bytes * u64::from(structure.dies);
         divides(stripe)
-            && divides(structure.chunk)
-            && structure.page % 512 == 0
+            && divides(structure.chunk_bytes)
+            && structure.page_bytes % 512 == 0
             && (!structure.scratch
-                || u64::from(structure.open_erase_blocks) * structure.page <= unit)
-            && (structure.kind != OrderedLayerKind::UpdateLog || structure.chunk % stripe == 0)
+                || u64::from(structure.open_erase_blocks) * structure.page_bytes <= unit)
+            && (structure.kind != OrderedLayerKind::UpdateLog
+                || structure.chunk_bytes % stripe == 0)
     }
 }

@@ -53,7 +53,7 @@ impl Search<'_> {
         }
         let unit = self.target.erase_block.0;
         let states = |(at, of): (usize, &BestFit)| {
-            if of.structure.log_units == 0 || at >= most || left == 0 {
+            if of.structure.log_blocks == 0 || at >= most || left == 0 {
                 return Vec::new();
             }
             let all = sizes::logged_pages(unit, &of.structure, parts);

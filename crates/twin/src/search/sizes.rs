@@ -6,7 +6,7 @@ use crate::structure::CardStructure;
 /// patterns. How many blocks were full before does not matter: the fill has left nothing current in
 /// them.
 pub(super) fn logged_pages(unit: u64, of: &CardStructure, parts: u32) -> Vec<CardStructure> {
-    let pages = unit / of.page;
+    let pages = unit / of.page_bytes;
     let all = (0..u64::from(parts)).map(|at| pages * at / u64::from(parts));
     let all = all.filter_map(|logged| u32::try_from(logged).ok());
     let mut all: Vec<_> = all.map(|logged_pages| CardStructure { logged_pages, ..*of }).collect();
@@ -17,7 +17,7 @@ pub(super) fn logged_pages(unit: u64, of: &CardStructure, parts: u32) -> Vec<Car
 /// A little more or less than now.
 pub(super) fn logged_pages_near(unit: u64, from: &CardStructure) -> impl Iterator<Item = u32> {
     let now = u64::from(from.logged_pages);
-    let pages = unit / from.page;
+    let pages = unit / from.page_bytes;
     [16, 32, 64, 128]
         .map(|part| pages / part)
         .into_iter()
@@ -29,7 +29,7 @@ pub(super) fn logged_pages_near(unit: u64, from: &CardStructure) -> impl Iterato
 /// Sizes of a random-order log in pages: sixteenths of an erase block, and a little less or more
 /// than now.
 pub(super) fn random_pages(unit: u64, from: &CardStructure) -> Vec<u32> {
-    let pages = unit / from.page;
+    let pages = unit / from.page_bytes;
     let now = u64::from(from.random_pages);
     let coarse = [0, 1, 2, 3, 4, 6, 8, 12, 16].map(|share| pages * share / 16);
     let fine = [32, 64, 128]

@@ -50,7 +50,7 @@ impl TimeFit<'_> {
         let work = self.work(structure)?;
         let on_each = self.buses.iter().map(|&bus| {
             self.scored(structure, bus, &work, |counts| {
-                times::fit(counts, self.durations, structure.page)
+                times::fit(counts, self.durations, structure.page_bytes)
             })
         });
         on_each.flatten().min_by(by_error)
@@ -60,7 +60,7 @@ impl TimeFit<'_> {
     pub fn refitted(&self, structure: CardStructure, near: &BestFit) -> Option<BestFit> {
         let work = self.work(structure)?;
         self.scored(structure, near.bus, &work, |counts| {
-            times::refit(counts, self.durations, structure.page, &near.fitted.times)
+            times::refit(counts, self.durations, structure.page_bytes, &near.fitted.times)
         })
     }
 
@@ -95,7 +95,7 @@ impl TimeFit<'_> {
         let fitted = fit(&counts);
         let rate = |cell: CellKey| {
             let bytes = f64::from(cell.0);
-            Some(bytes / fitted.times.duration(&all.cells.get(&ordered(cell))?.on(bus, dies)))
+            Some(bytes / fitted.times.duration_s(&all.cells.get(&ordered(cell))?.on(bus, dies)))
         };
         let missing = self.cliffs.iter().filter(|cliff| !cliff.shows_in(rate)).count();
         let score = fitted.error + MISSING_CLIFF * missing as f64;

@@ -20,6 +20,12 @@ allow = \"may-corrupt\"
 exclude = [\"noatime\", \"discard\", \"nobarrier\", \"writeback\", \"fast_commit\"]
 ";
 
+/// Standard error without the breaks of its lines.
+fn one_line(ended: &Ended) -> String {
+    ended.said(0, &[]);
+    ended.stderr.replace('\n', " ")
+}
+
 #[test]
 fn a_twin_that_cannot_be_used_is_refused_at_once() {
     if skip_without_cards() {
@@ -35,7 +41,10 @@ fn a_twin_that_cannot_be_used_is_refused_at_once() {
     tune(&["--twin", "none.toml"]).said(2, &["none.toml"]);
     assert!(!place.path("run").exists());
     let random = ["--twin", "card.toml", "--strategy", "random"];
-    tune(&random).said(2, &["only the adaptive strategy learns from a twin"]);
+    let text = "only the adaptive strategy learns from a twin";
+    tune(&random).said(2, &[text, "or leave --twin out"]);
+    let first = ["--twin-first", "--strategy", "greedy"];
+    tune(&first).said(2, &[text, "or leave --twin-first out"]);
     tune(&["--twin", "card.toml", "--twin-first"]).said(2, &["cannot be used with"]);
     tune(&["--vm-guests", "2"]).said(2, &["--vm-speed-mips"]);
     place.flashfit(&["tune", &card, "--twin-trials", "9"]).said(2, &["--twin"]);
@@ -43,7 +52,17 @@ fn a_twin_that_cannot_be_used_is_refused_at_once() {
     place.flashfit(&replay).said(2, &["--twin", "cannot be used with"]);
     // What the twin will take is shown before anybody agrees.
     let dry = tune(&["--twin", "card.toml", "--twin-trials", "30", "--dry-run"]);
-    dry.said(0, &["up to 30 trials"]);
+    assert!(one_line(&dry).contains("up to 30 trials (a short one counts as a fraction)"));
+    assert!(!one_line(&dry).contains("another device"), "{}", dry.stderr);
+    place.file("larger.toml", &FAST_CARD.replace("160MiB", "192MiB"));
+    let other = tune(&["--twin", "larger.toml", "--dry-run"]);
+    assert!(one_line(&other).contains("larger.toml is a twin of another device: it has 192 MiB"));
+    let fitted = FAST_CARD
+        .replace("a card for tests", "Twin of /dev/sdz")
+        .replace("\"none\"", "\"fitted by flashfit to 9 rates of /dev/sdz\"");
+    place.file("fitted.toml", &fitted);
+    let maybe = tune(&["--twin", "fitted.toml", "--dry-run"]);
+    assert!(one_line(&maybe).contains("fitted.toml was fitted to /dev/sdz: check that"));
     tune(&["--twin-first", "--dry-run"]).said(0, &["price of probing", "up to 200 trials"]);
     assert!(!place.path("run").exists());
 }
@@ -70,6 +89,8 @@ fn a_twin_is_tuned_first_and_the_device_decides() {
         let text = std::fs::read_to_string(place.path("run/run.json")).unwrap();
         let header: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(header["spec"]["prior"]["sources"][0]["likeness"], "twin");
+        let config = std::fs::read_to_string(place.path("run/config.toml")).unwrap();
+        assert!(config.contains("twin.toml.\n# To repeat that"), "{config}");
         let text = std::fs::read_to_string(place.path("run/twin/run.json")).unwrap();
         let header: Value = serde_json::from_str(&text).unwrap();
         assert!(header["spec"]["on"]["vm"]["speed_mips"] == 1000, "{header}");

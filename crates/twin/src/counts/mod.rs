@@ -98,7 +98,7 @@ pub fn count(
     let mut device = before_measurement(&model, structure.was_full)?;
     let clock = device.clock().clone();
     let data = procedure.data();
-    let page = structure.page;
+    let page = structure.page_bytes;
     let flushes = device.describe().volatile_cache;
     let mut cells = Vec::new();
     for &MeasuredRun { units, access, least_write } in &target.runs {
@@ -120,7 +120,7 @@ pub fn count(
             cells.push(((units, access, write), work));
         }
     }
-    let parts = match structure.log_units {
+    let parts = match structure.log_blocks {
         0 => count_patterns(target, structure, &mut device)?,
         _ => count_parts(target, structure)?,
     };
@@ -162,7 +162,7 @@ pub(crate) fn before_patterns(
     structure: &CardStructure,
 ) -> Result<(), BlockDevError> {
     let has_cache = device.describe().volatile_cache;
-    let eighth = patterns.filled.0 / 8 / structure.page * structure.page;
+    let eighth = patterns.filled.0 / 8 / structure.page_bytes * structure.page_bytes;
     for at in 0..u64::from(structure.logged_pages) {
         // Two places in turn, because writes to a single one could be collected in a buffer.
         device.write((3 + 2 * (at % 2)) * eighth, &[0x5a; LOGGED_BYTES])?;
@@ -187,11 +187,11 @@ fn count_patterns(
     let mut parts = Vec::new();
     for measured in &patterns.measured {
         for part in &measured.pattern.parts[..measured.parts_ns.len()] {
-            let before = Operations::of(device, structure.page);
+            let before = Operations::of(device, structure.page_bytes);
             let time_ns = player.time_ns(device, &clock, part)?;
-            let operations = Operations::of(device, structure.page).since(&before, time_ns);
+            let operations = Operations::of(device, structure.page_bytes).since(&before, time_ns);
             let (jumps, switches) = streams.next().expect("one for each part");
-            let work = BusFreeWork::of_part(operations, part, structure.page, flushes);
+            let work = BusFreeWork::of_part(operations, part, structure.page_bytes, flushes);
             parts.push(work.with_streams(jumps, switches));
         }
     }

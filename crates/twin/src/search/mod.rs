@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
         let mut units = BTreeSet::new();
         let shows_unit = self.target.patterns.is_some();
         all.retain(|BestFit { structure, .. }| {
-            units.insert((structure.replacement, shows_unit.then_some(structure.page)))
+            units.insert((structure.replacement, shows_unit.then_some(structure.page_bytes)))
         });
         all
     }
@@ -266,7 +266,7 @@ mod tests {
                 };
                 let all = search.starts(kind).into_iter().map(fit).collect();
                 let mut found: Vec<u64> =
-                    search.best_starts(all).iter().map(|of| of.structure.page).collect();
+                    search.best_starts(all).iter().map(|of| of.structure.page_bytes).collect();
                 found.sort_unstable();
                 found.dedup();
                 assert_eq!(found, pages, "{kind:?}");
@@ -282,16 +282,17 @@ mod tests {
         let target = target(Bytes::kib(128)).with_patterns(Some(patterns), None);
         let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
         let hints = DeviceHints {
-            likely_write_unit: Some(8192),
-            log_request: Some(16384),
+            likely_write_unit_bytes: Some(8192),
+            log_request_bytes: Some(16384),
             ..DeviceHints::default()
         };
         let search = Search::new(&target, &mut cache, &mut observer).with_hints(&hints, &[]);
         let starts = search.starts(OrderedLayerKind::LogBlock);
-        let known: BTreeSet<_> = starts.iter().map(|of| (of.page, of.log_request)).collect();
+        let known: BTreeSet<_> =
+            starts.iter().map(|of| (of.page_bytes, of.log_request_bytes)).collect();
         assert_eq!(Vec::from_iter(known), [(4096, 16384), (8192, 16384)]);
         let converted = search.as_other_kinds(starts[0]);
-        let logs = converted.iter().map(|of| of.log_request).filter(|&bytes| bytes > 0);
+        let logs = converted.iter().map(|of| of.log_request_bytes).filter(|&bytes| bytes > 0);
         assert!(logs.clone().count() > 0 && logs.clone().all(|bytes| bytes == 16384));
     }
 
@@ -301,10 +302,11 @@ mod tests {
     fn a_log_that_few_rates_show_is_a_start() {
         let target = target(Bytes::kib(128));
         let (mut cache, mut observer) = (SimulatedCounts::default(), NoObserver);
-        let hints = DeviceHints { possible_log_request: Some(8192), ..DeviceHints::default() };
+        let hints =
+            DeviceHints { possible_log_request_bytes: Some(8192), ..DeviceHints::default() };
         let search = Search::new(&target, &mut cache, &mut observer).with_hints(&hints, &[]);
         let starts = search.starts(OrderedLayerKind::UpdateLog);
-        let known: BTreeSet<_> = starts.iter().map(|of| of.log_request).collect();
+        let known: BTreeSet<_> = starts.iter().map(|of| of.log_request_bytes).collect();
         assert_eq!(Vec::from_iter(known), [4096, 8192]);
         let replacements: BTreeSet<_> = starts.iter().map(|of| of.replacement).collect();
         assert_eq!(replacements.len(), 2, "without patterns, random replacement is a start, too");
