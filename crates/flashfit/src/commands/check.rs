@@ -20,9 +20,10 @@ use crate::apply::{unfinished_apply, unfinished_improvement};
 use crate::cli::{size, target_name};
 use crate::command_error::CommandError;
 use crate::output;
-use crate::probe::{saved, signals, watch::ProbeProgress};
+use crate::probe::{saved, watch::ProbeProgress};
 use crate::rendering::check::{self as rendering, FindingDocument};
 use crate::rendering::check_next::{NextCommands, next};
+use crate::signals;
 use crate::wear::device::usual_sources;
 
 const EXAMPLES: &str = "\
@@ -99,7 +100,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         wear: &usual_sources(&system, &runner, &attributes),
         max_read_ns: QUICK_READ_NS,
     };
-    let mut progress = ProbeProgress::new(signals()?);
+    let mut progress = ProbeProgress::new(signals::interrupt()?);
     let checked = look(request, &runner, &catalog_files, &mut progress);
     progress.finish();
     let checked = checked.expect("the target is a device");

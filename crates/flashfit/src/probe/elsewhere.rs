@@ -11,14 +11,14 @@ use flashfit_user_error::ExitClass;
 
 use super::args::ProbeArgs;
 use super::result::all_or_none;
-use super::signals;
 use crate::command_error::CommandError;
+use crate::signals;
 use crate::test_beds::ssh;
 use crate::{consent, output};
 
 /// Probes `args.target` on `host`.
 pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let runner = SystemRunner::new(signals()?);
+    let runner = SystemRunner::new(signals::interrupt()?);
     let target = args.target.as_deref().expect("importing does not use another machine");
     // An agent that a probe of the same device has left is in the way of this one.
     let token = ssh::token(Path::new(&format!("{host}:{target}")));

@@ -11,12 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::ProbeArgs;
-use super::signals;
 use super::watch::ProbeProgress;
 use crate::command_error::CommandError;
 use crate::rendering::free_space;
 use crate::rendering::run_preview::wrapped;
-use crate::{consent, output};
+use crate::{consent, output, signals};
 
 /// What a test would do, with nothing done.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -83,7 +82,7 @@ pub fn run(args: &ProbeArgs, name: &str) -> Result<(), CommandError> {
     }
     output::note(&what);
     consent::for_free_space(device, args.confirm.as_deref())?;
-    let mut progress = ProbeProgress::new(signals()?);
+    let mut progress = ProbeProgress::new(signals::interrupt()?);
     let result = test.run(args.seed, &mut progress);
     progress.finish();
     present(args, name, device, result?)

@@ -24,9 +24,10 @@ use crate::command_error::CommandError;
 use crate::consent;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
-use crate::probe::{quick, saved, signals};
+use crate::probe::{quick, saved};
 use crate::rendering;
 use crate::rendering::plan_list::{NamedTarget, PlanList};
+use crate::signals;
 use args::PlanArgs;
 
 pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
@@ -107,7 +108,7 @@ fn probed(
     if given || args.no_probe || target.device().is_none() {
         return saved::read(args.geometry.as_deref(), &device.planned, notes);
     }
-    Ok(quick::geometry(&args.target, target, signals()?, notes))
+    Ok(quick::geometry(&args.target, target, signals::interrupt()?, notes))
 }
 
 fn in_words(error: SeveralPlansError) -> CommandError {
