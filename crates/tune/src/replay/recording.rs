@@ -51,6 +51,9 @@ pub enum ReplayError {
     /// No setup was recorded under all workloads.
     #[error("no setup was recorded under all of {}", workloads.join(", "))]
     NoCompleteSetup { workloads: Vec<String> },
+    /// No recorded setup is among those to choose from.
+    #[error("no recorded setup has the file systems, options and schedulers that are asked for")]
+    NothingWanted,
     /// The baseline was not recorded.
     #[error("the baseline was not recorded, so there is nothing to compare with")]
     NoBaseline { wanted: String },
@@ -95,6 +98,7 @@ impl UserError for ReplayError {
             Self::NoWorkload { known, .. } => {
                 Some(format!("recorded workloads: {}", known.join(", ")).into())
             }
+            Self::NothingWanted => Some("name fewer of them: without any, all are tried".into()),
             Self::NoBaseline { wanted } => Some(format!("record {wanted} too").into()),
             Self::NoCompleteSetup { .. }
             | Self::NoFigure(_)

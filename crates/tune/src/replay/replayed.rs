@@ -118,6 +118,9 @@ pub fn replay(
     let reference = recording.baseline()?;
     let setups: Vec<Setup> =
         recording.setups().into_iter().filter(|setup| (question.wanted)(setup)).collect();
+    if setups.is_empty() {
+        return Err(ReplayError::NothingWanted);
+    }
     let standing = |setup: &Setup, listed: bool| {
         let verdict = catalog
             .filesystem(&setup.filesystem)

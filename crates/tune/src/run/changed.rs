@@ -8,8 +8,8 @@ use flashfit_testbed::TestBedFacts;
 use crate::spec::{CatalogUsed, RunHeader};
 
 /// What the header of a run with so many trials becomes with the next one, if it continues with
-/// other facts than before; `None` if nothing changed. `catalog` is set if its definitions are other
-/// ones.
+/// other facts than before; `None` if nothing changed. `catalog` is set if its definitions are
+/// other ones.
 pub fn changed(
     header: &RunHeader,
     facts: &TestBedFacts,
@@ -20,20 +20,24 @@ pub fn changed(
         return None;
     }
     let mut now = header.clone();
-    let mut warn = |what: &str, before: &str, after: &str| {
+    let mut warn = |before: &str, after: &str| {
         now.warnings.push(format!(
-            "trials 1 to {trials} were made with {what} {before}, later ones with {after}: they \
-             may differ"
+            "trials 1 to {trials} were made with {before}, later ones with {after}: they may differ"
         ));
     };
     let before = &header.facts;
-    let kernel = |facts: &TestBedFacts| format!("{} on {}", facts.kernel, facts.machine);
+    let kernel = |facts: &TestBedFacts| format!("Linux {} on {}", facts.kernel, facts.machine);
     if kernel(before) != kernel(facts) {
-        warn("Linux", &kernel(before), &kernel(facts));
+        warn(&kernel(before), &kernel(facts));
     }
     for (name, version) in &before.programs {
         if let Some(other) = facts.programs.get(name).filter(|other| *other != version) {
-            warn(name, version, other);
+            // Most programs say their name with the version.
+            let full = |version: &str| match version.contains(name.as_str()) {
+                true => version.to_owned(),
+                false => format!("{name} {version}"),
+            };
+            warn(&full(version), &full(other));
         }
     }
     if catalog.is_some() {

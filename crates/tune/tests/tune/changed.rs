@@ -24,10 +24,9 @@ fn what_changed_is_said_once() {
         panic!("{:?}", next.warnings)
     };
     assert_eq!(known, &header.warnings[0]);
-    let said =
-        "trials 1 to 9 were made with fio fio-3.33, later ones with fio-3.36: they may differ";
+    let said = "trials 1 to 9 were made with fio-3.33, later ones with fio-3.36: they may differ";
     assert_eq!(fio, said);
-    assert!(kernel.contains("later ones with 7.0 on "), "{kernel}");
+    assert!(kernel.contains("later ones with Linux 7.0 on "), "{kernel}");
     assert!(definitions.contains("other definitions"), "{definitions}");
     assert_eq!((next.catalog.as_ref(), &next.facts.kernel), (Some(&catalog), &now.kernel));
     assert_eq!(changed(&next, &now, None, 12), None);
