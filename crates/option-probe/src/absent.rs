@@ -69,7 +69,8 @@ pub fn absent_in_plan(
     let second = plan.choices.second.iter().zip(&plan.second);
     let second = second.map(|(choice, planned)| (&choice.content, &planned.options));
     let mut found = Vec::new();
-    for (name, options) in chosen.chain(second) {
+    // Swap space is not a file system, and has no options.
+    for (name, options) in chosen.chain(second).filter(|(_, options)| !options.is_empty()) {
         let filesystem = catalog.filesystem(name)?;
         let dated = |option: &FsOption| !(option.since.is_empty() && option.until.is_empty());
         // Programs are asked for their versions only where an option depends on one.
