@@ -131,8 +131,8 @@ impl CardProcess {
     }
 
     /// Ends the card. What is mounted from its device should have been unmounted, and what was
-    /// written to it synced: a process that is still writing back after 20 seconds is killed, unless
-    /// it saves its state.
+    /// written to it synced: a process that is still writing back after 20 seconds is killed. One
+    /// that saves its state is waited for.
     ///
     /// # Errors
     /// [`ProcessError::Failed`] with what the card's process says: its device is still in use, or

@@ -1,8 +1,8 @@
 //! One server for one state file: a lock file next to it, locked while the card is served.
 //!
 //! The state file itself cannot be locked, because it is replaced when it is written. The lock file
-//! is removed at the end; after a kill it stays, unlocked, and the next server takes it over. A file
-//! of that name with anything but a process number in it is another program's, and stays.
+//! is removed at the end; after a kill it stays, unlocked, and the next server takes it over. If it
+//! has anything but a process number in it, it is another program's file, and stays.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! What a request takes from a program to the card and back by itself: the median of some.
 //!
-//! Limit: that the first request of a burst waits longer for a sleeping processor is not known here.
+//! Limit: that the first request of a burst waits longer for a sleeping processor is not known.
 
 use std::io::Result;
 use std::time::{Duration, Instant};

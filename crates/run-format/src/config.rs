@@ -297,7 +297,7 @@ impl Config {
             let name = twin.device.replace(char::is_control, " ");
             format!(
                 "# The search began with the results of a simulated twin of the device, {name}.\n\
-                 # To repeat that, name its file with --twin: no key of this file does.\n"
+                 # To repeat that, name the twin again on the command line: no key of this file does.\n"
             )
         });
         comments.collect::<String>() + &Self::from(spec).to_text()

@@ -63,8 +63,11 @@ impl UserError for SocketError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::NoSocket { .. } | Self::InUse { .. } => Some("choose another path".into()),
+            Self::Listen { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Some("choose a path in a directory that exists".into())
+            }
             Self::Listen { .. } => {
-                Some("choose a path of at most 107 bytes in a folder of your own".into())
+                Some("choose a path of at most 107 bytes in a directory of your own".into())
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `flashfit card serve`: a card as a block device, or over NBD, until interrupted.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flashfit_card_client::CardProcess;
@@ -34,9 +35,9 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     output::print_utf8(&format!("{}\n", card.device().display()))?;
     card.notes().iter().for_each(|text| output::note(&format!("note: {text}")));
     if over_nbd {
-        let place = card.device().display();
-        output::note(&format!(
-            "simulated card served at nbd+unix:///?socket={place}; Ctrl-C ends it"
+        let uri = nbd_uri(card.device());
+        output::note_with_commands(&format!(
+            "simulated card served over NBD; Ctrl-C ends it\n  {uri}"
         ));
     } else {
         output::note("simulated card attached; Ctrl-C detaches it");
@@ -54,9 +55,22 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         CommandError::from(error).or_hint(hint)
     })?;
     if let Ok(counters) = counters {
-        output::note(&counters_text(&counters));
+        let text = counters_text(&counters);
+        let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+        output::note_with_commands(&lines.join("\n"));
     }
     Ok(())
+}
+
+/// As NBD clients take it, with what is special in a URI encoded (RFC 3986).
+fn nbd_uri(socket: &Path) -> String {
+    let encoded = |byte: &u8| match *byte {
+        b'/' | b'-' | b'_' | b'.' | b'~' => char::from(*byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    let path: String = socket.as_os_str().as_bytes().iter().map(encoded).collect();
+    format!("nbd+unix:///?socket={path}")
 }
 
 /// Says at once what the end of the card waits for.
@@ -69,7 +83,7 @@ fn note_users(card: &CardProcess) {
     }
     if !found.uses.is_empty() {
         output::note(&format!(
-            "waiting {} s for that to end; then the card is gone as if it were pulled out",
+            "waiting {} s for that to end; then the card is removed as if it were pulled out",
             STOP_WAIT.as_secs()
         ));
     }
@@ -82,4 +96,15 @@ fn refuse_existing(trace: &Path) -> Result<(), CommandError> {
     }
     let message = format!("{} exists; it was not changed", trace.display());
     Err(CommandError::new(ExitClass::Refused, message, Some("name another file")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_characters_of_a_path_are_encoded() {
+        assert_eq!(nbd_uri(Path::new("/tmp/a-b.sock")), "nbd+unix:///?socket=/tmp/a-b.sock");
+        assert_eq!(nbd_uri(Path::new("/my dir/s?&%")), "nbd+unix:///?socket=/my%20dir/s%3F%26%25");
+    }
 }

@@ -224,7 +224,8 @@ fn any_user_can_serve_a_card_over_nbd() {
     cut.said(0, &[]);
     assert!(cut.stdout.contains("only what a correct device may do"), "{}", cut.stdout);
     let ended = serving.end(Signal::INT);
-    ended.said(0, &["simulated card served at nbd+unix:///?socket="]);
+    ended.said(0, &["simulated card served over NBD", "\n  nbd+unix:///?socket=/"]);
+    ended.said(0, &["\n  host writes            "]);
     assert!(!place.path("socket").exists() && place.path("card.state").exists());
     wait_for_no_traces(&place, None);
 }
