@@ -212,11 +212,11 @@ impl UserError for CrashError {
                     .into(),
             ),
             Self::OtherKernel { .. } => {
-                Some("name another directory with --dir DIR, or start that kernel again".into())
+                Some("name another directory, or start that kernel again".into())
             }
-            Self::OtherCampaign { .. } => Some(
-                "repeat the command that began it, or name another directory with --dir DIR".into(),
-            ),
+            Self::OtherCampaign { .. } => {
+                Some("repeat the command that began it, or name another directory".into())
+            }
             Self::Unprivileged(_) => Some("run it as root".into()),
             Self::NoRoom { path, .. } => Some(after_room(path)),
             Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {

@@ -138,8 +138,8 @@ impl FoundState {
 }
 
 impl FoundState {
-    /// Writes the requests of the log to a file, which is replaced, in the format of dm-log-writes, with its
-    /// operations as marks.
+    /// Writes the requests of the log to a file, which is replaced, in the format of dm-log-writes,
+    /// with its operations as marks.
     ///
     /// # Errors
     /// When it is a live power cut, which has no such log, or the file cannot be written.

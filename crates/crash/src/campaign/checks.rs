@@ -40,7 +40,8 @@ pub(super) fn check(
         }
         let built = examination.build(state);
         let id = format!("{}/{}/{}", batch.setup, batch.round, batch.from as usize + index);
-        let is_turn = batch.counts.mounted % RECOVERY_CUT_ONE_IN == 0;
+        let turn = batch.counts.mounted + offset(batch);
+        let is_turn = turn % RECOVERY_CUT_ONE_IN == 0;
         // What a card writes during recovery is not recorded.
         let cuts = is_turn && state.cut_seed.is_none();
         let log = match check_one(examination, state, &built, &id, cuts, batch, keeps) {
@@ -48,15 +49,15 @@ pub(super) fn check(
             Err(_) if (stops.is_interrupted)() => return Ok(index),
             other => other?,
         };
-        if let Some(cut) = recovery_cut(log.len(), batch.counts.mounted).filter(|_| cuts) {
+        if let Some(cut) = recovery_cut(log.len(), turn).filter(|_| cuts) {
             let second = examination.build_recovery(&built, &log, &cut);
             let state = CrashState { recovery: Some(cut), ..state.clone() };
-            batch.counts.recovery_cuts += 1;
             let id = format!("{id}r");
             match check_one(examination, &state, &second, &id, false, batch, keeps) {
                 Err(_) if (stops.is_interrupted)() => return Ok(index + 1),
                 other => other?,
             };
+            batch.counts.recovery_cuts += 1;
         }
     }
     Ok(states.len())
@@ -74,13 +75,14 @@ fn check_one(
     keeps: &BTreeSet<Promise>,
 ) -> Result<Vec<LogEntry>, CrashError> {
     let mut examined = examination.examine(state, built, record_recovery)?;
+    let offset = offset(batch);
     let counts = &mut batch.counts;
     let hits = match examined.equivalence {
         None => &mut counts.mounted,
         Some(Equivalence::Bytes) => &mut counts.same_bytes,
         Some(Equivalence::Reads) => &mut counts.same_reads,
     };
-    let is_turn = examined.equivalence.is_some() && *hits % RECHECK_ONE_IN == 0;
+    let is_turn = examined.equivalence.is_some() && (*hits + offset) % RECHECK_ONE_IN == 0;
     if is_turn {
         counts.rechecked += 1;
         let again = examination.look(state, built, false)?;
@@ -105,6 +107,12 @@ fn check_one(
         batch.record(BrokenState { id, state, violations: examined.violations }, keeps);
     }
     Ok(examined.recovery_log)
+}
+
+/// Batches have few states, the first of them at early positions of the log: the turn comes at
+/// others in each round.
+fn offset(batch: &StateBatch) -> u64 {
+    u64::from(batch.round) * 7
 }
 
 /// A second power cut somewhere in a recovery of so many requests.

@@ -70,7 +70,7 @@ const MOST_PER_ROUND: u64 = 600;
 const LEAST_PER_ROUND: u64 = 15;
 /// Logs of a small campaign. If all are sound, at most 5 % of other runs of the work are not.
 const LOGS: u64 = 60;
-/// States of one log where the time is limited, and not their number.
+/// The most states of one log where the time is limited: a short campaign gets several logs.
 const PER_ROUND_IN_TIME: u64 = 100;
 /// States of requests that were recorded elsewhere, which have one round; without a number.
 const MOST_OF_REQUESTS: u64 = 100_000;
@@ -100,8 +100,8 @@ fn per_round(plan: &CampaignPlan) -> u64 {
     if plan.requests.is_some() {
         return plan.states.unwrap_or(MOST_OF_REQUESTS);
     }
-    plan.states
-        .map_or(PER_ROUND_IN_TIME, |states| (states / LOGS).clamp(LEAST_PER_ROUND, MOST_PER_ROUND))
+    let most = if plan.start.time_ns.is_some() { PER_ROUND_IN_TIME } else { MOST_PER_ROUND };
+    plan.states.map_or(most, |states| (states / LOGS).clamp(LEAST_PER_ROUND, most))
 }
 
 /// A campaign in progress.

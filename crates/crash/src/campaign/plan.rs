@@ -48,7 +48,7 @@ pub struct CampaignStart {
     /// The erase block for options that need one, if no card of the plan has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erase_block_bytes: Option<u64>,
-    /// The time for all power cuts, in nanoseconds.
+    /// The time for all states or power cuts, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
     /// The power cuts that may break a promise before it ends.

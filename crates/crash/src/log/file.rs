@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flashfit_host::durable;
+use flashfit_host::{durable, input_file};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,8 @@ use crate::blocks::{BLOCK_BYTES, BLOCK_SECTORS, Block, BlockId, BlockPool};
 use crate::workload::LoggedOperation;
 
 const MAGIC: &[u8; 8] = b"FFCRLOG1";
+/// Of requests that were recorded elsewhere, 2 GiB of contents are kept.
+const MOST_BYTES: u64 = 4 << 30;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogFileError {
@@ -76,7 +78,8 @@ impl CrashLog {
     /// When the file cannot be read, or is not a log.
     pub fn load(path: &Path) -> Result<Self, LogFileError> {
         let failed = |source| LogFileError::Io { path: path.to_owned(), source };
-        let bytes = std::fs::read(path).map_err(failed)?;
+        let bytes = input_file::read_capped(path, MOST_BYTES);
+        let bytes = bytes.map_err(|error| failed(error.into_io()))?;
         Self::from_bytes(&bytes)
             .map_err(|reason| LogFileError::Invalid { path: path.to_owned(), reason })
     }

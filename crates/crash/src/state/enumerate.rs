@@ -1,10 +1,10 @@
 //! The states of a log that are worth checking.
 //!
 //! At every position: all requests there, none of those since the last flush, one missing, one
-//! only, a random subset, and the last write torn at write units: its first units, its last ones, or
-//! random ones are there. The same of a write that bypasses the cache and is under way. Where a flush ends a group of
-//! requests, each of them is once the missing one and once the only one. From these, as many as are
-//! wanted are drawn. Of a long log, positions are drawn first.
+//! only, a random subset, and the last write torn at write units: its first units, its last ones,
+//! or random ones are there. The same of a write that bypasses the cache and is under way. Where a
+//! flush ends a group of requests, each of them is once the missing one and once the only one. From
+//! these, as many as are wanted are drawn. Of a long log, positions are drawn first.
 
 use std::collections::HashSet;
 

@@ -22,8 +22,9 @@ Nothing is written to a device: file systems are made on a device in memory.
 Needs root, because the kernel mounts every state. Another kernel, with --on vm,
 needs QEMU and busybox.
 
-Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage;
-4 without root, or the kernel lacks the file system (try --on vm); 6 interrupted. The same
+Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage,
+work or a check that fails by itself, or no state was checked; 4 without root,
+or the kernel lacks the file system (try --on vm); 6 interrupted. The same
 command with the same --dir continues.";
 
 #[derive(Debug, Args)]

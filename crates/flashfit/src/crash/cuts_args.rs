@@ -29,9 +29,10 @@ On a board, ALL DATA on the device is lost. The board must start by itself when
 it gets power, from another device, and accept ssh. The same command with the
 same --dir continues.
 
-Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage;
-3 the device is in use, or you did not agree; 4 the machine does not start, or
-the power is not cut; 6 interrupted.";
+Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage,
+work or a check that fails by itself, or no power cut was made; 3 the device is
+in use, or you did not agree; 4 the machine does not start, or the power is not
+cut; 6 interrupted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

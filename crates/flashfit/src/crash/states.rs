@@ -1,6 +1,8 @@
 //! `flashfit crash states`: records workloads and checks crash states on this kernel.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flashfit_crash::campaign::{
@@ -18,6 +20,8 @@ use crate::output::{self, note};
 use crate::rendering::crash_states::{self, Counted};
 
 const DEFAULT_STATES: u64 = 1000;
+/// Broken states of a setup that are shown while the campaign runs.
+const MOST_NOTED: usize = 3;
 
 pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let workload = match args.log.log {
@@ -75,7 +79,8 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         start: CampaignStart {
             host_kernel: machine.is_none().then(tools::host_kernel),
             erase_block_bytes,
-            ..CampaignStart::default()
+            time_ns: args.time.map(|time| time.0),
+            max_broken: None,
         },
     };
     let folder = CampaignFolder::open(&dir, &plan)?;
@@ -95,8 +100,14 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         keeps_logs: args.keep_logs,
         looks_at_all: args.no_equivalence,
     };
+    let noted = Mutex::new(BTreeMap::<String, usize>::new());
     let watch = |batch: &StateBatch| {
-        crash_states::broken(batch, &setups).take(1).for_each(|line| note(&line));
+        let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = noted.entry(batch.setup.clone()).or_default();
+        for line in crash_states::broken(batch, &setups).take(usize::from(*noted < MOST_NOTED)) {
+            *noted += 1;
+            note(&line);
+        }
     };
     let results =
         campaign.run(&limits, &watch).map_err(|error| requests::with_hint(error, args))?;

@@ -185,7 +185,7 @@ mod tests {
         let row = shown.lines().find(|line| line.starts_with("btrfs ")).unwrap();
         assert!(row.contains(" 1 e ") && row.contains("(8)"), "{row}");
         assert!(shown.contains("was not judged"), "{shown}");
-        assert!(shown.contains("in 1 of 1 logs") && shown.contains("at most 100 %\nof further"));
+        assert!(shown.contains("in 1 of 1 log;") && shown.contains("at most 100 %"), "{shown}");
         assert!(shown.contains("ignored-flush was asked for and happened at no"), "{shown}");
         assert!(shown.contains("Examples:\nbtrfs/0/2 replace: f\n"), "{shown}");
     }

@@ -7,6 +7,7 @@ use flashfit_crash::campaign::{CampaignPlan, FaultCounts, SetupResult};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
 use flashfit_crash::workload::CrashWorkload;
+use flashfit_report::text::count_of;
 
 use super::Counted;
 use crate::rendering::two_digits;
@@ -73,9 +74,9 @@ fn of_states(result: &SetupResult, is_one_log: bool) -> String {
              of all states of this log do. That says nothing about other work."
         );
     }
-    let (logs, bad) = (result.rounds, result.broken_rounds);
+    let (logs, bad) = (count_of(result.rounds as usize, "log"), result.broken_rounds);
     format!(
-        "{label}: {broken} of {states} states broke a promise, in {bad} of {logs} logs; {checked}. At \
+        "{label}: {broken} of {states} states broke a promise, in {bad} of {logs}; {checked}. At \
          95 %, at most {here} % of all states of these logs do, and at most {runs} % of further runs \
          of this work have such a state."
     )

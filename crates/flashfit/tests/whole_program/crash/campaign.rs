@@ -1,5 +1,5 @@
-//! What a campaign of `crash states` does with work that fails or does not end, with a check that is
-//! wrong, with no result, and when it continues.
+//! What a campaign of `crash states` does with work that fails or does not end, with a check that
+//! is wrong, with no result, and when it continues.
 
 use std::time::{Duration, Instant};
 
