@@ -292,7 +292,7 @@ fn power_cut(plan: &Plan) -> String {
     let text = match (verdict.durability, risks.is_empty()) {
         (Durability::Safe, true) => "safe: synced data is kept".to_owned(),
         (Durability::Safe, false) => {
-            format!("safe: synced data is kept, with an exception. {}", risks.join(" "))
+            format!("safe, but for an exception that crash tests found. {}", risks.join(" "))
         }
         (durability, _) => format!("{durability}. {}", risks.join(" ")),
     };
