@@ -19,12 +19,12 @@ fn slow_mkfs(place: &Place) -> String {
     slow_program(place, "mkfs.ext4")
 }
 
-/// The same of any program.
+/// The same of any program, but not when it is asked for its version.
 pub fn slow_program(place: &Place, name: &str) -> String {
     let real = find(name).unwrap();
     let script = format!(
-        "#!/bin/sh\ntouch {0}/begun\nwhile [ -e {0}/slow/wait ]; do sleep 0.01; done\n\
-         exec {1} \"$@\"\n",
+        "#!/bin/sh\n[ $# = 1 ] && exec {1} \"$@\"\ntouch {0}/begun\n\
+         while [ -e {0}/slow/wait ]; do sleep 0.01; done\nexec {1} \"$@\"\n",
         place.folder().display(),
         real.display()
     );
