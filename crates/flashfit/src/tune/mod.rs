@@ -30,18 +30,19 @@ mod ui;
 mod wear_so_far;
 
 use std::path::Path;
+use std::rc::Rc;
 
 use flashfit_host::SystemRunner;
 use flashfit_tune::run::{Catalogs, Run, RunRequest, RunResult};
-use flashfit_tune::{StoredRun, TuneError};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
-use crate::output::{self, note};
+use crate::output;
 use crate::rendering::run_preview;
 use crate::rendering::run_preview_document::RunPreviewDocument;
 use crate::{signals, survey};
 use args::TuneArgs;
+use heartbeat::Heartbeat;
 use outcome::OutputForm;
 use resolve::ResolvedSpec;
 use twin_stage::TwinStage;
@@ -62,13 +63,17 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     };
     let runner = SystemRunner::new(interrupt);
     let catalogs = Catalogs::load(&resolved.spec)?;
+    // Kept while crash states are checked, and started after the place is made: it is a thread.
+    let mut watched = None;
     let result = hosts::with_hosts(args, &resolved, &catalogs, &runner, |hosts| {
         let &ResolvedSpec { ref spec, ref dir, end_requested } = &resolved;
         let tool_version = env!("CARGO_PKG_VERSION");
         let request =
             RunRequest { spec, dir, catalogs: &catalogs, tool_version, end_requested, until: None };
         let twin = TwinStage::of(args, spec, dir)?;
-        let mut ui = TuneUi::new(args, request, twin.map(|twin| (twin, &runner)))?;
+        let twin = twin.map(|twin| (twin, &runner));
+        watched = (args.json_stream && !args.dry_run).then(|| Rc::new(Heartbeat::start()));
+        let mut ui = TuneUi::new(args, request, twin, watched.clone())?;
         if args.dry_run {
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
             if args.json || args.json_stream {
@@ -89,6 +94,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         (Some(states), Ok(_)) => crash_check::run(run, &catalogs, catalog, &resolved.dir, states),
         _ => Ok(()),
     };
+    drop(watched);
     // The search has ended, whatever became of the check.
     present(args, &resolved, &catalogs, result)?;
     checked.map_err(|error| error.or_hint(&resume::hint(&resolved)))

@@ -39,10 +39,9 @@ impl<'a> TuneUi<'a> {
         args: &'a TuneArgs,
         request: RunRequest<'a>,
         twin: Option<(TwinStage, &'a SystemRunner)>,
+        heartbeat: Option<Rc<Heartbeat>>,
     ) -> Result<Self, CommandError> {
         let agreed = Agreed::of(args, &request.spec.on)?;
-        let is_watched = args.json_stream && !args.dry_run;
-        let heartbeat = is_watched.then(|| Rc::new(Heartbeat::start()));
         // A dry run says nothing else before its preview.
         if let (true, Some((twin, _))) = (args.dry_run, &twin) {
             note(&twin.plan());
