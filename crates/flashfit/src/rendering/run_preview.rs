@@ -63,8 +63,13 @@ pub fn forecast_text(request: RunRequest<'_>, subject: &TrialTarget) -> String {
         (fewest, most) if fewest == most => most.to_string(),
         (fewest, most) => format!("{fewest} to {most}"),
     };
+    // Other strategies make full-length trials only.
+    let short = match spec.strategy {
+        StrategyKind::Adaptive => ", a short one counts as a fraction",
+        _ => "",
+    };
     let expected = format!(
-        "expected: {} to {} of trials ({trials} of them), {} to {} written, {} to {} % of the \
+        "expected: {} to {} of trials ({trials} of them{short}), {} to {} written, {} to {} % of the \
          device's life ({} erase block, and {ASSUMED_AMPLIFICATION} bytes programmed for 1 written)",
         time(found.time_ns.start()),
         time(found.time_ns.end()),
