@@ -233,11 +233,11 @@ impl Talk {
     /// Why a process that has ended did not end as it should, where it said so.
     fn last_failure(&mut self) -> Option<CardFailure> {
         self.last_answers.extend(self.answers.iter().filter_map(|text| reply(&text)));
-        let failures = self.last_answers.drain(..).filter_map(|answer| match answer {
+        let mut failures = self.last_answers.drain(..).filter_map(|answer| match answer {
             CardReply::Failed(failure) => Some(failure),
             _ => None,
         });
-        failures.last()
+        failures.next_back()
     }
 
     /// Whether its device has gone and it writes its state.
