@@ -293,7 +293,44 @@ fn last_line(outcome: &ProgramOutcome) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_host::program::ScriptedRunner;
+
     use super::*;
+
+    const BUILD: &str = "0.2.0 build 1a";
+
+    /// What comes of a machine with this processor, whose login prints a greeting and whose
+    /// flashfit prints `found`.
+    fn link(machine: &str, found: &str) -> Result<SshLink, LinkError> {
+        let outcome = |stdout: &str| ProgramOutcome {
+            code: Some(0),
+            stdout: stdout.to_owned(),
+            ..ProgramOutcome::default()
+        };
+        let separated = login_output::separated("").replace("echo; echo ", "");
+        let separator = separated.trim_end_matches("; ");
+        let runner = ScriptedRunner::new()
+            .answer("ssh", outcome(&format!("Welcome\n{separator}\n{machine}\n{found}\n")))
+            .answer("sh", outcome(""));
+        let address = SshAddress { host: "board".to_owned(), ..SshAddress::default() };
+        SshLink::new(&runner, address, Path::new("/own"), BUILD, "token")
+    }
+
+    #[test]
+    fn only_a_flashfit_of_the_same_source_is_used() {
+        let same = format!("flashfit {BUILD}");
+        for machine in [std::env::consts::ARCH, "riscv64"] {
+            assert_eq!(link(machine, &same).unwrap().program, "flashfit");
+        }
+        for found in ["flashfit 0.2.0 build 2b", "flashfit 0.2.0", "none"] {
+            let copied = link(std::env::consts::ARCH, found).unwrap();
+            assert_eq!(copied.program, "/tmp/flashfit-token/flashfit");
+            let refused = link("riscv64", found).unwrap_err().message;
+            assert!(refused.contains("its architecture is riscv64"), "{refused}");
+            let is_named = refused.contains(&format!("{found} is installed there, not {same}"));
+            assert_eq!(is_named, found != "none", "{refused}");
+        }
+    }
 
     #[test]
     fn the_last_line_prefers_standard_error() {
