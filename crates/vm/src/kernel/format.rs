@@ -148,7 +148,10 @@ fn in_name(image: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn file(folder: &Path, magic: (usize, &[u8]), more: &[u8]) -> std::path::PathBuf {
+    /// Where it is, and its bytes.
+    type Magic<'a> = (usize, &'a [u8]);
+
+    fn file(folder: &Path, magic: Magic<'_>, more: &[u8]) -> std::path::PathBuf {
         let mut bytes = vec![0; 0x400];
         bytes[magic.0..magic.0 + magic.1.len()].copy_from_slice(magic.1);
         bytes.extend_from_slice(more);
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn formats_that_qemu_does_not_boot_are_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
-        let cases: [((usize, &[u8]), [&str; 2]); 6] = [
+        let cases: [(Magic<'_>, [&str; 2]); 6] = [
             ((0x202, b"HdrS"), ["", "for x86"]),
             ((0, b"\x7fELF"), ["CONFIG_PVH", "give the Image"]),
             ((56, b"ARM\x64"), ["for 64-bit ARM", ""]),
