@@ -188,7 +188,10 @@ fn heading(filesystem: &FileSystemNames, width: usize) -> String {
         writeln!(text, "  {} at a power cut, whatever the options", filesystem.durability)
             .expect("a string takes any text");
     } else if !filesystem.risk.is_empty() {
-        let exception = format!("safe at a power cut, but for an exception that crash tests found: {}", filesystem.risk);
+        let exception = format!(
+            "safe at a power cut, but for an exception that crash tests found: {}",
+            filesystem.risk
+        );
         for line in wrap(&exception, width.saturating_sub(2)) {
             writeln!(text, "  {line}").expect("a string takes any text");
         }
