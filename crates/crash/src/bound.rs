@@ -4,9 +4,11 @@
 //! States of one log resemble each other, so there are two limits. Of the states of the recorded
 //! logs, each trial is a state: the share may differ between logs, which only makes the limit too
 //! high (Hoeffding, "On the distribution of the number of successes in independent trials", 1956).
-//! Of other runs of the work, each trial is a whole log, which fails if one of its states does: no
-//! assumption on how alike states of a log are, and the limit is too high rather than too low
-//! where they differ. That share also limits the probability that a state of another run fails.
+//! Of other runs of the work, each trial is a whole log, which fails if one of the states does that
+//! were drawn from it: no assumption on how alike states of a log are. So the limit is of the share
+//! of runs in which a check of as many random states finds one that fails; of a run, more states
+//! would find more. A state that is drawn at random from another run fails with no higher
+//! probability than that.
 
 const CONFIDENCE: f64 = 0.95;
 

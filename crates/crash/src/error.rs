@@ -90,6 +90,11 @@ pub enum CrashError {
     OtherCampaign { path: PathBuf },
     #[error("the campaign in {} began with Linux {began}, and this is {now}", path.display())]
     OtherKernel { path: PathBuf, began: String, now: String },
+    #[error(
+        "the campaign in {} began with another version of flashfit, which chose other states",
+        path.display()
+    )]
+    OtherEnumeration { path: PathBuf },
     #[error("{} is in use by another flashfit", path.display())]
     InUse { path: PathBuf },
     #[error("{0}")]
@@ -172,9 +177,10 @@ impl UserError for CrashError {
             | Self::NoImage { .. }
             | Self::NoRequests { .. }
             | Self::NoState { .. } => ExitClass::Usage,
-            Self::OtherCampaign { .. } | Self::OtherKernel { .. } | Self::InUse { .. } => {
-                ExitClass::Refused
-            }
+            Self::OtherCampaign { .. }
+            | Self::OtherEnumeration { .. }
+            | Self::OtherKernel { .. }
+            | Self::InUse { .. } => ExitClass::Refused,
             Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,
             Self::Interrupted | Self::WorkStopped => ExitClass::Interrupted,
         }
@@ -214,6 +220,9 @@ impl UserError for CrashError {
             Self::OtherKernel { .. } => {
                 Some("name another directory, or start that kernel again".into())
             }
+            Self::OtherEnumeration { .. } => Some(
+                "name another directory; states that broke a promise can still be replayed".into(),
+            ),
             Self::OtherCampaign { .. } => {
                 Some("repeat the command that began it, or name another directory".into())
             }

@@ -17,7 +17,7 @@ use crate::log::CrashLog;
 use crate::model::Violation;
 use crate::mounting::{MachineKernel, StateDevice, StateDevicePlan};
 use crate::setup::CrashSetup;
-use crate::state::{BuiltState, CrashState, Enumeration, enumerate};
+use crate::state::{BuiltState, CrashState, ENUMERATION, Enumeration, enumerate};
 use crate::timeline::{TimelineEvent, timeline};
 
 /// The place of a state in a campaign: `ext4/3/17`, or `ext4/3/17r` with a second power cut.
@@ -114,6 +114,9 @@ impl FoundState {
         let state = match broken {
             Some(broken) => broken.state.clone(),
             None if id.in_recovery => return Err(unknown()),
+            None if plan.start.enumeration != Some(ENUMERATION) => {
+                return Err(CrashError::OtherEnumeration { path: folder.path().to_owned() });
+            }
             None => {
                 let how = Enumeration {
                     seed: round_seed(plan.seed, id.round),

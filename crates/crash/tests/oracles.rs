@@ -18,7 +18,7 @@ use flashfit_crash::model::Oracle;
 use flashfit_crash::replay::{FoundState, replay};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::shrink::shrink;
-use flashfit_crash::state::FlushFault;
+use flashfit_crash::state::{ENUMERATION, FlushFault};
 use flashfit_crash::workload::CrashWorkload;
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Conditions, FileSystemCatalog, Promise};
@@ -50,7 +50,7 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
         kernel: None,
         board: None,
         requests: None,
-        start: CampaignStart::default(),
+        start: CampaignStart { enumeration: Some(ENUMERATION), ..CampaignStart::default() },
     }
 }
 

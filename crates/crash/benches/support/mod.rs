@@ -13,7 +13,7 @@ use flashfit_crash::campaign::{
 use flashfit_crash::cuts::MachineChoice;
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::setup::CrashSetup;
-use flashfit_crash::state::FlushFault;
+use flashfit_crash::state::{ENUMERATION, FlushFault};
 use flashfit_crash::workload::CrashWorkload;
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
@@ -135,7 +135,7 @@ pub fn plan(
         kernel: None,
         board: None,
         requests: None,
-        start: CampaignStart::default(),
+        start: CampaignStart { enumeration: Some(ENUMERATION), ..CampaignStart::default() },
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use flashfit_apply::DeviceFingerprint;
 use flashfit_apply::partition::{self, NewPartition};
 use flashfit_device::{
-    Bytes, ConsentMethod, Device, DeviceLock, Refusal, SystemRoots, WriteConsent,
+    Bytes, ConsentMethod, Device, DeviceLock, Refusal, SystemRoots, WriteConsent, making_timeout,
 };
 use flashfit_filesystem::{PartitionLayout, PartitionTable};
 use flashfit_host::private_folder::PrivateFolder;
@@ -29,9 +29,6 @@ use crate::CrashError;
 use crate::cuts::guest::{WorkChannel, Workplace};
 use crate::cuts::wire::{GuestReply, GuestRequest, receive, send};
 use crate::observe::{FSCK_LIMIT, repair_failure, said, unmount_at};
-
-/// Making a file system on a slow card.
-const MKFS_LIMIT: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// The channel of a board.
 struct BoardChannel<R, W> {
@@ -195,8 +192,9 @@ fn make(
 ) -> Result<(), BoardFailure> {
     let consent = &device.consent;
     consent.check(runner).map_err(|refusal| of(&refusal))?;
+    let limit = making_timeout(consent.device().capacity);
     for program in programs {
-        let program: Program = program.on(consent.path()).timeout(MKFS_LIMIT);
+        let program: Program = program.on(consent.path()).timeout(limit);
         consent.run(runner, &program).map_err(|error| of(&error))?;
     }
     Ok(())

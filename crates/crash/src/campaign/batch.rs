@@ -42,6 +42,10 @@ pub struct CutRecord {
     pub acknowledged: u32,
     /// From the start of the work.
     pub after_ns: u64,
+    /// From the record before, or from the start of the command; records of earlier versions do not
+    /// have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ns: Option<u64>,
     /// Milliseconds since 1970.
     pub time_ms: u64,
     /// Of a simulated card.

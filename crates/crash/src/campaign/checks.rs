@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use flashfit_device::random::Random;
 use flashfit_filesystem::Promise;
 
 use super::batch::{BrokenState, StateBatch};
@@ -12,7 +13,7 @@ use crate::CrashError;
 use crate::equivalence::Equivalence;
 use crate::examination::StateExamination;
 use crate::log::LogEntry;
-use crate::state::{BuiltState, CrashState, RecoveryCut};
+use crate::state::{BuiltState, CrashState, IN_ORDER, RecoveryCut};
 
 /// Of the equivalent states, one in so many is looked at nevertheless.
 const RECHECK_ONE_IN: u64 = 50;
@@ -26,20 +27,25 @@ pub(super) struct Stops<'a> {
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
 
-/// Checks states one after another; returns how many, which are fewer if the time is over.
+/// Checks states one after another; returns how many, which are fewer if the time is over. Second
+/// power cuts are drawn from the seed.
 pub(super) fn check(
     examination: &mut StateExamination<'_>,
     states: &[CrashState],
+    seed: u64,
     batch: &mut StateBatch,
     keeps: &BTreeSet<Promise>,
     stops: Stops<'_>,
 ) -> Result<usize, CrashError> {
     for (index, state) in states.iter().enumerate() {
-        if (stops.is_over)() {
+        let number = batch.from as usize + index;
+        // In between, those that are checked are rather those at early positions.
+        let may_end = number % IN_ORDER == 0;
+        if (stops.is_interrupted)() || may_end && (stops.is_over)() {
             return Ok(index);
         }
         let built = examination.build(state);
-        let id = format!("{}/{}/{}", batch.setup, batch.round, batch.from as usize + index);
+        let id = format!("{}/{}/{number}", batch.setup, batch.round);
         let turn = batch.counts.mounted + offset(batch);
         let is_turn = turn % RECOVERY_CUT_ONE_IN == 0;
         // What a card writes during recovery is not recorded.
@@ -49,7 +55,7 @@ pub(super) fn check(
             Err(_) if (stops.is_interrupted)() => return Ok(index),
             other => other?,
         };
-        if let Some(cut) = recovery_cut(log.len(), turn).filter(|_| cuts) {
+        if let Some(cut) = recovery_cut(log.len(), seed, number as u64).filter(|_| cuts) {
             let second = examination.build_recovery(&built, &log, &cut);
             let state = CrashState { recovery: Some(cut), ..state.clone() };
             let id = format!("{id}r");
@@ -84,8 +90,8 @@ fn check_one(
     };
     let is_turn = examined.equivalence.is_some() && (*hits + offset) % RECHECK_ONE_IN == 0;
     if is_turn {
-        counts.rechecked += 1;
         let again = examination.look(state, built, false)?;
+        counts.rechecked += 1;
         if again.violations != examined.violations {
             counts.mismatched += 1;
             // What the kernel made of it counts.
@@ -115,9 +121,36 @@ fn offset(batch: &StateBatch) -> u64 {
     u64::from(batch.round) * 7
 }
 
-/// A second power cut somewhere in a recovery of so many requests.
-fn recovery_cut(requests: usize, random: u64) -> Option<RecoveryCut> {
-    let position = 1 + random.wrapping_mul(7919).checked_rem(requests as u64)?;
+/// A second power cut somewhere in a recovery of so many requests, of a state of a round.
+fn recovery_cut(requests: usize, seed: u64, state: u64) -> Option<RecoveryCut> {
+    if requests == 0 {
+        return None;
+    }
+    let mut random = Random::new(seed.rotate_left(32) ^ state);
+    let position = 1 + random.below(requests as u64);
     let position = u32::try_from(position).expect("recoveries are short");
-    Some(RecoveryCut { position, drops_unflushed: random % 2 == 0 })
+    Some(RecoveryCut { position, drops_unflushed: random.below(2) == 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn second_cuts_come_at_all_positions_with_and_without_what_was_not_flushed() {
+        for requests in [10, 25, 50] {
+            let mut cuts = BTreeSet::new();
+            for seed in 0..100 {
+                for turn in 0..20 {
+                    let cut = recovery_cut(requests, seed, turn * RECOVERY_CUT_ONE_IN).unwrap();
+                    cuts.insert((cut.position, cut.drops_unflushed));
+                }
+            }
+            let last = u32::try_from(requests).unwrap();
+            let all = (1..=last).flat_map(|position| [(position, false), (position, true)]);
+            assert_eq!(cuts, all.collect());
+        }
+        assert_eq!(recovery_cut(0, 1, 1), None);
+        assert_eq!(recovery_cut(50, 1, 7), recovery_cut(50, 1, 7));
+    }
 }

@@ -62,6 +62,9 @@ impl CampaignFolder {
                 let Some(known) = known.filter(|known| plan.continues(known)) else {
                     return Err(CrashError::OtherCampaign { path: path.to_owned() });
                 };
+                if known.start.enumeration != plan.start.enumeration {
+                    return Err(CrashError::OtherEnumeration { path: path.to_owned() });
+                }
                 match (known.start.host_kernel, plan.start.host_kernel.clone()) {
                     (Some(began), Some(now)) if began != now => {
                         return Err(CrashError::OtherKernel { path: path.to_owned(), began, now });
@@ -103,6 +106,11 @@ impl CampaignFolder {
         if began.made_dir {
             let _ = fs::remove_dir(&self.path);
         }
+    }
+
+    /// Whether there is a campaign in a directory.
+    pub fn has_campaign(path: &Path) -> bool {
+        path.join(PLAN).is_file()
     }
 
     /// When the last batch of states was recorded, in seconds since 1970.
@@ -209,13 +217,17 @@ impl CampaignFolder {
         whole.lines().enumerate().map(parse).collect()
     }
 
-    /// The time that everything took that is recorded, of one worker.
+    /// The time that everything took that is recorded, of one worker, with what was between power
+    /// cuts and before the first of each command. What an interrupt ended is not in it.
     ///
     /// # Errors
     /// When the records cannot be read.
     pub fn spent(&self) -> Result<Duration, CrashError> {
-        let seconds = self.batches()?.iter().map(|batch| batch.counts.seconds).sum::<f64>();
-        Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+        let took = |batch: &StateBatch| match batch.cut.as_ref().and_then(|cut| cut.elapsed_ns) {
+            Some(elapsed_ns) => Duration::from_nanos(elapsed_ns),
+            None => Duration::try_from_secs_f64(batch.counts.seconds).unwrap_or_default(),
+        };
+        Ok(self.batches()?.iter().map(took).sum())
     }
 
     /// The results of everything that is recorded.

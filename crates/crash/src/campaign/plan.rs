@@ -51,6 +51,9 @@ pub struct CampaignStart {
     /// The time for all states or power cuts, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
+    /// The states of a log, and their order, depend on this number of the version that began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enumeration: Option<u32>,
     /// The power cuts that may break a promise before it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_broken: Option<u64>,

@@ -125,7 +125,8 @@ impl<'a> Worker<'a> {
             let keeps = &setup.promises.keeps;
             let is_interrupted = || campaign.runner.interrupt().is_raised();
             let stops = Stops { is_over, is_interrupted: &is_interrupted };
-            let checked = check(&mut examination, &states[at..end], &mut batch, keeps, stops)?;
+            let some = &states[at..end];
+            let checked = check(&mut examination, some, seed, &mut batch, keeps, stops)?;
             if checked == 0 {
                 break;
             }

@@ -125,7 +125,9 @@ pub struct SetupResult {
     pub counts: StateCounts,
     /// Recorded workloads.
     pub rounds: u32,
-    /// Those of them with a state in which a promise was broken.
+    /// Those of them of which all wanted states were checked, and all of `broken_rounds`.
+    pub judged_rounds: u32,
+    /// Those with a state in which a promise was broken.
     pub broken_rounds: u32,
     /// The first states that each oracle found.
     pub examples: Vec<BrokenState>,
@@ -137,16 +139,22 @@ impl SetupResult {
             label: label.to_owned(),
             counts: StateCounts::default(),
             rounds: 0,
+            judged_rounds: 0,
             broken_rounds: 0,
             examples: Vec::new(),
         };
         let (mut rounds, mut broken_rounds) = (BTreeSet::new(), BTreeSet::new());
+        let mut judged_rounds = BTreeSet::new();
         let mut shown: BTreeMap<Oracle, usize> = BTreeMap::new();
         for batch in batches {
             result.counts.add(&batch.counts);
             rounds.insert(batch.round);
             if batch.counts.broken > 0 {
                 broken_rounds.insert(batch.round);
+            }
+            // What the rest of the states would show is not known.
+            if batch.counts.broken > 0 || batch.ends_round {
+                judged_rounds.insert(batch.round);
             }
             for broken in &batch.broken {
                 let is_new = broken.violations.iter().any(|violation| {
@@ -162,6 +170,7 @@ impl SetupResult {
         }
         let count = |rounds: BTreeSet<u32>| u32::try_from(rounds.len()).expect("few rounds");
         (result.rounds, result.broken_rounds) = (count(rounds), count(broken_rounds));
+        result.judged_rounds = count(judged_rounds);
         result
     }
 
@@ -171,10 +180,11 @@ impl SetupResult {
         upper_bound(self.counts.broken, self.counts.states)
     }
 
-    /// Of further runs of the work, the share in whose states a promise is broken is at most this,
-    /// at 95 %. It also limits the probability that a state of a further run is such a state.
+    /// Of further runs of the work, the share in which a promise is broken in one of as many states,
+    /// drawn at random, is at most this, at 95 %. It also limits the probability that a promise is
+    /// broken in one state that is drawn at random from a further run.
     pub fn runs_upper_bound(&self) -> f64 {
-        upper_bound(self.broken_rounds.into(), self.rounds.into())
+        upper_bound(self.broken_rounds.into(), self.judged_rounds.into())
     }
 
     /// Checked states an hour of one worker's time.
@@ -217,5 +227,20 @@ mod tests {
         let result = SetupResult::new("ext4", some.iter());
         assert_eq!((result.rounds, result.broken_rounds), (3, 1));
         assert!(result.runs_upper_bound() > 0.8 && result.upper_bound() < 0.04);
+    }
+
+    #[test]
+    fn a_sound_log_counts_when_all_its_states_were_checked_and_a_broken_one_always() {
+        let unfinished =
+            |round, broken| StateBatch { ends_round: false, ..batch(round, 9, broken) };
+        let some = [unfinished(0, 0), batch(1, 50, 0), unfinished(2, 1), unfinished(3, 0)];
+        let result = SetupResult::new("ext4", some.iter());
+        assert_eq!((result.rounds, result.judged_rounds, result.broken_rounds), (4, 2, 1));
+        assert_eq!(result.runs_upper_bound(), upper_bound(1, 2));
+        let result = SetupResult::new("ext4", [unfinished(0, 0), unfinished(1, 0)].iter());
+        assert_eq!(result.runs_upper_bound(), 1.0);
+        // The rest of it was checked later.
+        let result = SetupResult::new("ext4", [unfinished(0, 0), batch(0, 9, 0)].iter());
+        assert_eq!(result.runs_upper_bound(), upper_bound(0, 1));
     }
 }

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::loop_device::drop_pages_of;
@@ -195,7 +196,10 @@ impl Workplace<'_> {
         if let Some(failure) = self.mount(channel, mount)? {
             return Ok(failure);
         }
-        let limit = ProgramLimit { time: WORK_LIMIT, is_over: &|| false };
+        // The built-in work ends, however slow this machine is.
+        let is_built_in = matches!(workload, CrashWorkload::Sqlite(_));
+        let time = if is_built_in { Duration::MAX } else { WORK_LIMIT };
+        let limit = ProgramLimit { time, is_over: &|| false };
         let told = |_, line| channel.tell(GuestReply::Line(line)).is_ok();
         match each_line(&program, &text, limit, told) {
             Ok(()) => Ok(GuestReply::WorkEnded),

@@ -105,7 +105,8 @@ mod tests {
         let operations =
             [done(Operation::Fsync { path: f() }, 0), done(Operation::Unlink { path: f() }, 1)];
         folder.keep_cut("ext4", 4, &operations).unwrap();
-        let record = CutRecord { acknowledged: 1, after_ns: 1, time_ms: 1, report: None };
+        let record =
+            CutRecord { acknowledged: 1, after_ns: 1, elapsed_ns: None, time_ms: 1, report: None };
         let (log, state) = load(&folder, "ext4", 4, &record).unwrap();
         let zeros = log.base.iter().filter(|id| **id == BlockId::ZERO).count();
         assert_eq!((log.base.len(), zeros), (8, 7));

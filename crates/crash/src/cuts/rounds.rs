@@ -32,6 +32,8 @@ pub(crate) struct Rounds<'a> {
     folder: &'a CampaignFolder,
     runner: &'a SystemRunner,
     start: Instant,
+    /// When the last record was made.
+    recorded: Instant,
     /// For each setup, the number of the next round and how many are left.
     left: Vec<(u32, u64)>,
     broken: u64,
@@ -52,7 +54,8 @@ impl<'a> Rounds<'a> {
         };
         let left = plan.setups.iter().map(left).collect();
         let broken = recorded.iter().filter(|batch| batch.counts.broken > 0).count() as u64;
-        Ok(Self { folder, runner, start: Instant::now(), left, broken })
+        let start = Instant::now();
+        Ok(Self { folder, runner, start, recorded: start, left, broken })
     }
 
     pub(crate) fn are_done(&self) -> bool {
@@ -84,7 +87,12 @@ impl<'a> Rounds<'a> {
                     return Ok(());
                 }
                 self.check_room()?;
-                let batch = cut(setup, next)?;
+                let mut batch = cut(setup, next)?;
+                let now = Instant::now();
+                let elapsed = now.duration_since(std::mem::replace(&mut self.recorded, now));
+                if let Some(cut) = &mut batch.cut {
+                    cut.elapsed_ns = u64::try_from(elapsed.as_nanos()).ok();
+                }
                 self.folder.append(&batch)?;
                 self.left[setup] = (next + 1, left - 1);
                 self.broken += u64::from(batch.counts.broken > 0);
@@ -154,6 +162,7 @@ impl JudgedCut<'_> {
         let record = CutRecord {
             acknowledged: u32::try_from(self.ledger.acknowledged()).unwrap_or(u32::MAX),
             after_ns: u64::try_from(self.after.as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: None,
             time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             report: self.report,
         };
@@ -168,5 +177,71 @@ impl JudgedCut<'_> {
             broken,
             cut: Some(record),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::CampaignStart;
+    use crate::state::FlushFault;
+    use crate::workload::CrashWorkload;
+
+    fn plan() -> CampaignPlan {
+        CampaignPlan {
+            setups: vec!["ext4".to_owned()],
+            workload: CrashWorkload::Files,
+            seed: 1,
+            states: Some(3),
+            unit_sectors: 8,
+            flushes: FlushFault::None,
+            card: None,
+            kernel: None,
+            board: None,
+            requests: None,
+            start: CampaignStart::default(),
+        }
+    }
+
+    fn batch(round: u32) -> StateBatch {
+        let cut =
+            CutRecord { acknowledged: 1, after_ns: 1, elapsed_ns: None, time_ms: 1, report: None };
+        StateBatch {
+            setup: "ext4".to_owned(),
+            round,
+            from: 0,
+            to: 1,
+            most: 1,
+            ends_round: true,
+            counts: StateCounts { states: 1, seconds: 0.01, ..StateCounts::default() },
+            broken: Vec::new(),
+            cut: Some(cut),
+        }
+    }
+
+    #[test]
+    fn time_between_power_cuts_is_spent_too() {
+        let (place, plan, runner) = (tempfile::tempdir().unwrap(), plan(), SystemRunner::default());
+        let folder = CampaignFolder::open(place.path(), &plan).unwrap();
+        let start = Instant::now();
+        let pause = Duration::from_millis(100);
+        let watch = |_: &StateBatch| std::thread::sleep(pause);
+        let rounds = Rounds::new(&plan, &folder, &runner).unwrap();
+        std::thread::sleep(pause);
+        rounds.run(&CutLimits::default(), &watch, &mut |_, round| Ok(batch(round))).unwrap();
+        let spent = folder.spent().unwrap();
+        assert!(spent >= 3 * pause && spent <= start.elapsed(), "{spent:?}");
+        // A record of an earlier version has the time of its power cut.
+        folder.append(&batch(3)).unwrap();
+        assert_eq!(folder.spent().unwrap(), spent + Duration::from_millis(10));
+    }
+
+    #[test]
+    fn a_campaign_without_records_leaves_a_directory_that_was_there() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let folder = CampaignFolder::open(place.path(), &plan).unwrap();
+        assert!(CampaignFolder::has_campaign(place.path()));
+        folder.abandon_without_records();
+        assert!(place.path().exists() && !CampaignFolder::has_campaign(place.path()));
     }
 }

@@ -122,7 +122,9 @@ impl<'a> StateMachine<'a> {
             GuestReply::NotMounted(reason) => return Err(WorkError::NotMounted(reason)),
             other => return Err(unexpected(&other).into()),
         }
-        Ok(self.with(|guest| worked(guest, CutLedger::new(operations), log, work.is_over)))
+        let limits = WorkLimits::of(work.workload);
+        let ledger = CutLedger::new(operations);
+        Ok(self.with(|guest| worked(guest, ledger, log, limits, work.is_over)))
     }
 
     /// Nothing is mounted by a machine that was ended.
@@ -182,27 +184,57 @@ impl<'a> StateMachine<'a> {
 /// How often it is asked whether the work is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
+/// How long a machine may work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct WorkLimits {
+    total: Option<Duration>,
+    /// From one reply to the next.
+    silence: Duration,
+}
+
+impl WorkLimits {
+    /// A program may work for long without a line. The built-in work ends, however slow an emulated
+    /// machine is.
+    fn of(workload: &CrashWorkload) -> Self {
+        match workload {
+            CrashWorkload::Program(_) => Self { total: Some(WORK_LIMIT), silence: WORK_LIMIT },
+            _ => Self { total: None, silence: SILENCE_LIMIT },
+        }
+    }
+
+    /// Why the work is not waited for any longer.
+    fn over(self, start: Instant, asked: Instant) -> Result<(), CrashError> {
+        match self.total {
+            Some(total) if start.elapsed() >= total => {
+                Err(CrashError::WorkloadEndless { seconds: total.as_secs() })
+            }
+            _ if asked.elapsed() >= self.silence => {
+                Err(CrashError::Silent { seconds: self.silence.as_secs() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What a machine says of its work, if that came in time and is still wanted.
 fn reply(
     guest: &mut Guest,
     start: Instant,
+    limits: WorkLimits,
     is_over: &dyn Fn() -> bool,
 ) -> Result<GuestReply, CrashError> {
     let asked = Instant::now();
-    while asked.elapsed() < SILENCE_LIMIT {
+    loop {
         if is_over() {
             return Err(CrashError::WorkStopped);
         }
-        if start.elapsed() >= WORK_LIMIT {
-            return Err(CrashError::WorkloadEndless { seconds: WORK_LIMIT.as_secs() });
-        }
+        limits.over(start, asked)?;
         match guest.until(Instant::now() + LOOK_UP)? {
             Arrival::Message(reply) => return Ok(reply),
             Arrival::Nothing => {}
             Arrival::End => return Err(CrashError::GuestEnded { console: guest.last_line() }),
         }
     }
-    Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() })
 }
 
 /// The work of a machine; positions are those of the device before the word to go on, or the answer
@@ -211,6 +243,7 @@ fn worked(
     guest: &mut Guest,
     mut ledger: CutLedger,
     log: &dyn LogPosition,
+    limits: WorkLimits,
     is_over: &dyn Fn() -> bool,
 ) -> Result<Vec<LoggedOperation>, CrashError> {
     let start = Instant::now();
@@ -220,7 +253,7 @@ fn worked(
             begin = log.position();
             guest.send(&GuestRequest::Go)?;
         }
-        match ledger.take(reply(guest, start, is_over)?)? {
+        match ledger.take(reply(guest, start, limits, is_over)?)? {
             Taken::Operation | Taken::Line => {
                 let end = log.position();
                 positions.push((begin, end));
@@ -228,5 +261,25 @@ fn worked(
             }
             Taken::Ended => return Ok(ledger.at_positions(&positions)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::ProgramWorkload;
+
+    #[test]
+    fn a_program_may_be_silent_for_long_and_built_in_work_may_take_longer() {
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+        let program = ProgramWorkload { run: String::new(), check: String::new() };
+        let program = WorkLimits::of(&CrashWorkload::Program(program));
+        assert!(program.over(ago(200), ago(200)).is_ok());
+        let ended = program.over(ago(300), ago(1));
+        assert!(matches!(ended, Err(CrashError::WorkloadEndless { seconds: 300 })), "{ended:?}");
+        let files = WorkLimits::of(&CrashWorkload::Files);
+        assert!(files.over(ago(3000), ago(1)).is_ok());
+        let ended = files.over(ago(200), ago(120));
+        assert!(matches!(ended, Err(CrashError::Silent { seconds: 120 })), "{ended:?}");
     }
 }

@@ -5,6 +5,9 @@
 //! or random ones are there. The same of a write that bypasses the cache and is under way. Where a
 //! flush ends a group of requests, each of them is once the missing one and once the only one. From
 //! these, as many as are wanted are drawn. Of a long log, positions are drawn first.
+//!
+//! States come in random order, so that the first ones are a fair sample when there is no time for
+//! the rest. A few at a time are in the order of their positions, in which they are built fastest.
 
 use std::collections::HashSet;
 
@@ -21,6 +24,11 @@ const LONG_LOG: u32 = 10_000;
 /// Requests that the states of a long log may list as lost, all together: 256 MiB.
 const MOST_LISTED: usize = 1 << 26;
 
+/// So many states in a row are in the order of their positions; an unbiased sample ends at a multiple.
+pub const IN_ORDER: usize = 20;
+/// Increased whenever the same log and seed give other states, or give them in another order.
+pub const ENUMERATION: u32 = 2;
+
 /// How states are enumerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enumeration {
@@ -34,29 +42,34 @@ pub struct Enumeration {
     pub by_card: bool,
 }
 
-/// States of a log in the order of their positions, without duplicates.
+/// States of a log in random order, without duplicates; [`IN_ORDER`] of them at a time are sorted.
 pub fn enumerate(log: &CrashLog, how: &Enumeration) -> Vec<CrashState> {
     let mut random = Random::new(how.seed);
-    if how.by_card {
-        return by_card(log, how.most, &mut random);
+    let mut states = if how.by_card {
+        by_card(log, how.most, &mut random)
+    } else {
+        by_model(log, how, &mut random)
+    };
+    for some in states.chunks_mut(IN_ORDER) {
+        some.sort_by(|a, b| (a.position, &a.dropped).cmp(&(b.position, &b.dropped)));
     }
+    states
+}
+
+/// States of a device that keeps its promises, or ignores flushes.
+fn by_model(log: &CrashLog, how: &Enumeration, random: &mut Random) -> Vec<CrashState> {
     let mut states = Vec::new();
     if log.end() > LONG_LOG {
-        at_some(log, how, &mut random, &mut states);
+        at_some(log, how, random, &mut states);
     } else {
         for position in 1..=log.end() {
-            at(log, position, how, &mut random, &mut states);
+            at(log, position, how, random, &mut states);
         }
     }
     let mut known = HashSet::new();
     states.retain(|state| known.insert(state.clone()));
-    if states.len() > how.most {
-        random.shuffle(&mut states);
-        states.truncate(how.most);
-    }
-    if !states.is_sorted_by_key(|state| state.position) {
-        states.sort_by(|a, b| (a.position, &a.dropped).cmp(&(b.position, &b.dropped)));
-    }
+    random.shuffle(&mut states);
+    states.truncate(how.most);
     states
 }
 
@@ -77,15 +90,13 @@ fn at_some(log: &CrashLog, how: &Enumeration, random: &mut Random, states: &mut 
 
 /// Power cuts of a card at random positions.
 fn by_card(log: &CrashLog, most: usize, random: &mut Random) -> Vec<CrashState> {
-    let mut states: Vec<CrashState> = (0..most)
+    (0..most)
         .map(|_| {
             let position = 1 + random.below(u64::from(log.end().max(1)));
             let position = u32::try_from(position).expect("logs are short").min(log.end());
             CrashState { cut_seed: Some(random.next_u64()), ..CrashState::complete(position) }
         })
-        .collect();
-    states.sort_by_key(|state| state.position);
-    states
+        .collect()
 }
 
 fn at(

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::log::CrashLog;
 
 pub use build::{BuiltState, StateBuilder};
-pub use enumerate::{Enumeration, enumerate};
+pub use enumerate::{ENUMERATION, Enumeration, IN_ORDER, enumerate};
 pub use faulty_card::FaultyCard;
 
 /// A state of the device after a power cut.

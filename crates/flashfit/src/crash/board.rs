@@ -18,8 +18,7 @@ use flashfit_user_error::ExitClass;
 
 use super::board_start::awake;
 use super::cuts_args::CutsArgs;
-use super::cuts_report::{CutProgress, report};
-use super::states_document::CutMachine;
+use super::cuts_report::{CutMachine, CutProgress, report};
 use super::{folder, tools};
 use crate::command_error::CommandError;
 use crate::consent;
@@ -104,7 +103,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     };
     let results = campaign.run(&args.limits(), &watch).map_err(|error| repeatable(error, &dir))?;
     let machine = CutMachine { device: Some(measured), kernel: kernel.take() };
-    report(args, &plan, &setups, &results, &dir, &machine)
+    report(args, &plan, &setups, &results, &folder, &machine)
 }
 
 /// Works on the board, for the program on the other machine.

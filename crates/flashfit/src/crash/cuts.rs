@@ -14,8 +14,7 @@ use flashfit_testbed::TestBedSpec;
 use flashfit_user_error::ExitClass;
 
 use super::cuts_args::CutsArgs;
-use super::cuts_report::{CutProgress, report};
-use super::states_document::CutMachine;
+use super::cuts_report::{CutMachine, CutProgress, report};
 use super::{board, conditions, folder, tools};
 use crate::command_error::CommandError;
 use crate::output::note;
@@ -62,7 +61,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         None => args.limits(),
     };
     let results = campaign.run(&limits, &watch).map_err(|error| resumable(error, &dir))?;
-    report(args, &plan, &setups, &results, &dir, &machine)
+    report(args, &plan, &setups, &results, &folder, &machine)
 }
 
 /// Works in the virtual machine, for the program outside.
@@ -128,7 +127,7 @@ fn resumed(
 
 fn resumable(error: CrashError, dir: &Path) -> CommandError {
     // What had no records was removed.
-    if !dir.exists() {
+    if !CampaignFolder::has_campaign(dir) {
         return error.into();
     }
     let hint = format!("continue with: flashfit crash cuts --resume {}", quote_path(dir));

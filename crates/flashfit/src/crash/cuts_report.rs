@@ -1,20 +1,27 @@
 //! What `flashfit crash cuts` shows while it runs, and in the end.
 
 use std::cell::Cell;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flashfit_crash::campaign::{CampaignPlan, SetupResult, StateBatch};
+use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, SetupResult, StateBatch};
 use flashfit_crash::setup::CrashSetup;
+use flashfit_device::MeasuredDevice;
 
 use super::cuts_args::CutsArgs;
-use super::states_document::{self, CutMachine};
+use super::states_document;
 use super::verdict;
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::crash_states::{self, Counted};
 
 const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Where the power was cut.
+#[derive(Debug)]
+pub struct CutMachine {
+    pub device: Option<MeasuredDevice>,
+    pub kernel: Option<String>,
+}
 
 /// Counts power cuts.
 pub struct CutProgress<'a> {
@@ -44,10 +51,14 @@ pub fn report(
     plan: &CampaignPlan,
     setups: &[CrashSetup],
     results: &[SetupResult],
-    dir: &Path,
+    folder: &CampaignFolder,
     machine: &CutMachine,
 ) -> Result<(), CommandError> {
-    verdict::check_something_checked(results, Counted::Cuts)?;
+    if let Err(error) = verdict::check_something_checked(results, Counted::Cuts) {
+        folder.abandon_without_records();
+        return Err(error);
+    }
+    let dir = folder.path();
     if args.json {
         let document = states_document::document(plan, setups, results, dir, Some(machine));
         output::json(states_document::CutsDocument(document))?;
@@ -55,5 +66,5 @@ pub fn report(
         let text = crash_states::text(plan, setups, results, dir, Counted::Cuts, output::width());
         output::print(&text)?;
     }
-    verdict::verdict(results)
+    verdict::verdict(results, Counted::Cuts)
 }

@@ -10,7 +10,7 @@ use flashfit_crash::campaign::{
     StateBatch,
 };
 use flashfit_crash::mounting::MachineKernel;
-use flashfit_crash::state::FlushFault;
+use flashfit_crash::state::{ENUMERATION, FlushFault};
 use flashfit_user_error::ExitClass;
 
 use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
@@ -79,6 +79,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         start: CampaignStart {
             host_kernel: machine.is_none().then(tools::host_kernel),
             erase_block_bytes,
+            enumeration: Some(ENUMERATION),
             time_ns: args.time.map(|time| time.0),
             max_broken: None,
         },
@@ -129,7 +130,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
             output::width(),
         ))?;
     }
-    verdict::verdict(&results)
+    verdict::verdict(&results, Counted::States)
 }
 
 fn processors() -> usize {

@@ -13,6 +13,7 @@ use flashfit_filesystem::Promise;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cuts_report::CutMachine;
 use crate::rendering::crash_states::notes::device_faults;
 
 /// That of `crash states`.
@@ -41,18 +42,13 @@ pub struct CampaignDocument<'a> {
     created_unix_s: Option<u64>,
 }
 
-/// Where the power was cut.
-#[derive(Debug)]
-pub struct CutMachine {
-    pub device: Option<MeasuredDevice>,
-    pub kernel: Option<String>,
-}
-
 #[derive(Debug, JsonSchema, Serialize)]
 struct SetupDocument<'a> {
     setup: &'a str,
     /// Recorded workloads.
     logs: u32,
+    /// Those that count for `runs_upper_bound`: checked to the end, or broken.
+    judged_logs: u32,
     /// Recorded workloads with a state in which a promise was broken.
     broken_logs: u32,
     states: u64,
@@ -69,8 +65,9 @@ struct SetupDocument<'a> {
     /// Of the share of such states among all states of these logs, at 95 %. It says nothing about
     /// other runs of the work.
     upper_bound: f64,
-    /// Of the share of further runs of the same work that have such a state, at 95 %. The
-    /// probability that a state of a further run is such a state is not above it, either.
+    /// Of the share of further runs of the same work in which a check of as many states, drawn at
+    /// random, finds such a state, at 95 %. The probability that one state, drawn at random from a
+    /// further run, is such a state is not above it, either.
     runs_upper_bound: f64,
     by_promise: BTreeMap<Promise, PromiseDocument>,
     by_oracle: &'a BTreeMap<Oracle, u64>,
@@ -102,11 +99,10 @@ pub fn document<'a>(
     dir: &'a Path,
     machine: Option<&'a CutMachine>,
 ) -> CampaignDocument<'a> {
-    let setups = setups.iter().zip(results).map(|(setup, result)| one(setup, result, plan));
     CampaignDocument {
         plan,
         dir,
-        setups: setups.collect(),
+        setups: setups.iter().zip(results).map(|(s, result)| one(s, result, plan)).collect(),
         measured_device: machine.and_then(|machine| machine.device.clone()),
         kernel: machine.map_or_else(|| plan.mounting_kernel(), |machine| machine.kernel.as_ref()),
         created_unix_s: machine.and_then(|_| CampaignFolder::last_recorded_unix_s(dir)),
@@ -116,18 +112,21 @@ pub fn document<'a>(
 fn one<'a>(setup: &CrashSetup, result: &'a SetupResult, plan: &CampaignPlan) -> SetupDocument<'a> {
     let counts = &result.counts;
     let promise = |promise: Promise| {
-        let document = PromiseDocument {
-            examined: plan.workload.examines(promise),
-            promised: setup.promises.keeps.contains(&promise),
-            withdrawn: setup.withdrawn.contains(&promise),
-            has_exceptions: setup.promises.exceptions.contains(&promise),
-            broken: counts.by_promise.get(&promise).copied().unwrap_or(0),
-        };
-        (promise, document)
+        (
+            promise,
+            PromiseDocument {
+                examined: plan.workload.examines(promise),
+                promised: setup.promises.keeps.contains(&promise),
+                withdrawn: setup.withdrawn.contains(&promise),
+                has_exceptions: setup.promises.exceptions.contains(&promise),
+                broken: counts.by_promise.get(&promise).copied().unwrap_or(0),
+            },
+        )
     };
     SetupDocument {
         setup: &result.label,
         logs: result.rounds,
+        judged_logs: result.judged_rounds,
         broken_logs: result.broken_rounds,
         states: counts.states,
         mounted: counts.mounted,

@@ -84,6 +84,9 @@ fn cell(
     if !workload.examines(promise) {
         return "-".to_owned();
     }
+    if result.counts.states == 0 {
+        return "?".to_owned();
+    }
     let broken = result.counts.by_promise.get(&promise).copied().unwrap_or(0);
     let is_given = setup.promises.keeps.contains(&promise);
     match (is_given, broken) {
@@ -165,6 +168,7 @@ mod tests {
                 ..StateCounts::default()
             },
             rounds: 1,
+            judged_rounds: 1,
             broken_rounds: 1,
             examples: vec![found(1, Oracle::NameOrder), found(2, Oracle::Replace)],
         };
@@ -181,9 +185,22 @@ mod tests {
             requests: None,
             start: CampaignStart::default(),
         };
-        let shown = text(&plan, &[setup], &[result], Path::new("crash"), Counted::States, 80);
+        let unknown = SetupResult {
+            label: "ext4".to_owned(),
+            counts: StateCounts::default(),
+            rounds: 0,
+            judged_rounds: 0,
+            broken_rounds: 0,
+            examples: Vec::new(),
+        };
+        let setups = [setup, CrashSetup::parse("ext4", &catalog, &Conditions::default()).unwrap()];
+        let dir = Path::new("crash");
+        let shown = text(&plan, &setups, &[result, unknown], dir, Counted::States, 80);
         let row = shown.lines().find(|line| line.starts_with("btrfs ")).unwrap();
         assert!(row.contains(" 1 e ") && row.contains("(8)"), "{row}");
+        let row = shown.lines().find(|line| line.starts_with("ext4 ")).unwrap();
+        assert!(row.contains(" ? ") && !row.contains("(0)"), "{row}");
+        assert!(shown.contains("ext4: no state was checked, so nothing is known."), "{shown}");
         assert!(shown.contains("was not judged"), "{shown}");
         assert!(shown.contains("in 1 of 1 log;") && shown.contains("at most 100 %"), "{shown}");
         assert!(shown.contains("ignored-flush was asked for and happened at no"), "{shown}");

@@ -26,7 +26,8 @@ pub struct CrashTest {
     /// Recorded runs of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logs: Option<u64>,
-    /// Of the share of further runs that have such a state, at 95 %, rounded up.
+    /// Of the share of further runs in which a check of as many states, drawn at random, finds such
+    /// a state, at 95 %, rounded up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_upper_bound_millionths: Option<u64>,
     pub workload: String,
@@ -65,8 +66,8 @@ impl CrashTest {
             (Some(logs), Some(runs)) => (
                 format!(" of {logs} runs of it"),
                 format!(
-                    "at most {here} % of all states of these runs, and at most {} % of further runs \
-                     with such a state",
+                    "at most {here} % of all states of these runs; such a state would be found in at \
+                     most {} % of further runs by checking as many states",
                     percent(runs)
                 ),
             ),
@@ -100,7 +101,7 @@ mod tests {
         (tested.logs, tested.runs_upper_bound_millionths) = (Some(60), Some(48_704));
         let sentence = tested.sentence();
         assert!(sentence.contains("1000 states of 60 runs of it, 0 broken"), "{sentence}");
-        assert!(sentence.contains("and at most 4.9 % of further runs with"), "{sentence}");
+        assert!(sentence.contains("found in at most 4.9 % of further runs by"), "{sentence}");
         tested.upper_bound_millionths = 30;
         assert!(tested.sentence().contains("at most 0.0030 %"), "{}", tested.sentence());
         tested.upper_bound_millionths = 250_000;

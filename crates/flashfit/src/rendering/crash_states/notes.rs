@@ -21,7 +21,12 @@ pub fn notes(
 ) -> Vec<String> {
     let is_one_log = plan.requests.is_some();
     let mut notes = Vec::new();
-    for result in results.iter().filter(|result| result.counts.states > 0) {
+    for result in results {
+        if result.counts.states == 0 {
+            let what = if counted == Counted::Cuts { "power cut" } else { "state" };
+            notes.push(format!("{}: no {what} was checked, so nothing is known.", result.label));
+            continue;
+        }
         notes.push(match counted {
             Counted::States => of_states(result, is_one_log),
             Counted::Cuts => of_cuts(result),
@@ -39,8 +44,9 @@ pub fn notes(
     }
     if counted == Counted::States && !is_one_log {
         notes.push(
-            "States of one log are alike, so the limit for further runs counts logs only. That for \
-             these logs says nothing about other runs."
+            "States of one log are alike, so the limit for further runs counts logs only, and of \
+             these the broken ones and those that were checked to the end. The limit for these logs \
+             says nothing about other runs."
                 .to_owned(),
         );
     }
@@ -77,8 +83,9 @@ fn of_states(result: &SetupResult, is_one_log: bool) -> String {
     let (logs, bad) = (count_of(result.rounds as usize, "log"), result.broken_rounds);
     format!(
         "{label}: {broken} of {states} states broke a promise, in {bad} of {logs}; {checked}. At \
-         95 %, at most {here} % of all states of these logs do, and at most {runs} % of further runs \
-         of this work have such a state."
+         95 %, at most {here} % of all states of these logs do. If the work runs again and as many \
+         random states of that run are checked, one of them breaks a promise in at most {runs} % of \
+         such runs."
     )
 }
 

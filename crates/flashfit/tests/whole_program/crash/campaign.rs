@@ -39,19 +39,20 @@ fn work_that_never_ends_is_stopped_with_its_children() {
     let workload = place.file("endless.toml", text).display().to_string();
     let pids = place.path("pids");
     let start = Instant::now();
-    let mut command = place.command(&campaign(&workload, &["--for", "2s"]));
+    let mut command = place.command(&campaign(&workload, &["--for", "10s"]));
     let ended = command.env("PIDS", &pids).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(2), "{said}");
     assert!(said.contains("cannot tell: no state of ext4 was checked"), "{said}");
     assert!(said.contains("hint: "), "{said}");
-    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(start.elapsed() < Duration::from_secs(120));
     let is_gone = || {
-        let pid = std::fs::read_to_string(&pids).unwrap();
-        !std::path::Path::new("/proc").join(pid.trim()).exists()
+        // On a busy machine, the time may be over before the program has begun.
+        let Ok(pid) = std::fs::read_to_string(&pids) else { return true };
+        pid.trim().is_empty() || !std::path::Path::new("/proc").join(pid.trim()).exists()
     };
     assert!(is_gone());
-    std::fs::remove_file(&pids).unwrap();
+    let _ = std::fs::remove_file(&pids);
     let mut run = place.command(&campaign(&workload, &[])).env("PIDS", &pids).spawn().unwrap();
     wait_until("it works", || std::fs::read_to_string(&pids).is_ok_and(|pid| !pid.is_empty()));
     let id = rustix::process::Pid::from_child(&run);
@@ -114,4 +115,45 @@ fn the_log_of_a_violation_is_kept_by_a_campaign_that_continues() {
         .collect();
     assert!(left.iter().any(|name| name == "ext4-0-1.img"), "{left:?}");
     assert!(!left.iter().any(|name| name.contains("part")), "{left:?}");
+}
+
+/// Of two setups, the records of one are left, and there is no time for the other.
+#[test]
+fn a_setup_without_a_checked_state_does_not_hide_what_was_found_of_another() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let args = ["crash", "states", "--fs", "ext4", "--with", "ext4:noatime", "--states", "15"];
+    let args = [&args[..], &["--seed", "7", "--workers", "1", "--dir", "dir"]].concat();
+    assert_eq!(place.flashfit(&args).code, Some(0));
+    let records = place.path("dir/records.jsonl");
+    let text = std::fs::read_to_string(&records).unwrap();
+    let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let without_time = [&args[..], &["--for", "1us"]].concat();
+    for (broken, code) in [(0, 2), (1, 1)] {
+        let of_one = all.iter().filter(|batch| batch["setup"] == "ext4").map(|batch| {
+            let mut batch = batch.clone();
+            batch["counts"]["broken"] = Value::from(broken);
+            format!("{batch}\n")
+        });
+        std::fs::write(&records, of_one.collect::<String>()).unwrap();
+        let ended = place.flashfit(&without_time);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.stdout.contains("ext4:noatime: no state was checked"), "{ended:?}");
+        let said = match broken {
+            0 => "cannot tell: no state of ext4:noatime was checked",
+            _ => "power cuts broke promises of ext4",
+        };
+        assert!(ended.stderr.contains(said), "{ended:?}");
+        let document = place.flashfit(&[&without_time[..], &["--json"]].concat());
+        assert!(document.stdout.contains("flashfit.crash-states"), "{document:?}");
+    }
+    // States of a version that chose others are not mixed with those of this one.
+    let plan = place.path("dir/campaign.json");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let mut other: Value = serde_json::from_str(&text).unwrap();
+    other["start"]["enumeration"] = Value::from(1);
+    std::fs::write(&plan, other.to_string()).unwrap();
+    place.flashfit(&args).said(3, &["another version of flashfit", "hint: name another directory"]);
 }
