@@ -385,7 +385,7 @@ fn the_socket() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("socket"), "a user's data").unwrap();
     let refused = Fixture::start_in(&folder, "").unwrap_err();
-    assert!(refused.to_string().contains("is no socket"), "{refused}");
+    assert!(refused.to_string().contains("is not a socket"), "{refused}");
     assert_eq!(refused.class().code(), 3);
     assert_eq!(std::fs::read(folder.path().join("socket")).unwrap(), b"a user's data");
 }

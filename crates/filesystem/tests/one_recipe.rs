@@ -141,5 +141,5 @@ fn what_is_tried_is_what_is_planned() {
             }
         }
     }
-    assert!(made > 1000 && refused >= 100, "{made} {refused}");
+    assert!(made > 1000 && refused >= 50, "{made} {refused}");
 }

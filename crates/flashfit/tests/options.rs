@@ -43,7 +43,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("orlov", "mount = [\"orlov\"]"),
     ("extents", "mount = [\"extents\"]"),
     ("nojournal", "mkfs = { \"-O\" = [\"^has_journal\"] }"),
-    ("remount", "mount = [\"remount\"]"),
+    ("device", "mount = [\"journal_dev=0x801\"]"),
 ];
 
 /// A directory with a user's catalog, a cache and temporary files.
@@ -152,7 +152,7 @@ fn verdicts_are_cached_and_refreshed() {
         ("orlov", "ignored"),
         ("extents", "refused"),
         ("nojournal", "effective"),
-        ("remount", "refused"),
+        ("device", "refused"),
     ] {
         assert_eq!(verdict(&ext4, option), expected, "{option}: {ext4:#}");
     }

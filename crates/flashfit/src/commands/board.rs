@@ -79,6 +79,7 @@ mod tests {
         let offers = Capabilities {
             kernel: "6.1\u{1b}[2J".to_owned(),
             lacks_cards: Some("evil\u{1b}[31m".to_owned()),
+            programs: ["fio", "mount", "blkdiscard", "sfdisk", "mkfs.ext4"].map(Into::into).into(),
             ..Capabilities::default()
         };
         let text = text("root@board", &Requirements::default(), &offers);
