@@ -5,7 +5,6 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
@@ -250,11 +249,10 @@ fn processes_that_use_a_device_are_reported() {
     let server = Server::of(&place);
     let file = open(&serving.at);
     let errors = serving.child.as_mut().unwrap().stderr.take().unwrap();
-    let begun = Instant::now();
     signal(serving.child.as_ref().unwrap().id(), Signal::INT);
     let mut errors = BufReader::new(errors);
     let text = read_until(&mut errors, "pulled out");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{text}");
+    assert!(!text.contains("was still in use"), "{text}");
     let user = format!("{} is open in process {}", serving.arg(), std::process::id());
     assert!(text.contains(&user) && text.contains("waiting 10 s"), "{text}");
     let text = read_until(&mut errors, "hint: ");
@@ -271,7 +269,7 @@ fn a_mounted_card_is_waited_for_and_says_so() {
         return;
     }
     let place = Place::new();
-    let mut serving = Serving::new(&place, &[]);
+    let mut serving = Serving::new(&place, &["--stop-wait-s", "600"]);
     let runner = SystemRunner::default();
     let mkfs = Program::new("mkfs.ext4").args(["-q", "-F", serving.arg()]);
     runner.run_checked(&mkfs).unwrap();

@@ -362,3 +362,23 @@ fn a_resumed_run_keeps_its_computed_values() {
     place.file("run/run.json", &run.to_string());
     place.flashfit(&["tune", "--resume", "run"]).said(3, &["ext4", "with other numbers"]);
 }
+
+#[test]
+fn an_exception_is_one_of_crash_tests_only_if_the_catalog_says_so() {
+    let place = Place::new();
+    let own = OWN_FILE_SYSTEM.replace("[mkfs]", "risk = \"Names can be lost.\"\n[mkfs]");
+    assert_ne!(own, OWN_FILE_SYSTEM);
+    place.file("own/filesystems/mine.toml", &own);
+    place.image("image", 512);
+    let listed = place.flashfit(&["catalog", "--catalog", "own"]);
+    listed.said(0, &[]);
+    let text = listed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("safe at a power cut, with an exception: Names can"), "{text}");
+    assert!(
+        text.contains("safe at a power cut, but for an exception that crash tests found: A file")
+    );
+    let plan = place.flashfit(&["plan", "image", "--fs", "mine", "--catalog", "own"]);
+    plan.said(0, &[]);
+    let text = plan.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("safe, with an exception. mine: Names can be lost."), "{text}");
+}

@@ -50,10 +50,10 @@ fn a_search_reads_the_erase_block_of_its_device() {
         let args = [&["tune", card.arg(), "--fs", "ext4", "--dry-run"][..], more].concat();
         place.flashfit(&args).stdout
     };
-    // On a busy computer the reads may show nothing, but nothing wrong.
+    // On a busy computer the reads may show nothing or be less sure, but nothing wrong.
     let read = tune(&[]);
     let is_silent = read.contains("erase block is unknown");
-    assert!(is_silent || read.contains("erase block 4 MiB (probed)"), "{read}");
+    assert!(is_silent || read.contains("erase block 4 MiB ("), "{read}");
     assert!(!tune(&["--no-probe"]).contains("(probed)"));
     let args = ["tune", card.arg(), "--fs", "ext4", "--no-probe", "--dry-run", "--json"];
     let would = place.flashfit(&args).document("flashfit.would-tune");

@@ -333,3 +333,19 @@ fn a_run_under_way_or_interrupted_is_marked() {
     let notes = &document(&place, &["a", "b"])["runs"][1]["notes"];
     assert_eq!(notes[0], "ended after 18 of the 20 trials of its last batch");
 }
+
+#[test]
+fn a_setup_that_was_measured_once_has_no_interval() {
+    let place = Place::new();
+    for (name, factor) in [("one", 1.0), ("two", 1.2)] {
+        run(&place, name, 7, 1, factor, &spec(1 << 26));
+        let file = place.path(&format!("{name}/trials.jsonl"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_default = |line: &&str| line.contains("ext4") && !line.contains("noatime");
+        let lines: Vec<&str> = text.lines().filter(is_default).collect();
+        std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+    }
+    let ended = compare(&place, &["one", "two"]);
+    let said = "B compared with A: 1 common setup, measured once under each workload: +20.0 %";
+    assert!(ended.stdout.contains(said), "{}", ended.stdout);
+}

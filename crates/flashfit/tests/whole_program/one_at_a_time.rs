@@ -1,6 +1,7 @@
 //! Locking: one process per run, and one run per device.
 
 use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{programs, skip};
 use rustix::process::Signal;
 
 use crate::fixture::{Ended, FAST_CARD, Place, skip_without_block_devices, skip_without_cards};
@@ -76,7 +77,7 @@ fn a_device_of_a_run_is_locked_between_trials_too() {
 /// They have one queue, and thus one I/O scheduler.
 #[test]
 fn a_second_partition_of_the_disk_of_a_run_is_refused() {
-    if skip_without_block_devices() {
+    if skip_without_block_devices() || skip(programs(&["sfdisk", "partx"])) {
         return;
     }
     let place = Place::new();

@@ -16,6 +16,7 @@ fn a_ranking_has_scores_trials_and_intervals() {
         let ended = place.flashfit(&["analyze", "run", "--by", by, "--json"]);
         is_ranked(&ended.document("flashfit.rankings")["rankings"]);
     }
+    place.flashfit(&["analyze", "run", "--top", "0"]).said(2, &["--top"]);
     let top = place.flashfit(&["analyze", "run", "--top", "1", "--json"]);
     for table in top.document("flashfit.rankings")["rankings"].as_array().unwrap() {
         // The first setup, and the baseline at any rank.

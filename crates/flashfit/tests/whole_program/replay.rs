@@ -209,7 +209,7 @@ fn runs_that_cannot_be_replayed_are_reported() {
     );
     refused(&["grid", "--fs", "xfs"], &["`xfs`", "recorded were ext4, btrfs"]);
     let text = "no recorded setup has the file systems, options";
-    refused(&["grid", "--with", "ext4:journal-data"], &[text, "hint: "]);
+    refused(&["grid", "--fs", "ext4", "--with", "ext4:journal-data"], &[text, "hint: "]);
     refused(&["grid", "--scheduler", "bfq"], &[text]);
     refused(&["grid", "--trials", "1"], &["too few trials", "--trials 2 or more"]);
     refused(&["grid", "--by", "wear"], &["does not tell what was written", "--by throughput"]);

@@ -8,6 +8,7 @@ use flashfit_host::mount::Mounted;
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
 use flashfit_test_support::{AttemptKind, attempted};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 
 use super::{command, flashfit, read};
@@ -116,6 +117,14 @@ fn a_file_system_in_use_gets_what_the_kernel_changes_in_use() {
     let (before, ahead, table) = (shown(), read(queue.clone()), read(fstab.clone()));
     let call = ["apply", "--keep-data", node, "--root", "root", "--read-ahead", "516KiB"];
     let call = [&call[..], &["--confirm", name, "--backup", "saved", "--json"]].concat();
+    // Another process measures on the disk, maybe on another partition.
+    let measuring = std::fs::File::open(node).unwrap();
+    flock(&measuring, FlockOperation::NonBlockingLockExclusive).unwrap();
+    attempted(AttemptKind::TargetInUse, 2);
+    let is_locked = format!("another process has locked {node}");
+    flashfit(&place, &call).said(3, &[&is_locked]);
+    assert_eq!((shown(), read(queue.clone())), (before.clone(), ahead.clone()));
+    flock(&measuring, FlockOperation::Unlock).unwrap();
     let done = flashfit(&place, &call).document("flashfit.improved");
     assert!(shown().contains("noatime") && shown().contains("nosuid"), "{}", shown());
     assert!(shown().contains("commit=7"), "{}", shown());
@@ -127,7 +136,12 @@ fn a_file_system_in_use_gets_what_the_kernel_changes_in_use() {
     assert!(done["skipped"][0]["reason"].as_str().unwrap().contains("unmount it"), "{done:#}");
     assert_eq!(superblock(&image).1, "20");
     assert_eq!(read(point.join("letter")), LETTER);
-    flashfit(&place, &["restore", "saved", node, "--confirm", name]).said(0, &[]);
+    let restore = ["restore", "saved", node, "--confirm", name];
+    flock(&measuring, FlockOperation::NonBlockingLockExclusive).unwrap();
+    flashfit(&place, &restore).said(3, &[&is_locked]);
+    assert_eq!(read(queue.clone()).trim(), "516");
+    drop(measuring);
+    flashfit(&place, &restore).said(0, &[]);
     assert_eq!((shown(), read(queue), read(fstab)), (before, ahead, table));
     assert!(!rules.exists());
     mounted.unmount().unwrap();

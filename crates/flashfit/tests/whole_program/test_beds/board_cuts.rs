@@ -167,7 +167,7 @@ fn a_power_cut_that_did_not_happen_is_an_error_and_no_result() {
         let run = sshd.command(&place, &[&args[..], &power].concat()).output().unwrap();
         Ended::new(run).said(4, &["did not cut it: the board went on", "by hand"]);
         assert_eq!(std::fs::read_to_string(switched).unwrap(), "off\non\n", "it has power");
-        assert_eq!(std::fs::read_to_string(place.path("cuts/records.jsonl")).unwrap(), "");
+        assert!(!place.path("cuts").exists(), "nothing was recorded");
         drop(device);
         wait_until("the board is clean", || {
             traces(&place).into_iter().all(|trace| trace.contains("sshd"))
