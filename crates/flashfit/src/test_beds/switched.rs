@@ -84,7 +84,7 @@ impl BoardLink for SwitchedBoard<'_> {
     fn start(&self) -> Result<BoardConnection, BoardError> {
         let Switched { address, token, runner, .. } = self.switched;
         let link = ssh::link(address.clone(), token, runner);
-        let started = link.and_then(|link| link.start("crash board"));
+        let started = link.and_then(|link| link.start("crash board", runner.interrupt()));
         let (process, (output, input)) = started.map_err(|error| BoardError {
             message: error.message,
             hint: error.hint,

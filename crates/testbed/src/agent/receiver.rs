@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use flashfit_host::interrupt::Interrupt;
 
 use super::sender::MessageSender;
-use crate::protocol::{AgentRequest, FromAgent, MessageReader, ToAgent};
+use crate::protocol::{AgentRequest, FromAgent, LineError, MessageReader, ToAgent};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a trial waits for the client before it starts the workload.
@@ -72,9 +72,11 @@ impl ConnectionReader {
             match lines.message::<ToAgent>() {
                 Ok(Some(message)) => self.take(message),
                 Ok(None) => break,
+                // The client notices by itself that its connection is lost, and makes another.
+                Err(LineError::Read(_)) => break,
                 Err(error) => {
                     let reason = error.to_string();
-                    self.sender.send(&FromAgent::Unreadable { reason });
+                    self.sender.send_to(number, &FromAgent::Unreadable { reason });
                     if !error.is_recoverable() {
                         break;
                     }
@@ -131,5 +133,47 @@ impl TrialGate {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// Ends with an error, as a connection does that was reset.
+    struct Reset<'a>(&'a [u8]);
+
+    impl Read for Reset<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(buffer)? {
+                0 => Err(std::io::ErrorKind::ConnectionReset.into()),
+                count => Ok(count),
+            }
+        }
+    }
+
+    /// What the agent sends to the client while it reads these bytes, from the client's connection
+    /// or from the one that the client had before.
+    fn sent(input: &[u8], from_earlier: bool) -> String {
+        let sender = MessageSender::new();
+        let (reader, _receiver, _gate) = channels(&sender, &Interrupt::new(), Some(Duration::MAX));
+        let (mut client, agent) = UnixStream::pair().unwrap();
+        let earlier = sender.connect(Box::new(std::io::sink()));
+        let current = sender.connect(Box::new(agent));
+        reader.read(Reset(input), if from_earlier { earlier } else { current });
+        sender.close();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn only_a_message_of_the_current_client_is_reported_as_unreadable() {
+        assert!(sent(b"nonsense\n", false).contains("`nonsense`"));
+        assert_eq!(sent(b"nonsense\n", true), "", "of an earlier connection");
+        assert_eq!(sent(b"{\"end\":{}}\n", false), "", "a lost connection");
+        assert_eq!(sent(b"{\"en", true), "");
     }
 }

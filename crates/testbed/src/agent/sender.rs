@@ -26,6 +26,16 @@ struct Connection {
     lost: Instant,
 }
 
+impl Connection {
+    fn send_line(&mut self, text: &str) {
+        let Some(output) = &mut self.output else { return };
+        if output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_err() {
+            self.output = None;
+            self.lost = Instant::now();
+        }
+    }
+}
+
 impl MessageSender {
     /// A sender without a connection. A thread sends heartbeats until the sender is dropped.
     pub fn new() -> Arc<Self> {
@@ -69,14 +79,17 @@ impl MessageSender {
         self.send_line(&line(message));
     }
 
+    /// Sends a message if the connection with that number is the current one.
+    pub fn send_to(&self, number: u64, message: &FromAgent) {
+        let mut connection = self.connection();
+        if connection.number == number {
+            connection.send_line(&line(message));
+        }
+    }
+
     /// Sends a serialized message if connected.
     pub fn send_line(&self, text: &str) {
-        let mut connection = self.connection();
-        let Some(output) = &mut connection.output else { return };
-        if output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_err() {
-            connection.output = None;
-            connection.lost = Instant::now();
-        }
+        self.connection().send_line(text);
     }
 
     pub fn start_request(&self, id: u64) {

@@ -1,12 +1,19 @@
 //! What a login shell on another machine prints before it runs a command: a message of the day in
 //! `.bashrc`, for example. The command prints a line that separates its output from that.
 
-use std::io::{Error, Read, Result};
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::waiting::is_readable;
 
 /// The line after which the command's own output begins.
 const SEPARATOR: &str = "flashfit-begins-here";
 /// More is not the output of a login.
 const MAX_BYTES: usize = 1 << 20;
+/// How often an interrupt is looked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How much of the output is quoted.
 const QUOTED_CHARS: usize = 60;
 
@@ -54,6 +61,41 @@ pub(super) fn skip(input: &mut impl Read) -> Result<()> {
         if is_end || seen.len() > MAX_BYTES {
             let text = String::from_utf8_lossy(&seen);
             return if text.trim().is_empty() { Ok(()) } else { Err(Error::other(explain(&text))) };
+        }
+    }
+}
+
+/// The same until `deadline` or an interrupt, which are errors of the kind
+/// [`ErrorKind::TimedOut`].
+///
+/// # Errors
+/// Those of [`skip`], too.
+pub(super) fn skip_until(
+    input: &mut (impl Read + AsFd),
+    deadline: Instant,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    skip(&mut Limited { input, deadline, interrupt })
+}
+
+/// Reads while there is time.
+struct Limited<'a, R> {
+    input: &'a mut R,
+    deadline: Instant,
+    interrupt: &'a Interrupt,
+}
+
+impl<R: Read + AsFd> Read for Limited<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        loop {
+            let now = Instant::now();
+            if self.interrupt.is_raised() || now >= self.deadline {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            let until = self.deadline.min(now + POLL_INTERVAL);
+            if is_readable(self.input.as_fd(), until)? {
+                return self.input.read(buffer);
+            }
         }
     }
 }
@@ -110,6 +152,25 @@ mod tests {
         {
             assert_eq!(shell(rc), "{}\n", "{rc}");
         }
+    }
+
+    #[test]
+    fn a_login_that_hangs_ends_with_the_time_or_an_interrupt() {
+        let (mut near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let interrupt = Interrupt::new();
+        let mut skip = |limit| skip_until(&mut near, Instant::now() + limit, &interrupt);
+        let long = Duration::from_secs(3600);
+        std::io::Write::write_all(&mut far, b"Welcome\n").unwrap();
+        let late = skip(Duration::from_millis(50)).unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
+        std::io::Write::write_all(&mut far, format!("{SEPARATOR}\n{{}}").as_bytes()).unwrap();
+        skip(long).unwrap();
+        let mut first = [0; 2];
+        near.read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"{}", "more than the separator was read");
+        interrupt.raise();
+        let raised = skip_until(&mut near, Instant::now() + long, &interrupt).unwrap_err();
+        assert_eq!(raised.kind(), ErrorKind::TimedOut);
     }
 
     #[test]

@@ -324,7 +324,7 @@ fn files(catalog: Option<&Path>) -> Result<BTreeMap<String, String>, TrialError>
     let Some(catalog) = catalog else { return Ok(found) };
     let is_entry = |path: &Path| {
         let extension = path.extension().unwrap_or_default();
-        CATALOG_EXTENSIONS.iter().any(|known| extension == *known)
+        CATALOG_EXTENSIONS.iter().any(|known| extension == *known) && path.is_file()
     };
     for folder in FOLDERS.into_iter().filter(|folder| *folder != TRACES) {
         let folder = catalog.join(folder);
@@ -352,6 +352,7 @@ mod tests {
         let write = |path, bytes: &[u8]| std::fs::write(catalog.path().join(path), bytes).unwrap();
         write("cards/mine.toml", b"name = 1\n");
         write("cards/.mine.toml.swp", b"b0VIM \xff\xfe");
+        std::fs::create_dir(catalog.path().join("cards/folder.toml")).unwrap();
         write("traces/mine.toml", b"");
         write("other/mine.toml", b"");
         let sent = files(Some(catalog.path())).unwrap();

@@ -7,10 +7,12 @@
 //! Limits: the machine must have the processor architecture of this one and a POSIX shell; the user
 //! must be root or may use sudo without a password.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use flashfit_host::interrupt::Interrupt;
 use flashfit_host::piped::PipedProgram;
 use flashfit_host::program::{ProgramOutcome, quote, quote_path};
 use flashfit_host::{Program, ProgramError, Runner, SshAddress};
@@ -27,6 +29,8 @@ const DOES_NOT_RUN: i32 = 3;
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 /// For a program of some megabytes over a slow network.
 const COPY_TIMEOUT: Duration = Duration::from_secs(600);
+/// For a login on a slow board that has just started.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(120);
 /// An agent that dies twice is not restarted again.
 const MAX_RESTARTS: u32 = 1;
 
@@ -118,17 +122,37 @@ impl SshLink {
     /// that a shell would change. When it ends, its directory is removed.
     ///
     /// # Errors
-    /// If ssh cannot be started.
-    pub fn start(&self, arguments: &str) -> Result<(PipedProgram, LinkEnd), LinkError> {
+    /// If ssh cannot be started, or the login there takes too long or is interrupted.
+    pub fn start(
+        &self,
+        arguments: &str,
+        interrupt: &Interrupt,
+    ) -> Result<(PipedProgram, LinkEnd), LinkError> {
         let (program, folder) = (quote(&self.program), quote(&self.folder));
         let there =
             format!("{AS_ROOT} {program} {arguments}; code=$?; rm -rf {folder}; exit $code");
         let command = self.command(&login_output::separated(&there));
         let (process, mut output, input) =
             PipedProgram::start(&command).map_err(|error| self.of_program(&error))?;
-        // Without a separator, the caller finds what is wrong with the output or its end.
-        let _ = login_output::skip(&mut output);
-        Ok((process, (output, input)))
+        let deadline = Instant::now() + LOGIN_TIMEOUT;
+        match login_output::skip_until(&mut output, deadline, interrupt) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => Err(self.slow_login(interrupt)),
+            // Without a separator, the caller finds what is wrong with the output or its end.
+            _ => Ok((process, (output, input))),
+        }
+    }
+
+    /// It may be tried again: the board may be starting, and after an interrupt the caller decides.
+    fn slow_login(&self, interrupt: &Interrupt) -> LinkError {
+        let (message, class) = match interrupt.is_raised() {
+            true => ("interrupted".to_owned(), ExitClass::Interrupted),
+            false => {
+                let seconds = LOGIN_TIMEOUT.as_secs();
+                let message = format!("the login there has not run flashfit after {seconds} s");
+                (message, ExitClass::Environment)
+            }
+        };
+        LinkError { is_transient: true, ..self.error(message, None, class) }
     }
 
     fn other_architecture(&self, machine: &str, found: &str, build: &str) -> LinkError {
