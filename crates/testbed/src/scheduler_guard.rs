@@ -129,6 +129,8 @@ mod tests {
         }
     }
 
+    const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
+
     /// An image attached to a loop device, and its queue's record.
     struct AttachedImage {
         image: tempfile::NamedTempFile,
@@ -140,23 +142,31 @@ mod tests {
             let image = tempfile::NamedTempFile::new().unwrap();
             image.as_file().set_len(1 << 20).unwrap();
             let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
-            let device = LoopDevice::attach(image.path(), options).unwrap();
-            Self { image, device }
+            // Every free device may be taken by others at the moment.
+            let attached = (0..250).find_map(|_| {
+                let attached = LoopDevice::attach(image.path(), options);
+                attached.inspect_err(|_| std::thread::sleep(POLL_INTERVAL)).ok()
+            });
+            Self { image, device: attached.expect("a loop device") }
         }
 
-        /// Attaches another image to a device that was just detached. Another process may have
-        /// been faster; then the test has to be done again.
-        fn at(node: &Path) -> Option<Self> {
-            let mut others = Vec::new();
-            for _ in 0..50 {
+        /// Attaches another image to a device that was just detached.
+        fn at(node: &Path) -> Outcome<Self> {
+            let mut earlier = Vec::new();
+            for _ in 0..250 {
                 let next = Self::new();
-                if next.device.node() == node {
-                    return Some(next);
+                let found = next.device.node();
+                if found == node {
+                    return Ok(next);
                 }
-                others.push(next);
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                // The kernel offers the free device with the lowest number.
+                if number(found) < number(node) {
+                    earlier.push(next);
+                } else {
+                    std::thread::sleep(POLL_INTERVAL);
+                }
             }
-            None
+            Err(format!("{} is not free again", node.display()))
         }
 
         fn disk(&self) -> String {
@@ -181,69 +191,94 @@ mod tests {
         }
     }
 
-    /// A run on an image is killed: its loop device is detached, and the queue keeps the scheduler.
-    #[test]
-    fn what_a_killed_run_left_on_a_loop_device_is_not_the_default_of_the_next() {
+    fn number(node: &Path) -> Option<u32> {
+        node.to_str()?.strip_prefix("/dev/loop")?.parse().ok()
+    }
+
+    /// An error may be the work of another process, as every loop device is there for all.
+    type Outcome<T> = Result<T, String>;
+
+    fn ensure(is_so: bool, what: &str) -> Outcome<()> {
+        is_so.then_some(()).ok_or_else(|| what.to_owned())
+    }
+
+    /// Tries `scenario` on an unused device with a folder for records, several times if others
+    /// may have used the device in the meantime.
+    fn on_a_loop_device(scenario: impl Fn(&Path, AttachedImage, [Scheduler; 2]) -> Outcome<()>) {
         if skip(block_devices()) {
             return;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let first = AttachedImage::new();
-        let Some((one, other)) = first.others() else {
-            let lacking = TestNeed::Kernel.missing("loop devices have fewer than 3 schedulers");
-            return assert!(skip(Some(lacking)));
-        };
-        let (default, node) = (first.now(), first.device.node().to_owned());
-        let kill = |run: AttachedImage| {
-            let guard = run.guard(folder.path());
-            guard.set(&one).unwrap();
-            std::mem::forget(guard);
-        };
-        kill(first);
-        let next = AttachedImage::at(&node).expect("the device is free");
-        assert_eq!(next.now(), one.name(), "a kill restores nothing");
-        let guard = next.guard(folder.path());
-        assert_eq!(guard_before(&guard), default);
-        drop(guard);
-        assert_eq!(next.now(), default);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let mut errors = Vec::new();
+        for _ in 0..8 {
+            let folder = tempfile::tempdir().unwrap();
+            let image = AttachedImage::new();
+            let Some((one, other)) = image.others() else {
+                let lacking = TestNeed::Kernel.missing("loop devices have fewer than 3 schedulers");
+                return assert!(skip(Some(lacking)));
+            };
+            let outcome = scenario(folder.path(), image, [one, other]);
+            change_record::reset_unused(folder.path(), Path::new("/sys/class/block"));
+            match outcome {
+                Ok(()) => return,
+                Err(error) => errors.push(error),
+            }
+        }
+        panic!("it never succeeded: {errors:#?}");
+    }
 
-        // Somebody attaches a file to the device after the kill and chooses a scheduler.
-        kill(next);
-        let foreign = AttachedImage::at(&node).expect("the device is free");
-        change_record::reset_unused(folder.path(), Path::new("/sys/class/block"));
-        assert_eq!(foreign.now(), one.name(), "a device that is in use is left alone");
-        scheduler::set(&foreign.device.queue(), &other).unwrap();
-        assert_eq!(guard_before(&foreign.guard(folder.path())), other.name());
-        assert_eq!(foreign.now(), other.name());
-        scheduler::set(&foreign.device.queue(), &Scheduler::new(default)).unwrap();
-        assert!(foreign.image.path().exists());
+    /// A run on an image is killed: its loop device is detached, and the queue keeps the scheduler.
+    #[test]
+    fn what_a_killed_run_left_on_a_loop_device_is_not_the_default_of_the_next() {
+        on_a_loop_device(|folder, first, [one, other]| {
+            let (default, node) = (first.now(), first.device.node().to_owned());
+            let kill = |run: AttachedImage| {
+                let guard = run.guard(folder);
+                guard.set(&one).unwrap();
+                std::mem::forget(guard);
+            };
+            kill(first);
+            let next = AttachedImage::at(&node)?;
+            ensure(next.now() == one.name(), "a kill restores nothing")?;
+            let guard = next.guard(folder);
+            ensure(guard_before(&guard) == default, "the default was recorded")?;
+            drop(guard);
+            ensure(next.now() == default, "the next run restores the default")?;
+            let left = std::fs::read_dir(folder).unwrap().count();
+            ensure(left == 0, "the record was removed")?;
+
+            // Somebody attaches a file to the device after the kill and chooses a scheduler.
+            kill(next);
+            let foreign = AttachedImage::at(&node)?;
+            change_record::reset_unused(folder, Path::new("/sys/class/block"));
+            ensure(foreign.now() == one.name(), "a device that is in use is left alone")?;
+            scheduler::set(&foreign.device.queue(), &other).unwrap();
+            let guard = foreign.guard(folder);
+            ensure(guard_before(&guard) == other.name(), "what somebody chose is the default")?;
+            drop(guard);
+            ensure(foreign.now() == other.name(), "what somebody chose is kept")?;
+            scheduler::set(&foreign.device.queue(), &Scheduler::new(default)).unwrap();
+            ensure(foreign.image.path().exists(), "the image is kept")
+        });
     }
 
     #[test]
     fn an_unused_loop_device_is_reset() {
-        if skip(block_devices()) {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let run = AttachedImage::new();
-        let Some((one, _)) = run.others() else {
-            let lacking = TestNeed::Kernel.missing("loop devices have fewer than 3 schedulers");
-            return assert!(skip(Some(lacking)));
-        };
-        let (default, node) = (run.now(), run.device.node().to_owned());
-        let guard = run.guard(folder.path());
-        guard.set(&one).unwrap();
-        std::mem::forget(guard);
-        drop(run);
-        std::fs::write(folder.path().join("sdzz-1"), "none\nbfq\n").unwrap();
-        std::fs::write(folder.path().join("machine"), "x").unwrap();
-        change_record::reset_unused(folder.path(), Path::new("/sys/class/block"));
-        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
-        assert_eq!(left.len(), 1, "{left:?}");
-        assert_eq!(left[0].file_name(), "machine");
-        let next = AttachedImage::at(&node).expect("the device is free");
-        assert_eq!(next.now(), default);
+        on_a_loop_device(|folder, run, [one, _]| {
+            let (default, node) = (run.now(), run.device.node().to_owned());
+            let guard = run.guard(folder);
+            guard.set(&one).unwrap();
+            std::mem::forget(guard);
+            drop(run);
+            std::fs::write(folder.join("sdzz-1"), "none\nbfq\n").unwrap();
+            std::fs::write(folder.join("machine"), "x").unwrap();
+            change_record::reset_unused(folder, Path::new("/sys/class/block"));
+            assert!(!folder.join("sdzz-1").exists(), "there is no such disk");
+            assert!(folder.join("machine").exists(), "it is not of a disk");
+            let left = std::fs::read_dir(folder).unwrap().count();
+            ensure(left == 1, "the record of the loop device was removed")?;
+            let next = AttachedImage::at(&node)?;
+            ensure(next.now() == default, "the scheduler is the default again")
+        });
     }
 
     fn guard_before(guard: &SchedulerGuard) -> String {
