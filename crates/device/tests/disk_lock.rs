@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use flashfit_device::in_use::DeviceUse;
 use flashfit_device::{
@@ -75,21 +76,32 @@ fn the_lock_of_a_partition_covers_its_disk() {
     drop(lock);
 }
 
+/// A process that is killed when the test ends.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A process that has a partition locked is seen before the user of another one is asked.
 #[test]
 fn a_partition_is_in_use_while_its_disk_is_open() {
     let Some(disk) = Disk::new() else { return };
     let script = "exec 3<\"$0\"; exec sleep 60";
     let mut other = std::process::Command::new("sh");
-    let mut other = other.args(["-c", script]).arg(disk.device.node()).spawn().unwrap();
+    let other = Killed(other.args(["-c", script]).arg(disk.device.node()).spawn().unwrap());
     attempted(AttemptKind::TargetInUse, 1);
-    let opened = format!("/proc/{}/fd/3", other.id());
+    let opened = format!("/proc/{}/fd/3", other.0.id());
+    let deadline = Instant::now() + Duration::from_secs(50);
     while std::fs::read_link(&opened).ok().as_deref() != Some(disk.device.node()) {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        assert!(Instant::now() < deadline, "the other process does not open the disk");
+        std::thread::sleep(Duration::from_millis(10));
     }
     let refused = disk.consent(disk.partition(2));
-    other.kill().unwrap();
-    other.wait().unwrap();
+    drop(other);
     let Err(Refusal::InUse { uses, .. }) = refused else { panic!("{refused:?}") };
     assert!(matches!(&uses[..], [DeviceUse::Open { .. }]), "{uses:?}");
 }
