@@ -12,10 +12,11 @@ use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use rustix::fs::{FlockOperation, OFlags, major, minor};
 
-use crate::describe::DeviceKind;
+use crate::describe::{Device, DeviceKind};
 use crate::guard::{WriteConsent, retry_while_transient};
 use crate::object::TargetFile;
 use crate::refusal::Refusal;
+use crate::system::SystemRoots;
 
 /// Why a device cannot be locked.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +110,19 @@ impl DeviceLock {
     }
 }
 
+/// Locks the disk of a device that is in use, whose settings are changed: the settings of the queue
+/// belong to the disk, and another process may measure on another partition. Nothing is locked for
+/// an image. The lock ends with the file.
+///
+/// # Errors
+/// When the disk cannot be opened, or another process has locked it.
+pub fn lock_disk_in_use(system: &SystemRoots, device: &Device) -> Result<Option<File>, Refusal> {
+    match device.kind {
+        DeviceKind::Image => Ok(None),
+        _ => lock_disk(system, device).map(Some),
+    }
+}
+
 /// Locks the device through a duplicate of the consent's descriptor: opening the image again would
 /// count as another user.
 fn lock(consent: &WriteConsent) -> Result<File, Refusal> {
@@ -125,18 +139,21 @@ fn lock_disk_of_partition(consent: &WriteConsent) -> Result<Option<File>, Refusa
     if device.partition_start.is_none() {
         return Ok(None);
     }
-    let system = consent.system();
+    lock_disk(consent.system(), device).map(Some)
+}
+
+fn lock_disk(system: &SystemRoots, device: &Device) -> Result<File, Refusal> {
     // A `/` in the name of a node is a `!` in sysfs.
     let node = Path::new("/dev").join(device.disk.replace('!', "/"));
     let open = |source| Refusal::Open { path: node.clone(), source };
     let disk = TargetFile::open(&node).map_err(open)?;
     let number = disk.id().node;
     if system.name_of((major(number), minor(number))).as_ref() != Some(&device.disk) {
-        return Err(Refusal::changed(&node, "it is another device than the disk of the partition"));
+        return Err(Refusal::changed(&node, "it is another disk than before"));
     }
     let file = disk.reopen(OFlags::RDONLY).map_err(open)?;
-    let locked = || Refusal::DiskLocked { path: consent.path().to_owned(), disk: node.clone() };
-    lock_exclusively(file, locked).map(Some)
+    let locked = || Refusal::DiskLocked { path: device.path.clone(), disk: node.clone() };
+    lock_exclusively(file, locked)
 }
 
 /// The loop device of a process that was just killed has the image's descriptor, and its lock, for

@@ -15,8 +15,8 @@ pub enum Refusal {
     /// The kernel reports that the device is busy, but not why.
     #[error("{} is busy: the kernel refuses exclusive access", path.display())]
     Busy { path: PathBuf },
-    /// The disk of a partition, by another process.
-    #[error("another process has locked {}, the disk of {}", disk.display(), path.display())]
+    /// The disk of a partition, or the disk itself, by another process.
+    #[error("another process has locked {}{}", disk.display(), disk_of(disk, path))]
     DiskLocked { path: PathBuf, disk: PathBuf },
     /// Not the device that the user confirmed.
     #[error("{} has changed since it was displayed: {what}", path.display())]
@@ -76,6 +76,10 @@ pub enum Refusal {
 
 fn join(uses: &[DeviceUse]) -> String {
     uses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn disk_of(disk: &Path, path: &Path) -> String {
+    if disk == path { String::new() } else { format!(", the disk of {}", path.display()) }
 }
 
 impl Refusal {

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use flashfit_device::device_lock::lock_disk_in_use;
 use flashfit_device::{Device, DeviceLock, SystemRoots, WriteConsent};
 use flashfit_filesystem::improvement::ImprovedVolume;
 use flashfit_host::mountinfo::{self, MountEntry};
@@ -37,6 +38,8 @@ pub struct PinnedDevice {
     device: Device,
     fingerprint: DeviceFingerprint,
     points: Vec<PinnedPoint>,
+    /// Set by [`DeviceAccess::in_use`].
+    _locked_disk: Option<File>,
 }
 
 #[derive(Debug)]
@@ -66,7 +69,7 @@ impl PinnedDevice {
             points.push(PinnedPoint { point, root: File::from(root), source: entry.source });
         }
         let fingerprint = DeviceFingerprint::of(system, device);
-        Ok(Self { device: device.clone(), fingerprint, points })
+        Ok(Self { device: device.clone(), fingerprint, points, _locked_disk: None })
     }
 
     /// Whether the device is the one that was shown.
@@ -95,6 +98,16 @@ impl PinnedDevice {
 }
 
 impl DeviceAccess {
+    /// Changes a device while it is in use. Its disk is locked until the value is dropped, so that
+    /// the settings of the queue do not change during measurements on another partition.
+    ///
+    /// # Errors
+    /// When another process has locked the disk, or it cannot be opened.
+    pub fn in_use(system: &SystemRoots, pinned: PinnedDevice) -> Result<Self, ApplyError> {
+        let locked = lock_disk_in_use(system, &pinned.device)?;
+        Ok(Self::InUse(PinnedDevice { _locked_disk: locked, ..pinned }))
+    }
+
     /// The device as it was shown.
     pub fn device(&self) -> &Device {
         match self {

@@ -64,7 +64,7 @@ pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), Comma
         (None, Some(consent)) => {
             DeviceAccess::Exclusive(DeviceLock::acquire(&means.runner, consent)?)
         }
-        (Some(pinned), _) => DeviceAccess::InUse(pinned),
+        (Some(pinned), _) => DeviceAccess::in_use(&system, pinned)?,
         (None, None) => unreachable!("the guard gives its consent or refuses"),
     };
     let request = ImproveRequest {

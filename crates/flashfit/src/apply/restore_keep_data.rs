@@ -73,7 +73,7 @@ pub fn run(
     let consent = consent::for_settings(device, args.agreed.confirm.as_deref(), is_exclusive)?;
     let means = ApplyMeans::new()?;
     let access = match (pinned, consent) {
-        (Some(pinned), _) => DeviceAccess::InUse(pinned),
+        (Some(pinned), _) => DeviceAccess::in_use(&system, pinned)?,
         (None, Some(consent)) => {
             DeviceAccess::Exclusive(DeviceLock::acquire(&means.runner, consent)?)
         }
