@@ -1,9 +1,11 @@
 //! What is not as it was when a run goes on: kernel, programs, definitions of the catalog. Earlier
 //! trials and later ones may differ by it, which the run then says.
 //!
-//! Limit: only the latest state is kept as that of the run; the earlier ones are in its warnings.
+//! Limits: only the latest state is kept as that of the run; the earlier ones are in its warnings.
+//! Programs are not compared for a lab: the run keeps those of one board, and a later board may be
+//! another one. All boards of a run have one kernel.
 
-use flashfit_testbed::TestBedFacts;
+use flashfit_testbed::{TestBedFacts, TestBedSpec};
 
 use crate::spec::{CatalogUsed, RunHeader};
 
@@ -30,7 +32,8 @@ pub fn changed(
     if kernel(before) != kernel(facts) {
         warn(&kernel(before), &kernel(facts));
     }
-    for (name, version) in &before.programs {
+    let is_lab = matches!(header.spec.on, TestBedSpec::Lab { .. });
+    for (name, version) in before.programs.iter().filter(|_| !is_lab) {
         if let Some(other) = facts.programs.get(name).filter(|other| *other != version) {
             // Most programs say their name with the version.
             let full = |version: &str| match version.contains(name.as_str()) {
@@ -52,6 +55,8 @@ pub fn changed(
     }
     now.facts.kernel.clone_from(&facts.kernel);
     now.facts.machine.clone_from(&facts.machine);
-    now.facts.programs.extend(facts.programs.clone());
+    if !is_lab {
+        now.facts.programs.extend(facts.programs.clone());
+    }
     Some(now)
 }

@@ -1,6 +1,7 @@
 //! Runs that go on with another kernel, other programs or another catalog.
 
 use flashfit_test_support::tempdir_in_memory;
+use flashfit_testbed::TestBedSpec;
 use flashfit_tune::run::changed;
 use flashfit_tune::{CatalogUsed, Problem, RunDir, StoredRun, TuneSession};
 
@@ -30,6 +31,24 @@ fn what_changed_is_said_once() {
     assert!(definitions.contains("other definitions"), "{definitions}");
     assert_eq!((next.catalog.as_ref(), &next.facts.kernel), (Some(&catalog), &now.kernel));
     assert_eq!(changed(&next, &now, None, 12), None);
+}
+
+/// The facts of a run are those of the board that was opened first, which may be another one next
+/// time.
+#[test]
+fn boards_of_a_lab_may_have_other_programs() {
+    let space = SpaceOf::filesystem("x", &[opt("a")]).build();
+    let mut header = header(&space, &spec(&space, &["first"]));
+    header.facts.programs.insert("fio".into(), "fio-3.33".into());
+    let mut now = facts();
+    now.programs.insert("fio".into(), "fio-3.36".into());
+    assert!(changed(&header, &now, None, 9).is_some());
+    header.spec.on = TestBedSpec::Lab { tags: "board=pi4".into() };
+    assert_eq!(changed(&header, &now, None, 9), None);
+    now.kernel = "7.0".into();
+    let next = changed(&header, &now, None, 9).unwrap();
+    assert_eq!(next.warnings.len(), header.warnings.len() + 1, "{:?}", next.warnings);
+    assert_eq!(next.facts.programs["fio"], "fio-3.33");
 }
 
 /// A run that is only looked at again stays as it is.
