@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashfit_card::Counters;
 use flashfit_host::interrupt::Interrupt;
@@ -25,8 +25,13 @@ use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, STOP_WAIT,
 const START_WAIT: Duration = Duration::from_secs(30);
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// What the card's process itself allows its device's last user, and more. A process that then
-/// saves its state has as long as it takes: the state of a large card is large.
-const END_WAIT: Duration = STOP_WAIT.saturating_add(Duration::from_secs(10));
+/// saves its state is not killed: the state of a large card is large.
+const END_WAIT: Duration = STOP_WAIT.saturating_add(END_MARGIN);
+const END_MARGIN: Duration = Duration::from_secs(10);
+/// How often a caller hears that the state is still being saved.
+const SAVING_INTERVAL: Duration = Duration::from_secs(30);
+/// For a process that was killed. One that a file system holds up in the kernel cannot be killed.
+const KILL_WAIT: Duration = Duration::from_secs(10);
 
 /// Why there is no served card, or none any more.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +67,17 @@ impl UserError for ProcessError {
     }
 }
 
-/// A card served by a child process; ended when dropped.
+/// How a process that was asked to stop is left.
+#[derive(Debug, PartialEq, Eq)]
+enum Ending {
+    Ended(ExitStatus),
+    Killed,
+    /// It finishes alone, also after this process has ended.
+    StillSaving,
+}
+
+/// A card served by a child process; ended when dropped. One that is still saving its state after
+/// 20 seconds is then left to finish alone.
 #[derive(Debug)]
 pub struct CardProcess {
     device: PathBuf,
@@ -96,6 +111,11 @@ impl CardProcess {
     /// In which respects this kernel does not show the device as the card model has it.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// For a process that allows its device's last user another time than [`STOP_WAIT`].
+    pub fn allow_stop_wait(&self, wait: Duration) {
+        self.talk().end_wait = wait.saturating_add(END_MARGIN);
     }
 
     /// The process that serves it.
@@ -139,14 +159,25 @@ impl CardProcess {
     /// its state cannot be saved; [`ProcessError::Lost`] when it had ended before or had to be
     /// killed. No process is left in either case.
     pub fn stop(self) -> Result<(), ProcessError> {
+        self.stop_with(&mut |_| ())
+    }
+
+    /// As [`CardProcess::stop`]; `still_saving` is called with the time since then, after 20
+    /// seconds and every 30 seconds from then on, while the state is being saved. The save goes on
+    /// if this process ends meanwhile.
+    ///
+    /// # Errors
+    /// As [`CardProcess::stop`].
+    pub fn stop_with(self, still_saving: &mut dyn FnMut(Duration)) -> Result<(), ProcessError> {
         let mut talk = self.talk();
-        match talk.end() {
-            Some(status) if status.success() => Ok(()),
-            Some(status) => match talk.last_failure() {
+        match talk.end(Some(still_saving)) {
+            Ending::Ended(status) if status.success() => Ok(()),
+            Ending::Ended(status) => match talk.last_failure() {
                 Some(failure) => Err(failure.into()),
                 None => Err(talk.lost(&format!("ended with {status}"))),
             },
-            None => Err(talk.lost("did not end and was killed")),
+            Ending::Killed => Err(talk.lost("did not end and was killed")),
+            Ending::StillSaving => Err(talk.lost("cannot be waited for")),
         }
     }
 
@@ -221,8 +252,15 @@ impl Talk {
 
     fn receive(&mut self, wait: Duration) -> Result<CardReply, ProcessError> {
         match self.answers.recv_timeout(wait) {
-            Ok(text) => serde_json::from_slice(text.as_bytes())
-                .map_err(|error| self.lost(&format!("says `{text}`: {error}"))),
+            Ok(text) => match serde_json::from_slice(text.as_bytes()) {
+                // Sent without being asked, by a card that another process has stopped.
+                Ok(CardReply::Saving {}) => {
+                    self.last_answers.push(CardReply::Saving {});
+                    self.receive(wait)
+                }
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(self.lost(&format!("says `{text}`: {error}"))),
+            },
             Err(RecvTimeoutError::Timeout) => {
                 Err(self.lost(&format!("did not answer for {} s", wait.as_secs())))
             }
@@ -248,8 +286,10 @@ impl Talk {
 
     /// Ends the process and reports how it was lost, with what it printed last.
     fn lost(&mut self, what: &str) -> ProcessError {
-        self.end();
-        let complaints = self.complaints.take().and_then(|thread| thread.join().ok());
+        let ending = self.end(None);
+        // The complaints of a process that goes on have no end yet.
+        let complaints = self.complaints.take().filter(|_| ending != Ending::StillSaving);
+        let complaints = complaints.and_then(|thread| thread.join().ok());
         let what = match complaints.as_deref().unwrap_or_default().lines().next_back() {
             Some(last) => format!("{what} ({last})"),
             None => what.to_owned(),
@@ -257,39 +297,46 @@ impl Talk {
         ProcessError::Lost { what }
     }
 
-    /// Asks it to stop by closing its input, waits, and kills it in the end; `None` means that it
-    /// was killed.
-    fn end(&mut self) -> Option<ExitStatus> {
-        let status = self.wait_or_kill();
-        if let Some(device) = self.device.take() {
+    /// Asks it to stop by closing its input, waits, and kills it in the end. One that saves its
+    /// state is waited for only with `still_saving`.
+    fn end(&mut self, still_saving: Option<&mut dyn FnMut(Duration)>) -> Ending {
+        let ending = self.wait_or_kill(still_saving);
+        // One that saves its state has given its device back.
+        let device = self.device.take().filter(|_| ending != Ending::StillSaving);
+        if let Some(device) = device {
             // One that has ended by itself has done this, or could not because of a user.
-            let by_itself = status.is_some_and(|status| status.code().is_some());
+            let by_itself = matches!(ending, Ending::Ended(status) if status.code().is_some());
             if !by_itself && device.starts_with("/dev") {
                 let _ = loop_renewal::renew(&device);
             }
         }
-        status
+        ending
     }
 
-    fn wait_or_kill(&mut self) -> Option<ExitStatus> {
+    fn wait_or_kill(&mut self, still_saving: Option<&mut dyn FnMut(Duration)>) -> Ending {
         drop(self.questions.take());
+        let begun = Instant::now();
         let mut ended = waiting::child(&mut self.child, None, self.end_wait);
         if matches!(ended, Ok(None)) && self.is_saving() {
-            ended = waiting::child(&mut self.child, None, Duration::MAX);
+            let Some(still_saving) = still_saving else { return Ending::StillSaving };
+            while matches!(ended, Ok(None)) {
+                still_saving(begun.elapsed());
+                ended = waiting::child(&mut self.child, None, SAVING_INTERVAL);
+            }
         }
         if let Ok(Some(status)) = ended {
-            return Some(status);
+            return Ending::Ended(status);
         }
         // It may have ended this very moment.
         let _ = self.child.kill();
-        let _ = self.child.wait();
-        None
+        let _ = waiting::child(&mut self.child, None, KILL_WAIT);
+        Ending::Killed
     }
 }
 
 impl Drop for Talk {
     fn drop(&mut self) {
-        self.end();
+        self.end(None);
     }
 }
 
@@ -301,18 +348,59 @@ fn reply(text: &str) -> Option<CardReply> {
 mod tests {
     use super::*;
 
-    /// Ends a process that goes on for a while after its input has ended.
-    fn ended(last_words: &str) -> Option<ExitStatus> {
-        let script = format!("cat; {last_words} sleep 1; exit 7");
+    /// A process that goes on after its input has ended; for `saving`, one that has said before
+    /// that it saves its state.
+    fn process(saving: bool, then: &str) -> Talk {
+        let said = line(&CardReply::Saving {});
+        let first = if saving { format!("echo '{}';", said.trim_end()) } else { String::new() };
+        let script = format!("{first} cat; {then}");
         let mut talk = Talk::start(Path::new("sh"), &["-c".into(), script.into()]).unwrap();
         talk.end_wait = Duration::from_millis(200);
-        talk.end()
+        let begun = Instant::now();
+        while saving && !talk.is_saving() {
+            assert!(begun.elapsed() < Duration::from_secs(300), "it says nothing");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        talk
     }
 
     #[test]
     fn only_a_process_that_saves_its_state_is_waited_for() {
-        assert_eq!(ended(""), None);
-        let saving = format!("echo '{}';", line(&CardReply::Saving {}).trim_end());
-        assert_eq!(ended(&saving).and_then(|status| status.code()), Some(7));
+        assert_eq!(process(false, "exec sleep 600").end(Some(&mut |_| ())), Ending::Killed);
+        let mut said = Vec::new();
+        let ending = process(true, "sleep 1; exit 7").end(Some(&mut |after| said.push(after)));
+        assert!(matches!(ending, Ending::Ended(status) if status.code() == Some(7)), "{ending:?}");
+        assert!(!said.is_empty() && said[0] >= Duration::from_millis(200), "{said:?}");
+    }
+
+    #[test]
+    fn one_that_still_saves_its_state_is_left_to_finish() {
+        let folder = tempfile::tempdir().unwrap();
+        let [go_on, finished] = ["go-on", "finished"].map(|name| folder.path().join(name));
+        let then = format!(
+            "while [ ! -e {} ]; do sleep 0.1; done; touch {}",
+            go_on.display(),
+            finished.display()
+        );
+        // Would wait for ever if it waited for the end.
+        drop(process(true, &then));
+        assert!(!finished.exists());
+        std::fs::write(&go_on, "").unwrap();
+        let begun = Instant::now();
+        while !finished.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(300), "it was killed");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn a_card_that_is_being_saved_still_answers() {
+        let counters = line(&CardReply::Counters(Counters::default()));
+        let then = format!("echo '{}'", counters.trim_end());
+        let said = line(&CardReply::Saving {});
+        let script = format!("echo '{}'; {then}; cat", said.trim_end());
+        let mut talk = Talk::start(Path::new("sh"), &["-c".into(), script.into()]).unwrap();
+        assert_eq!(talk.ask(RequestKind::Counters).unwrap(), Counters::default());
+        assert!(talk.is_saving());
     }
 }

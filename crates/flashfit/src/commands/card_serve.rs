@@ -2,9 +2,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use flashfit_card_client::CardProcess;
-use flashfit_card_client::protocol::STOP_WAIT;
 use flashfit_device::in_use;
 use flashfit_device::system::SystemRoots;
 use flashfit_host::capability;
@@ -32,6 +32,7 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let interrupt = signals::interrupt()?;
     let server = card_server::args_with(&args.name, &args.how, catalog);
     let card = CardProcess::start(&card_server::program(), &server)?;
+    card.allow_stop_wait(Duration::from_secs(args.how.stop_wait_s));
     output::print_utf8(&format!("{}\n", card.device().display()))?;
     card.notes().iter().for_each(|text| output::note(&format!("note: {text}")));
     if over_nbd {
@@ -45,9 +46,9 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     card.wait(&interrupt);
     let counters = card.counters();
     if interrupt.is_raised() && !over_nbd {
-        note_users(&card);
+        note_users(&card, args.how.stop_wait_s);
     }
-    card.stop().map_err(|error| {
+    card.stop_with(&mut note_saving).map_err(|error| {
         let hint = match &args.how.state {
             Some(_) => "serve it again: its state file has it as it was at the last start",
             None => "serve a new card; with --state FILE, a card can be saved",
@@ -74,7 +75,7 @@ fn nbd_uri(socket: &Path) -> String {
 }
 
 /// Says at once what the end of the card waits for.
-fn note_users(card: &CardProcess) {
+fn note_users(card: &CardProcess, wait_s: u64) {
     let name = card.device().file_name().unwrap_or_default().to_string_lossy();
     let own = [std::process::id(), card.id()];
     let found = in_use::of_device(&SystemRoots::default(), &name, &own);
@@ -83,10 +84,18 @@ fn note_users(card: &CardProcess) {
     }
     if !found.uses.is_empty() {
         output::note(&format!(
-            "waiting {} s for that to end; then the card is removed as if it were pulled out",
-            STOP_WAIT.as_secs()
+            "waiting {wait_s} s for that to end; then the card is removed as if it were pulled out"
         ));
     }
+}
+
+/// The second interrupt ends this process, but not the one that saves, which has its own group.
+fn note_saving(since: Duration) {
+    output::note(&format!(
+        "the card is still saving its state, {} s after it was stopped; Ctrl-C ends the wait, and \
+         the card goes on saving",
+        since.as_secs()
+    ));
 }
 
 /// The server would find it later, as a failure.

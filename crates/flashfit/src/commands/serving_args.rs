@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use flashfit_card_client::protocol::STOP_WAIT;
 use flashfit_card_server::ServeOptions;
 
 /// How a card is served; the same for the command and for the process that it starts.
@@ -24,6 +26,9 @@ pub struct ServingArgs {
     /// Record all writes, discards and flushes in this new file.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// How long the last user of the device may take at the end; for slow machines.
+    #[arg(long, value_name = "SECONDS", default_value_t = STOP_WAIT.as_secs(), hide = true)]
+    pub stop_wait_s: u64,
 }
 
 impl ServingArgs {
@@ -35,13 +40,18 @@ impl ServingArgs {
             data_folder: self.keep_data.clone(),
             history_ms: self.history_ms,
             trace: self.trace.clone(),
-            ..ServeOptions::default()
+            stop_wait: Duration::from_secs(self.stop_wait_s),
         }
     }
 
     /// As they are typed.
     pub fn to_args(&self) -> Vec<OsString> {
-        let mut args = vec!["--history-ms".into(), self.history_ms.to_string().into()];
+        let mut args = vec![
+            "--history-ms".into(),
+            self.history_ms.to_string().into(),
+            "--stop-wait-s".into(),
+            self.stop_wait_s.to_string().into(),
+        ];
         let paths = [
             ("--nbd", &self.nbd),
             ("--state", &self.state),
