@@ -30,7 +30,7 @@ pub enum UserFolderError {
 pub struct UnreadFile {
     pub path: PathBuf,
     pub reason: String,
-    /// The name that was probably meant.
+    /// The name that was probably meant, if nothing has it yet.
     pub meant: Option<PathBuf>,
 }
 
@@ -106,6 +106,10 @@ pub fn check_user_folder(user: &Path) -> Result<(), UserFolderError> {
             (false, _) => {}
         }
     }
+    for file in &mut unread {
+        // A file would be replaced, and a directory would end up inside the other.
+        file.meant = file.meant.take().filter(|meant| meant.symlink_metadata().is_err());
+    }
     if unread.is_empty() { Ok(()) } else { Err(UserFolderError::Unread(unread)) }
 }
 
@@ -158,11 +162,34 @@ mod tests {
     use super::*;
 
     fn with_file(path: &str) -> Result<(), UserFolderError> {
+        with_files(&[path])
+    }
+
+    fn with_files(paths: &[&str]) -> Result<(), UserFolderError> {
         let user = tempfile::tempdir().unwrap();
-        let file = user.path().join(path);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, "").unwrap();
+        for path in paths {
+            let file = user.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
         check_user_folder(user.path())
+    }
+
+    fn hint_of(error: &UserFolderError) -> String {
+        error.hint().and_then(|hint| hint.text().map(str::to_owned)).unwrap()
+    }
+
+    #[test]
+    fn no_hint_moves_a_file_onto_another() {
+        for [unread, taken] in [
+            ["life/mine.toml", "life/options.toml"],
+            ["knobs/mine.tml", "knobs/mine.toml"],
+            ["card/mine.toml", "cards/other.toml"],
+        ] {
+            assert!(hint_of(&with_file(unread).unwrap_err()).starts_with("mv "), "{unread}");
+            let hint = hint_of(&with_files(&[unread, taken]).unwrap_err());
+            assert!(hint.starts_with("move ") && hint.ends_with("out of the catalog"), "{hint}");
+        }
     }
 
     #[test]
@@ -201,10 +228,11 @@ mod tests {
             let error = with_file(path).unwrap_err();
             assert_eq!(error.class(), ExitClass::Usage);
             assert!(error.to_string().contains(reason), "{path}: {error}");
-            let found = error.hint().and_then(|hint| hint.text().map(str::to_owned)).unwrap();
+            let found = hint_of(&error);
             assert!(found.contains(hint), "{path}: {found}");
         }
-        let missing = check_user_folder(Path::new("/nonexistent")).unwrap_err();
+        let missing =
+            check_user_folder(&tempfile::tempdir().unwrap().path().join("x")).unwrap_err();
         assert!(missing.to_string().contains("there is no catalog directory"));
     }
 }
