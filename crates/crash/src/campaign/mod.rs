@@ -68,8 +68,8 @@ struct Queue<'a> {
 /// States of one log: enough to be worth recording it, and few enough for many logs.
 const MOST_PER_ROUND: u64 = 600;
 const LEAST_PER_ROUND: u64 = 15;
-/// Logs of a small campaign. If all are sound, a check of as many random states of other runs of the
-/// work finds a broken one in at most 5 % of these.
+/// Logs of a small campaign. If all are sound, a check of as many random states finds a broken one
+/// in at most 5 % of other runs of the work.
 const LOGS: u64 = 60;
 /// The most states of one log where the time is limited: a short campaign gets several logs.
 const PER_ROUND_IN_TIME: u64 = 100;

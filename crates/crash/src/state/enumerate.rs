@@ -24,7 +24,7 @@ const LONG_LOG: u32 = 10_000;
 /// Requests that the states of a long log may list as lost, all together: 256 MiB.
 const MOST_LISTED: usize = 1 << 26;
 
-/// So many states in a row are in the order of their positions; an unbiased sample ends at a multiple.
+/// So many states in a row are in the order of their positions; a fair sample ends at a multiple.
 pub const IN_ORDER: usize = 20;
 /// Increased whenever the same log and seed give other states, or give them in another order.
 pub const ENUMERATION: u32 = 2;
