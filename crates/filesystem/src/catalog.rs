@@ -98,7 +98,7 @@ fn clash(
 }
 
 /// The first line that begins with this key; counted from 1.
-fn line_of(text: &str, key: &str) -> usize {
+pub(crate) fn line_of(text: &str, key: &str) -> usize {
     text.lines().position(|line| line.trim_start().starts_with(key)).map_or(1, |at| at + 1)
 }
 

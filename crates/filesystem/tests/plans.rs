@@ -382,14 +382,20 @@ fn the_vendors_format_is_called_unfitted_only_where_it_is() {
 fn a_partition_whose_data_can_be_aligned_is_not_warned_of() {
     let mut partition = device(1 << 33, 512);
     partition.partition_start_bytes = Some(63 * 512);
-    let warned = |name: &str| {
+    let made = |name: &str, option: Option<&str>| {
+        let mut request = request(None);
+        request.options = option.map(|option| vec![option.to_owned()]);
         let given = geometry(Some(4 * MIB), None);
-        let plan =
-            plan(&named(name), partition.clone(), given, geometry(None, None), &request(None));
-        let warnings = plan.expect(name).warnings;
-        warnings.iter().any(|text| text.contains("the partition starts"))
+        plan(&named(name), partition.clone(), given, geometry(None, None), &request).expect(name)
     };
-    assert!(!warned("fat32") && warned("ext4"));
+    let is_warned =
+        |plan: &Plan| plan.warnings.iter().any(|text| text.contains("the partition starts"));
+    assert!(!is_warned(&made("fat32", None)) && is_warned(&made("ext4", None)));
+    // Numbers that mkfs is not given align nothing.
+    assert!(is_warned(&made("fat32", Some("noatime"))));
+    let vendor = made("fat32", Some("vendor"));
+    let data = vendor.place.start_bytes + vendor.number("data_start_bytes").unwrap();
+    assert_eq!(is_warned(&vendor), data % (4 * MIB) != 0, "{data}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::commands::{self, Programs, table_partitions};
 use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry, PlannedPlacement};
 use super::error::PlanError;
 use super::numbers::{self, PlacementNumbers};
-use super::placement::{Placement, PlacementChoice, find_placement};
+use super::placement::{Placement, PlacementChoice, find_placement, off_grid};
 use super::units;
 
 /// What follows from the choices.
@@ -122,7 +122,7 @@ impl Plan {
     /// See [`PlanError`].
     pub fn make(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Self, PlanError> {
         let prepared = prepare(filesystem, inputs)?;
-        let Prepared { geometry, placement, recipe, warnings } = prepared;
+        let Prepared { geometry, placement, recipe, mut warnings } = prepared;
         let PlanInputs { device, choices, .. } = inputs;
         let node =
             if device.disk.is_empty() { Path::new(EXAMPLE_NODE) } else { device.path.as_path() };
@@ -135,14 +135,18 @@ impl Plan {
             &choices.mount_point,
         );
         let conditions = placement.conditions(filesystem, device, &geometry.used);
-        let mut warnings = [warnings, placement.warnings].concat();
+        let vendor = placement.vendor.filter(|_| has(inputs, VENDOR));
+        let stated_numbers = match &vendor {
+            None => placement.fitted.as_ref().ok().filter(|_| is_fitted(inputs)),
+            vendor => vendor.as_ref(),
+        };
+        warnings.extend(off_grid(device, &geometry.used, placement.place, stated_numbers));
         let fitted = numbers::adapted(
             &filesystem.kind,
             placement.fitted.unwrap_or_default(),
             placement.place,
             recipe.mkfs_args(),
         );
-        let vendor = placement.vendor.filter(|_| has(inputs, VENDOR));
         let erase_block = geometry.used.erase_block.as_ref().map(|known| known.bytes);
         let fitted = match (vendor, erase_block) {
             (Some(vendor), Some(erase_block)) => {

@@ -29,7 +29,6 @@ pub(super) struct Placement {
     pub(super) fitted: Result<PlacementNumbers, String>,
     /// The numbers of the vendors' format, where it fits.
     pub(super) vendor: Option<PlacementNumbers>,
-    pub(super) warnings: Vec<String>,
 }
 
 impl Placement {
@@ -130,8 +129,7 @@ pub(super) fn find_placement(
     let site = site(filesystem, &offers, place, device.sector_bytes, stripe_width);
     let fitted = numbers::fit(&filesystem.kind, &site);
     let vendor = numbers::vendor(&filesystem.kind, &site);
-    let warnings = off_grid(device, used, place, fitted.as_ref().ok()).into_iter().collect();
-    Ok(Placement { table, table_reason, partitions, place, fitted, vendor, warnings })
+    Ok(Placement { table, table_reason, partitions, place, fitted, vendor })
 }
 
 fn second_partition(
@@ -221,15 +219,15 @@ fn reason_of_common_start(used: &Geometry, end: PartitionEnd) -> String {
 }
 
 /// What a start between two boundaries costs; nothing where the data alone count, and the numbers
-/// bring them on a boundary.
-fn off_grid(
+/// that mkfs is given (`stated`) bring them on a boundary.
+pub(super) fn off_grid(
     device: &PlannedDevice,
     used: &Geometry,
     place: PlannedPlacement,
-    fitted: Option<&PlacementNumbers>,
+    stated: Option<&PlacementNumbers>,
 ) -> Option<String> {
     let unit = used.erase_block.as_ref()?.bytes;
-    let data = fitted.and_then(|fitted| fitted.number("data_start_bytes"));
+    let data = stated.and_then(|stated| stated.number("data_start_bytes"));
     let starts = [Some(place.start_bytes), data.and_then(|at| at.checked_add(place.start_bytes))];
     if starts.into_iter().flatten().any(|at| aligned(at, unit.0)) {
         return None;

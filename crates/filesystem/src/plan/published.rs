@@ -10,7 +10,8 @@ use flashfit_device::Bytes;
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::FileSystemCatalogError;
+use crate::catalog::{FileSystemCatalog, FileSystemCatalogError, line_of};
+use crate::filesystem::BASE;
 use crate::layout::PartitionTable;
 
 use super::document::StripeWidth;
@@ -74,7 +75,7 @@ impl PublishedRecipe {
 }
 
 #[derive(Debug, Clone)]
-pub struct PublishedRecipes(Vec<PublishedRecipe>);
+pub struct PublishedRecipes(Vec<(PublishedRecipe, CatalogEntry)>);
 
 impl PublishedRecipes {
     /// Reads the built-in recipes and those of the user over them.
@@ -83,12 +84,42 @@ impl PublishedRecipes {
     /// The first file that cannot be read or is not valid.
     pub fn load(user_dir: Option<&Path>) -> Result<Self, FileSystemCatalogError> {
         let entries = flashfit_catalog::entries("recipes", "toml", user_dir)?;
-        Ok(Self(entries.iter().map(read).collect::<Result<_, _>>()?))
+        let recipes = entries.into_iter().map(|entry| Ok((read(&entry)?, entry)));
+        Ok(Self(recipes.collect::<Result<_, FileSystemCatalogError>>()?))
     }
 
     /// All of them, sorted by name.
-    pub fn all(&self) -> &[PublishedRecipe] {
-        &self.0
+    pub fn all(&self) -> impl Iterator<Item = &PublishedRecipe> {
+        self.0.iter().map(|(recipe, _)| recipe)
+    }
+
+    /// Checks that `catalog` has the file system and the options of a recipe.
+    ///
+    /// # Errors
+    /// The lines of its file that name others.
+    pub fn check(
+        &self,
+        recipe: &PublishedRecipe,
+        catalog: &FileSystemCatalog,
+    ) -> Result<(), FileSystemCatalogError> {
+        let found = self.0.iter().find(|(found, _)| found.name == recipe.name);
+        let Some((_, entry)) = found else { return Ok(()) };
+        let mistake = |key: &str, error: CatalogEntryError| FileMistake {
+            line: line_of(&entry.text, key),
+            reason: error.to_string(),
+        };
+        let mistakes: Vec<FileMistake> = match catalog.filesystem(&recipe.filesystem) {
+            Err(error) => vec![mistake("filesystem", error)],
+            Ok(filesystem) => {
+                let options = recipe.options.iter().filter(|name| *name != BASE);
+                let unknown = options.filter_map(|name| filesystem.option(name).err());
+                unknown.map(|error| mistake("options", error)).collect()
+            }
+        };
+        if mistakes.is_empty() {
+            return Ok(());
+        }
+        Err(FileSystemCatalogError::Invalid(vec![FileMistakes::new(&entry.origin, mistakes)]))
     }
 
     /// The recipe of that name.
@@ -96,13 +127,10 @@ impl PublishedRecipes {
     /// # Errors
     /// [`CatalogEntryError::Unknown`] with the nearest name.
     pub fn find(&self, name: &str) -> Result<&PublishedRecipe, CatalogEntryError> {
-        self.0.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
-            CatalogEntryError::unknown(
-                "recipe",
-                name,
-                self.0.iter().map(|recipe| recipe.name.as_str()),
-            )
-        })
+        let names = || self.all().map(|recipe| recipe.name.as_str());
+        self.all()
+            .find(|recipe| recipe.name == name)
+            .ok_or_else(|| CatalogEntryError::unknown("recipe", name, names()))
     }
 }
 
@@ -128,15 +156,38 @@ mod tests {
     #[test]
     fn the_built_in_recipes_are_valid() {
         let recipes = PublishedRecipes::load(None).unwrap();
-        let names: Vec<&str> = recipes.all().iter().map(|recipe| recipe.name.as_str()).collect();
+        let names: Vec<&str> = recipes.all().map(|recipe| recipe.name.as_str()).collect();
         assert_eq!(names, ["dreamplug", "gentoo", "linutop", "pandora"]);
         assert!(recipes.find("dreamplugs").is_err());
-        let catalog = crate::FileSystemCatalog::load(None).unwrap();
+        let catalog = FileSystemCatalog::load(None).unwrap();
         for recipe in recipes.all() {
-            let filesystem = catalog.filesystem(&recipe.filesystem).unwrap();
-            for option in recipe.options.iter().filter(|option| *option != "base") {
-                assert!(filesystem.option(option).is_ok(), "{}: {option}", recipe.name);
-            }
+            recipes.check(recipe, &catalog).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_unknown_option_is_found_with_its_file() {
+        let user = tempfile::tempdir().unwrap();
+        let mut text = String::new();
+        for (name, was, is) in [
+            ("one", "options = [", "options = [\"nonesuch\", "),
+            ("two", "filesystem = \"", "filesystem = \"x"),
+        ] {
+            let built_in = flashfit_catalog::entries("recipes", "toml", None).unwrap();
+            let gentoo = built_in.iter().find(|entry| entry.name == "gentoo").unwrap();
+            text = gentoo.text.replace("\"gentoo\"", &format!("\"{name}\"")).replace(was, is);
+            assert_ne!(text, gentoo.text);
+            let folder = user.path().join("recipes");
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join(format!("{name}.toml")), &text).unwrap();
+        }
+        assert!(text.contains("\"two\""), "{text}");
+        let recipes = PublishedRecipes::load(Some(user.path())).unwrap();
+        let catalog = FileSystemCatalog::load(None).unwrap();
+        for (name, said) in [("one", "nonesuch"), ("two", "file system")] {
+            let recipe = recipes.find(name).unwrap();
+            let error = recipes.check(recipe, &catalog).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name}.toml:")) && error.contains(said), "{error}");
         }
     }
 

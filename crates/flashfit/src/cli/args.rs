@@ -42,8 +42,8 @@ pub struct AnalyzeArgs {
     #[arg(long, value_enum, default_value_t = CriterionArg::Throughput)]
     pub by: CriterionArg,
     /// Setups to show for each file system.
-    #[arg(long, default_value_t = 5, value_name = "N")]
-    pub top: usize,
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
     /// Compare two setups, named as in the tables or: baseline, winner, recommended.
     #[arg(long, num_args = 2, value_names = ["SETUP", "SETUP"], conflicts_with_all = ["by", "top"])]
     pub versus: Option<Vec<String>>,

@@ -32,9 +32,9 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     if let Some(names) = &args.versus {
         return versus(&view, names, args.json);
     }
-    let by = args.by.into();
-    let mut rankings = rendering::rankings::shown_rankings(&view, by, args.top);
-    if let Some(overall) = rendering::rankings::overall(&view, by, args.top) {
+    let (by, top) = (args.by.into(), args.top as usize);
+    let mut rankings = rendering::rankings::shown_rankings(&view, by, top);
+    if let Some(overall) = rendering::rankings::overall(&view, by, top) {
         rankings.insert(0, overall);
     }
     if args.json {

@@ -85,12 +85,23 @@ fn unlisted_mistakes(catalog: Option<&Path>) -> Vec<CommandError> {
         Ok(_) => mistakes.extend(PatternSet::load(catalog).err().map(CommandError::from)),
         Err(error) => mistakes.push(error),
     }
-    mistakes.extend(PublishedRecipes::load(catalog).err().map(CommandError::from));
+    mistakes.extend(recipe_mistakes(catalog));
     mistakes.extend(usual_write_unit(catalog).err().map(CommandError::from));
     mistakes.extend(start_kind::load(catalog).err().map(CommandError::from));
     mistakes.extend(MeasuredLives::load(catalog).err().map(CommandError::from));
     mistakes.extend(AtaAttributes::load(catalog).err().map(CommandError::from));
     mistakes
+}
+
+/// Those of a catalog whose file systems are not valid are found after that.
+fn recipe_mistakes(catalog: Option<&Path>) -> Vec<CommandError> {
+    let recipes = match PublishedRecipes::load(catalog) {
+        Ok(recipes) => recipes,
+        Err(error) => return vec![error.into()],
+    };
+    let Ok(known) = FileSystemCatalog::load(catalog) else { return Vec::new() };
+    let mistakes = recipes.all().filter_map(|recipe| recipes.check(recipe, &known).err());
+    mistakes.map(CommandError::from).collect()
 }
 
 #[cfg(test)]

@@ -62,7 +62,8 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         note(&format!("virtual machine: Linux {}", machine.release()));
     } else {
         for setup in &setups {
-            setup.check_kernel(&runner)?;
+            let checked = setup.check_kernel(&runner).map_err(CommandError::from);
+            checked.map_err(|error| error.or_hint("use a kernel that has it: --on vm"))?;
         }
     }
     let plan = CampaignPlan {

@@ -94,8 +94,11 @@ pub fn replay(error: &ReplayError) -> Option<String> {
     match error {
         ReplayError::Dir(error) => run_dir(error),
         ReplayError::Problem(error) => Some(problem(error)),
-        ReplayError::NoCompleteSetup { .. } => {
+        ReplayError::NoCompleteSetup { workloads } if workloads.len() > 1 => {
             Some("name fewer workloads with --workload".to_owned())
+        }
+        ReplayError::NoCompleteSetup { .. } => {
+            Some("name another workload with --workload".to_owned())
         }
         ReplayError::NoFigure(error) => Some(no_figure(error)),
         ReplayError::Search(SearchError::TooFewTrials { least, .. }) => {

@@ -13,6 +13,8 @@ use flashfit_report::{Column, Shorten, TextTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::plan::exception_of_safe;
+
 #[derive(JsonSchema, Serialize)]
 pub struct Names {
     filesystems: Vec<FileSystemNames>,
@@ -33,6 +35,10 @@ struct FileSystemNames {
     plan_only: Option<String>,
     durability: String,
     risk: String,
+    /// Whether crash tests found what the risk describes.
+    #[serde(skip)]
+    #[schemars(skip)]
+    is_tested_risk: bool,
     options: Vec<OptionNames>,
 }
 
@@ -99,6 +105,7 @@ fn filesystem(found: &FileSystem) -> FileSystemNames {
         plan_only: found.plan_only.clone(),
         durability: found.durability.to_string(),
         risk: found.risk.clone(),
+        is_tested_risk: !found.promises.exceptions.is_empty(),
         options: its_own.map(option).collect(),
     }
 }
@@ -188,10 +195,8 @@ fn heading(filesystem: &FileSystemNames, width: usize) -> String {
         writeln!(text, "  {} at a power cut, whatever the options", filesystem.durability)
             .expect("a string takes any text");
     } else if !filesystem.risk.is_empty() {
-        let exception = format!(
-            "safe at a power cut, but for an exception that crash tests found: {}",
-            filesystem.risk
-        );
+        let exception = exception_of_safe(filesystem.is_tested_risk);
+        let exception = format!("safe at a power cut, {exception}: {}", filesystem.risk);
         for line in wrap(&exception, width.saturating_sub(2)) {
             writeln!(text, "  {line}").expect("a string takes any text");
         }

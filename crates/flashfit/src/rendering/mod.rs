@@ -42,7 +42,7 @@ pub mod progress_line;
 pub mod rankings;
 pub mod rankings_document;
 pub mod replay;
-mod reproduce;
+pub mod reproduce;
 pub mod run_preview;
 pub mod run_preview_document;
 pub mod setup_commands;

@@ -12,7 +12,6 @@ use flashfit_geometry::Sourced;
 use flashfit_host::program::{quote, quote_path};
 use flashfit_report::text::{fold_command, plain, plain_command, wrap};
 
-use super::plan_life::PlanLives;
 use super::plan_list::PlanList;
 
 const NAME_COLUMNS: usize = 20;
@@ -37,7 +36,7 @@ pub fn text(found: &PlanList, all: bool, width: usize) -> String {
     let is_shown =
         |plan: &&Plan| all || suggested.is_none_or(|first| first.filesystem == plan.filesystem());
     for plan in found.plans.iter().filter(is_shown) {
-        page.plan(plan, &found.lives);
+        page.plan(plan, found);
     }
     if suggested.is_some() && !all {
         page.alternatives(found);
@@ -158,7 +157,7 @@ impl Page {
         self.line(&format!("flashfit tune {target} --dry-run   # measures which is fastest"));
     }
 
-    fn plan(&mut self, plan: &Plan, lives: &PlanLives) {
+    fn plan(&mut self, plan: &Plan, found: &PlanList) {
         match &plan.choices.image {
             None => self.head(&format!("=== {} ===", plan.setup)),
             Some(image) => self.head(&format!(
@@ -198,8 +197,9 @@ impl Page {
                 self.fact(&setting.name, &format!("{}: {}", setting.value, setting.reason));
             }
         }
-        self.fact("at a power cut", &power_cut(plan));
-        if let Some(life) = lives.text(plan) {
+        let has_exceptions = found.with_exceptions.contains(plan.filesystem());
+        self.fact("at a power cut", &power_cut(plan, has_exceptions));
+        if let Some(life) = found.lives.text(plan) {
             self.fact("life of the device", &life);
         }
         for warning in &plan.warnings {
@@ -277,12 +277,21 @@ fn known(known: Option<&Sourced>, flag: &str) -> String {
     )
 }
 
-/// What a power cut can do to the setup; `None` where it is safe.
-pub fn power_cut_risk(plan: &Plan) -> Option<String> {
-    (plan.durability.durability != Durability::Safe).then(|| power_cut(plan))
+/// What follows the rating `safe` of a file system that has a risk all the same.
+pub fn exception_of_safe(is_tested: bool) -> &'static str {
+    match is_tested {
+        true => "but for an exception that crash tests found",
+        // All that a file of the user's own may say.
+        false => "with an exception",
+    }
 }
 
-fn power_cut(plan: &Plan) -> String {
+/// What a power cut can do to the setup; `None` where it is safe.
+pub fn power_cut_risk(plan: &Plan) -> Option<String> {
+    (plan.durability.durability != Durability::Safe).then(|| power_cut(plan, false))
+}
+
+fn power_cut(plan: &Plan, has_exceptions: bool) -> String {
     let verdict = &plan.durability;
     let sentence = |risk: &Risk| {
         let of = if risk.option == BASE { &plan.choices.setup.filesystem } else { &risk.option };
@@ -292,7 +301,7 @@ fn power_cut(plan: &Plan) -> String {
     let text = match (verdict.durability, risks.is_empty()) {
         (Durability::Safe, true) => "safe: synced data is kept".to_owned(),
         (Durability::Safe, false) => {
-            format!("safe, but for an exception that crash tests found. {}", risks.join(" "))
+            format!("safe, {}. {}", exception_of_safe(has_exceptions), risks.join(" "))
         }
         (durability, _) => format!("{durability}. {}", risks.join(" ")),
     };

@@ -1,7 +1,9 @@
 //! The plans of a device as a document: which is suggested, and why there are no others.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{Plan, PlanNote, PlanStanding, SeveralPlans, UnplannedReason};
 use flashfit_wear::MeasuredLives;
 use schemars::JsonSchema;
@@ -20,6 +22,9 @@ pub struct PlanList {
     /// The file that the plan was written to.
     #[serde(skip)]
     pub written: Option<PathBuf>,
+    /// File systems that are rated safe, but broke promises in crash tests.
+    #[serde(skip)]
+    pub with_exceptions: BTreeSet<String>,
     /// That and why the device would be refused, if it would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
@@ -56,6 +61,7 @@ impl PlanList {
         target: NamedTarget,
         refusal: Option<String>,
         (found, standings): (SeveralPlans, Vec<PlanStanding>),
+        catalog: &FileSystemCatalog,
         measured: &MeasuredLives,
         mut notes: Vec<String>,
     ) -> Self {
@@ -68,6 +74,7 @@ impl PlanList {
             target: target.name,
             arguments: target.arguments,
             written: None,
+            with_exceptions: with_exceptions(&found.plans, catalog),
             refusal,
             standings,
             lives: PlanLives::of(&found.plans, measured),
@@ -76,6 +83,15 @@ impl PlanList {
             notes,
         }
     }
+}
+
+fn with_exceptions(plans: &[Plan], catalog: &FileSystemCatalog) -> BTreeSet<String> {
+    let names = plans.iter().map(Plan::filesystem);
+    let found = names.filter_map(|name| catalog.filesystem(name).ok());
+    found
+        .filter(|filesystem| !filesystem.promises.exceptions.is_empty())
+        .map(|filesystem| filesystem.name.clone())
+        .collect()
 }
 
 fn unplanned(filesystem: &str, reason: &UnplannedReason) -> String {

@@ -50,6 +50,9 @@ pub fn resumable(error: TuneError, resolved: &ResolvedSpec) -> CommandError {
 
 /// How to go on.
 pub fn hint(resolved: &ResolvedSpec) -> String {
+    if !resolved.dir.exists() {
+        return "the run directory was removed, and the trials with it; start a new run".to_owned();
+    }
     let dir = resumed_dir(resolved);
     format!("the recorded trials are kept; continue with: flashfit tune --resume {dir}")
 }

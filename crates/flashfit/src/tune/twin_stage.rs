@@ -13,10 +13,12 @@ use flashfit_tune::{Objective, RunSpec, StoredRun, TimeSpan, twin};
 use flashfit_user_error::ExitClass;
 
 use super::args::TuneArgs;
+use super::repeat_command::RepeatCommand;
 use super::twin_probe::ProbeStage;
 use super::twin_run;
 use crate::command_error::CommandError;
 use crate::output::note;
+use crate::rendering::reproduce::TWIN_DIR;
 use crate::rendering::twin::{finished_text, plan_text};
 
 const USUAL_TRIALS: u32 = 200;
@@ -24,14 +26,13 @@ const USUAL_TIME: TimeSpan = TimeSpan(30 * 60 * 1_000_000_000);
 const USUAL_SPEED_MIPS: u32 = 1000;
 /// The most machines at once.
 const MAX_GUESTS: usize = 4;
-/// The directory of the run on the twin, in that of the run on the device.
-const DIR: &str = "twin";
 /// The twin that was fitted after a probe, there too.
 const FILE: &str = "twin.toml";
 
 /// The run on the twin that precedes a run.
 pub struct TwinStage {
     probe: Option<ProbeStage>,
+    again: RepeatCommand,
     spec: RunSpec,
     dir: PathBuf,
     time: Duration,
@@ -58,7 +59,9 @@ impl TwinStage {
             let model = flashfit_card::catalog::load(&path_text::to_text(&file), catalog)?;
             check::warn_of_another_device(&file, &model, spec);
         }
-        let probe = args.twin.twin_first.then(|| ProbeStage::new(spec, dir, &file));
+        let again = RepeatCommand::of(args, dir);
+        let first = || ProbeStage::new(spec, dir, &file, again.clone());
+        let probe = args.twin.twin_first.then(first);
         let speed_mips = args.twin.twin_speed_mips.unwrap_or(USUAL_SPEED_MIPS);
         let mut of_twin = twin::spec_of(spec, &target, speed_mips);
         of_twin.limits.trials = Some(args.twin.twin_trials.unwrap_or(USUAL_TRIALS));
@@ -67,7 +70,7 @@ impl TwinStage {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         let guests = args.stand.vm_guests.map(|count| count as usize);
         let guests = guests.unwrap_or_else(|| processors().min(MAX_GUESTS));
-        Ok(Some(Self { probe, spec: of_twin, dir: dir.join(DIR), time, guests }))
+        Ok(Some(Self { probe, again, spec: of_twin, dir: dir.join(TWIN_DIR), time, guests }))
     }
 
     /// What it will do, for the user to see before agreeing.
@@ -103,7 +106,14 @@ impl TwinStage {
             Some(earlier) if is_finished => earlier.trials,
             earlier => {
                 let how = (self.time, self.guests);
-                twin_run::trials((&self.spec, &self.dir), how, args, runner, earlier)?
+                let trials = twin_run::trials((&self.spec, &self.dir), how, args, runner, earlier);
+                trials.map_err(|error| match error.class() {
+                    ExitClass::Interrupted => error.with_hint(&format!(
+                        "a finished probe and the trials on the twin are kept; to continue: {}",
+                        self.again.text()
+                    )),
+                    _ => error,
+                })?
             }
         };
         let prior = twin::prior_of(&trials, &Objective::of(&self.spec), &self.spec.target);

@@ -90,7 +90,14 @@ fn what_is_never_read_or_has_a_taken_name_is_the_users_mistake() {
         "",
         &["own/card: nothing reads this", "hint: mv own/card own/cards"],
     );
-    refused("own/knobs/mine.tml", "", &["own/knobs/mine.tml: nothing reads this file", "hint: mv"]);
+    let unread = "own/knobs/mine.tml: nothing reads this file";
+    refused("own/knobs/mine.tml", "", &[unread, "hint: move own/knobs/mine.tml out of"]);
+    let unread = "own/knobs/other.tml: nothing reads this file";
+    refused(
+        "own/knobs/other.tml",
+        "",
+        &[unread, "hint: mv own/knobs/other.tml own/knobs/other.toml"],
+    );
     let clash = OWN_KNOB.replace("swappy", "dirty-16m");
     let told = "own/knobs/a.toml:2: btrfs has two options `dirty-16m`";
     refused("own/knobs/a.toml", &clash, &[told, "hint: ${EDITOR:-vi} +2 own/knobs/a.toml"]);
@@ -365,7 +372,7 @@ fn a_resumed_run_keeps_its_computed_values() {
 
 #[test]
 fn an_exception_is_one_of_crash_tests_only_if_the_catalog_says_so() {
-    let place = Place::new();
+    let place = place_with_own_catalog();
     let own = OWN_FILE_SYSTEM.replace("[mkfs]", "risk = \"Names can be lost.\"\n[mkfs]");
     assert_ne!(own, OWN_FILE_SYSTEM);
     place.file("own/filesystems/mine.toml", &own);

@@ -154,8 +154,10 @@ fn kept(main: u64, weight: u64) -> Option<u64> {
     let mut best: Option<(u64, u64)> = None;
     for ratio in ratios {
         // (2 * (100 / ratio + 1) + logs) sections, in thousandths of a segment.
-        let reserved = (2 * (10_000 * 1000 / ratio + 1000) + LOGS * 1000) * weight;
-        let Some(left) = (main * 1000).checked_sub(reserved) else { continue };
+        let sections = 2 * (10_000 * 1000 / ratio + 1000) + LOGS * 1000;
+        let reserved = sections.checked_mul(weight);
+        let left = reserved.and_then(|reserved| main.checked_mul(1000)?.checked_sub(reserved));
+        let Some(left) = left else { continue };
         let provision = left * ratio / 10_000;
         let space = left - provision;
         if best.is_none_or(|(most, _)| space > most) {

@@ -263,7 +263,7 @@ fn fitting_recipe(plan: &Plan, recipes: &PublishedRecipes) -> Option<PlanNote> {
     if matches!(source, Some(QuantitySource::Published(_))) {
         return None;
     }
-    let recipe = recipes.all().iter().find(|recipe| recipe.is_for(used))?;
+    let recipe = recipes.all().find(|recipe| recipe.is_for(used))?;
     Some(PlanNote::RecipeFits {
         name: recipe.name.clone(),
         is_used: plan.choices.recipe.as_deref() == Some(&recipe.name),

@@ -6,6 +6,8 @@ pub mod args;
 
 use std::path::Path;
 
+use flashfit_check::check_given_sizes;
+use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{
     Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest, file,
@@ -14,7 +16,7 @@ use flashfit_filesystem::plan::{
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
 use flashfit_host::processor::page_bytes;
-use flashfit_option_probe::{absent_in_plan, kernel};
+use flashfit_option_probe::{Cache, absent_in_plan, kernel};
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::MeasuredLives;
@@ -34,6 +36,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let fs_catalog = FileSystemCatalog::load(catalog)?;
     let recipes = PublishedRecipes::load(catalog)?;
     let recipe = args.recipe.as_deref().map(|name| recipes.find(name)).transpose()?;
+    recipe.map_or(Ok(()), |recipe| recipes.check(recipe, &fs_catalog))?;
     let target = InspectedTarget::inspect(&args.target, &SystemRunner::default(), catalog)?;
     args.check_mount_point()?;
     let (table, start) = args.placement()?;
@@ -42,6 +45,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         declared: target.declared_geometry(),
         scheduler: target.scheduler().map(str::to_owned),
     };
+    let (sector_bytes, capacity) = (device.planned.sector_bytes, device.planned.capacity_bytes);
+    check_given_sizes(args.erase_block, args.write_unit, sector_bytes, Bytes(capacity))?;
     let mut notes = Vec::new();
     let request = SeveralPlansRequest {
         filesystems: args.filesystems.as_deref(),
@@ -69,7 +74,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     for plan in &made.plans {
         let reason = fs_catalog.filesystem(plan.filesystem())?.why_not_with_pages(page_bytes());
         notes.extend(reason.map(|reason| format!("{}: {reason}", plan.filesystem())));
-        let absent = absent_in_plan(&SystemRunner::default(), &fs_catalog, plan)?;
+        let runner = SystemRunner::default();
+        let absent = absent_in_plan(&runner, &fs_catalog, plan, &Cache::of_user())?;
         notes.extend(absent.into_iter().map(|found| {
             format!(
                 "{}: not on this machine: `{}`: {}",
@@ -79,7 +85,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     }
     let named = NamedTarget { name: args.target.clone(), arguments: again::arguments(args) };
     let measured = MeasuredLives::load(catalog)?;
-    let mut shown = PlanList::new(named, refusal, (made, standings), &measured, notes);
+    let mut shown = PlanList::new(named, refusal, (made, standings), &fs_catalog, &measured, notes);
     if let Some(path) = &args.output {
         write(path, args.force, &shown.plans)?;
         shown.written = Some(path.clone());

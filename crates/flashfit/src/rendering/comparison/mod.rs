@@ -136,6 +136,13 @@ fn sentence(view: &ComparisonView<'_>, pair: &RunPair) -> String {
         1 => "1 common setup".to_owned(),
         count => format!("{count} common setups"),
     };
+    if found.verdict(CONFIDENCE) == RunVerdict::Unknown {
+        return format!(
+            "{name} compared with A: {setups}, measured once under each workload: {}, without an \
+             interval.{same}",
+            change(found.log)
+        );
+    }
     format!(
         "{name} compared with A: {} over all workloads and {setups}: {} (95 % interval {}).{same}",
         verdict(found, view.comparison.by),
