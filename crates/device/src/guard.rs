@@ -20,16 +20,17 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashfit_host::{Runner, loop_device, path_text};
+use flashfit_host::{ProgramError, Runner, loop_device, path_text};
 use rustix::fs::OFlags;
 
 use crate::describe::{Device, DeviceKind};
 use crate::in_use::{self, UsageReport};
 use crate::list;
 use crate::object::{ObjectId, TargetFile};
+use crate::partitions;
 use crate::refusal::Refusal;
 use crate::system::SystemRoots;
-use crate::units::Bytes;
+use crate::units::{Bytes, SECTOR_BYTES};
 
 /// How long another process may keep the device open before it counts as in use.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
@@ -87,6 +88,7 @@ impl WriteConsent {
             std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
         let consent = Self::prepare(system, shown.clone(), own_pids)?;
         consent.check(runner)?;
+        check_partitions(runner, shown)?;
         let name = shown.short_name();
         match agreement {
             ConsentMethod::Named(given) if consent.is_named_by(given) => Ok(consent.confirmed()),
@@ -411,6 +413,21 @@ fn usage(
     let node = target.id().node;
     let name = system.name_of((rustix::fs::major(node), rustix::fs::minor(node)));
     in_use::of_device(system, &name.unwrap_or_else(|| shown.short_name()), own_pids)
+}
+
+/// The user was shown no partitions: refuses if there may be some, which nobody could read.
+fn check_partitions(runner: &dyn Runner, shown: &Device) -> Result<(), Refusal> {
+    let may_have_some = shown.partition_start.is_none() && shown.capacity.0 >= SECTOR_BYTES;
+    if !may_have_some || !shown.partitions.is_empty() {
+        return Ok(());
+    }
+    let path = shown.path.clone();
+    match partitions::try_read(runner, &path) {
+        // Maybe made by an earlier part of the same job: nobody else has used the device since.
+        Ok(_) => Ok(()),
+        Err(ProgramError::Interrupted { .. }) => Err(Refusal::Interrupted { path }),
+        Err(error) => Err(Refusal::PartitionsUnknown { path, reason: error.to_string() }),
+    }
 }
 
 const OTHER_FILE: &str = "it is now another file";

@@ -1,11 +1,12 @@
 //! Reads the partitions of a device or an image.
 //!
 //! Uses `sfdisk --json`, which also reads image files and table formats that the running kernel
-//! does not support. Falls back to the kernel's list when sfdisk is missing.
+//! does not support. Falls back to the kernel's list when sfdisk is missing or fails. If it fails
+//! and the kernel has no partitions either, the guard refuses the device.
 
 use std::path::Path;
 
-use flashfit_host::{Program, Runner};
+use flashfit_host::{Program, ProgramError, Runner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,24 +52,43 @@ fn default_sector() -> u64 {
     SECTOR_BYTES
 }
 
-/// The partitions of the device at `path`; empty when it has no partition table.
+/// What sfdisk(8) prints for a device that it can read and that has no table.
+const NO_TABLE: &str = "does not contain a recognized partition table";
+
+/// The partitions of the device at `path`; empty when it has no partition table or that cannot be
+/// read.
 pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
+    try_read(runner, path).unwrap_or_default()
+}
+
+/// The same; empty also without sfdisk.
+///
+/// # Errors
+/// When the table cannot be read, or sfdisk is interrupted.
+pub fn try_read(runner: &dyn Runner, path: &Path) -> Result<Vec<Partition>, ProgramError> {
     let program = Program::new("sfdisk").arg("--json").arg(path);
-    let document = runner
-        .run_checked(&program)
-        .ok()
-        .and_then(|outcome| serde_json::from_slice::<SfdiskOutput>(outcome.stdout.as_bytes()).ok());
-    let Some(SfdiskOutput { partitiontable: table }) = document else { return Vec::new() };
+    let outcome = match runner.run_checked(&program) {
+        Ok(outcome) => outcome,
+        Err(ProgramError::Missing { .. }) => return Ok(Vec::new()),
+        Err(ProgramError::Failed { message, .. }) if message.contains(NO_TABLE) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    let document: SfdiskOutput =
+        serde_json::from_str(&outcome.stdout).map_err(|error| ProgramError::Failed {
+            command_line: program.command_line(),
+            how: "its output is not valid".to_owned(),
+            message: error.to_string(),
+        })?;
+    let table = document.partitiontable;
     let sector = table.sectorsize;
-    table
-        .partitions
-        .into_iter()
-        .map(|row| Partition {
-            name: row.node,
-            start: Bytes(row.start.saturating_mul(sector)),
-            size: Bytes(row.size.saturating_mul(sector)),
-        })
-        .collect()
+    let partition = |row: PartitionRow| Partition {
+        name: row.node,
+        start: Bytes(row.start.saturating_mul(sector)),
+        size: Bytes(row.size.saturating_mul(sector)),
+    };
+    Ok(table.partitions.into_iter().map(partition).collect())
 }
 
 /// The partitions of the whole disk `disk` according to sysfs.
@@ -119,9 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_a_table_has_no_partitions() {
-        let outcome = ProgramOutcome { code: Some(1), ..ProgramOutcome::default() };
-        let runner = ScriptedRunner::new().answer("sfdisk", outcome);
-        assert!(read(&runner, Path::new("/dev/x")).is_empty());
+    fn a_table_that_cannot_be_read_is_not_an_absent_one() {
+        let found = |code, stdout: &str, stderr: &str| {
+            let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+            let outcome =
+                ProgramOutcome { code: Some(code), stdout, stderr, ..ProgramOutcome::default() };
+            let runner = ScriptedRunner::new().answer("sfdisk", outcome);
+            try_read(&runner, Path::new("/dev/x"))
+        };
+        let none = "sfdisk: /dev/x: does not contain a recognized partition table\n";
+        assert_eq!(found(1, "", none).unwrap(), []);
+        let error = found(1, "", "sfdisk: cannot open /dev/x: Input/output error\n").unwrap_err();
+        assert!(error.to_string().contains("Input/output error"), "{error}");
+        let cut = found(0, "{\"partitiontable\": {", "").unwrap_err();
+        assert!(cut.to_string().contains("its output is not valid"), "{cut}");
     }
 }

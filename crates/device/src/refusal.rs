@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_host::program::quote_path;
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 
 use crate::describe::{DeviceError, inspect_again};
@@ -31,6 +32,9 @@ pub enum Refusal {
         /// What could not be read.
         what: String,
     },
+    /// Its partition table could not be read.
+    #[error("cannot check whether {} has partitions: {reason}", path.display())]
+    PartitionsUnknown { path: PathBuf, reason: String },
     #[error("all data on {} would be lost: confirmation is missing", path.display())]
     NotConfirmed {
         path: PathBuf,
@@ -135,6 +139,9 @@ impl UserError for Refusal {
                 Some("find out what resizes it; flashfit does not restore its size".into())
             }
             Self::UsersUnknown { .. } => Some("run it as root, with sudo".into()),
+            Self::PartitionsUnknown { path, .. } => {
+                Some(format!("look at it with sfdisk --list {}", quote_path(path)).into())
+            }
             Self::NotConfirmed { name, .. }
             | Self::ChangeNotConfirmed { name, .. }
             | Self::WriteNotConfirmed { name, .. }

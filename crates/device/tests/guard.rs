@@ -6,7 +6,7 @@ use flashfit_device::in_use::DeviceUse;
 use flashfit_device::{ConsentMethod, Device, Refusal, SystemRoots, Target, WriteConsent};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
-use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 use flashfit_test_support::{AttemptKind, TestNeed, attempted, block_devices, program, skip};
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 
@@ -54,6 +54,35 @@ impl Fixture {
     fn named(&self) -> ConsentMethod {
         ConsentMethod::Named(text(self.device.node()))
     }
+}
+
+/// A device whose first sectors sfdisk cannot read.
+struct UnreadableTable(SystemRunner);
+
+impl Runner for UnreadableTable {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
+        if program.name() != "sfdisk" {
+            return self.0.run(program);
+        }
+        let stderr = "sfdisk: cannot open: Input/output error\n".to_owned();
+        Ok(ProgramOutcome { code: Some(1), stderr, ..ProgramOutcome::default() })
+    }
+}
+
+/// The user would be asked for a device that is shown without partitions.
+#[test]
+fn a_device_whose_partition_table_cannot_be_read_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let runner = UnreadableTable(SystemRunner::default());
+    let shown = Device::from_node(&fixture.system, &runner, fixture.device.node()).unwrap();
+    for method in [ConsentMethod::NotAsked, fixture.named()] {
+        let refused = WriteConsent::ask(&fixture.system, &runner, &shown, &method).unwrap_err();
+        assert!(matches!(refused, Refusal::PartitionsUnknown { .. }), "{refused}");
+        assert!(refused.to_string().contains("Input/output error"), "{refused}");
+        assert_eq!(refused.class(), ExitClass::Refused);
+        assert!(refused.hint().is_some());
+    }
+    fixture.ask(&shown, &fixture.named()).unwrap();
 }
 
 fn text(path: &Path) -> String {
