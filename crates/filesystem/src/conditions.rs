@@ -24,7 +24,7 @@ pub enum OptionRequirement {
 
 impl OptionRequirement {
     /// Why an option with this requirement cannot be used if it is not met.
-    pub(crate) fn unmet(self) -> &'static str {
+    pub fn unmet(self) -> &'static str {
         match self {
             Self::EraseBlock => "the erase block of the device is unknown",
             Self::WriteUnit => "the write unit of the device is unknown",

@@ -86,12 +86,15 @@ impl Setup {
         scheduler: Scheduler,
         conditions: &Conditions,
     ) -> Result<Self, SetupError> {
-        let named = options.into_iter().filter(|name| name.as_ref() != BASE);
-        let wanted = filesystem.closure(named)?;
+        let is_named = |name: &S| name.as_ref() != BASE;
+        let named: Vec<S> = options.into_iter().filter(is_named).collect();
+        let wanted = filesystem.closure(&named)?;
         let options = wanted.iter().map(|option| option.name.clone()).collect();
         let setup = Self { filesystem: filesystem.name.clone(), options, scheduler };
-        setup.checked_options(filesystem, conditions)?;
-        Ok(setup)
+        match setup.checked_options(filesystem, conditions) {
+            Ok(_) => Ok(setup),
+            Err(error) => Err(of_named(error, filesystem, &named)),
+        }
     }
 
     /// The setup without options.
@@ -189,5 +192,25 @@ impl Setup {
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.label())
+    }
+}
+/// A conflict of an implied option, as one of the named option that implies it.
+fn of_named<S: AsRef<str>>(error: SetupError, filesystem: &FileSystem, named: &[S]) -> SetupError {
+    let SetupError::Conflict { filesystem: name, first, second } = error else { return error };
+    let implies = |by: &&S, option: &str| {
+        let closure = filesystem.closure([by.as_ref()]).unwrap_or_default();
+        closure.iter().any(|one| one.name == option)
+    };
+    let of = |option: String| {
+        if named.iter().any(|one| one.as_ref() == option) {
+            return option;
+        }
+        let by = named.iter().find(|by| implies(by, &option));
+        by.map_or(option, |by| by.as_ref().to_owned())
+    };
+    match (of(first.clone()), of(second.clone())) {
+        // One option that implies both of them contradicts itself.
+        (a, b) if a == b => SetupError::Conflict { filesystem: name, first, second },
+        (first, second) => SetupError::Conflict { filesystem: name, first, second },
     }
 }

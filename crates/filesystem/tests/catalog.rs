@@ -188,6 +188,17 @@ fn what_cannot_be_combined_or_used_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_conflict_names_the_options_that_were_named() {
+    let btrfs = built_in("btrfs");
+    let known = dreamplug();
+    let error = Setup::new(&btrfs, ["nodatacow", "compress-lzo"], none(), &known).unwrap_err();
+    let SetupError::Conflict { first, second, .. } = &error else { panic!("{error}") };
+    let mut named = [first.as_str(), second.as_str()];
+    named.sort_unstable();
+    assert_eq!(named, ["compress-lzo", "nodatacow"], "{error}");
+}
+
+#[test]
 fn a_setup_from_a_file_is_checked_again_before_it_becomes_commands() {
     let ext4 = built_in("ext4");
     let mut setup = Setup::base(&ext4, none());

@@ -122,6 +122,18 @@ fn without_an_erase_block_alignment_is_unknown() {
 }
 
 #[test]
+fn impossible_sizes_are_refused() {
+    let card = Card::new(256 << 20);
+    for size in ["0", "1000", "18446744073709551615", "512MiB"] {
+        assert_eq!(card.check(&["--erase-block", size]).0, 2, "{size}");
+    }
+    for size in ["0", "3KiB", "8MiB"] {
+        let args = ["--erase-block", "4MiB", "--write-unit", size];
+        assert_eq!(card.check(&args).0, 2, "{size}");
+    }
+}
+
+#[test]
 fn a_check_changes_nothing() {
     let card = Card::partitioned(64 << 20, "label: gpt\nstart=2048, size=4096\n");
     let before = std::fs::read(card.path()).unwrap();

@@ -207,12 +207,13 @@ fn impossible_plans_are_reported_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 1 << 30);
     let squashfs = |args: &[&'static str]| [&["--fs", "squashfs"][..], args].concat();
-    let cases: [(&[&str], i32, &str); 12] = [
+    let cases: [(&[&str], i32, &str); 13] = [
         (&["--fs", "ext5"], 2, "did you mean"),
         (&["--recipe", "dreamplugs"], 2, "did you mean `dreamplug`"),
         (&["--fs", "ext4", "--options", "noatme"], 2, "did you mean `noatime`"),
         (&["--fs", "ext4", "--options", "nojournal"], 3, "--allow may-corrupt"),
         (&["--fs", "ext4", "--options", "geometry"], 2, "the erase block of the device is unknown"),
+        (&["--fs", "btrfs", "--options", "geometry"], 2, "--write-unit"),
         (&["--start", "whole", "--table", "gpt"], 2, "leave out --table or --start"),
         (&["--output", "plan.json", "--erase-block", "4MiB"], 2, "--fs ext4"),
         (&squashfs(&["--host", "fat32"]), 2, "one of ext4, btrfs"),
@@ -239,6 +240,8 @@ fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
         ("--erase-block", "0", "0 bytes is not made of sectors of 512"),
         ("--write-unit", "0", "a write unit of 0 bytes is not made of sectors of 512"),
         ("--write-unit", "3000", "a write unit of 3000 bytes is not made of sectors"),
+        ("--write-unit", "3KiB", "neither a power of two nor a multiple of 4 KiB"),
+        ("--erase-block", "128MiB", "is larger than the device of 64 MiB"),
         ("--mount-point", "mnt", "does not begin with /"),
     ] {
         let output = flashfit(folder.path(), &["plan", "card.img", flag, value]);

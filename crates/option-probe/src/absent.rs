@@ -1,16 +1,18 @@
-//! Options that do not exist in the versions of this machine, by the versions in the catalog;
-//! nothing is tried.
+//! Options that this machine does not have or refuses: by the versions in the catalog, by the
+//! settings that the kernel has, and by what `flashfit options` found earlier. Nothing is tried.
 //!
 //! Limits: a feature that a distribution carried back to an older version counts as absent. The
 //! kernel's version counts only where the kernel has the file system: otherwise nothing is mounted
 //! here.
 
 use flashfit_filesystem::{
-    FileSystem, FileSystemCatalog, FsOption, Plan, SetupError, Version, Versions,
+    Conditions, FileSystem, FileSystemCatalog, FsOption, Plan, SetupError, Version, Versions,
 };
 use flashfit_host::{Runner, program};
 
-use crate::kernel;
+use crate::cache::{Cache, hash};
+use crate::finding::EvidenceSource;
+use crate::{kernel, key, settings, tools::OptionProbeTools};
 
 /// An option that this kernel or this program does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +57,8 @@ pub fn absent_options(
     Ok(found)
 }
 
-/// The options of a plan, also of its image and its second partition, that do not exist here.
+/// The options of a plan, also of its image and its second partition, that do not exist here or
+/// that are in `cache` as refused.
 ///
 /// # Errors
 /// When the catalog does not have one of them at all.
@@ -63,6 +66,7 @@ pub fn absent_in_plan(
     runner: &dyn Runner,
     catalog: &FileSystemCatalog,
     plan: &Plan,
+    cache: &Cache,
 ) -> Result<Vec<AbsentOption>, SetupError> {
     let setups = std::iter::once(&plan.choices.setup).chain(&plan.choices.image);
     let chosen = setups.map(|setup| (&setup.filesystem, &setup.options));
@@ -77,8 +81,44 @@ pub fn absent_in_plan(
         if filesystem.options.iter().any(|one| dated(one) && options.contains(&one.name)) {
             found.extend(absent_options(filesystem, options, &versions_here(runner, filesystem))?);
         }
+        for option in options {
+            if found.iter().any(|one| one.filesystem == *name && one.option == *option) {
+                continue;
+            }
+            let reason = settings::missing(filesystem.option(option)?);
+            let reason = reason.or_else(|| refused_before(runner, filesystem, option, cache));
+            found.extend(reason.map(|reason| AbsentOption {
+                filesystem: name.clone(),
+                option: option.clone(),
+                reason,
+            }));
+        }
     }
     Ok(found)
+}
+
+/// Why an earlier trial with this kernel, these programs and this catalog was refused. Options
+/// with numbers of the geometry are left out: another number may be accepted.
+fn refused_before(
+    runner: &dyn Runner,
+    filesystem: &FileSystem,
+    option: &str,
+    cache: &Cache,
+) -> Option<String> {
+    if !filesystem.option(option).ok()?.quantities().is_empty() {
+        return None;
+    }
+    let refusals = cache.refusals(&filesystem.name, &hash(&format!("{filesystem:?}")), option);
+    if refusals.is_empty() {
+        return None;
+    }
+    // Programs are asked for their versions only now.
+    let here =
+        key(runner, filesystem, &Conditions::default(), &OptionProbeTools::without_mounting(""));
+    let (_, finding) = refusals.into_iter().find(|(key, _)| key.is_same_machine(&here))?;
+    // A setting is looked at again each time, and may be there by now.
+    let is_lasting = finding.evidence.first()?.place != EvidenceSource::Flashfit;
+    finding.why_no_choice().filter(|_| is_lasting)
 }
 
 #[cfg(test)]

@@ -39,6 +39,13 @@ pub struct OptionCacheKey {
     pub(super) mounted: bool,
 }
 
+impl OptionCacheKey {
+    /// Whether kernel and programs are the same.
+    pub(super) fn is_same_machine(&self, other: &Self) -> bool {
+        self.kernel == other.kernel && self.programs == other.programs
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
@@ -82,6 +89,24 @@ impl Cache {
     pub fn get(&self, key: &OptionCacheKey) -> Option<OptionFindings> {
         let record = self.read().into_iter().find(|record| record.key == *key)?;
         Some(record.findings)
+    }
+
+    /// What was refused of an option of a file system by its catalog's hash, and under which key.
+    pub(super) fn refusals(
+        &self,
+        filesystem: &str,
+        catalog: &str,
+        option: &str,
+    ) -> Vec<(OptionCacheKey, OptionFinding)> {
+        let records = self
+            .read()
+            .into_iter()
+            .filter(|record| record.key.filesystem == filesystem && record.key.catalog == catalog);
+        let refused = |record: Record| {
+            let found = record.findings.of(option)?.clone();
+            (found.verdict == OptionVerdict::Refused).then_some((record.key, found))
+        };
+        records.filter_map(refused).collect()
     }
 
     /// Keeps findings in place of earlier ones, unless a program was missing: installing one is

@@ -34,6 +34,15 @@ pub(super) fn judge(
     (!evidence.is_empty()).then_some((verdict, evidence))
 }
 
+/// Which setting of an option this machine does not have, as a sentence.
+pub(super) fn missing(option: &FsOption) -> Option<String> {
+    let sysctl = option.sysctl.iter().map(|(key, _)| of_machine(key, &path_of(key), ""));
+    let sysfs = option.sysfs.iter().map(|(attribute, _)| of_queues(attribute));
+    let refused =
+        |(verdict, _): &(OptionVerdict, OptionEvidence)| *verdict == OptionVerdict::Refused;
+    sysctl.chain(sysfs).find(refused).map(|(_, evidence)| evidence.text)
+}
+
 fn path_of(key: &str) -> PathBuf {
     Path::new("/proc/sys").join(key.replace('.', "/"))
 }

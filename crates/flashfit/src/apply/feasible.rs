@@ -7,7 +7,7 @@ use flashfit_filesystem::Plan;
 use flashfit_host::Runner;
 use flashfit_host::processor::page_bytes;
 use flashfit_host::program::quote_path;
-use flashfit_option_probe::absent_in_plan;
+use flashfit_option_probe::{Cache, absent_in_plan, kernel, refused_in_rehearsal};
 use flashfit_user_error::ExitClass;
 
 use super::source::PlanSource;
@@ -60,10 +60,31 @@ pub fn refuse_pages(source: &PlanSource) -> Result<(), CommandError> {
     }
 }
 
+/// Refuses to mount what this kernel does not have, before anything is erased for it.
+pub fn refuse_unmountable(source: &PlanSource, point: Option<&Path>) -> Result<(), CommandError> {
+    let kind = source.plan.recipe(&source.fs_catalog)?.kind().to_owned();
+    match point {
+        Some(point) if !kernel::has(&kind) => Err(CommandError::new(
+            ExitClass::Environment,
+            format!("cannot mount on {}: this kernel has no {kind}", point.display()),
+            Some("leave out --mount-point: the file system is then made and not mounted"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses options that this kernel or the installed programs do not have, before anything is
-/// erased for them.
-pub fn refuse_absent(source: &PlanSource, runner: &dyn Runner) -> Result<(), CommandError> {
-    let absent = absent_in_plan(runner, &source.fs_catalog, &source.plan)?;
+/// erased for them. Options of the user's own catalog are tried on a scratch image.
+pub fn refuse_absent(
+    source: &PlanSource,
+    runner: &dyn Runner,
+    is_own_catalog: bool,
+) -> Result<(), CommandError> {
+    let (fs_catalog, plan) = (&source.fs_catalog, &source.plan);
+    let mut absent = absent_in_plan(runner, fs_catalog, plan, &Cache::of_user())?;
+    if absent.is_empty() && is_own_catalog {
+        absent = refused_in_rehearsal(runner, fs_catalog, plan);
+    }
     let Some(first) = absent.first() else { return Ok(()) };
     let sentences = absent.iter().map(|found| format!("`{}`: {}", found.option, found.reason));
     let name = &first.filesystem;

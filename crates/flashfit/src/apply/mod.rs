@@ -26,9 +26,9 @@ use crate::output::{note, note_with_commands};
 use crate::rendering::apply as show;
 use args::ApplyArgs;
 use context::{ApplyContext, environment};
-use feasible::{existing_folder, refuse_absent, refuse_pages, to_pack};
+use feasible::{existing_folder, refuse_absent, refuse_pages, refuse_unmountable, to_pack};
 use source::PlanSource;
-use unfinished::{left, restore_command, resume_command, unfinished};
+use unfinished::{left, only_not_mounted, restore_command, resume_command, unfinished};
 
 pub use restore::run as restore;
 pub use unfinished::{unfinished_apply, unfinished_improvement};
@@ -45,7 +45,8 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
     let source = PlanSource::read(from, &device, (point.as_deref(), &args.additions), catalog)?;
     refuse_pages(&source)?;
-    refuse_absent(&source, &runner)?;
+    refuse_unmountable(&source, point.as_deref())?;
+    refuse_absent(&source, &runner, catalog.is_some())?;
     let packed = to_pack(args.from.as_deref(), &source.plan)?;
     // Also a plan that cannot be carried out is found now.
     let job = |node: &Path| ApplyJob::of(&source.plan, &source.fs_catalog, node, packed.as_deref());
@@ -96,7 +97,8 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let applied = flashfit_apply::apply(&means.tools(), &request)
         .map_err(|error| left(error.into(), consent.device()))?;
     if let Some(point) = &point {
-        flashfit_apply::mount(&means.tools(), &request, point)?.keep();
+        let mounted = flashfit_apply::mount(&means.tools(), &request, point);
+        mounted.map_err(|error| only_not_mounted(error.into(), &device, &applied.backup))?.keep();
     }
     present(args, &source, &applied, &device, point.as_deref())
 }

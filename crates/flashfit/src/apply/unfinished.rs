@@ -106,6 +106,14 @@ pub fn left(failure: CommandError, device: &Device) -> CommandError {
     failure.or_hint(&format!("continue with: {resume_command}"))
 }
 
+/// A mount that fails when all else is done: the file system was made.
+pub fn only_not_mounted(failure: CommandError, device: &Device, backup: &Path) -> CommandError {
+    let restore_command = restore_command(device, backup);
+    failure
+        .at("the file system was made, but cannot be mounted")
+        .with_hint(&format!("mount it yourself, or restore the backup: {restore_command}"))
+}
+
 /// What an interrupted apply left, according to the device and to the records on this machine.
 pub fn unfinished_apply(
     system: &SystemRoots,

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_check::{CheckRequest, DeviceCheck, QUICK_READ_NS, VolumeNodes, look};
+use flashfit_check::{
+    CheckRequest, DeviceCheck, QUICK_READ_NS, VolumeNodes, check_given_sizes, look,
+};
 use flashfit_device::{Bytes, SystemRoots};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::Severity;
@@ -82,6 +84,8 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
             Some(&format!("see what would fit it: flashfit plan {}", args.target)),
         ));
     };
+    let sector_bytes = target.planned().sector_bytes;
+    check_given_sizes(args.erase_block, args.write_unit, sector_bytes, device.capacity)?;
     let volumes = VolumeNodes::attach(&runner, device);
     let mut notes = volumes.warnings.clone();
     let flags = Geometry {

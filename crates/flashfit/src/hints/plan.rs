@@ -1,6 +1,7 @@
 //! Hints for plans and the geometry that they use.
 
 use flashfit_filesystem::plan::{PlanError, SeveralPlansError};
+use flashfit_filesystem::{OptionRequirement, SetupError};
 use flashfit_probe::ProbeFileError;
 
 use super::of;
@@ -51,6 +52,11 @@ pub fn plan(error: &PlanError) -> Option<String> {
         PlanError::MountPoint { .. } => "name another mount point with --mount-point".to_owned(),
         PlanError::NotAllowed { durability, .. } => {
             format!("omit it, or accept the risk with --allow {durability}")
+        }
+        PlanError::Setup(SetupError::Unusable { option, reason, .. })
+            if reason == OptionRequirement::WriteUnit.unmet() =>
+        {
+            format!("name it with --write-unit, or omit `{option}`")
         }
         PlanError::Layout(_) | PlanError::Setup(_) | PlanError::Unknown(_) => return of(error),
     };

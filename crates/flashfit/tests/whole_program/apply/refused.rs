@@ -121,6 +121,77 @@ fn options_that_the_program_here_does_not_have_are_refused() {
 }
 
 #[test]
+fn what_this_kernel_cannot_mount_is_refused_where_it_is_to_be_mounted() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let absent = [("f2fs", "mkfs.f2fs"), ("fat32", "mkfs.fat"), ("exfat", "mkfs.exfat")];
+    let kind = |name: &str| if name == "fat32" { "vfat".to_owned() } else { name.to_owned() };
+    let is_absent = |(name, mkfs): &(&str, &str)| {
+        !flashfit_option_probe::kernel::has(&kind(name))
+            && flashfit_host::program::find(mkfs).is_some()
+    };
+    let Some((name, _)) = absent.into_iter().find(is_absent) else {
+        eprintln!("skipped: this kernel has all file systems");
+        return;
+    };
+    let place = Place::in_memory();
+    place.image("image", 1024);
+    std::fs::create_dir(place.path("point")).unwrap();
+    plan(&place, "image", &["--fs", name]);
+    untouched(&place, || {
+        let because = format!("this kernel has no {}", kind(name));
+        let ended = apply(&place, &["--mount-point", "point"]);
+        ended.said(4, &[&because, "hint: ", "--mount-point"]);
+        let ended = apply(&place, &["--mount-point", "point", "--dry-run"]);
+        ended.said(4, &[&because, "hint: "]);
+    });
+    apply(&place, &["--dry-run"]).said(0, &[]);
+}
+
+/// A catalog whose ext4 has options that mkfs, mount or the kernel refuse.
+fn own_catalog(place: &Place) {
+    let built_in = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ext4 = built_in.join("../../catalog/filesystems/ext4.toml");
+    let mut text = std::fs::read_to_string(ext4).unwrap();
+    for (name, what) in [
+        ("bad-mkfs", "mkfs = { \"-O\" = [\"no_such_feature\"] }"),
+        ("bad-mount", "mount = [\"no_such_option\"]"),
+        ("bad-sysctl", "sysctl = { \"vm.no_such_key\" = \"1\" }"),
+    ] {
+        text.push_str(&format!(
+            "\n[[option]]\nname = \"{name}\"\ntitle = \"A test\"\n{what}\n\
+             durability = \"safe\"\nsource = \"a test\"\n"
+        ));
+    }
+    std::fs::create_dir_all(place.path("own/filesystems")).unwrap();
+    std::fs::write(place.path("own/filesystems/ext4.toml"), text).unwrap();
+}
+
+#[test]
+fn own_options_that_are_refused_here_are_refused_before_anything_is_written() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 256);
+    own_catalog(&place);
+    for name in ["bad-mkfs", "bad-mount", "bad-sysctl"] {
+        let own = ["--catalog", "own", "--fs", "ext4", "--options", name, "--force"];
+        plan(&place, "image", &own);
+        untouched(&place, || {
+            let named = format!("`{name}`");
+            let hint = "hint: make a plan without it";
+            apply(&place, &["--catalog", "own"]).said(4, &[&named, hint]);
+            apply(&place, &["--catalog", "own", "--dry-run"]).said(4, &[&named, hint]);
+        });
+    }
+    let own = ["--catalog", "own", "--fs", "ext4", "--options", "noatime", "--force"];
+    plan(&place, "image", &own);
+    apply(&place, &["--catalog", "own", "--dry-run"]).said(0, &[]);
+}
+
+#[test]
 fn devices_in_use_are_refused() {
     if skip_without_block_devices() {
         return;
