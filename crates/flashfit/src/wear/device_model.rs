@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_card::{CardModel, catalog};
+use flashfit_card::{CardModel, ModelError, catalog};
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::device_class;
@@ -27,6 +27,13 @@ pub fn modeled_device(
     catalog: Option<&Path>,
 ) -> Result<ModeledDevice, CommandError> {
     let target = choice.target;
+    if target.is_empty() {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            "the name of the target is empty",
+            Some("name a device, or a card: flashfit card list"),
+        ));
+    }
     let device = match (choice.is_elsewhere, choice.class) {
         (true, _) => None,
         // An image file is not in sysfs, and nothing says what it will be copied to.
@@ -45,7 +52,13 @@ pub fn modeled_device(
         Some(device) => Registers::read(device, catalog)?,
         None => Registers::unknown(),
     };
-    let capacity = device.map(|device| device.capacity);
+    let of_image = || match Target::parse(target) {
+        Ok(Target::Image(path)) if !choice.is_elsewhere => {
+            std::fs::metadata(path).ok().map(|found| Bytes(found.len()))
+        }
+        _ => None,
+    };
+    let capacity = device.map(|device| device.capacity).or_else(of_image);
     Ok(ModeledDevice { model: catalog::load(class, catalog)?, capacity, registers, explanation })
 }
 
@@ -61,6 +74,18 @@ fn class_of<'a>(choice: &ModelChoice<'a>, kind: DeviceKind) -> Result<&'a str, C
             device_class::class_of(kind).ok_or_else(|| unknown(&format!("it is a {kind}")))?
         }
     })
+}
+
+/// An error of a model that was resized names the size, not the file that was resized.
+pub fn not_of_this_size(error: ModelError, capacity: Option<Bytes>) -> CommandError {
+    match (error, capacity) {
+        (ModelError::Invalid { key, reason, .. }, Some(size)) => CommandError::new(
+            ExitClass::Usage,
+            format!("cannot model a device of {size}: {key} {reason}"),
+            Some("name a capacity of many erase blocks, such as --capacity 16GiB"),
+        ),
+        (error, _) => error.into(),
+    }
 }
 
 fn unknown_kind(target: &str, why: &str) -> CommandError {

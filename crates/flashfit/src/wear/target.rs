@@ -15,7 +15,7 @@ use flashfit_wear::{UsageModel, UsedLife};
 use crate::command_error::CommandError;
 use crate::rendering::wear::capacity;
 use crate::wear::age_args::WearAgeArgs;
-use crate::wear::device_model::modeled_device;
+use crate::wear::device_model::{modeled_device, not_of_this_size};
 use crate::wear::registers::Registers;
 
 #[derive(Debug)]
@@ -106,7 +106,9 @@ pub fn modeled(
         ),
         None => (registers.used, registers.text),
     };
-    let (scaled, size) = resized(&model, choice.capacity.or(own), usage, choice.endurance)?;
+    let known = choice.capacity.or(own);
+    let (scaled, size) = resized(&model, known, usage, choice.endurance)
+        .map_err(|error| not_of_this_size(error, known))?;
     let shown = capacity(size, Bytes(size.0 - scaled.capacity.0));
     let from = match (choice.capacity, own) {
         (None, None) if size == scaled.capacity => {
@@ -131,8 +133,7 @@ fn card_without_mark(target: &str, catalog: Option<&Path>) -> Option<NamedCard> 
     is_readable.then(|| catalog::find(target, catalog).ok())?
 }
 
-/// The model of a card to be aged, with its true capacity, and that capacity with the part that is
-/// never written.
+/// The model of a card to be aged, and its capacity with the part that is never written.
 pub fn aged_model(
     args: &WearAgeArgs,
     usage: &UsageModel,
@@ -141,7 +142,8 @@ pub fn aged_model(
     let name = args.card.strip_prefix("sim:").unwrap_or(&args.card);
     let NamedCard { model, is_file } = catalog::find(name, catalog)?;
     let own = is_file.then_some(model.capacity);
-    Ok(resized(&model, args.capacity.or(own), usage, args.endurance)?)
+    let known = args.capacity.or(own);
+    resized(&model, known, usage, args.endurance).map_err(|error| not_of_this_size(error, known))
 }
 
 #[cfg(test)]

@@ -73,3 +73,29 @@ fn a_file_is_one_card_with_and_without_its_ending() {
     assert_ne!(class.capacity, own);
     assert_eq!(class.uncertainty.model_factor, CLASS_FACTOR);
 }
+
+#[test]
+fn an_image_has_the_capacity_of_its_file() {
+    let usage = usage::load("kiosk", None).unwrap();
+    let image = tempfile::NamedTempFile::new().unwrap();
+    image.as_file().set_len(2 << 30).unwrap();
+    let path = image.path().display().to_string();
+    let choice = ModelChoice { class: Some("sd-c10-log"), ..choice(&path) };
+    let found = modeled(&choice, &usage, None).unwrap();
+    assert_eq!(found.capacity, Bytes::mib(2 << 10), "{}", found.explanation);
+    let larger = ModelChoice { capacity: Some(Bytes::mib(8 << 10)), ..choice };
+    assert_eq!(modeled(&larger, &usage, None).unwrap().capacity, Bytes::mib(8 << 10));
+}
+
+#[test]
+fn an_impossible_capacity_and_an_empty_name_are_usage_errors() {
+    let usage = usage::load("kiosk", None).unwrap();
+    let tiny = ModelChoice { capacity: Some(Bytes(1)), ..choice("sim:sd-c10-log") };
+    let error = modeled(&tiny, &usage, None).unwrap_err();
+    assert!(error.message().starts_with("cannot model a device of 1 B:"), "{error:?}");
+    for class in [None, Some("sd-c10-log")] {
+        let error = modeled(&ModelChoice { class, ..choice("") }, &usage, None).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage, "{error:?}");
+        assert!(error.message().contains("empty"), "{error:?}");
+    }
+}
