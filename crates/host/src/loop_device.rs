@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
@@ -23,7 +24,8 @@ const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_PARTSCAN: u32 = 8;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Another process may take the free device before it is configured.
-const TRIES: u32 = 16;
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 #[repr(C)]
 struct LoopInfo64 {
@@ -199,6 +201,8 @@ fn attach(backing: &File, file: &Path, options: LoopOptions) -> std::io::Result<
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
             Err(error) => return Err(error),
         }
+        // Others attach at the same time, or the kernel still detaches the device.
+        std::thread::sleep(PAUSE);
     }
     Err(last)
 }
