@@ -19,6 +19,8 @@ pub enum OutputKind {
     CardModel,
     /// The document of a probe.
     Geometry,
+    /// What a twin is fitted to.
+    Measurements,
     Plan,
     /// A recorded trace.
     Trace,
@@ -36,6 +38,7 @@ impl OutputKind {
             Self::Drawing => "drawing",
             Self::CardModel => "card model",
             Self::Geometry => "probe document",
+            Self::Measurements => "file of measurements",
             Self::Plan => "plan",
             Self::Trace => "trace",
             Self::Workload => "workload",
@@ -70,6 +73,7 @@ impl OutputKind {
             }
             Self::CardModel => head.starts_with("# ") && head.contains("fitted by flashfit."),
             Self::Geometry => json("probe"),
+            Self::Measurements => head.starts_with("{\"schema\":\"flashfit.twin-measurements\""),
             Self::Plan => json("plan"),
             Self::Trace => head.starts_with("command = \"flashfit wear record"),
             Self::Workload => false,

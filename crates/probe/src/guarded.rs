@@ -23,16 +23,29 @@ pub struct GuardedObserver<'a> {
     what: String,
     checked: Option<Instant>,
     refusal: Option<Refusal>,
+    has_asked: bool,
 }
 
 impl<'a> GuardedObserver<'a> {
     pub fn new(observer: &'a mut dyn ProbeObserver, consent: Option<&'a WriteConsent>) -> Self {
-        Self { observer, consent, what: String::new(), checked: None, refusal: None }
+        Self {
+            observer,
+            consent,
+            what: String::new(),
+            checked: None,
+            refusal: None,
+            has_asked: false,
+        }
     }
 
     /// Why the guard ended the probe, if it did.
     pub fn into_refusal(self) -> Option<Refusal> {
         self.refusal
+    }
+
+    /// Whether the time was over, and the observer was asked for more.
+    pub fn has_asked(&self) -> bool {
+        self.has_asked
     }
 
     /// Whether the probe may go on writing. A refusal is final.
@@ -65,6 +78,7 @@ impl ProbeObserver for GuardedObserver<'_> {
         if self.refusal.is_some() {
             return None;
         }
+        self.has_asked = true;
         let more_ns = self.observer.extend(elapsed_ns)?;
         self.check().then_some(more_ns)
     }

@@ -18,6 +18,7 @@ mod region;
 mod remapped;
 mod run;
 mod saved;
+mod saved_measurements;
 mod stalls;
 mod twin;
 

@@ -290,7 +290,7 @@ impl<'a> ProbeRun<'a> {
         set: &PatternSet,
         probed: &mut Probed,
         measured: &mut TwinMeasurements,
-        observer: &mut dyn ProbeObserver,
+        observer: &mut GuardedObserver<'_>,
     ) -> Result<(), ProbeRunError> {
         let (begin_ns, before_bytes) = (clock.now_ns(), device.written_bytes());
         let ended = self.measure_on(device, clock, set, probed, measured, observer);
@@ -310,13 +310,16 @@ impl<'a> ProbeRun<'a> {
         set: &PatternSet,
         probed: &mut Probed,
         measured: &mut TwinMeasurements,
-        observer: &mut dyn ProbeObserver,
+        observer: &mut GuardedObserver<'_>,
     ) -> Result<(), ProbeRunError> {
         let begin_ns = clock.now_ns();
         let [start, length] = self.region;
         let (twin_bytes, seed) = (self.budget().twin_bytes, self.options.seed);
         let rates_bytes = twin_bytes / 100 * RATES_BYTES_PERCENT;
-        let max_time_ns = self.max_time_ns();
+        // More time for the probe, and that of the answer, is not taken from the twin.
+        let asked_ns = probed.elapsed_ns.saturating_add(self.twin_time_ns());
+        let most_ns = |most: u64| if observer.has_asked() { most.max(asked_ns) } else { most };
+        let max_time_ns = self.max_time_ns().map(most_ns);
         let rates_end_ns =
             max_time_ns.map(|most| most - self.twin_time_ns() / 100 * (100 - RATES_TIME_PERCENT));
         let room = |left_bytes, elapsed_ns, max_time_ns, asks| RateRoom {

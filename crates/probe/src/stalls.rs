@@ -10,6 +10,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::recorded::{TimedRequest, TimedRequestKind};
 
 /// A request of a few that are compared needs so many like it.
@@ -31,7 +33,7 @@ const STALL_TOLERANCE: f64 = 0.15;
 /// requests.
 const MOST_DEVIATIONS: f64 = 3.0;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stalls {
     /// How much longer a stalled request takes.
     pub stall_ns: u64,

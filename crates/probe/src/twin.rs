@@ -135,7 +135,7 @@ fn progress(done: f64) -> MeasurementProgress {
 }
 
 /// What a twin is fitted to.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct TwinMeasurements {
     pub tables: Vec<OpenBlockTable>,
     pub patterns: Option<MeasuredPatterns>,

@@ -1,11 +1,12 @@
 //! What a probe does with image files, small devices, and a small write budget.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use flashfit_card::catalog;
 use flashfit_device::{Bytes, ConsentMethod, SystemRoots, Target, WriteConsent};
 use flashfit_geometry::findings::QuantityVerdict;
-use flashfit_geometry::probed::{NoObserver, ProbeError};
+use flashfit_geometry::probed::{NoObserver, ProbeError, ProbeObserver};
 use flashfit_host::SystemRunner;
 use flashfit_probe::{
     DeviceRegion, ProbeOutcome, ProbeRun, ProbeRunError, ProbeRunOptions, Remapped, fit_twin,
@@ -32,6 +33,39 @@ fn card(name: &str) -> InspectedTarget {
     let model = catalog::load(name, None).expect("a built-in card");
     let target = Target::Simulated(model.name.clone());
     InspectedTarget { target, source: TargetSource::Card(Box::new(model)) }
+}
+
+/// Makes the probe longer twice.
+struct Twice(u32);
+
+impl ProbeObserver for Twice {
+    fn step(&mut self, _done: f64, _what: &str) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn extend(&mut self, elapsed_ns: u64) -> Option<u64> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(elapsed_ns)
+    }
+}
+
+#[test]
+fn more_time_for_the_probe_leaves_the_twin_its_share() {
+    let target = card("sd-c4-block");
+    let patterns = PatternSet { span: Bytes(MIB), patterns: Vec::new() };
+    let options = ProbeRunOptions {
+        max_time_ns: Some(600_000_000_000),
+        twin: Some(patterns),
+        ..ProbeRunOptions::usual("card.img", true)
+    };
+    let run = ProbeRun::new(&target, options).unwrap();
+    let mut observer = Twice(2);
+    let mut agree = |_: &_, _: &_| unreachable!("a card is not asked for");
+    let outcome = run.run(&mut agree, &mut observer).unwrap();
+    assert_eq!(observer.0, 0, "the time was over twice");
+    assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+    let cells = outcome.twin.tables[0].cells.len();
+    assert!(cells >= 12, "{cells} rates are too few for a twin");
 }
 
 fn probe(run: &ProbeRun<'_>) -> ProbeOutcome {

@@ -10,6 +10,7 @@ use flashfit_card::card::streams::Streams;
 use flashfit_device::{BlockDevInfo, Bytes};
 use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
+use serde::{Deserialize, Serialize};
 
 use crate::counts::BusFreeWork;
 use crate::pattern::{MeasuredPattern, PatternRequest};
@@ -54,7 +55,7 @@ pub struct MeasuredRun {
 }
 
 /// Patterns of one device, which lie within what was written once before.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredPatterns {
     /// From the beginning.
     pub filled: Bytes,

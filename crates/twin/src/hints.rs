@@ -5,9 +5,10 @@ use flashfit_geometry::findings::{CandidateValue, SURE};
 use flashfit_geometry::flashbench::Imported;
 use flashfit_geometry::flashbench::inference::align_step;
 use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityValue};
+use serde::{Deserialize, Serialize};
 
 /// What is known about a device besides its open-block tables. Sizes are in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceHints {
     /// Additional time of a read that crosses an erase block boundary, in nanoseconds.
     pub lookup_ns: u64,
@@ -22,7 +23,8 @@ pub struct DeviceHints {
     pub possible_log_request_bytes: Option<u64>,
     /// The specially mapped zone at the start.
     pub zone_bytes: Option<u64>,
-    /// What the device reports about itself.
+    /// What the device reports about itself; files have it elsewhere.
+    #[serde(skip)]
     pub device: Option<BlockDevInfo>,
 }
 

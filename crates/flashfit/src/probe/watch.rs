@@ -23,13 +23,21 @@ pub struct ProbeProgress {
     interrupt: Interrupt,
     bar: Option<ProgressBar>,
     last: Instant,
+    /// Whether the user may be asked for more time.
+    asks: bool,
 }
 
 impl ProbeProgress {
     /// A bar on a terminal, a line every half minute elsewhere.
     pub fn new(interrupt: Interrupt) -> Self {
         let bar = std::io::stderr().is_terminal().then(bar);
-        Self { interrupt, bar, last: Instant::now() }
+        Self { interrupt, bar, last: Instant::now(), asks: true }
+    }
+
+    /// Ends with the time, for a command to which the user agrees once.
+    #[must_use]
+    pub fn without_questions(self) -> Self {
+        Self { asks: false, ..self }
     }
 
     /// Takes the bar off the screen.
@@ -66,9 +74,10 @@ impl ProbeObserver for ProbeProgress {
         if self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Asks whether to go on; without a terminal the probe ends. An interrupt is a no.
+    /// Asks whether to go on, where it may; without a terminal the probe ends. An interrupt is a
+    /// no.
     fn extend(&mut self, elapsed_ns: u64) -> Option<u64> {
-        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        if !self.asks || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return None;
         }
         let time = duration(Duration::from_nanos(elapsed_ns));

@@ -15,6 +15,7 @@ pub mod outcome;
 mod progress;
 mod progress_display;
 mod remaining;
+mod repeat_command;
 mod replay;
 mod replay_choice;
 pub(crate) mod resolve;

@@ -1,30 +1,34 @@
 //! `flashfit tune --twin-first`: the probe of the device, to which the twin is fitted.
 
+mod fit;
 mod limits;
+mod measure;
 
 use std::path::{Path, PathBuf};
 
 use flashfit_check::Price;
-use flashfit_device::{ConsentMethod, SystemRoots, WriteConsent};
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
-use flashfit_probe::{ProbeDocument, ProbeRun, fit_twin};
+use flashfit_probe::ProbeRun;
 use flashfit_target::InspectedTarget;
 use flashfit_testbed::WriteGrant;
 use flashfit_tune::RunSpec;
 use flashfit_user_error::ExitClass;
 
+use super::repeat_command::RepeatCommand;
 use crate::command_error::CommandError;
 use crate::output::note;
-use crate::output_file::{OutputFile, OutputKind};
+use crate::probe::saved;
 use crate::probe::watch::ProbeProgress;
-use crate::probe::{result, saved};
 use crate::rendering::price;
+use fit::TwinFiles;
 use limits::options;
 pub use limits::reserve;
 
 /// What it found, in the directory of the run.
 const DOCUMENT: &str = "probe.json";
+/// What it measured for the twin, until that is fitted.
+const MEASURED: &str = "twin-measurements.json";
 
 /// The probe, and the files of it in the directory of the run.
 pub struct ProbeStage {
@@ -32,14 +36,22 @@ pub struct ProbeStage {
     twin: PathBuf,
     /// With the geometry.
     document: PathBuf,
+    measured: PathBuf,
     is_done: bool,
+    again: RepeatCommand,
 }
 
 impl ProbeStage {
     /// The probe that precedes the run of `device` in `dir`. It is done once its twin is there.
-    pub fn new(device: &RunSpec, dir: &Path, twin: &Path) -> Self {
-        let (device, document) = (device.clone(), dir.join(DOCUMENT));
-        Self { device, twin: twin.to_owned(), document, is_done: twin.exists() }
+    pub fn new(device: &RunSpec, dir: &Path, twin: &Path, again: RepeatCommand) -> Self {
+        let (document, measured) = (dir.join(DOCUMENT), dir.join(MEASURED));
+        let (device, twin, is_done) = (device.clone(), twin.to_owned(), twin.exists());
+        Self { device, twin, document, measured, is_done, again }
+    }
+
+    /// Whether only the twin is left to be fitted.
+    fn is_measured(&self) -> bool {
+        self.document.exists() && self.measured.exists()
     }
 
     /// What it costs, before anybody agrees.
@@ -51,6 +63,10 @@ impl ProbeStage {
         };
         if self.is_done {
             return None;
+        }
+        if self.is_measured() {
+            let document = self.document.display();
+            return Some(format!("first a twin fitted to the earlier probe of {document}"));
         }
         // Who may not read the device yet sees the rest of the plan.
         let price = shown().unwrap_or_else(|error| format!("unknown: {}", error.message()));
@@ -67,8 +83,11 @@ impl ProbeStage {
         runner: &SystemRunner,
     ) -> Result<Option<Geometry>, CommandError> {
         let target = inspect(&self.device)?;
-        if !self.is_done {
-            self.probe(&target, grant, runner)?;
+        let mut progress = ProbeProgress::new(runner.interrupt().clone()).without_questions();
+        if !self.is_done && !self.is_measured() {
+            let probed = self.probe(&target, grant, runner, &mut progress);
+            progress.finish();
+            probed.map_err(|error| self.interrupted(error))?;
         }
         if !self.document.exists() {
             return Ok(None);
@@ -76,64 +95,23 @@ impl ProbeStage {
         let mut notes = Vec::new();
         let found = saved::read(Some(&self.document), &target.planned(), &mut notes)?;
         notes.iter().for_each(|text| note(&format!("note: {text}")));
+        if !self.is_done {
+            let Self { document, measured, twin, .. } = self;
+            let files = TwinFiles { document, measured, twin };
+            fit::fit(files, &self.device.target, &self.again, &mut progress)?;
+        }
         Ok(Some(found))
     }
 
-    /// Probes the device to which the user agreed, and writes what it found and its twin.
-    fn probe(
-        &self,
-        target: &InspectedTarget,
-        grant: &WriteGrant,
-        runner: &SystemRunner,
-    ) -> Result<(), CommandError> {
-        let probe = ProbeRun::new(target, options(&self.device)?)?;
-        // A file that cannot be written is found before the device is erased.
-        if let Some(dir) = self.twin.parent() {
-            std::fs::create_dir_all(dir).map_err(|error| {
-                let message = format!("{}: {error}", dir.display());
-                CommandError::new(ExitClass::Environment, message, None)
-            })?;
+    /// Says of an interrupted probe that it begins again.
+    fn interrupted(&self, error: CommandError) -> CommandError {
+        match error.class() {
+            ExitClass::Interrupted => error.with_hint(&format!(
+                "nothing of an unfinished probe is kept; to probe again: {}",
+                self.again.text()
+            )),
+            _ => error,
         }
-        let output = OutputFile::check(&self.twin, OutputKind::CardModel, false)?;
-        let found = OutputFile::check(&self.document, OutputKind::Geometry, false)?;
-        let mut progress = ProbeProgress::new(runner.interrupt().clone());
-        let outcome = probe.run(
-            &mut |shown, _| {
-                // The device that the user saw, not what has its name now.
-                let (device, given) = match grant {
-                    WriteGrant::Named { device, name } => {
-                        (device.as_ref(), ConsentMethod::Named(name.clone()))
-                    }
-                    WriteGrant::Attached { .. } | WriteGrant::Card { .. } => {
-                        (shown, ConsentMethod::NotAsked)
-                    }
-                };
-                WriteConsent::ask(&SystemRoots::default(), runner, device, &given)
-            },
-            &mut progress,
-        );
-        progress.finish();
-        let outcome = outcome?;
-        if let Some(failure) = outcome.failure {
-            return Err(failure.into());
-        }
-        let mut document = ProbeDocument::new(probe.settings(), outcome.probed, false);
-        if let Some(fake) = result::lacking(&document) {
-            return Err(fake);
-        }
-        let fitted = fit_twin(&outcome.twin, &self.device.target, &self.twin, &mut progress);
-        progress.finish();
-        let (twin, text) = fitted?;
-        let median_error = twin.median_error_thousandths as f64 / 1000.0;
-        document.twin = Some(twin);
-        found.write(&document.text())?;
-        output.write(&text)?;
-        note(&format!(
-            "the twin is in {}; its rates and the measured ones differ by a factor of \
-             {median_error:.2} in the median",
-            self.twin.display()
-        ));
-        Ok(())
     }
 }
 

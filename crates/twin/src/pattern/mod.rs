@@ -12,6 +12,7 @@ mod recorded;
 
 use flashfit_device::random::Random;
 use flashfit_device::{BlockDev, BlockDevError, Clock};
+use serde::{Deserialize, Serialize};
 
 pub use ratio::PatternRatio;
 pub use recorded::of_trace;
@@ -20,7 +21,8 @@ pub use recorded::of_trace;
 pub const LONGEST_REQUEST_BYTES: u64 = 512 << 10;
 
 /// Offsets are relative to the start of a region; all values in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PatternRequest {
     Read { offset: u64, length: u64 },
     Write { offset: u64, length: u64 },
@@ -30,7 +32,7 @@ pub enum PatternRequest {
 /// Requests that are timed together.
 pub type PatternPart = Vec<PatternRequest>;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
     pub name: String,
     /// What it does, as part of a sentence.
@@ -39,7 +41,7 @@ pub struct Pattern {
 }
 
 /// A pattern and how long its parts took on a device, in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredPattern {
     pub pattern: Pattern,
     /// One for each part.
