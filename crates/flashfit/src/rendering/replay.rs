@@ -53,7 +53,7 @@ pub struct ReplayDocument {
     gain: Option<Change>,
     #[serde(flatten)]
     answer: AnswerParts,
-    /// Setups that lack a workload, and setups of which a trial failed.
+    /// Setups that lack a full-length trial under some workload, and setups of which a trial failed.
     incomplete: Vec<Setup>,
     failed: Vec<Setup>,
 }
@@ -240,9 +240,13 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
             counted.drawn_again
         ));
     }
-    for (what, setups) in
-        [("lack a workload", &replayed.incomplete), ("have a trial that failed", &replayed.failed)]
-    {
+    let is_short = |index: &usize| replayed.only_short.contains(index);
+    let lacking = replayed.incomplete.iter().copied().filter(|index| !is_short(index)).collect();
+    for (what, setups) in [
+        ("lack a workload", &lacking),
+        ("have only short trials under a workload", &replayed.only_short),
+        ("have a trial that failed", &replayed.failed),
+    ] {
         if !setups.is_empty() {
             let labels: Vec<String> = setups
                 .iter()
@@ -281,7 +285,9 @@ fn recorded_line(shown: &ReplayView<'_>, name: &str, candidate: CandidateIndex) 
 /// Why a setup has no rank, as the rest of a sentence.
 fn unranked(shown: &ReplayView<'_>, candidate: CandidateIndex) -> String {
     match shown.replayed.recorded[candidate] {
-        Ok(_) | Err(UnrankedReason::LacksWorkload) => "lacks a workload".to_owned(),
+        Ok(_) | Err(UnrankedReason::LacksWorkload) => {
+            "lacks a full-length trial under a workload".to_owned()
+        }
         Err(UnrankedReason::NotAllowed) => "is not among the setups to choose from".to_owned(),
         Err(UnrankedReason::Failed) => "has a trial that failed".to_owned(),
         Err(UnrankedReason::SlowWrites) => {

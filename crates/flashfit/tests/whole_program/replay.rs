@@ -248,6 +248,20 @@ fn failed_and_incomplete_setups_are_excluded_and_listed() {
     let failed: Vec<&Value> = found["failed"].as_array().unwrap().iter().collect();
     assert_eq!(failed.len(), 2, "{found:#}");
     assert_eq!(found["choice"]["rank"], 1);
+    // Short trials are trials, too.
+    let mut short = lines.clone();
+    let first = lines.iter().find(|line| is(line, "geometry", "sync-files")).unwrap();
+    let mut first = first.clone();
+    (first["key"]["workload"], first["key"]["length"]) = (json!("database"), json!("short"));
+    short.push(first);
+    write(&place, "grid", &least_header(), &lines);
+    let what = "1 setups lack a workload and are excluded: ext4 geometry";
+    let replayed = ["tune", "--replay", "grid", "--strategy", "exhaustive"];
+    place.flashfit(&replayed).said(0, &[what]);
+    write(&place, "grid", &least_header(), &short);
+    let ended = place.flashfit(&replayed);
+    ended.said(0, &["1 setups have only short trials under a workload and are excluded"]);
+    assert!(!ended.stdout.contains("lack a workload"), "{}", ended.stdout);
     for line in &mut lines {
         line["outcome"] = json!({ "failed": { "message": "mount says no" } });
     }

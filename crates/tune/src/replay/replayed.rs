@@ -68,8 +68,10 @@ pub struct Replayed {
     pub baseline_merit: Option<f64>,
     /// Number of repeated draws.
     pub drawn_again: u64,
-    /// Setups without a trial under some workload.
+    /// Setups without a full-length trial under some workload.
     pub incomplete: Vec<CandidateIndex>,
+    /// Those of them that have at least a short trial under every workload.
+    pub only_short: Vec<CandidateIndex>,
     /// Setups with a failed trial.
     pub failed: Vec<CandidateIndex>,
 }
@@ -141,6 +143,10 @@ pub fn replay(
     problem.prior = question.prior.as_ref().and_then(|known| prior::of(&problem, known));
     let mut sampler = sampler(recording, question, &problem)?;
     let (incomplete, failed) = gaps(&problem, &sampler);
+    let has_all = |candidate: &CandidateIndex| {
+        (0..problem.workloads.len()).all(|workload| sampler.has_any(*candidate, workload))
+    };
+    let only_short = incomplete.iter().copied().filter(has_all).collect();
     // Costs are not drawn with the trials: the whole record decides which setups last.
     let lives = SetupLives::of(&problem, &recording.trials);
     let short_lived = lives.as_ref().map(SetupLives::cannot_be_shown).unwrap_or_default();
@@ -202,6 +208,7 @@ pub fn replay(
         baseline_merit,
         drawn_again,
         incomplete,
+        only_short,
         failed,
     })
 }

@@ -68,6 +68,11 @@ impl ReplaySampler {
         })
     }
 
+    /// Whether there is a trial of a candidate under a workload, short or of full length.
+    pub fn has_any(&self, candidate: usize, workload: usize) -> bool {
+        [false, true].iter().any(|&short| self.trials.contains_key(&(candidate, workload, short)))
+    }
+
     /// Draws a trial for a proposal; [`TrialOutcome::Missing`] if none was recorded.
     pub fn draw(&mut self, proposal: &Proposal) -> ReplaySample {
         let kind = (proposal.candidate, proposal.workload, proposal.length == TrialLength::Short);
