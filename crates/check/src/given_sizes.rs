@@ -51,7 +51,7 @@ pub fn check_given_sizes(
     sector_bytes: u64,
     capacity: Bytes,
 ) -> Result<(), GivenSizeError> {
-    let is_whole = |size: Bytes| size.0 > 0 && size.0.is_multiple_of(sector_bytes.max(1));
+    let is_whole = |size: Bytes| size.0 > 0 && size.0 % sector_bytes.max(1) == 0;
     if let Some(size) = erase_block {
         if !is_whole(size) {
             return Err(GivenSizeError::EraseBlockSectors { size, sector_bytes });
@@ -64,7 +64,7 @@ pub fn check_given_sizes(
     if !is_whole(size) {
         return Err(GivenSizeError::WriteUnitSectors { size, sector_bytes });
     }
-    if !size.0.is_power_of_two() && !size.0.is_multiple_of(PAGE.0) {
+    if !size.0.is_power_of_two() && size.0 % PAGE.0 != 0 {
         return Err(GivenSizeError::NoPages { size });
     }
     match erase_block {
