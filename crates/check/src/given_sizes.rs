@@ -31,10 +31,10 @@ impl UserError for GivenSizeError {
     fn hint(&self) -> Option<Hint> {
         let text = match self {
             Self::EraseBlockSectors { .. } | Self::AboveDevice { .. } => {
-                "4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB"
+                "use a size such as 4MiB, which is 4194304 bytes; 4MB is 4000000"
             }
             Self::WriteUnitSectors { .. } | Self::NoPages { .. } | Self::AboveEraseBlock { .. } => {
-                "the write unit is the pages that are programmed together: --write-unit 16KiB"
+                "use the size of the pages that are programmed together, such as 16KiB"
             }
         };
         Some(text.into())

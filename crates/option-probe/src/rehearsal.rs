@@ -71,7 +71,7 @@ fn absent(filesystem: &FileSystem, option: &str, evidence: &OptionEvidence) -> A
     }
 }
 
-/// Why the file system cannot be made or mounted; `None` where it can, or where nothing can be said.
+/// Why the file system cannot be made or mounted; `None` where it can, or where that is unknown.
 fn refusal(bench: &AttemptTools<'_>, recipe: &Recipe) -> Option<OptionEvidence> {
     match bench.attempt(recipe, recipe.mount_options()) {
         Ok(AttemptResult::NotMade(evidence) | AttemptResult::NotMounted(_, evidence)) => {

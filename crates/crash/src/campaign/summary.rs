@@ -180,8 +180,8 @@ impl SetupResult {
         upper_bound(self.counts.broken, self.counts.states)
     }
 
-    /// Of further runs of the work, the share in which one of as many states, drawn at random, breaks
-    /// a promise is at most this, at 95 %. It also limits the probability that a promise is
+    /// Of further runs of the work, the share in which one of as many states, drawn at random,
+    /// breaks a promise is at most this, at 95 %. It also limits the probability that a promise is
     /// broken in one state that is drawn at random from a further run.
     pub fn runs_upper_bound(&self) -> f64 {
         upper_bound(self.broken_rounds.into(), self.judged_rounds.into())

@@ -53,8 +53,9 @@ pub struct ReplayDocument {
     gain: Option<Change>,
     #[serde(flatten)]
     answer: AnswerParts,
-    /// Setups that lack a full-length trial under some workload, and setups of which a trial failed.
+    /// Setups that lack a full-length trial under some workload.
     incomplete: Vec<Setup>,
+    /// Setups of which a trial failed.
     failed: Vec<Setup>,
 }
 

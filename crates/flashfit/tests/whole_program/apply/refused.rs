@@ -6,7 +6,7 @@ use std::path::Path;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
 
-use flashfit_test_support::{AttemptKind, attempted};
+use flashfit_test_support::{AttemptKind, TestNeed, attempted, skip};
 
 use super::cut_short::program_of;
 use super::{apply, command, flashfit, plan};
@@ -132,7 +132,7 @@ fn what_this_kernel_cannot_mount_is_refused_where_it_is_to_be_mounted() {
             && flashfit_host::program::find(mkfs).is_some()
     };
     let Some((name, _)) = absent.into_iter().find(is_absent) else {
-        eprintln!("skipped: this kernel has all file systems");
+        assert!(skip(Some(TestNeed::Kernel.missing("no file system is absent"))));
         return;
     };
     let place = Place::in_memory();
