@@ -338,7 +338,7 @@ fn tune_omits_options_without_effect_and_refuses_them_if_named() {
         "ext4 orlov is left out: it is taken here and does nothing",
         "ext4 ordered is left out: on this machine it is the same as without it",
         "ext4 extents is left out: it is refused here",
-        "ext4 remount is left out: it is refused here",
+        "ext4 device is left out: it is refused here",
     ] {
         assert!(one_line.contains(left_out), "no `{left_out}` in {stdout}");
     }

@@ -263,7 +263,7 @@ fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
 fn the_exit_code_shows_that_nothing_can_be_planned() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 1 << 20);
-    let output = flashfit(folder.path(), &["plan", "card.img", "--erase-block", "4MiB"]);
+    let output = flashfit(folder.path(), &["plan", "card.img", "--erase-block", "1MiB"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("Not planned:"), "{}", text(&output.stdout));
 }

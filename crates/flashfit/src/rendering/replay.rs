@@ -243,10 +243,14 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     }
     let is_short = |index: &usize| replayed.only_short.contains(index);
     let lacking = replayed.incomplete.iter().copied().filter(|index| !is_short(index)).collect();
-    for (what, setups) in [
-        ("lack a workload", &lacking),
-        ("have only short trials under a workload", &replayed.only_short),
-        ("have a trial that failed", &replayed.failed),
+    for (one, several, setups) in [
+        ("lacks a workload", "lack a workload", &lacking),
+        (
+            "has only short trials under a workload",
+            "have only short trials under a workload",
+            &replayed.only_short,
+        ),
+        ("has a trial that failed", "have a trial that failed", &replayed.failed),
     ] {
         if !setups.is_empty() {
             let labels: Vec<String> = setups
@@ -256,11 +260,11 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
                 .collect();
             let more = if setups.len() > 5 { ", ..." } else { "" };
             lines.push(String::new());
-            lines.push(format!(
-                "{} setups {what} and are excluded: {}{more}",
-                setups.len(),
-                labels.join(", ")
-            ));
+            let excluded = match setups.len() {
+                1 => format!("1 setup {one} and is excluded"),
+                count => format!("{count} setups {several} and are excluded"),
+            };
+            lines.push(format!("{excluded}: {}{more}", labels.join(", ")));
         }
     }
     wrapped(&lines, width)
