@@ -24,6 +24,7 @@ pub fn plan_text(spec: &RunSpec, time: Duration, guests: usize) -> String {
 
 /// What the trials on the twin gave.
 pub fn finished_text(trials: &[TrialRecord], prior: Option<&RunPrior>) -> String {
+    let is_empty = trials.is_empty();
     let short = trials.iter().filter(|trial| !trial.key.length.is_full()).count();
     let trials = match short {
         0 => format!("{} simulated trials", trials.len()),
@@ -35,9 +36,10 @@ pub fn finished_text(trials: &[TrialRecord], prior: Option<&RunPrior>) -> String
              begins; gains come from trials on the device only",
             prior.results()
         ),
-        None => {
-            format!("twin: {trials} gave no result; the search is the usual one")
+        None if is_empty => {
+            "twin: no simulated trial was made in its time; the search is the usual one".to_owned()
         }
+        None => format!("twin: {trials} gave no result; the search is the usual one"),
     }
 }
 
