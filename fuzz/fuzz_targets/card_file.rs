@@ -23,8 +23,8 @@ fuzz_target!(|text: &str| {
         let again = CardModel::parse(&written, &origin).expect("a model that was accepted before");
         assert_eq!(again, model);
     }
-    let units = u64::from(model.total_units());
-    let pages = units * u64::from(model.pages_per_unit());
+    let units = u64::from(model.total_blocks());
+    let pages = units * u64::from(model.pages_per_block());
     if pages <= MOST_PAGES && units * model.erase_block_bytes() <= MOST_BYTES {
         use_card(&model);
     }
@@ -36,7 +36,7 @@ fn use_card(model: &CardModel) {
     let sector = u64::from(model.sector_bytes);
     let capacity = card.description().capacity_bytes;
     for round in 1..=2 {
-        for unit in 0..u64::from(model.capacity_units()) {
+        for unit in 0..u64::from(model.capacity_blocks()) {
             write(&mut card, unit * model.erase_block_bytes(), model.erase_block_bytes(), round);
         }
     }
