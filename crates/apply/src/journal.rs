@@ -4,12 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_host::calendar::unix_seconds;
 use flashfit_host::dir::DirHandle;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
-use flashfit_host::calendar::unix_seconds;
 
 pub(crate) const FILE: &str = "apply.json";
 /// More than any journal or record has.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use flashfit_device::WriteConsent;
+use flashfit_host::calendar;
 use flashfit_host::{Program, Runner};
 
 use crate::backup::Backup;
@@ -14,7 +15,6 @@ use crate::marker::{self, ApplyMarker, GAP, LENGTH};
 use crate::region;
 use crate::steps::{ApplyEvent, ApplyTools, WrittenPart};
 use crate::sysfs_queue::SysfsQueue;
-use flashfit_host::calendar;
 
 /// Writes a backup to the device that it was made from, and reads it back from the device itself.
 /// The marker's place comes last, so that a device that is restored only in part is reported as

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_device::{SystemRoots, WriteConsent};
+use flashfit_host::calendar;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner};
@@ -20,7 +21,6 @@ use crate::partition;
 use crate::region;
 use crate::sysfs_queue::SysfsQueue;
 use crate::verify::{ToolReport, Verified, ask, verify};
-use flashfit_host::calendar;
 
 /// Reports each step as it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -82,7 +82,8 @@ impl WriteConsent {
         self.surrounded(|| Ok(runner.run(&handed)?))
     }
 
-    fn handed(&self, program: &Program) -> Program {
+    /// A program that gets the descriptor where its arguments have the path of this consent.
+    pub(crate) fn handed(&self, program: &Program) -> Program {
         program.clone().hand(self.path(), self.target().shared())
     }
 

@@ -88,7 +88,7 @@ impl WriteConsent {
             std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
         let consent = Self::prepare(system, shown.clone(), own_pids)?;
         consent.check(runner)?;
-        check_partitions(runner, shown)?;
+        consent.check_partitions(runner)?;
         let name = shown.short_name();
         match agreement {
             ConsentMethod::Named(given) if consent.is_named_by(given) => Ok(consent.confirmed()),
@@ -259,6 +259,22 @@ impl WriteConsent {
         &self.system
     }
 
+    /// The user was shown no partitions: refuses if there may be some, which nobody could read.
+    fn check_partitions(&self, runner: &dyn Runner) -> Result<(), Refusal> {
+        let shown = self.device();
+        let may_have_some = shown.partition_start.is_none() && shown.capacity.0 >= SECTOR_BYTES;
+        if !may_have_some || !shown.partitions.is_empty() {
+            return Ok(());
+        }
+        let path = shown.path.clone();
+        match partitions::try_read(runner, &self.handed(&partitions::listing(&path))) {
+            // Maybe made by an earlier part of the same job: nobody else has used the device since.
+            Ok(_) => Ok(()),
+            Err(ProgramError::Interrupted { .. }) => Err(Refusal::Interrupted { path }),
+            Err(error) => Err(Refusal::PartitionsUnknown { path, reason: error.to_string() }),
+        }
+    }
+
     /// Checks again that the device is present, unchanged and unused. Call it before every step
     /// that writes, because minutes may have passed. A process that merely has the device open gets
     /// a few seconds to close it: udev probes every device after a write.
@@ -413,21 +429,6 @@ fn usage(
     let node = target.id().node;
     let name = system.name_of((rustix::fs::major(node), rustix::fs::minor(node)));
     in_use::of_device(system, &name.unwrap_or_else(|| shown.short_name()), own_pids)
-}
-
-/// The user was shown no partitions: refuses if there may be some, which nobody could read.
-fn check_partitions(runner: &dyn Runner, shown: &Device) -> Result<(), Refusal> {
-    let may_have_some = shown.partition_start.is_none() && shown.capacity.0 >= SECTOR_BYTES;
-    if !may_have_some || !shown.partitions.is_empty() {
-        return Ok(());
-    }
-    let path = shown.path.clone();
-    match partitions::try_read(runner, &path) {
-        // Maybe made by an earlier part of the same job: nobody else has used the device since.
-        Ok(_) => Ok(()),
-        Err(ProgramError::Interrupted { .. }) => Err(Refusal::Interrupted { path }),
-        Err(error) => Err(Refusal::PartitionsUnknown { path, reason: error.to_string() }),
-    }
 }
 
 const OTHER_FILE: &str = "it is now another file";

@@ -58,16 +58,20 @@ const NO_TABLE: &str = "does not contain a recognized partition table";
 /// The partitions of the device at `path`; empty when it has no partition table or that cannot be
 /// read.
 pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
-    try_read(runner, path).unwrap_or_default()
+    try_read(runner, &listing(path)).unwrap_or_default()
 }
 
-/// The same; empty also without sfdisk.
+/// The program that lists the partitions of the device at `path`.
+pub fn listing(path: &Path) -> Program {
+    Program::new("sfdisk").arg("--json").arg(path)
+}
+
+/// The same as [`read`], by a program of [`listing`]; empty also without sfdisk.
 ///
 /// # Errors
 /// When the table cannot be read, or sfdisk is interrupted.
-pub fn try_read(runner: &dyn Runner, path: &Path) -> Result<Vec<Partition>, ProgramError> {
-    let program = Program::new("sfdisk").arg("--json").arg(path);
-    let outcome = match runner.run_checked(&program) {
+pub fn try_read(runner: &dyn Runner, program: &Program) -> Result<Vec<Partition>, ProgramError> {
+    let outcome = match runner.run_checked(program) {
         Ok(outcome) => outcome,
         Err(ProgramError::Missing { .. }) => return Ok(Vec::new()),
         Err(ProgramError::Failed { message, .. }) if message.contains(NO_TABLE) => {
@@ -145,7 +149,7 @@ mod tests {
             let outcome =
                 ProgramOutcome { code: Some(code), stdout, stderr, ..ProgramOutcome::default() };
             let runner = ScriptedRunner::new().answer("sfdisk", outcome);
-            try_read(&runner, Path::new("/dev/x"))
+            try_read(&runner, &listing(Path::new("/dev/x")))
         };
         let none = "sfdisk: /dev/x: does not contain a recognized partition table\n";
         assert_eq!(found(1, "", none).unwrap(), []);

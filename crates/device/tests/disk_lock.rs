@@ -36,7 +36,7 @@ impl Disk {
         let script = "label: gpt\nsize=16MiB\nsize=16MiB\n";
         let sfdisk = Program::new("sfdisk").arg("--quiet").arg(device.node()).stdin(script);
         runner.run_checked(&sfdisk).unwrap();
-        // A kernel that has not read the table itself is told of the partitions.
+        // Not every kernel reads the new table at once.
         runner.run_checked(&Program::new("partx").arg("--update").arg(device.node())).unwrap();
         Some(Self { _folder: folder, device, runner })
     }

@@ -32,7 +32,7 @@ impl Disk {
         let script = "label: gpt\nsize=16MiB\nsize=16MiB\nsize=16MiB\n";
         let sfdisk = Program::new("sfdisk").arg("--quiet").arg(disk.device.node()).stdin(script);
         run(&sfdisk).unwrap();
-        // A kernel that has not read the table itself is told of the partitions.
+        // Not every kernel reads the new table at once.
         run(&Program::new("partx").arg("--update").arg(disk.device.node())).unwrap();
         for number in [1, 2] {
             run(&Program::new("mkswap").arg(disk.partition(number))).unwrap();

@@ -6,6 +6,7 @@ pub mod block;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::calendar;
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, durable};
 use schemars::JsonSchema;
@@ -14,7 +15,6 @@ use serde::Serialize;
 use crate::error::ApplyError;
 use crate::job::ApplyJob;
 use crate::verify::Verified;
-use flashfit_host::calendar;
 
 pub(crate) const FSTAB: &str = "etc/fstab";
 pub(crate) const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";

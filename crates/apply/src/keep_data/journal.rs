@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_device::{Device, SystemRoots};
+use flashfit_host::calendar::unix_seconds;
 use flashfit_host::dir::DirHandle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
 use crate::journal::{BackupPointer, UnfinishedRecords, opened, read_json, write_json};
 use crate::steps::{ApplyEvent, ApplyTools};
-use flashfit_host::calendar::unix_seconds;
 
 use super::{ImproveRequest, ImprovementStep};
 

@@ -118,12 +118,10 @@ impl CardPlan {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_campaign_continues_in_more_time_and_not_with_another_seed_or_layout() {
-        let began = CampaignPlan {
+impl CampaignPlan {
+    /// A plan for tests: small files on ext4.
+    pub(crate) fn sample() -> Self {
+        Self {
             setups: vec!["ext4".to_owned()],
             workload: CrashWorkload::Files,
             seed: 1,
@@ -134,7 +132,20 @@ mod tests {
             kernel: None,
             board: None,
             requests: None,
+            start: CampaignStart::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_campaign_continues_in_more_time_and_not_with_another_seed_or_layout() {
+        let began = CampaignPlan {
             start: CampaignStart { erase_block_bytes: Some(4 << 20), ..CampaignStart::default() },
+            ..CampaignPlan::sample()
         };
         let with = |start| CampaignPlan { start, ..began.clone() };
         assert!(with(CampaignStart::default()).continues(&began), "an earlier version's");

@@ -68,27 +68,14 @@ fn contents(file: &File) -> io::Result<(Vec<BlockId>, BlockPool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::{CampaignPlan, CampaignStart};
-    use crate::state::FlushFault;
+    use crate::campaign::CampaignPlan;
     use crate::timeline::timeline;
-    use crate::workload::{CrashWorkload, Operation};
+    use crate::workload::Operation;
 
     #[test]
     fn what_was_not_acknowledged_has_begun_and_not_returned() {
         let plain = tempfile::tempdir().unwrap();
-        let plan = CampaignPlan {
-            setups: vec!["ext4".to_owned()],
-            workload: CrashWorkload::Files,
-            seed: 1,
-            states: None,
-            unit_sectors: 8,
-            flushes: FlushFault::None,
-            card: None,
-            kernel: None,
-            board: None,
-            requests: None,
-            start: CampaignStart::default(),
-        };
+        let plan = CampaignPlan::sample();
         let folder = CampaignFolder::open(plain.path(), &plan).unwrap();
         let file = File::create(folder.draft_path()).unwrap();
         file.set_len(8 * BLOCK_BYTES as u64).unwrap();

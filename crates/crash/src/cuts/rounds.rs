@@ -183,24 +183,9 @@ impl JudgedCut<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::CampaignStart;
-    use crate::state::FlushFault;
-    use crate::workload::CrashWorkload;
 
     fn plan() -> CampaignPlan {
-        CampaignPlan {
-            setups: vec!["ext4".to_owned()],
-            workload: CrashWorkload::Files,
-            seed: 1,
-            states: Some(3),
-            unit_sectors: 8,
-            flushes: FlushFault::None,
-            card: None,
-            kernel: None,
-            board: None,
-            requests: None,
-            start: CampaignStart::default(),
-        }
+        CampaignPlan { states: Some(3), ..CampaignPlan::sample() }
     }
 
     fn batch(round: u32) -> StateBatch {
