@@ -208,10 +208,12 @@ GUESTS := 2
 counted-rate: build
 	sh scripts/counted-rate.sh $(FLASHFIT) $(GUESTS)
 
-# The first drawn cards of 640 MiB to 8 GiB from this seed on. Fitting twins was developed on them.
-# ONCE=1, LARGE=1, RUNTIME_MS=400 and DATA_SIZE=4MiB are explained in scripts/twin-ranks.py. Runs with
-# another length of the stages need another TWIN_RANKS=DIR, also for twin-first.
-TWIN_CARDS := 1000000 1000002 1000003 1000004 1000005 1000007 1000008 1000011 1000012 1000014 1000017 1000018
+# Drawn cards of 640 MiB to 8 GiB. Fitting twins was developed on cards with seeds from 1000000.
+# Their runs are in examples/twins and are not made again; KEEP=1 adds those of further cards there. RUNS=1, TWIN_RUNS=1,
+# LARGE=1, RUNTIME_MS=400 and DATA_SIZE=4MiB are explained in scripts/twin-ranks.py. Runs with another
+# length of the stages need another TWIN_RANKS=DIR, also for twin-first, and RECORDED=none.
+TWIN_CARDS := 2000000 2000001 2000003 2000004 2000007 2000010 2000015 2000018 2000022 2000024 2000027 2000028
+RECORDED := examples/twins
 TWIN_RANKS := target/twin-ranks
 
 twin-ranks: build
@@ -220,10 +222,14 @@ twin-ranks: build
 	for seed in $(TWIN_CARDS); do \
 		target/release/examples/drawn_card $$seed > $(TWIN_RANKS)/cards/drawn-$$seed.toml || exit 1; \
 	done
-	WORK=$(TWIN_RANKS) GUESTS=$(GUESTS) python3 scripts/twin-ranks.py $(FLASHFIT) \
+	WORK=$(TWIN_RANKS) RECORDED=$(RECORDED) GUESTS=$(GUESTS) python3 scripts/twin-ranks.py $(FLASHFIT) \
 		$(TWIN_CARDS:%=$(TWIN_RANKS)/cards/drawn-%.toml)
 
 twin-first: build
+	mkdir -p $(TWIN_RANKS)
+	for archive in $(RECORDED)/*.tar.gz; do \
+		[ ! -e $$archive ] || tar -xzf $$archive -C $(TWIN_RANKS) || exit 1; \
+	done
 	WORK=$(TWIN_RANKS) python3 scripts/twin-first.py $(FLASHFIT) $(TWIN_CARDS:%=drawn-%)
 
 # CASES="--cards sd-c10-log --workloads sync-files" limits it.

@@ -3,11 +3,13 @@
 
 usage: twin-first.py FLASHFIT CARD...     (make twin-first, after make twin-ranks)
 
-For each card, replays the run that `scripts/twin-ranks.py` left in WORK (all setups, recorded on the
+For each card, replays the runs that `scripts/twin-ranks.py` left in WORK (all setups, recorded on the
 simulated card in virtual machines with counted instructions) with `flashfit tune --replay --trials
-N`: with the run on the card's twin (`--twin-run`), without a twin, and with the run on another card's
-twin, which is wrong. Recorded trials repeat almost exactly, those on a device do not: NOISE (standard
-deviation of a logarithm) is added to each of REPEATS copies of each trial.
+N`: with the runs on the card's twin (`--twin-run`), without a twin, and with the runs on another card's
+twin, which is wrong. The runs of a card take turns as the repeats of its trials, so what differs
+between them by the state that trials begin in is noise. Within a run, recorded trials repeat almost
+exactly, those on a device do not: NOISE (standard deviation of a logarithm) is added to each of
+REPEATS copies. A search sees the repeats in another order with each seed.
 
 Prints one line of docs/tuning.md for each card: searches whose recommended setup is within 2 % of the
 best, and how far it is below the best. The baseline is recommended unless a gain was shown. With
@@ -41,17 +43,35 @@ def trials_of(run):
     return [trial for trial in made if "geometry" not in trial["key"]["setup"]["options"]]
 
 
-def noisy(run, to, seed):
-    """A copy of a run whose trials were repeated with noise."""
+def runs_of(name):
+    """The run of that name and its repetitions."""
+    numbered = sorted(WORK.glob(f"{name}-[0-9]*[0-9]/trials.jsonl"))
+    runs = [WORK / name, WORK / f"{name}-again", *(file.parent for file in numbered)]
+    return [run for run in runs if (run / "trials.jsonl").exists()]
+
+
+def renumbered(run, to, batches):
+    """A copy of a run with these trials, a list for each repeat."""
     shutil.copytree(run, to)
-    draw = random.Random(seed)
-    made = trials_of(run)
     lines = []
-    for repeat in range(REPEATS):
-        for trial in copy.deepcopy(made):
+    for repeat, batch in enumerate(batches):
+        for trial in batch:
             trial["key"]["repeat"] = repeat
             trial["number"] = len(lines) + 1
-            trial["batch"] = {"number": repeat, "size": len(made)}
+            trial["batch"] = {"number": repeat, "size": len(batch)}
+            lines.append(json.dumps(trial))
+    (to / "trials.jsonl").write_text("\n".join(lines) + "\n")
+    return to
+
+
+def noisy(runs, to, seed):
+    """A copy of runs whose trials were repeated with noise."""
+    draw = random.Random(seed)
+    made = [trials_of(run) for run in runs]
+    batches = []
+    for repeat in range(REPEATS):
+        batch = copy.deepcopy(made[repeat % len(made)])
+        for trial in batch:
             factor = math.exp(draw.gauss(0, NOISE))
             points = trial["outcome"].get("completed", {}).get("points", [])
             for stage in (stage for point in points for stage in point["stages"]):
@@ -59,9 +79,8 @@ def noisy(run, to, seed):
                     for rate in ("bytes_per_second", "operations_per_second_thousandths"):
                         part[rate] = int(part[rate] * factor)
                     part["runtime_ns"] = int(part["runtime_ns"] / factor)
-            lines.append(json.dumps(trial))
-    (to / "trials.jsonl").write_text("\n".join(lines) + "\n")
-    return to
+        batches.append(batch)
+    return renumbered(runs[0], to, batches)
 
 
 def searches(flashfit, run, twin):
@@ -80,15 +99,11 @@ def searches(flashfit, run, twin):
 
 
 def on_twin(card, work):
-    """A copy of the run on the twin of a card."""
-    run, to = WORK / f"{card}-on-twin", Path(work) / f"{card}-on-twin"
+    """A copy of the runs on the twin of a card."""
+    to = Path(work) / f"{card}-on-twin"
     if not to.exists():
-        shutil.copytree(run, to)
-        lines = []
-        for trial in trials_of(run):
-            trial["number"] = len(lines) + 1
-            lines.append(json.dumps(trial))
-        (to / "trials.jsonl").write_text("\n".join(lines) + "\n")
+        runs = runs_of(f"{card}-on-twin")
+        renumbered(runs[0], to, [trials_of(run) for run in runs])
     return to
 
 
@@ -110,7 +125,7 @@ def main():
     near = {"own": [], "none": [], "wrong": []}
     with tempfile.TemporaryDirectory() as work:
         for number, card in enumerate(cards):
-            run = noisy(WORK / card, Path(work) / card, number)
+            run = noisy(runs_of(card), Path(work) / card, number)
             twins = {"own": on_twin(card, work), "none": None, "wrong": on_twin(cards[number - 1], work)}
             found = {name: searches(flashfit, run, twin) for name, twin in twins.items()}
             for name, each in found.items():

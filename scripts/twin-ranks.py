@@ -4,13 +4,17 @@
 usage: twin-ranks.py FLASHFIT CARD...     (make twin-ranks)
 
 For each card, a twin is fitted by `flashfit probe --write --twin`. The same setups are then measured
-under three workloads, twice on the card and once on its twin, by `flashfit tune --on vm
---vm-speed-mips`. Prints one line of docs/accuracy.md for each card and workload as soon as it is
-known: Spearman's rank correlation over the setups, and how far the setup that is best on the twin is
-below the best one on the card, both with the mean of the card's two runs; and the same of the card's
-two runs with each other, which shows what chance allows. Intervals are 95 % bootstrap intervals over
-setups. Runs are kept in WORK (a directory), so an interrupted measurement continues. With ONCE=1, a
-second run is not made where it is missing. With LARGE=1, there are about three times as many setups.
+under three workloads, RUNS times (2) on the card and TWIN_RUNS times (2) on its twin, by `flashfit
+tune --on vm --vm-speed-mips`. The runs differ in the state that trials begin in. Prints one line of
+docs/accuracy.md for each card and workload as soon as it is known: Spearman's rank correlation over
+the setups, and how far the setup that is best on the twin is below the best one on the card, both
+with the means of the runs; and the same of the card's first two runs with each other, which shows
+what chance allows. Intervals are 95 % bootstrap intervals over setups. With LARGE=1, there are about
+three times as many setups.
+
+Runs are kept in WORK (a directory), so an interrupted measurement continues. Those of a card in
+RECORDED (a directory of archives) are not made again. With KEEP=1, an archive is written there as
+soon as a card has been measured.
 
 A stage takes at most RUNTIME_MS, and the workloads write DATA_SIZE. With much less (400 and 4MiB, as
 some tables of docs/accuracy.md), most stages end before a card that collects a log has to, and
@@ -79,7 +83,10 @@ POINT = "16KiB"
 # Of the card's time, as `tune --twin-first` takes.
 PROBE_TIME = os.environ.get("PROBE_TIME", "10min")
 GUESTS = os.environ.get("GUESTS", "2")
-ONCE = "ONCE" in os.environ
+RUNS = int(os.environ.get("RUNS", "2"))
+TWIN_RUNS = int(os.environ.get("TWIN_RUNS", "2"))
+RECORDED = Path(os.environ["RECORDED"]) if "RECORDED" in os.environ else None
+KEEP = "KEEP" in os.environ
 DATA_SIZE = os.environ.get("DATA_SIZE", "16MiB")
 RUNTIME_MS = os.environ.get("RUNTIME_MS", "4000")
 
@@ -93,12 +100,16 @@ def run(arguments, log):
 
 def catalog():
     """The catalog of the user: random writes of one size."""
-    folder = (WORK / "catalog").resolve()
+    folder = WORK / "catalog"
     (folder / "workloads").mkdir(parents=True, exist_ok=True)
     text = (ROOT / "catalog/workloads/random-write.fio").read_text()
     text = re.sub(r'quick-points = .*', f'quick-points = ["{POINT}"]', text)
     (folder / "workloads/random-write.fio").write_text(text)
     return folder
+
+
+def settings(config):
+    return [line for line in config.splitlines() if not line.startswith("catalog_dir")]
 
 
 def measured(flashfit, card, folder, seed=7):
@@ -109,7 +120,7 @@ def measured(flashfit, card, folder, seed=7):
     for options, more in MORE.items() if LARGE else ():
         text = text.replace(options, more)
     is_begun = (folder / "run.json").exists()
-    if is_begun and config.read_text() != text:
+    if is_begun and settings(config.read_text()) != settings(text):
         sys.exit(f"{folder} was measured with other settings; use another WORK")
     config.write_text(text)
     if not is_begun:
@@ -185,45 +196,75 @@ def wilson(count, of):
     return f"{count} of {of}: {100 * share:.0f} % ({100 * (middle - half):.0f} to {100 * (middle + half):.0f})"
 
 
+def repeated(flashfit, card, name, count):
+    """The merits in each run, and the names of their folders; the first is called like the card."""
+    names = [name, f"{name}-again", *(f"{name}-{number}" for number in range(3, count + 1))][:count]
+    runs = [measured(flashfit, card, WORK / of, seed=7 + number) for number, of in enumerate(names)]
+    return runs, names
+
+
+def unpack(card):
+    archive = RECORDED / f"{card}.tar.gz" if RECORDED else None
+    if archive and archive.exists() and not (WORK / f"{card}-twin.toml").exists():
+        subprocess.run(["tar", "-xzf", archive, "-C", WORK], check=True)
+
+
+def keep(card, names):
+    """All that the figures need, and what says how it was made."""
+    RECORDED.mkdir(parents=True, exist_ok=True)
+    files = [f"cards/{card}.toml", f"{card}-twin.toml"]
+    for name in names:
+        files += [f"{name}.toml", f"{name}.done"]
+        files += [f"{name}/{file}" for file in ("run.json", "trials.jsonl")]
+    archive = RECORDED / f"{card}.tar.gz"
+    subprocess.run(["tar", "-czf", archive.with_suffix(".new"), "--owner=0", "--group=0", "-C", WORK, *files], check=True)
+    archive.with_suffix(".new").rename(archive)
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
 def main():
-    flashfit, cards = Path(sys.argv[1]).resolve(), [Path(name).resolve() for name in sys.argv[2:]]
+    flashfit, cards = Path(sys.argv[1]).resolve(), [Path(name) for name in sys.argv[2:]]
     WORK.mkdir(parents=True, exist_ok=True)
     print("| card | workload | setups | rank correlation | twin's best, below the card's best | ratio of the rates, median and largest | between two runs of the card: rank correlation | best of the other run, below the best |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
-    of_twin, of_twin_there, of_card = Count(), Count(), Count()
+    means, single, of_card = Count(), Count(), Count()
     for card in cards:
-        twin = (WORK / f"{card.stem}-twin.toml").resolve()
+        unpack(card.stem)
+        twin = WORK / f"{card.stem}-twin.toml"
         if not twin.exists():
             run([flashfit, "probe", f"sim:{card}", "--write", "--max-time", PROBE_TIME, "--twin", twin], WORK / f"{card.stem}-probe.log")
         name = f"{card.stem}-large" if LARGE else card.stem
-        once = measured(flashfit, card, WORK / name)
-        second_run = WORK / f"{name}-again"
-        is_once = ONCE and not second_run.with_suffix(".done").exists()
-        again = once if is_once else measured(flashfit, card, second_run, seed=8)
-        on_twin = measured(flashfit, twin, WORK / f"{name}-on-twin")
+        on_card, folders = repeated(flashfit, card, name, RUNS)
+        on_twin, more = repeated(flashfit, twin, f"{name}-on-twin", TWIN_RUNS)
+        if KEEP and RECORDED and not LARGE:
+            keep(card.stem, folders + more)
         for workload in WORKLOADS:
-            runs = [of.get(workload, {}) for of in (once, again, on_twin)]
+            runs = [of.get(workload, {}) for of in on_card + on_twin]
             names = sorted(set.intersection(*map(set, runs)))
-            first, second, simulated = ([of[name] for name in names] for of in runs)
-            mean = [(a + b) / 2 for a, b in zip(first, second)]
-            pairs = list(zip(mean, simulated))
+            true = [mean([of[name] for of in runs[:RUNS]]) for name in names]
+            pairs = list(zip(true, [mean([of[name] for of in runs[RUNS:]]) for name in names]))
             rank, loss = spearman(pairs), lost(pairs)
             low, high = interval(pairs, spearman)
             ratios = sorted(math.exp(abs(a - b)) for a, b in pairs)
-            of_twin.add(rank, loss)
+            means.add(rank, loss)
+            alone = [(runs[0][name], runs[RUNS][name]) for name in names]
+            single.add(spearman(alone), lost(alone))
             own = "- | -"
-            if not is_once:
-                own_rank = spearman(list(zip(first, second)))
-                own_loss = (lost(list(zip(first, second))) + lost(list(zip(second, first)))) / 2
+            if RUNS > 1:
+                two = [(runs[0][name], runs[1][name]) for name in names]
+                own_rank = spearman(two)
+                own_loss = (lost(two) + lost([pair[::-1] for pair in two])) / 2
                 of_card.add(own_rank, own_loss)
-                of_twin_there.add(rank, loss)
                 own = f"{own_rank:.2f} | {own_loss:.0f} %"
             print(f"| {card.stem} | {workload} | {len(pairs)} | {rank:.2f} ({low:.2f} to {high:.2f}) | {loss:.0f} % | {ratios[len(ratios) // 2]:.2f}, {ratios[-1]:.1f} | {own} |", flush=True)
     print("\n| | rank correlation at least 0.8 | best within 5 % | both |\n|---|---|---|---|")
-    print(f"| twin with the card | {of_twin.line()} |")
+    print(f"| means of the twin's runs with means of the card's | {means.line()} |")
+    print(f"| first run of the twin with the first of the card | {single.line()} |")
     if of_card.all:
-        print(f"| the same, where the card was measured twice | {of_twin_there.line()} |")
-        print(f"| a card's two runs with each other | {of_card.line()} |")
+        print(f"| two runs of the card with each other | {of_card.line()} |")
 
 
 class Count:
