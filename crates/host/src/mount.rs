@@ -5,7 +5,7 @@
 //! even if they are killed.
 
 use std::ffi::OsStr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -78,6 +78,11 @@ pub fn enter_private_namespace() -> Result<(), MountError> {
     // stay mounted here. Mounts made here do not propagate out.
     let receive_only = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", receive_only).map_err(namespace)
+}
+
+/// The namespace that [`return_to_former_namespace`] returns to, if there is one.
+pub fn former_namespace() -> Option<BorrowedFd<'static>> {
+    FORMER_NAMESPACE.get().map(AsFd::as_fd)
 }
 
 /// Moves the calling thread alone back to the mount namespace that the process was in before

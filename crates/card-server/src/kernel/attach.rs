@@ -9,7 +9,8 @@ use flashfit_host::loop_renewal;
 use flashfit_host::mount::enter_private_namespace;
 
 use super::file_system::{CardFile, file_name};
-use super::{fuse_thread, queue, way};
+use super::fuse_thread::{self, CopiedFiles};
+use super::{queue, way};
 use crate::live::LiveCard;
 use crate::serve::ServeError;
 
@@ -35,6 +36,8 @@ impl KernelCard {
         let (attached, ended) = fuse_thread::with_mounted(
             &covered_folder()?,
             "flashfit-card",
+            // The card may be in a file.
+            CopiedFiles::Kept,
             move || CardFile::new(served),
             |folder| attach(&folder.join(file_name()), card),
         )

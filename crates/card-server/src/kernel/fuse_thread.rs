@@ -5,14 +5,25 @@
 //! mounted or another of its threads waits for it, the connection to the kernel is closed
 //! nevertheless, that wait ends with an error, and the process can end.
 
+use std::fs;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{io, thread};
 
-use flashfit_host::mount::return_to_former_namespace;
+use flashfit_host::mount::{former_namespace, return_to_former_namespace};
 use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use rustix::mount::UnmountFlags;
 use rustix::thread::UnshareFlags;
+
+/// What becomes of the thread's copies of files that the process had open when it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopiedFiles {
+    /// The file system uses some of them.
+    Kept,
+    /// A copy would outlive the original: it keeps a mount busy, or the input of a child open.
+    Closed,
+}
 
 /// Mounts a file system at `point`, an existing folder, passes it to `open`, and removes the mount
 /// from the tree; what `open` has opened stays usable. The returned channel closes when the kernel
@@ -23,10 +34,11 @@ use rustix::thread::UnshareFlags;
 pub fn with_mounted<F: Filesystem + 'static, T>(
     point: &Path,
     name: &str,
+    copies: CopiedFiles,
     make: impl FnOnce() -> io::Result<F> + Send + 'static,
     open: impl FnOnce(&Path) -> T,
 ) -> io::Result<(T, Receiver<()>)> {
-    let ended = mount(point, name, make)?;
+    let ended = mount(point, name, copies, make)?;
     let opened = open(point);
     // Whatever was opened holds the file by itself now, or nothing does.
     rustix::mount::unmount(point, UnmountFlags::DETACH)?;
@@ -36,14 +48,16 @@ pub fn with_mounted<F: Filesystem + 'static, T>(
 fn mount<F: Filesystem + 'static>(
     point: &Path,
     name: &str,
+    copies: CopiedFiles,
     make: impl FnOnce() -> io::Result<F> + Send + 'static,
 ) -> io::Result<Receiver<()>> {
     let (mounted, wait) = channel();
     let (ending, ended) = channel();
     let (point, name) = (point.to_owned(), name.to_owned());
-    thread::Builder::new()
-        .name("fuse".to_owned())
-        .spawn(move || answer_kernel(&point, name, make, &mounted, ending))?;
+    thread::Builder::new().name("fuse".to_owned()).spawn(move || {
+        let make = || own_file_table(copies).and_then(|()| make());
+        answer_kernel(&point, name, make, &mounted, ending);
+    })?;
     let ended_early = || io::Error::other("the thread that was to answer has ended");
     wait.recv().unwrap_or_else(|_| Err(ended_early()))?;
     Ok(ended)
@@ -56,11 +70,11 @@ fn answer_kernel<F: Filesystem + 'static>(
     mounted: &Sender<io::Result<()>>,
     ending: Sender<()>,
 ) {
-    let session = own_file_table().and_then(|()| {
+    let session = make().and_then(|made| {
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName(name)];
         config.acl = SessionACL::Owner;
-        Session::new(make()?, point, &config)
+        Session::new(made, point, &config)
     });
     let alone = |session| {
         return_to_former_namespace().map_err(io::Error::other)?;
@@ -81,10 +95,29 @@ fn answer_kernel<F: Filesystem + 'static>(
 }
 
 #[expect(unsafe_code, reason = "a thread with its own file table has no safe interface")]
-fn own_file_table() -> io::Result<()> {
+fn own_file_table(copies: CopiedFiles) -> io::Result<()> {
     // SAFETY: this thread neither uses a file that another thread opens later, nor hands one of
-    // its own to another; those it has copies of, it never closes.
-    Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?)
+    // its own to another.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
+    match copies {
+        CopiedFiles::Kept => Ok(()),
+        CopiedFiles::Closed => close_copies(),
+    }
+}
+
+/// Closes all that this thread has in its own table, but the standard files, which a panic needs,
+/// and the namespace that it returns to.
+#[expect(unsafe_code, reason = "close")]
+fn close_copies() -> io::Result<()> {
+    let kept = former_namespace().map(|namespace| namespace.as_raw_fd());
+    let numbers: Vec<RawFd> = fs::read_dir("/proc/thread-self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    for number in numbers.into_iter().filter(|number| *number > 2 && Some(*number) != kept) {
+        // SAFETY: no value of this thread owns a file yet, and no other thread has this table.
+        unsafe { libc::close(number) };
+    }
+    Ok(())
 }
 
 /// Keeps the process from waiting for memory that can only be freed by writing to its own device

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use flashfit_card_server::fuse_thread;
+use flashfit_card_server::fuse_thread::{self, CopiedFiles};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::loop_renewal;
 
@@ -40,8 +40,10 @@ impl CrashDevice {
         let name = file_system::new_file_name();
         let served = file_system::DiskFile::new(Arc::clone(&disk), name.clone());
         let open = |folder: &Path| LoopDevice::attach(&folder.join(&name), LoopOptions::default());
+        // Other workers have files of their mounts open, and pipes to their programs.
+        let copies = CopiedFiles::Closed;
         let (device, ended) =
-            fuse_thread::with_mounted(point, "flashfit-crash", move || Ok(served), open)
+            fuse_thread::with_mounted(point, "flashfit-crash", copies, move || Ok(served), open)
                 .map_err(CrashError::Fuse)?;
         let device = device?;
         let node = device.node().to_owned();

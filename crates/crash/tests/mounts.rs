@@ -1,0 +1,62 @@
+//! What keeps a mount of a crash state busy.
+//!
+//! Needs root, FUSE, loop devices and the programs of ext4.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use flashfit_crash::campaign::MountPoints;
+use flashfit_crash::device::{CrashDevice, OverlayDisk};
+use flashfit_crash::observe::{mount_with, unmount_at};
+use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{isolated, programs, simulated_cards, skip};
+
+fn is_missing() -> bool {
+    skip(simulated_cards().or(programs(&["mkfs.ext4"])))
+}
+
+fn device(points: &MountPoints, name: &str) -> CrashDevice {
+    let shown = points.folder(name).unwrap();
+    CrashDevice::attach(OverlayDisk::unwritten(64 << 20), &shown, false).unwrap()
+}
+
+/// A mounted ext4.
+fn mounted(device: &CrashDevice, points: &MountPoints) -> PathBuf {
+    let mkfs = Program::new("mkfs.ext4").arg("-q").arg(device.node());
+    SystemRunner::default().run_checked(&mkfs).unwrap();
+    let point = points.folder("mounted").unwrap();
+    mount_with(device.node(), "ext4", &point, &[]).unwrap();
+    point
+}
+
+/// A worker attaches its devices while others work, so the thread that serves the device must not
+/// keep what they have open then.
+#[test]
+fn a_new_device_keeps_no_file_of_another_mount() {
+    if is_missing() {
+        return;
+    }
+    isolated(|| {
+        let points = MountPoints::take(&[]).unwrap();
+        let first = device(&points, "first");
+        let point = mounted(&first, &points);
+        let open = File::create(point.join("f")).unwrap();
+        let (mut input, output) = UnixStream::pair().unwrap();
+        let second = device(&points, "second");
+        drop((open, output));
+        input.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        assert_eq!(input.read(&mut [0]).unwrap(), 0, "its other end is still open");
+        let start = Instant::now();
+        unmount_at(&point).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        // Both are still served.
+        for device in [&first, &second] {
+            assert_eq!(std::fs::read(device.node()).unwrap().len(), 64 << 20);
+        }
+    });
+}
