@@ -133,7 +133,7 @@ impl Prepared {
     }
 }
 
-fn checked(result: libc::c_int) -> io::Result<()> {
+pub(crate) fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -165,7 +165,7 @@ fn drop_capabilities() -> io::Result<()> {
 
 /// A change of user resets this, so it comes last.
 #[expect(unsafe_code, reason = "prctl")]
-fn end_with_parent() -> io::Result<()> {
+pub(crate) fn end_with_parent() -> io::Result<()> {
     // SAFETY: numbers only.
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })
 }
@@ -174,42 +174,74 @@ fn end_with_parent() -> io::Result<()> {
 /// the other at a SIGTERM, and then ends as the other did.
 #[expect(unsafe_code, reason = "clone, and signals of a process without threads")]
 fn enter_process_namespace() -> io::Result<()> {
+    // SAFETY: no pointers.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWPID) })?;
+    match forked()? {
+        0 => end_with_parent(),
+        child => wait_for(child, || {}),
+    }
+}
+
+/// Forks between fork and exec: 0 in the child, its number in the parent.
+#[expect(unsafe_code, reason = "clone")]
+pub(crate) fn forked() -> io::Result<libc::pid_t> {
     // SAFETY: no pointers. Without CLONE_VM this is a fork; the handlers of the C library's own
     // fork would run code that is not allowed between fork and exec.
-    let child = unsafe {
-        checked(libc::unshare(libc::CLONE_NEWPID))?;
-        libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0)
-    };
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     match child {
-        0 => end_with_parent(),
-        1.. => wait_for(child as libc::pid_t),
+        0.. => Ok(child as libc::pid_t),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
+/// Waits for a child, calls `in_the_end`, and ends as the child did. A SIGTERM kills the child.
 #[expect(unsafe_code, reason = "waits and signals without the standard library's state")]
-fn wait_for(child: libc::pid_t) -> ! {
+pub(crate) fn wait_for(child: libc::pid_t, in_the_end: fn()) -> ! {
+    close_from_3();
     // SAFETY: system calls on local variables; the process ends here.
     unsafe {
-        // The pipe on which a failed start is reported must not stay open here.
-        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
         let mut signals = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut signals);
         libc::sigaddset(&raw mut signals, libc::SIGTERM);
         libc::sigaddset(&raw mut signals, libc::SIGCHLD);
         libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
         let mut status = 0;
-        while libc::waitpid(child, &raw mut status, libc::WNOHANG) != child {
-            if libc::sigwaitinfo(&raw const signals, std::ptr::null_mut()) == libc::SIGTERM {
-                libc::kill(child, libc::SIGKILL);
+        loop {
+            match libc::waitpid(-1, &raw mut status, libc::WNOHANG) {
+                ended if ended == child => break,
+                // An orphan, where this process gets them.
+                1.. => {}
+                _ => {
+                    let signal = libc::sigwaitinfo(&raw const signals, std::ptr::null_mut());
+                    if signal == libc::SIGTERM {
+                        libc::kill(child, libc::SIGKILL);
+                    }
+                }
             }
         }
+        in_the_end();
         if libc::WIFEXITED(status) {
             libc::_exit(libc::WEXITSTATUS(status));
         }
         let signal = libc::WTERMSIG(status);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut());
         libc::kill(libc::getpid(), signal);
         libc::_exit(SIGNAL_EXIT + signal)
+    }
+}
+
+/// The pipe on which a failed start is reported must not stay open in a process that waits.
+#[expect(unsafe_code, reason = "close")]
+fn close_from_3() {
+    /// Linux before 5.9 has no close_range.
+    const MOST: libc::c_int = 65_536;
+    // SAFETY: the process uses none of its files any more.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {
+            for number in 3..MOST {
+                libc::close(number);
+            }
+        }
     }
 }
 

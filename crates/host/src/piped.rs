@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 
+use crate::descendants;
 use crate::program::{Program, ProgramError};
 use crate::program_path::{find, for_children};
 use crate::system_runner::prepare_child;
@@ -27,6 +28,7 @@ const KEPT_LINES: usize = 5;
 #[derive(Debug)]
 pub struct PipedProgram {
     child: Child,
+    ends_descendants: bool,
     last_lines: Arc<Mutex<Vec<String>>>,
     reader: Option<JoinHandle<()>>,
     /// Closing it makes the reader stop at the end of the available output.
@@ -55,7 +57,8 @@ impl Read for UntilStopped {
 }
 
 impl PipedProgram {
-    /// Starts a program with its environment and arguments; other settings are ignored.
+    /// Starts a program with its environment and arguments, and with its descendants ended with
+    /// it if so set; other settings are ignored.
     ///
     /// # Errors
     /// When it is missing or cannot be started.
@@ -72,6 +75,9 @@ impl PipedProgram {
             .stderr(Stdio::piped())
             .process_group(0);
         prepare_child(&mut command, Vec::new());
+        if program.ends_descendants {
+            descendants::end_with(&mut command);
+        }
         let start_error =
             |source| ProgramError::Start { command_line: program.command_line(), source };
         let mut child = command.spawn().map_err(start_error)?;
@@ -93,7 +99,9 @@ impl PipedProgram {
             }
         });
         let reader = Some(reader);
-        Ok((Self { child, last_lines, reader, stopping: Some(stopping) }, output, input))
+        let ends_descendants = program.ends_descendants;
+        let stopping = Some(stopping);
+        Ok((Self { child, ends_descendants, last_lines, reader, stopping }, output, input))
     }
 
     pub fn id(&self) -> u32 {
@@ -120,12 +128,18 @@ impl PipedProgram {
         waiting::ChildWatch::new(&self.child).has_ended()
     }
 
-    /// Kills the program with all of its process group; returns how the program ended.
+    /// Kills the program with all of its process group, and with its descendants if so set; returns
+    /// how the program ended.
     ///
     /// # Errors
     /// When its status cannot be read.
     pub fn kill_group(&mut self) -> std::io::Result<ExitStatus> {
         let group = rustix::process::Pid::from_child(&self.child);
+        if self.ends_descendants {
+            // Killed, it would leave those that left the group.
+            let _ = rustix::process::kill_process(group, rustix::process::Signal::TERM);
+            let _ = waiting::ChildWatch::new(&self.child).wait(GRACE);
+        }
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         self.child.wait()
     }

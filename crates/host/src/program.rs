@@ -30,6 +30,7 @@ pub struct Program {
     pub(crate) shows_output: bool,
     pub(crate) handed: Option<HandedFile>,
     pub(crate) confinement: Option<Confinement>,
+    pub(crate) ends_descendants: bool,
     /// The most of each output that is kept, from its end.
     pub(crate) kept_bytes: Option<usize>,
 }
@@ -47,6 +48,7 @@ impl Program {
             shows_output: false,
             handed: None,
             confinement: None,
+            ends_descendants: false,
             kept_bytes: None,
         }
     }
@@ -111,6 +113,13 @@ impl Program {
     #[must_use]
     pub fn confine(mut self, confinement: Confinement) -> Self {
         self.confinement = Some(confinement);
+        self
+    }
+
+    /// Ends all that it started when it ends, processes of other sessions too.
+    #[must_use]
+    pub fn end_descendants(mut self) -> Self {
+        self.ends_descendants = true;
         self
     }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::descendants;
 use crate::exchange::{Stopped, exchange};
 use crate::interrupt::Interrupt;
 use crate::program::{Program, ProgramError, ProgramOutcome, Runner};
@@ -55,6 +56,9 @@ impl Runner for SystemRunner {
         prepare_child(&mut command, cgroups.iter().map(AsRawFd::as_raw_fd).collect());
         if let Some(confinement) = &program.confinement {
             confinement.apply(&mut command).map_err(start_error)?;
+        }
+        if program.ends_descendants {
+            descendants::end_with(&mut command);
         }
         let started = Instant::now();
         let child = command.spawn().map_err(start_error)?;

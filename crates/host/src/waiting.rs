@@ -38,6 +38,20 @@ impl ChildWatch {
         // An error means that the child no longer exists.
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
+
+    /// Waits until it has ended, or for `limit`.
+    ///
+    /// # Errors
+    /// When poll(2) fails.
+    pub(crate) fn wait(&self, limit: Duration) -> io::Result<()> {
+        let until = Instant::now() + limit;
+        while !self.has_ended() && Instant::now() < until {
+            let readable: Vec<_> =
+                self.descriptor().into_iter().map(|fd| (fd, PollFlags::IN)).collect();
+            poll(&readable, Some(until), !readable.is_empty())?;
+        }
+        Ok(())
+    }
 }
 
 /// Waits until a child ends, `limit` expires or `interrupt` is raised; `None` if it still runs.

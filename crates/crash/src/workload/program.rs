@@ -4,7 +4,8 @@
 //! gets the acknowledged lines on its standard input and exits with 0 if none of them is lost.
 //!
 //! A program that fails has not done the work that it is judged by, so that is an error. It is
-//! killed with its process group at the latest after [`WORK_LIMIT`].
+//! killed at the latest after [`WORK_LIMIT`]. With it, all that it started is ended, so that
+//! nothing keeps the file system mounted.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -53,11 +54,11 @@ impl ProgramWorkload {
 impl ProgramWorkload {
     /// The program that works in `root`.
     pub fn program(&self, root: &Path) -> Program {
-        in_folder(root, &self.run)
+        in_folder(root, &self.run).end_descendants()
     }
 
     pub fn check(&self, root: &Path) -> Program {
-        in_folder(root, &self.check)
+        in_folder(root, &self.check).end_descendants()
     }
 }
 
