@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use flashfit_device::WriteConsent;
-use flashfit_filesystem::{FactsError, FileSystemFacts, facts};
+use flashfit_filesystem::{FactsError, FileSystemFacts, facts, kernel_list};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{ProgramError, Runner, mountinfo};
 use schemars::JsonSchema;
@@ -166,7 +166,8 @@ fn by_mount(
     });
     match shown {
         Ok(shown) => compare_options(work, &shown, found, wrong),
-        Err(ApplyError::Mount(_)) if is_unknown_here(&work.kind) => {
+        // Now that mount(8) has asked for its module.
+        Err(ApplyError::Mount(_)) if !kernel_list::has(&work.kind) => {
             let options = work.mount_options.join(",");
             found
                 .not_reported
@@ -253,10 +254,4 @@ fn otherwise<'a>(planned: &str, shown: &'a [String]) -> Option<&'a String> {
             .split_once('=')
             .is_some_and(|(found, number)| found == name && number.parse::<u64>().is_ok())
     })
-}
-
-/// Whether the kernel has no such file system, now that mount(8) has asked for its module.
-fn is_unknown_here(kind: &str) -> bool {
-    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    !known.lines().any(|line| line.split_whitespace().next_back() == Some(kind))
 }

@@ -4,7 +4,7 @@ use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, OptionRequirement, Promise, Promises, Recipe,
-    Scheduler, Setup, SetupError,
+    Scheduler, Setup, SetupError, kernel_list,
 };
 use flashfit_host::{Program, Runner};
 
@@ -85,16 +85,15 @@ impl CrashSetup {
     /// [`CrashError::NoFileSystem`].
     pub fn check_kernel(&self, runner: &dyn Runner) -> Result<(), CrashError> {
         let kind = self.recipe.kind();
-        let is_listed = || {
-            let listed = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-            listed.lines().any(|line| line.split_whitespace().next_back() == Some(kind))
-        };
-        if is_listed() {
+        if kernel_list::has(kind) {
             return Ok(());
         }
         // Whether it helped is seen in the list.
         let _ = runner.run(&Program::new("modprobe").arg(kind));
-        if is_listed() { Ok(()) } else { Err(CrashError::NoFileSystem { kind: kind.to_owned() }) }
+        match kernel_list::has(kind) {
+            true => Ok(()),
+            false => Err(CrashError::NoFileSystem { kind: kind.to_owned() }),
+        }
     }
 }
 

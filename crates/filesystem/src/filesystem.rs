@@ -371,6 +371,6 @@ impl FileSystem {
     /// Whether the text of `/proc/filesystems` lists it. A kernel that does not may still load it
     /// as a module when it is first mounted.
     pub fn is_listed_in(&self, proc_filesystems: &str) -> bool {
-        proc_filesystems.lines().any(|line| line.split_whitespace().next_back() == Some(&self.kind))
+        crate::kernel_list::lists(proc_filesystems, &self.kind)
     }
 }

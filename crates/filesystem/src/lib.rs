@@ -13,6 +13,7 @@ pub mod durability;
 pub mod facts;
 pub mod filesystem;
 pub mod improvement;
+pub mod kernel_list;
 pub mod label;
 pub mod layered;
 pub mod layout;

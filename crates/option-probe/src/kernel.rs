@@ -4,14 +4,15 @@
 
 use std::path::Path;
 
+use flashfit_filesystem::kernel_list;
+
 pub fn release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// Whether this kernel has the file system that mount(8) calls `kind`.
 pub fn has(kind: &str) -> bool {
-    let listed = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    if is_listed(&listed, kind) {
+    if kernel_list::has(kind) {
         return true;
     }
     let folder = Path::new("/lib/modules").join(release());
@@ -29,10 +30,6 @@ fn is_alias(aliases: &str, kind: &str) -> bool {
     })
 }
 
-fn is_listed(filesystems: &str, kind: &str) -> bool {
-    filesystems.lines().any(|line| line.split_whitespace().next_back() == Some(kind))
-}
-
 fn is_indexed(modules: &str, kind: &str) -> bool {
     modules.lines().any(|line| {
         let path = line.split(':').next().unwrap_or_default();
@@ -46,9 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_is_listed_or_a_module_away() {
-        assert!(is_listed("nodev\tsysfs\n\text4\n", "ext4"));
-        assert!(!is_listed("nodev\tsysfs\n\text4\n", "ext"));
+    fn a_file_system_is_a_module_away() {
         let dep = "kernel/fs/f2fs/f2fs.ko.xz: kernel/lib/lz4/lz4_compress.ko.xz\n";
         assert!(is_indexed(dep, "f2fs"));
         assert!(!is_indexed(dep, "lz4_compress"), "only what comes first is the module");
