@@ -117,12 +117,43 @@ impl Judge {
         }
         match seen.code {
             Some(0) => Vec::new(),
-            code => {
-                let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
-                let last = seen.output.lines().last().unwrap_or_default();
-                let detail = format!("the check ended with {code}: {last} {}", seen.error);
-                vec![Violation::new(Oracle::Check, detail.trim_end())]
-            }
+            code => vec![Violation::new(Oracle::Check, failure(code, seen))],
         }
+    }
+}
+
+/// How a check of the user failed, with the last of what it printed.
+fn failure(code: Option<i32>, seen: &ProgramView) -> String {
+    let ended = match code {
+        Some(code) => format!("the check ended with code {code}"),
+        None => "the check was killed".to_owned(),
+    };
+    let last = seen.output.lines().last().unwrap_or_default();
+    let said: Vec<&str> =
+        [last, &seen.error].into_iter().map(str::trim).filter(|text| !text.is_empty()).collect();
+    match said[..] {
+        [] => format!("{ended} and printed nothing"),
+        _ => format!("{ended}: {}", said.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_prints_nothing_is_said_to() {
+        let seen = |output: &str, error: &str| ProgramView {
+            code: None,
+            output: output.to_owned(),
+            error: error.to_owned(),
+        };
+        assert_eq!(
+            failure(Some(1), &seen("", "")),
+            "the check ended with code 1 and printed nothing"
+        );
+        let found = failure(Some(1), &seen("first\nfile3 is missing\n", "cat: file3"));
+        assert_eq!(found, "the check ended with code 1: file3 is missing cat: file3");
+        assert_eq!(failure(None, &seen("", "too long")), "the check was killed: too long");
     }
 }
