@@ -10,6 +10,7 @@ use flashfit_host::ProgramError;
 use flashfit_host::dir::DirError;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
+use flashfit_host::mount_users::MountUser;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use flashfit_vm::{KernelError, VmError};
 
@@ -28,8 +29,13 @@ pub enum CrashError {
     /// The new file system, before any power cut, is not mounted.
     #[error("{setup} is not mounted: {reason}")]
     NotMounted { setup: String, reason: String },
-    #[error("cannot unmount: {0}")]
-    Unmount(io::Error),
+    #[error("cannot unmount {}: {source}", point.display())]
+    Unmount { point: PathBuf, source: io::Error },
+    /// A process uses the file system that is tested, and does not stop.
+    #[error("cannot unmount {}: in use for {seconds} s{}", point.display(), named(users))]
+    Busy { point: PathBuf, seconds: u64, users: Vec<MountUser> },
+    #[error("{} is still mounted elsewhere after {seconds} s", device.display())]
+    MountedElsewhere { device: PathBuf, seconds: u64 },
     #[error(transparent)]
     Program(#[from] ProgramError),
     #[error(transparent)]
@@ -130,6 +136,20 @@ pub enum CrashError {
     Interrupted,
 }
 
+/// Processes that use a mount.
+fn named(users: &[MountUser]) -> String {
+    const MOST: usize = 3;
+    if users.is_empty() {
+        return ", and no process was found that uses it".to_owned();
+    }
+    let first: Vec<String> = users.iter().take(MOST).map(MountUser::to_string).collect();
+    let more = match users.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(" by {}{more}", first.join(", "))
+}
+
 /// What is recorded is kept.
 fn after_room(folder: &Path) -> Hint {
     format!("free space in {}, then repeat the command with the same directory", folder.display())
@@ -181,7 +201,10 @@ impl UserError for CrashError {
             | Self::OtherEnumeration { .. }
             | Self::OtherKernel { .. }
             | Self::InUse { .. } => ExitClass::Refused,
-            Self::Device { .. } | Self::Unmount(_) => ExitClass::Io,
+            Self::Device { .. }
+            | Self::Unmount { .. }
+            | Self::Busy { .. }
+            | Self::MountedElsewhere { .. } => ExitClass::Io,
             Self::Interrupted | Self::WorkStopped => ExitClass::Interrupted,
         }
     }
@@ -226,6 +249,13 @@ impl UserError for CrashError {
             Self::OtherCampaign { .. } => {
                 Some("repeat the command that began it, or name another directory".into())
             }
+            Self::NoState { .. } => {
+                Some("name it SETUP/ROUND/STATE, as the campaign printed it".into())
+            }
+            Self::LogRemoved { .. } => Some(
+                "unless a campaign is told to keep all logs, it keeps those with a violation"
+                    .into(),
+            ),
             Self::Unprivileged(_) => Some("run it as root".into()),
             Self::NoRoom { path, .. } => Some(after_room(path)),
             Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {

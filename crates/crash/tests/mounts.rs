@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use flashfit_crash::campaign::MountPoints;
 use flashfit_crash::device::{CrashDevice, OverlayDisk};
-use flashfit_crash::observe::{mount_with, unmount_at};
+use flashfit_crash::observe::{await_free, mount_with, unmount_at};
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{isolated, programs, simulated_cards, skip};
 
@@ -58,5 +58,31 @@ fn a_new_device_keeps_no_file_of_another_mount() {
         for device in [&first, &second] {
             assert_eq!(std::fs::read(device.node()).unwrap().len(), 64 << 20);
         }
+    });
+}
+
+/// The kernel would show the file system as it is in memory, and not what the device contains now.
+#[test]
+fn a_device_is_not_mounted_again_while_another_namespace_has_it() {
+    if is_missing() || skip(programs(&["unshare"])) {
+        return;
+    }
+    isolated(|| {
+        let points = MountPoints::take(&[]).unwrap();
+        let device = device(&points, "device");
+        let point = mounted(&device, &points);
+        let mut unshare = std::process::Command::new("unshare");
+        let mut other = unshare.args(["--mount", "sleep", "3"]).spawn().unwrap();
+        let name = format!("/proc/{}/comm", other.id());
+        while std::fs::read_to_string(&name).unwrap().trim() != "sleep" {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        unmount_at(&point).unwrap();
+        let has_ended = |other: &mut std::process::Child| other.try_wait().unwrap().is_some();
+        assert!(!has_ended(&mut other), "it is too late");
+        await_free(device.node()).unwrap();
+        assert!(has_ended(&mut other));
+        mount_with(device.node(), "ext4", &point, &[]).unwrap();
+        unmount_at(&point).unwrap();
     });
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::session::{BoardSession, unexpected};
 use super::wire::{BoardReply, BoardRequest, DEVICE, DeviceProgram};
 use crate::CrashError;
-use crate::cuts::examine::{Look, Remains};
 use crate::cuts::wire::{GuestMount, GuestReply, GuestRequest};
+use crate::observe::remains::{Look, Remains};
 use crate::setup::CrashSetup;
 use crate::workload::CrashWorkload;
 
@@ -40,7 +40,7 @@ impl Remains for BoardRemains<'_, '_> {
         let input = input.to_owned();
         match self.session.ask_guest(GuestRequest::Check { mount, workload, input })? {
             GuestReply::Checked { view, mount_ns } => {
-                Ok(Look { view: *view, took: Duration::from_nanos(mount_ns) })
+                Ok(Look { view: *view, recovery: Duration::from_nanos(mount_ns) })
             }
             other => Err(unexpected(&BoardReply::Guest(other))),
         }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use flashfit_host::Runner;
 
 use super::bench::{CutBench, CutSetup};
-use super::examine::{Look, Remains, not_mounted};
 use super::machine::{Guest, SILENCE_LIMIT, unexpected};
 use super::wire::{GuestReply, GuestRequest};
 use crate::CrashError;
+use crate::observe::remains::{Look, Remains};
 use crate::observe::{FSCK_LIMIT, repair_failure, said};
 
 pub(super) struct CardRemains<'a> {
@@ -37,14 +37,14 @@ impl Remains for CardRemains<'_> {
         match guest.reply(SILENCE_LIMIT) {
             Ok(GuestReply::Checked { view, mount_ns }) => {
                 self.guest = Some(guest);
-                Ok(Look { view: *view, took: Duration::from_nanos(mount_ns) })
+                Ok(Look { view: *view, recovery: Duration::from_nanos(mount_ns) })
             }
             Ok(other) => Err(unexpected(&other)),
             Err(error @ (CrashError::Silent { .. } | CrashError::GuestEnded { .. }))
                 if !self.bench.runner.interrupt().is_raised() =>
             {
                 guest.kill();
-                Ok(Look { view: not_mounted(error.to_string()), took: Duration::ZERO })
+                Ok(Look::not_mounted(error.to_string()))
             }
             Err(error) => Err(error),
         }

@@ -14,7 +14,7 @@ use flashfit_host::{Program, Runner};
 
 use super::wire::{GuestMount, GuestReply, GuestRequest, receive, send};
 use crate::CrashError;
-use crate::observe::{MountLook, mount_with, unmount_at};
+use crate::observe::{MountLook, await_free, mount_with, unmount_at};
 use crate::workload::{
     CrashWorkload, Execution, LogPosition, Operation, ProgramLimit, WORK_LIMIT, each_line,
 };
@@ -114,9 +114,7 @@ impl Workplace<'_> {
                 self.operate(channel, &mount, operations)
             }
             GuestRequest::Go => return None,
-            GuestRequest::Unmount => {
-                unmount_at(self.point).map(|()| GuestReply::Unmounted).map_err(CrashError::Unmount)
-            }
+            GuestRequest::Unmount => unmount_at(self.point).map(|()| GuestReply::Unmounted),
             GuestRequest::Check { mount, workload, input } => self.check(&mount, &workload, &input),
         };
         Some(answered.unwrap_or_else(|error| GuestReply::Failed(error.to_string())))
@@ -146,6 +144,7 @@ impl Workplace<'_> {
         mount: &GuestMount,
     ) -> Result<Option<GuestReply>, CrashError> {
         let node = self.fresh_disk()?;
+        await_free(&node)?;
         if let Err(error) = mount_with(&node, &mount.kind, self.point, &mount.options) {
             return Ok(Some(GuestReply::NotMounted(error.to_string())));
         }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use flashfit_host::SystemRunner;
 use flashfit_vm::{Disk, DiskInterface, Kernel};
 
-use super::{Look, Work, WorkError};
+use super::{Work, WorkError};
 use crate::CrashError;
 use crate::cuts::ledger::{CutLedger, Taken};
 use crate::cuts::machine::{
@@ -22,7 +22,7 @@ use crate::cuts::machine::{
 };
 use crate::cuts::wire::{Arrival, GuestMount, GuestReply, GuestRequest};
 use crate::device::CrashDevice;
-use crate::observe::MountedView;
+use crate::observe::remains::Look;
 use crate::setup::CrashSetup;
 use crate::workload::{CrashWorkload, LogPosition, LoggedOperation, WORK_LIMIT};
 
@@ -166,11 +166,7 @@ impl<'a> StateMachine<'a> {
             result => return result,
         }
         match once() {
-            Err(error) if self.is_end(&error) => {
-                let view =
-                    MountedView { not_mounted: Some(error.to_string()), ..Default::default() };
-                Ok(Look { view, recovery: Duration::ZERO })
-            }
+            Err(error) if self.is_end(&error) => Ok(Look::not_mounted(error.to_string())),
             result => result,
         }
     }

@@ -16,7 +16,8 @@ use flashfit_host::kernel_log::KernelLog;
 use crate::CrashError;
 use crate::cuts::wire::GuestMount;
 use crate::device::CrashDevice;
-use crate::observe::{MountLook, MountedView, mount_with, unmount_at};
+use crate::observe::remains::Look;
+use crate::observe::{MountLook, await_free, mount_with, unmount_at};
 use crate::workload::{
     CrashWorkload, Execution, LogPosition, LoggedOperation, Operation, ProgramLimit, WORK_LIMIT,
     run_program,
@@ -71,13 +72,6 @@ impl Work<'_> {
     }
 }
 
-/// What one look at a state showed.
-pub struct Look {
-    pub view: MountedView,
-    /// From the call of mount to its return.
-    pub recovery: Duration,
-}
-
 /// What is looked at.
 pub struct Looking<'a> {
     pub runner: &'a dyn Runner,
@@ -102,6 +96,7 @@ impl Mounting<'_> {
     ) -> Result<Result<Vec<LoggedOperation>, CrashError>, WorkError> {
         match self {
             Self::Here(point) => {
+                await_free(device.node())?;
                 mount_with(device.node(), recipe.kind(), point, recipe.mount_options())
                     .map_err(|error| WorkError::NotMounted(error.to_string()))?;
                 Ok(work.here(point, device))
@@ -114,7 +109,7 @@ impl Mounting<'_> {
     /// That of the kernel.
     pub(crate) fn unmount(&self) -> Result<(), CrashError> {
         match self {
-            Self::Here(point) => unmount_at(point).map_err(CrashError::Unmount),
+            Self::Here(point) => unmount_at(point),
             Self::Machine(machine) => machine.unmount(),
         }
     }

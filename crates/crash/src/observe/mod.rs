@@ -4,21 +4,24 @@
 
 mod mount;
 mod mounted;
+pub(crate) mod remains;
 mod tree;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use flashfit_filesystem::Recipe;
 use flashfit_host::kernel_log::KernelLog;
-use flashfit_host::{Program, ProgramError, Runner};
+use flashfit_host::{ProgramError, Runner};
 
 use crate::CrashError;
 use crate::device::{CrashDevice, DiskContents, ReadBlock};
 use crate::log::LogEntry;
-use crate::mounting::{Look, Looking, Mounting};
+use crate::mounting::{Looking, Mounting};
 use crate::workload::CrashWorkload;
+use remains::{Look, Remains};
 
-pub use mount::{mount_with, unmount_at};
+pub use mount::{await_free, mount_with, unmount_at};
 pub use mounted::{MountLook, MountedView, ProgramView};
 pub use tree::{ObservedNode, ObservedTree};
 
@@ -79,88 +82,83 @@ impl StateObserver<'_> {
         input: &str,
         record_recovery: bool,
     ) -> Result<ObservedState, CrashError> {
-        let mut log = KernelLog::from_now();
-        self.load(device, contents.clone())?;
+        device.drop_pages()?;
+        device.disk().load(contents.clone());
         if record_recovery {
             device.disk().record();
         }
-        let mut recovery_log = Vec::new();
-        let Look { view: recovered, recovery } = if self.needs_fsck {
-            let not_mounted = Some("it is repaired first".to_owned());
-            let view = MountedView { not_mounted, ..Default::default() };
-            Look { view, recovery: Duration::ZERO }
-        } else {
-            self.mounted(device, &mut log, input, || {
-                recovery_log = device.disk().take_recorded();
-            })?
+        let mut state = ShownState {
+            observer: self,
+            device,
+            contents,
+            kernel_log: KernelLog::from_now(),
+            records_recovery: record_recovery,
+            recovery_log: Vec::new(),
+            reads: Vec::new(),
         };
-        let damage = match recovered.not_mounted {
-            Some(_) => None,
-            None => self.damage(device)?,
-        };
-        let mut reads = device.disk().reads().to_vec();
-        let wants_repair = recovered.not_mounted.is_some() || damage.is_some();
-        let mut repaired = None;
-        if let Some(repair) = self.recipe.repair(device.node()).filter(|_| wants_repair) {
-            self.load(device, contents)?;
-            repaired = Some(self.repaired(device, &repair, input, &mut log)?);
-            // What both depend on, each block once.
-            let known: std::collections::HashSet<u32> = reads.iter().map(|read| read.0).collect();
-            let disk = device.disk();
-            reads.extend(disk.reads().iter().filter(|read| !known.contains(&read.0)));
-        }
-        let observation = CrashObservation { recovered, damage, repaired };
+        let (observation, recovery) = remains::observe(&mut state, self.needs_fsck, input)?;
+        state.keep_reads();
+        let ShownState { reads, recovery_log, .. } = state;
         Ok(ObservedState { observation, reads, recovery, recovery_log })
     }
+}
 
-    fn load(&self, device: &CrashDevice, contents: DiskContents) -> Result<(), CrashError> {
-        device.drop_pages()?;
-        device.disk().load(contents);
-        Ok(())
+/// A state that the device shows.
+struct ShownState<'a> {
+    observer: &'a StateObserver<'a>,
+    device: &'a CrashDevice,
+    contents: DiskContents,
+    kernel_log: KernelLog,
+    /// Whether the requests of the next mount are kept.
+    records_recovery: bool,
+    recovery_log: Vec<LogEntry>,
+    /// Of what was shown before a repair.
+    reads: Vec<ReadBlock>,
+}
+
+impl ShownState<'_> {
+    /// What was read of what is shown, each block once.
+    fn keep_reads(&mut self) {
+        let known: HashSet<u32> = self.reads.iter().map(|read| read.0).collect();
+        let disk = self.device.disk();
+        self.reads.extend(disk.reads().iter().filter(|read| !known.contains(&read.0)));
     }
 
-    fn mounted(
-        &self,
-        device: &CrashDevice,
-        log: &mut KernelLog,
-        input: &str,
-        on_mount: impl FnOnce(),
-    ) -> Result<Look, CrashError> {
-        let what = Looking {
-            runner: self.runner,
-            device,
-            recipe: self.recipe,
-            workload: self.workload,
-            input,
-        };
-        self.mounting.look(&what, log, on_mount)
+    fn without_name(&self, text: &str) -> String {
+        mounted::without_name(text, self.device.node())
     }
+}
 
-    fn damage(&self, device: &CrashDevice) -> Result<Option<String>, CrashError> {
-        // The program reads through the kernel's pages, which unmounting may have left.
-        device.drop_pages()?;
-        let outcome = self.runner.run(&self.recipe.fsck(device.node()).timeout(FSCK_LIMIT));
-        Ok(said(outcome)?.map(|text| mounted::without_name(&text, device.node())))
-    }
-
-    fn repaired(
-        &self,
-        device: &CrashDevice,
-        repair: &Program,
-        input: &str,
-        log: &mut KernelLog,
-    ) -> Result<RepairedView, CrashError> {
-        let outcome = self.runner.run(&repair.clone().timeout(FSCK_LIMIT));
-        let not_repaired =
-            repair_failure(outcome)?.map(|text| mounted::without_name(&text, device.node()));
-        device.drop_pages()?;
-        let mut view = self.mounted(device, log, input, || {})?.view;
-        if view.not_mounted.is_none() {
-            if let Some(damage) = self.damage(device)? {
-                view.unreadable = Some(format!("damaged even after the repair: {damage}"));
+impl Remains for ShownState<'_> {
+    fn look(&mut self, input: &str) -> Result<Look, CrashError> {
+        let StateObserver { runner, recipe, workload, .. } = *self.observer;
+        let what = Looking { runner, device: self.device, recipe, workload, input };
+        let records = std::mem::take(&mut self.records_recovery);
+        self.observer.mounting.look(&what, &mut self.kernel_log, || {
+            if records {
+                self.recovery_log = self.device.disk().take_recorded();
             }
-        }
-        Ok(RepairedView { not_repaired, view })
+        })
+    }
+
+    fn damage(&mut self) -> Result<Option<String>, CrashError> {
+        // The program reads through the kernel's pages, which unmounting may have left.
+        self.device.drop_pages()?;
+        let fsck = self.observer.recipe.fsck(self.device.node()).timeout(FSCK_LIMIT);
+        Ok(said(self.observer.runner.run(&fsck))?.map(|text| self.without_name(&text)))
+    }
+
+    fn repair(&mut self) -> Result<Option<Option<String>>, CrashError> {
+        let Some(repair) = self.observer.recipe.repair(self.device.node()) else {
+            return Ok(None);
+        };
+        self.keep_reads();
+        self.device.drop_pages()?;
+        self.device.disk().load(self.contents.clone());
+        let outcome = self.observer.runner.run(&repair.timeout(FSCK_LIMIT));
+        let not_repaired = repair_failure(outcome)?.map(|text| self.without_name(&text));
+        self.device.drop_pages()?;
+        Ok(Some(not_repaired))
     }
 }
 
@@ -186,7 +184,10 @@ pub(crate) fn said(
             let lines: Vec<&str> =
                 text.lines().map(str::trim).filter(|line| !line.is_empty()).take(6).collect();
             let code = outcome.code.map_or("a signal".to_owned(), |code| format!("code {code}"));
-            Ok(Some(format!("{code}: {}", lines.join(" / "))))
+            Ok(Some(match lines[..] {
+                [] => format!("{code}, without a message"),
+                _ => format!("{code}: {}", lines.join(" / ")),
+            }))
         }
         Err(error @ ProgramError::TimedOut { .. }) => Ok(Some(error.to_string())),
         Err(error) => Err(error.into()),

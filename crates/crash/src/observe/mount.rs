@@ -1,10 +1,44 @@
 //! Mounts by mount(2), without the program mount(8), which would take longer than the kernel.
 
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use flashfit_host::mount_users;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::CrashError;
+
+/// How long other users of a mount are waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until no mounted file system has the device. Where a program has copied the mount into
+/// another namespace (unshare(1)), the next mount would show what that one has in memory, and not
+/// what the device contains now.
+///
+/// # Errors
+/// When one still has it.
+pub fn await_free(node: &Path) -> Result<(), CrashError> {
+    let deadline = Instant::now() + PATIENCE;
+    let exclusive = i32::try_from(OFlags::EXCL.bits()).expect("flags of open(2) are an int");
+    loop {
+        match OpenOptions::new().read(true).custom_flags(exclusive).open(node) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::ResourceBusy => {
+                return Err(CrashError::Device { device: node.to_owned(), source: error });
+            }
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            Err(_) => {
+                let (device, seconds) = (node.to_owned(), PATIENCE.as_secs());
+                return Err(CrashError::MountedElsewhere { device, seconds });
+            }
+        }
+    }
+}
 
 /// Mounts `node` at `point` with options as mount(8) takes them.
 ///
@@ -27,16 +61,30 @@ pub fn mount_with(node: &Path, kind: &str, point: &Path, options: &[String]) -> 
 /// this process's open files until its program begins.
 ///
 /// # Errors
-/// The kernel's.
-pub fn unmount_at(point: &Path) -> io::Result<()> {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let deadline = Instant::now() + PATIENCE;
+/// The kernel's, with who uses it.
+pub fn unmount_at(point: &Path) -> Result<(), CrashError> {
+    unmount_within(point, PATIENCE)
+}
+
+fn unmount_within(point: &Path, patience: Duration) -> Result<(), CrashError> {
+    let deadline = Instant::now() + patience;
     loop {
         match unmount(point, UnmountFlags::empty()) {
-            Err(rustix::io::Errno::BUSY) if Instant::now() < deadline => {
+            Ok(()) => return Ok(()),
+            Err(Errno::BUSY) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            result => return result.map_err(Into::into),
+            Err(Errno::BUSY) => {
+                return Err(CrashError::Busy {
+                    point: point.to_owned(),
+                    seconds: patience.as_secs(),
+                    users: mount_users::users(point),
+                });
+            }
+            Err(error) => {
+                let (point, source) = (point.to_owned(), error.into());
+                return Err(CrashError::Unmount { point, source });
+            }
         }
     }
 }
@@ -57,4 +105,37 @@ fn flag(word: &str) -> Option<MountFlags> {
         "noexec" => MountFlags::NOEXEC,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::{Program, Runner, SystemRunner};
+    use flashfit_user_error::{ExitClass, UserError};
+
+    use super::*;
+
+    #[test]
+    fn who_keeps_a_mount_busy_is_named_with_how_to_end_it() {
+        flashfit_test_support::isolated_if_root(|| {
+            let place = tempfile::tempdir().unwrap();
+            let mount = Program::new("mount").args(["-t", "tmpfs", "none"]).arg(place.path());
+            if SystemRunner::default().run_checked(&mount).is_err() {
+                return;
+            }
+            let mut sleeper = std::process::Command::new("sleep")
+                .arg("1000")
+                .current_dir(place.path())
+                .spawn()
+                .unwrap();
+            let error = unmount_within(place.path(), Duration::from_millis(50)).unwrap_err();
+            sleeper.kill().unwrap();
+            sleeper.wait().unwrap();
+            let user = format!("sleep (process {}: working directory)", sleeper.id());
+            assert!(error.to_string().ends_with(&user), "{error}");
+            assert_eq!(error.class(), ExitClass::Io);
+            unmount_at(place.path()).unwrap();
+            let error = unmount_at(place.path()).unwrap_err();
+            assert!(matches!(error, CrashError::Unmount { .. }), "{error}");
+        });
+    }
 }

@@ -9,7 +9,7 @@ use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::{Program, ProgramError, Runner};
 use serde::{Deserialize, Serialize};
 
-use super::{ObservedTree, mount_with, unmount_at};
+use super::{ObservedTree, await_free, mount_with, unmount_at};
 use crate::CrashError;
 
 /// A check that takes longer hangs.
@@ -65,6 +65,7 @@ impl MountLook<'_> {
         on_mount: impl FnOnce(Duration),
     ) -> Result<MountedView, CrashError> {
         let mut view = MountedView::default();
+        await_free(self.node)?;
         let start = Instant::now();
         let mounted = mount_with(self.node, self.kind, self.point, self.options);
         on_mount(start.elapsed());
@@ -79,7 +80,7 @@ impl MountLook<'_> {
                     },
                 }
                 view.not_writable = probe(self.point).err().map(|error| error.to_string());
-                unmount_at(self.point).map_err(CrashError::Unmount)?;
+                unmount_at(self.point)?;
             }
         }
         view.kernel_errors = errors(&log.take(), self.node);
