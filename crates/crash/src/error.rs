@@ -92,8 +92,9 @@ pub enum CrashError {
     /// What a card does depends on all requests before.
     #[error("{id} is a power cut of a simulated card: its workload cannot be shortened")]
     OfCard { id: String },
-    #[error("{} has another campaign", path.display())]
-    OtherCampaign { path: PathBuf },
+    /// `how` it differs may be unknown.
+    #[error("{} has another campaign{}", path.display(), after_colon(how))]
+    OtherCampaign { path: PathBuf, how: String },
     #[error("the campaign in {} began with Linux {began}, and this is {now}", path.display())]
     OtherKernel { path: PathBuf, began: String, now: String },
     #[error(
@@ -148,6 +149,10 @@ fn named(users: &[MountUser]) -> String {
         more => format!(" and {more} more"),
     };
     format!(" by {}{more}", first.join(", "))
+}
+
+fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
 /// What is recorded is kept.

@@ -127,7 +127,7 @@ impl<'a> BoardCampaign<'a> {
     }
 
     fn cuts(&self, limits: &CutLimits, watch: &dyn Fn(&BoardEvent<'_>)) -> Result<(), CrashError> {
-        let rounds = Rounds::new(self.plan, self.folder, self.runner)?;
+        let rounds = Rounds::new(self.plan, self.folder, self.runner, limits)?;
         if rounds.are_done() {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl<'a> BoardCampaign<'a> {
             turns.push(self.without_cut(&mut started.session, setup)?);
         }
         let mut started = Some(started);
-        rounds.run(limits, &|batch| watch(&BoardEvent::Cut(batch)), &mut |setup, round| {
+        rounds.run(&|batch| watch(&BoardEvent::Cut(batch)), &mut |setup, round| {
             let board = started.take().expect("it is put back after every power cut");
             let (batch, next) = self.cut(&power, board, &mut turns[setup], round)?;
             started = Some(next);

@@ -33,6 +33,10 @@ pub struct StateBatch {
     /// A live power cut, of which a batch has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutRecord>,
+    /// From the record before, or from the start of the command; records of earlier versions do not
+    /// have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ns: Option<u64>,
 }
 
 /// When the power was cut, and what the device did.
@@ -42,8 +46,7 @@ pub struct CutRecord {
     pub acknowledged: u32,
     /// From the start of the work.
     pub after_ns: u64,
-    /// From the record before, or from the start of the command; records of earlier versions do not
-    /// have it.
+    /// That of its batch, in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
     /// Milliseconds since 1970.
@@ -105,6 +108,7 @@ mod tests {
             counts: StateCounts::default(),
             broken: Vec::new(),
             cut: None,
+            elapsed_ns: None,
         };
         for number in 0..30 {
             batch.record(found(number, Oracle::NameOrder), &keeps);

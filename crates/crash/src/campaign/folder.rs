@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashfit_device::Bytes;
 use flashfit_host::dir::DirHandle;
@@ -35,10 +35,17 @@ const LOGS: &str = "logs";
 #[derive(Debug)]
 pub struct CampaignFolder {
     path: PathBuf,
-    records: Mutex<File>,
+    records: Mutex<Records>,
     /// Whether this process began the campaign, and whether it made the directory.
     began: Option<Began>,
     _lock: FileLock,
+}
+
+#[derive(Debug)]
+struct Records {
+    file: File,
+    /// When the last record was made by this process, or its first work began.
+    last: Instant,
 }
 
 /// What was there before a campaign began.
@@ -59,8 +66,9 @@ impl CampaignFolder {
         match dir.read(PLAN, DOCUMENT_BYTES)? {
             Some(bytes) => {
                 let known = serde_json::from_slice::<CampaignPlan>(&bytes).ok();
+                let how = known.as_ref().map(|known| plan.difference(known)).unwrap_or_default();
                 let Some(known) = known.filter(|known| plan.continues(known)) else {
-                    return Err(CrashError::OtherCampaign { path: path.to_owned() });
+                    return Err(CrashError::OtherCampaign { path: path.to_owned(), how });
                 };
                 if known.start.enumeration != plan.start.enumeration {
                     return Err(CrashError::OtherEnumeration { path: path.to_owned() });
@@ -160,7 +168,8 @@ impl CampaignFolder {
         durable::sync_folder(path).map_err(failed)?;
         let lock = records.try_clone().and_then(FileLock::try_on).map_err(failed)?;
         let lock = lock.ok_or_else(|| CrashError::InUse { path: path.to_owned() })?;
-        let (path, records) = (path.to_owned(), Mutex::new(records));
+        let records = Mutex::new(Records { file: records, last: Instant::now() });
+        let path = path.to_owned();
         Ok(Self { path, records, began: None, _lock: lock })
     }
 
@@ -182,15 +191,19 @@ impl CampaignFolder {
         }
     }
 
-    /// Appends a batch, durably.
+    /// Appends a batch, durably, with the time since the last.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&self, batch: &StateBatch) -> Result<(), CrashError> {
+    pub fn append(&self, batch: &mut StateBatch) -> Result<(), CrashError> {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let elapsed = now.duration_since(std::mem::replace(&mut records.last, now));
+        batch.elapsed_ns = u64::try_from(elapsed.as_nanos()).ok();
         let mut line = serde_json::to_vec(batch).expect("plain data");
         line.push(b'\n');
-        let mut file = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let end = whole_length(&mut file);
+        let file = &mut records.file;
+        let end = whole_length(file);
         end.and_then(|end| file.seek(SeekFrom::Start(end)).and_then(|_| file.set_len(end)))
             .and_then(|()| file.write_all(&line))
             .and_then(|()| file.sync_data())
@@ -202,8 +215,8 @@ impl CampaignFolder {
     /// # Errors
     /// When they cannot be read.
     pub fn batches(&self) -> Result<Vec<StateBatch>, CrashError> {
-        let mut file = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = String::new();
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, mut text) = (&mut records.file, String::new());
         file.rewind()
             .and_then(|()| file.read_to_string(&mut text))
             .map_err(|source| self.failed(source))?;
@@ -217,13 +230,14 @@ impl CampaignFolder {
         whole.lines().enumerate().map(parse).collect()
     }
 
-    /// The time that everything took that is recorded, of one worker, with what was between power
-    /// cuts and before the first of each command. What an interrupt ended is not in it.
+    /// The time that all commands took up to their last record. Of records of earlier versions, it
+    /// has the time of the workers.
     ///
     /// # Errors
     /// When the records cannot be read.
     pub fn spent(&self) -> Result<Duration, CrashError> {
-        let took = |batch: &StateBatch| match batch.cut.as_ref().and_then(|cut| cut.elapsed_ns) {
+        let of_cut = |batch: &StateBatch| batch.cut.as_ref().and_then(|cut| cut.elapsed_ns);
+        let took = |batch: &StateBatch| match batch.elapsed_ns.or_else(|| of_cut(batch)) {
             Some(elapsed_ns) => Duration::from_nanos(elapsed_ns),
             None => Duration::try_from_secs_f64(batch.counts.seconds).unwrap_or_default(),
         };

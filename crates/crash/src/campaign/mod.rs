@@ -35,7 +35,8 @@ pub use summary::{FaultCounts, SetupResult, StateCounts};
 /// How a campaign runs.
 #[derive(Debug, Clone)]
 pub struct CampaignLimits {
-    /// Time of this run; the end of a round may be a little later.
+    /// Time of the campaign, with that of earlier commands; the end of a round may be a little
+    /// later.
     pub time: Option<Duration>,
     pub workers: usize,
     /// Whether the logs of rounds without a broken promise are kept.
@@ -143,7 +144,8 @@ impl Campaign<'_> {
     ) -> Result<Vec<SetupResult>, CrashError> {
         let queue = Mutex::new(self.queue()?);
         let stop = AtomicBool::new(false);
-        let deadline = limits.time.map(|time| Instant::now() + time);
+        let spent = self.folder.spent()?;
+        let deadline = limits.time.map(|time| Instant::now() + time.saturating_sub(spent));
         let is_over = || {
             stop.load(Ordering::Relaxed)
                 || self.runner.interrupt().is_raised()

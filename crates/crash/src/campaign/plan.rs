@@ -79,6 +79,25 @@ impl CampaignPlan {
         let same_blocks = !matches!(blocks, (Some(one), Some(other)) if one != other);
         same_blocks && rest(self) == rest(began)
     }
+
+    /// What the user asks for otherwise than the other campaign has it, in words; may be empty.
+    pub fn difference(&self, began: &Self) -> String {
+        let number = |plan: &Self| match plan.states {
+            Some(states) => states.to_string(),
+            None => "as many as there is time for".to_owned(),
+        };
+        let facts = |plan: &Self| {
+            [
+                ("setups", plan.setups.join(", ")),
+                ("workload", plan.workload.name()),
+                ("seed", plan.seed.to_string()),
+                ("number for each setup", number(plan)),
+            ]
+        };
+        let others = facts(began).into_iter().zip(facts(self)).filter(|(was, now)| was != now);
+        let say = |((name, was), (_, now))| format!("{name} {was}, not {now}");
+        others.map(say).collect::<Vec<_>>().join("; ")
+    }
 }
 
 /// A board and its device.
@@ -154,5 +173,9 @@ mod tests {
         let larger = CampaignStart { erase_block_bytes: Some(8 << 20), ..CampaignStart::default() };
         assert!(!with(larger).continues(&began));
         assert!(!CampaignPlan { seed: 2, ..began.clone() }.continues(&began));
+        let other = CampaignPlan { seed: 2, states: Some(9), ..began.clone() };
+        let said = "seed 1, not 2; number for each setup as many as there is time for, not 9";
+        assert_eq!(other.difference(&began), said);
+        assert_eq!(began.difference(&began), "");
     }
 }

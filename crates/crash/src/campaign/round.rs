@@ -120,6 +120,7 @@ impl<'a> Worker<'a> {
                 counts: StateCounts::default(),
                 broken: Vec::new(),
                 cut: None,
+                elapsed_ns: None,
             };
             let start = Instant::now();
             let keeps = &setup.promises.keeps;
@@ -134,7 +135,7 @@ impl<'a> Worker<'a> {
             (batch.to, batch.ends_round) = (number(at), at == states.len());
             batch.counts.seconds = start.elapsed().as_secs_f64();
             is_broken |= needs_log(&batch);
-            campaign.folder.append(&batch)?;
+            campaign.folder.append(&mut batch)?;
             watch(&batch);
         }
         if at == states.len() && !is_broken && !self.limits.keeps_logs {

@@ -211,6 +211,7 @@ mod tests {
             counts: StateCounts { states, broken, ..StateCounts::default() },
             broken: Vec::new(),
             cut: None,
+            elapsed_ns: None,
         }
     }
 

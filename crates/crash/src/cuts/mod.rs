@@ -78,7 +78,7 @@ impl CutCampaign<'_> {
     }
 
     fn cuts(&self, limits: &CutLimits, watch: &dyn Fn(&CutEvent<'_>)) -> Result<(), CrashError> {
-        let rounds = Rounds::new(self.plan, self.folder, self.runner)?;
+        let rounds = Rounds::new(self.plan, self.folder, self.runner, limits)?;
         if rounds.are_done() {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl CutCampaign<'_> {
             turns.push(Turn { setup: ready, kept: 0, pace });
         }
         let mut guest = None;
-        rounds.run(limits, &|batch| watch(&CutEvent::Cut(batch)), &mut |setup, round| {
+        rounds.run(&|batch| watch(&CutEvent::Cut(batch)), &mut |setup, round| {
             let (batch, next) = self.cut(&bench, &mut turns[setup], round, guest.take())?;
             guest = next;
             Ok(batch)

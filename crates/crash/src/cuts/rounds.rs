@@ -19,7 +19,7 @@ use crate::state::CrashState;
 /// For the image of the present power cut and one that is kept.
 const ROOM: Bytes = Bytes::mib(64);
 
-/// When a campaign ends before all its power cuts were made.
+/// When a campaign ends before all its power cuts were made. Earlier commands count.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CutLimits {
     pub time: Option<Duration>,
@@ -31,9 +31,8 @@ pub struct CutLimits {
 pub(crate) struct Rounds<'a> {
     folder: &'a CampaignFolder,
     runner: &'a SystemRunner,
-    start: Instant,
-    /// When the last record was made.
-    recorded: Instant,
+    limits: CutLimits,
+    deadline: Option<Instant>,
     /// For each setup, the number of the next round and how many are left.
     left: Vec<(u32, u64)>,
     broken: u64,
@@ -44,6 +43,7 @@ impl<'a> Rounds<'a> {
         plan: &'a CampaignPlan,
         folder: &'a CampaignFolder,
         runner: &'a SystemRunner,
+        limits: &CutLimits,
     ) -> Result<Self, CrashError> {
         let recorded = folder.batches()?;
         let wanted = plan.states.unwrap_or(u64::MAX);
@@ -54,12 +54,18 @@ impl<'a> Rounds<'a> {
         };
         let left = plan.setups.iter().map(left).collect();
         let broken = recorded.iter().filter(|batch| batch.counts.broken > 0).count() as u64;
-        let start = Instant::now();
-        Ok(Self { folder, runner, start, recorded: start, left, broken })
+        let spent = folder.spent()?;
+        let deadline = limits.time.map(|time| Instant::now() + time.saturating_sub(spent));
+        Ok(Self { folder, runner, limits: *limits, deadline, left, broken })
     }
 
     pub(crate) fn are_done(&self) -> bool {
-        self.left.iter().all(|(_, left)| *left == 0)
+        self.left.iter().all(|(_, left)| *left == 0) || self.is_limit_reached()
+    }
+
+    fn is_limit_reached(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || self.limits.broken.is_some_and(|most| self.broken >= most)
     }
 
     pub(crate) fn check_room(&self) -> Result<(), CrashError> {
@@ -69,31 +75,21 @@ impl<'a> Rounds<'a> {
     /// Lets `cut` make each power cut, of the setup and the round that it is given.
     pub(crate) fn run(
         mut self,
-        limits: &CutLimits,
         watch: &dyn Fn(&StateBatch),
         cut: &mut dyn FnMut(usize, u32) -> Result<StateBatch, CrashError>,
     ) -> Result<(), CrashError> {
-        let deadline = limits.time.map(|time| self.start + time);
         while !self.are_done() {
             for setup in 0..self.left.len() {
                 let (next, left) = self.left[setup];
                 if left == 0 {
                     continue;
                 }
-                let is_over = self.runner.interrupt().is_raised()
-                    || deadline.is_some_and(|deadline| Instant::now() >= deadline)
-                    || limits.broken.is_some_and(|most| self.broken >= most);
-                if is_over {
+                if self.runner.interrupt().is_raised() || self.is_limit_reached() {
                     return Ok(());
                 }
                 self.check_room()?;
                 let mut batch = cut(setup, next)?;
-                let now = Instant::now();
-                let elapsed = now.duration_since(std::mem::replace(&mut self.recorded, now));
-                if let Some(cut) = &mut batch.cut {
-                    cut.elapsed_ns = u64::try_from(elapsed.as_nanos()).ok();
-                }
-                self.folder.append(&batch)?;
+                self.folder.append(&mut batch)?;
                 self.left[setup] = (next + 1, left - 1);
                 self.broken += u64::from(batch.counts.broken > 0);
                 watch(&batch);
@@ -176,6 +172,7 @@ impl JudgedCut<'_> {
             counts,
             broken,
             cut: Some(record),
+            elapsed_ns: None,
         }
     }
 }
@@ -201,6 +198,7 @@ mod tests {
             counts: StateCounts { states: 1, seconds: 0.01, ..StateCounts::default() },
             broken: Vec::new(),
             cut: Some(cut),
+            elapsed_ns: None,
         }
     }
 
@@ -211,14 +209,38 @@ mod tests {
         let start = Instant::now();
         let pause = Duration::from_millis(100);
         let watch = |_: &StateBatch| std::thread::sleep(pause);
-        let rounds = Rounds::new(&plan, &folder, &runner).unwrap();
+        let rounds = Rounds::new(&plan, &folder, &runner, &CutLimits::default()).unwrap();
         std::thread::sleep(pause);
-        rounds.run(&CutLimits::default(), &watch, &mut |_, round| Ok(batch(round))).unwrap();
+        rounds.run(&watch, &mut |_, round| Ok(batch(round))).unwrap();
         let spent = folder.spent().unwrap();
         assert!(spent >= 3 * pause && spent <= start.elapsed(), "{spent:?}");
         // A record of an earlier version has the time of its power cut.
-        folder.append(&batch(3)).unwrap();
+        let line = serde_json::to_string(&batch(3)).unwrap() + "\n";
+        let records = place.path().join("records.jsonl");
+        let mut file = std::fs::File::options().append(true).open(records).unwrap();
+        std::io::Write::write_all(&mut file, line.as_bytes()).unwrap();
         assert_eq!(folder.spent().unwrap(), spent + Duration::from_millis(10));
+    }
+
+    /// Three power cuts took some time already.
+    #[test]
+    fn the_time_of_a_campaign_and_its_broken_promises_count_those_of_earlier_commands() {
+        let (place, runner) = (tempfile::tempdir().unwrap(), SystemRunner::default());
+        let plan = CampaignPlan { states: None, ..plan() };
+        let folder = CampaignFolder::open(place.path(), &plan).unwrap();
+        for round in 0..3 {
+            std::thread::sleep(Duration::from_millis(50));
+            folder.append(&mut batch(round)).unwrap();
+        }
+        let is_done = |time, broken| {
+            let limits = CutLimits { time: Some(Duration::from_millis(time)), broken };
+            Rounds::new(&plan, &folder, &runner, &limits).unwrap().are_done()
+        };
+        assert!(is_done(100, None) && !is_done(100_000, None));
+        let mut broken = batch(3);
+        broken.counts.broken = 1;
+        folder.append(&mut broken).unwrap();
+        assert!(is_done(100_000, Some(1)) && !is_done(100_000, Some(2)));
     }
 
     #[test]

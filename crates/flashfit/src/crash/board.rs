@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_crash::CrashError;
 use flashfit_crash::board::{
     BoardCampaign, BoardEvent, BoardTarget, BoardTimes, partition_for, program,
 };
@@ -13,16 +12,18 @@ use flashfit_crash::state::FlushFault;
 use flashfit_device::{Device, MeasuredDevice};
 use flashfit_filesystem::Conditions;
 use flashfit_host::SystemRunner;
-use flashfit_host::program::quote_path;
 use flashfit_user_error::ExitClass;
 
 use super::board_start::awake;
+use super::campaign_report::CampaignReport;
 use super::cuts_args::CutsArgs;
-use super::cuts_report::{CutMachine, CutProgress, report};
+use super::cuts_report::{CutMachine, CutProgress};
+use super::same_command::same_command;
 use super::{folder, tools};
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::output::note;
+use crate::rendering::crash_states::Counted;
 use crate::test_beds::switched;
 
 /// A board takes a minute for a power cut.
@@ -101,9 +102,18 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         }
         BoardEvent::Cut(batch) => progress.show(batch),
     };
-    let results = campaign.run(&args.limits(), &watch).map_err(|error| repeatable(error, &dir))?;
+    let report = CampaignReport {
+        plan: &plan,
+        setups: &setups,
+        folder: &folder,
+        counted: Counted::Cuts,
+        json: args.json,
+        command: &same_command(&dir, args.dir.is_some()),
+    };
+    let results =
+        campaign.run(&args.limits(), &watch).map_err(|error| report.ended_early(error))?;
     let machine = CutMachine { device: Some(measured), kernel: kernel.take() };
-    report(args, &plan, &setups, &results, &folder, &machine)
+    report.show(&results, Some(&machine))
 }
 
 /// Works on the board, for the program on the other machine.
@@ -120,9 +130,4 @@ fn board_plan(args: &CutsArgs, target: &str, device: &Device) -> BoardPlan {
         target: target.to_owned(),
         device: format!("{}, {} B", device.identity.summary(), device.capacity.0),
     }
-}
-
-fn repeatable(error: CrashError, dir: &Path) -> CommandError {
-    let hint = format!("to continue, repeat the command with --dir {}", quote_path(dir));
-    CommandError::from(error).or_hint(&hint)
 }

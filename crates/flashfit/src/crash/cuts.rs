@@ -9,15 +9,17 @@ use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
-use flashfit_host::program::quote_path;
 use flashfit_testbed::TestBedSpec;
 use flashfit_user_error::ExitClass;
 
+use super::campaign_report::CampaignReport;
 use super::cuts_args::CutsArgs;
-use super::cuts_report::{CutMachine, CutProgress, report};
+use super::cuts_report::{CutMachine, CutProgress};
+use super::same_command::same_command;
 use super::{board, conditions, folder, tools};
 use crate::command_error::CommandError;
 use crate::output::note;
+use crate::rendering::crash_states::Counted;
 
 const DEFAULT_CUTS: u64 = 100;
 
@@ -57,11 +59,19 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         CutEvent::Cut(batch) => progress.show(batch),
     };
     let limits = match &args.resume {
-        Some(_) => args.limits_to_continue(&plan.start, folder.spent()?),
+        Some(_) => args.limits_to_continue(&plan.start),
         None => args.limits(),
     };
-    let results = campaign.run(&limits, &watch).map_err(|error| resumable(error, &dir))?;
-    report(args, &plan, &setups, &results, &folder, &machine)
+    let report = CampaignReport {
+        plan: &plan,
+        setups: &setups,
+        folder: &folder,
+        counted: Counted::Cuts,
+        json: args.json,
+        command: &same_command(&dir, args.dir.is_some() || args.resume.is_some()),
+    };
+    let results = campaign.run(&limits, &watch).map_err(|error| report.ended_early(error))?;
+    report.show(&results, Some(&machine))
 }
 
 /// Works in the virtual machine, for the program outside.
@@ -109,10 +119,13 @@ fn resumed(
     choice: &MachineChoice<'_>,
     runner: &SystemRunner,
 ) -> Result<Begun, CommandError> {
-    let (folder, plan) = CampaignFolder::existing(dir)?;
+    let (folder, plan) = folder::existing(dir)?;
     drop(folder);
-    let (Some(card), Some(release)) = (&plan.card, &plan.kernel) else {
-        return Err(CrashError::OtherCampaign { path: dir.to_owned() }.into());
+    // One of states can have both, too, and is of a certain enumeration.
+    let machine = plan.card.as_ref().zip(plan.kernel.as_ref());
+    let Some((card, release)) = machine.filter(|_| plan.start.enumeration.is_none()) else {
+        let how = "it is not one of power cuts of a virtual machine".to_owned();
+        return Err(CrashError::OtherCampaign { path: dir.to_owned(), how }.into());
     };
     let conditions = conditions::of_card(&card.model);
     let known = FileSystemCatalog::load(catalog)?;
@@ -123,13 +136,4 @@ fn resumed(
         .collect::<Result<_, _>>()?;
     tools::check_release(&kernel(choice, &setups, runner)?.release, release)?;
     Ok((dir.to_owned(), plan, setups))
-}
-
-fn resumable(error: CrashError, dir: &Path) -> CommandError {
-    // What had no records was removed.
-    if !CampaignFolder::has_campaign(dir) {
-        return error.into();
-    }
-    let hint = format!("continue with: flashfit crash cuts --resume {}", quote_path(dir));
-    CommandError::from(error).or_hint(&hint)
 }

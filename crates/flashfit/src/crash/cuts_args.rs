@@ -52,10 +52,11 @@ pub struct CutsArgs {
     /// Power cuts for each setup [default: 100 without --for].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cuts: Option<u64>,
-    /// Time to spend, such as 1h.
+    /// Time to spend, such as 1h. If the campaign continues, the time until its last record
+    /// counts, and pauses do not.
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<TimeSpan>,
-    /// Stop after this many power cuts that broke a promise.
+    /// Stop after this many power cuts that broke a promise, those of earlier commands included.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_broken: Option<u64>,
     /// Let the card do this at every power cut, where it can: a name of `card cut --help`, such as
@@ -68,8 +69,8 @@ pub struct CutsArgs {
     /// Directory for records and images [default: crash-run, or the next that does not exist].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Continue the campaign in this directory, with what is left of its --for, and with its
-    /// --max-broken, unless they are named again.
+    /// Continue the campaign in this directory, with its --for and its --max-broken, unless others
+    /// are named.
     #[arg(
         long,
         value_name = "DIR",
@@ -96,11 +97,11 @@ impl CutsArgs {
         }
     }
 
-    /// Those that are named here, and else the rest of those that the campaign began with.
-    pub fn limits_to_continue(&self, began: &CampaignStart, spent: Duration) -> CutLimits {
+    /// Those that are named here, and else those that the campaign began with.
+    pub fn limits_to_continue(&self, began: &CampaignStart) -> CutLimits {
         let CutLimits { time, broken } = self.limits();
-        let rest = || Some(Duration::from_nanos(began.time_ns?).saturating_sub(spent));
-        CutLimits { time: time.or_else(rest), broken: broken.or(began.max_broken) }
+        let began_time = began.time_ns.map(Duration::from_nanos);
+        CutLimits { time: time.or(began_time), broken: broken.or(began.max_broken) }
     }
 }
 

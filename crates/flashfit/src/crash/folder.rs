@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_crash::campaign::{CampaignFolder, CampaignPlan};
+
+use crate::command_error::CommandError;
+
 /// The directory that was asked for, or the first `crash-run`, `crash-run-2` and so on that does
 /// not exist.
 pub fn choose(wanted: Option<&Path>) -> PathBuf {
@@ -11,4 +15,10 @@ pub fn choose(wanted: Option<&Path>) -> PathBuf {
     let numbered = (2..).map(|number| PathBuf::from(format!("crash-run-{number}")));
     let mut names = std::iter::once(PathBuf::from("crash-run")).chain(numbered);
     names.find(|name| !name.exists()).expect("numbers do not end")
+}
+
+/// The campaign in a directory.
+pub fn existing(dir: &Path) -> Result<(CampaignFolder, CampaignPlan), CommandError> {
+    let hint = "name the directory that flashfit crash states or cuts printed";
+    CampaignFolder::existing(dir).map_err(|error| CommandError::from(error).or_hint(hint))
 }

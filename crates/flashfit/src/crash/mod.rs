@@ -3,6 +3,7 @@
 pub mod args;
 mod board;
 mod board_start;
+mod campaign_report;
 mod conditions;
 mod cuts;
 pub mod cuts_args;
@@ -12,6 +13,7 @@ mod recorded;
 mod recorded_args;
 pub mod replay;
 mod requests;
+mod same_command;
 pub mod shrink;
 mod states;
 pub mod states_document;

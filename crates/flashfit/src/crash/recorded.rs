@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, MountPoints};
+use flashfit_crash::campaign::{CampaignPlan, MountPoints};
 use flashfit_crash::cuts::MachineChoice;
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::replay::FoundState;
@@ -11,7 +11,7 @@ use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 
 use super::recorded_args::RecordedStateArgs;
-use super::{conditions, tools};
+use super::{conditions, folder, tools};
 use crate::command_error::CommandError;
 use crate::output::note;
 
@@ -30,7 +30,7 @@ impl<'a> RecordedState<'a> {
         tools::check_rights()?;
         let points = MountPoints::take(&[&args.dir, Path::new(".")])?;
         let runner = tools::runner()?;
-        let (folder, plan) = CampaignFolder::existing(&args.dir)?;
+        let (folder, plan) = folder::existing(&args.dir)?;
         tools::check_workload(&plan, args.workload.as_deref())?;
         let found = FoundState::find(&folder, &plan, &args.id)?;
         let known = FileSystemCatalog::load(catalog)?;

@@ -38,12 +38,15 @@ pub fn load(
     };
     let (mark, image) = (args.log.log_start.as_deref(), args.log.log_base.as_deref());
     let files = RequestFiles { log, mark, image };
-    files.load(&setup.label, workload).map(Some).map_err(|error| with_hint(error, args))
+    files.load(&setup.label, workload).map(Some).map_err(|error| match hint(&error, args) {
+        Some(hint) => CommandError::from(error).with_hint(hint),
+        None => error.into(),
+    })
 }
 
 /// How to say where the work begins.
-pub fn with_hint(error: CrashError, args: &StatesArgs) -> CommandError {
-    let hint = match &error {
+pub fn hint(error: &CrashError, args: &StatesArgs) -> Option<&'static str> {
+    Some(match error {
         CrashError::Requests { source: DmLogError::NoStart { .. }, .. } => {
             "name the mark after which the work begins with --log-start MARK, or a copy of the \
              device from before the log with --log-base IMAGE"
@@ -58,8 +61,6 @@ pub fn with_hint(error: CrashError, args: &StatesArgs) -> CommandError {
         CrashError::NothingAcknowledged if args.log.log.is_some() => {
             "the check gets the marks of the log after its start, and there are none"
         }
-        _ => return error.into(),
-    };
-    let message = error.to_string();
-    CommandError::new(flashfit_user_error::UserError::class(&error), message, Some(hint))
+        _ => return None,
+    })
 }

@@ -14,9 +14,11 @@ use flashfit_crash::state::{ENUMERATION, FlushFault};
 use flashfit_user_error::ExitClass;
 
 use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
-use super::{conditions, folder, requests, states_document, tools, verdict};
+use super::campaign_report::CampaignReport;
+use super::same_command::same_command;
+use super::{conditions, folder, requests, tools};
 use crate::command_error::CommandError;
-use crate::output::{self, note};
+use crate::output::note;
 use crate::rendering::crash_states::{self, Counted};
 
 const DEFAULT_STATES: u64 = 1000;
@@ -111,27 +113,20 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
             note(&line);
         }
     };
+    let report = CampaignReport {
+        plan: &plan,
+        setups: &setups,
+        folder: &folder,
+        counted: Counted::States,
+        json: args.json,
+        command: &same_command(&dir, args.dir.is_some()),
+    };
     let results =
-        campaign.run(&limits, &watch).map_err(|error| requests::with_hint(error, args))?;
-    if let Err(error) = verdict::check_something_checked(&results, Counted::States) {
-        folder.abandon_without_records();
-        return Err(error);
-    }
-    if args.json {
-        output::json(states_document::StatesDocument(states_document::document(
-            &plan, &setups, &results, &dir, None,
-        )))?;
-    } else {
-        output::print(&crash_states::text(
-            &plan,
-            &setups,
-            &results,
-            &dir,
-            Counted::States,
-            output::width(),
-        ))?;
-    }
-    verdict::verdict(&results, Counted::States)
+        campaign.run(&limits, &watch).map_err(|error| match requests::hint(&error, args) {
+            Some(hint) => CommandError::from(error).with_hint(hint),
+            None => report.ended_early(error),
+        })?;
+    report.show(&results, None)
 }
 
 fn processors() -> usize {

@@ -1,6 +1,7 @@
 //! What a campaign of `crash states` does with work that fails or does not end, with a check that
 //! is wrong, with no result, and when it continues.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -60,6 +61,107 @@ fn work_that_never_ends_is_stopped_with_its_children() {
     wait_until("it has ended", || run.try_wait().unwrap().is_some());
     assert_eq!(run.wait().unwrap().code(), Some(6));
     assert!(is_gone());
+}
+
+/// They would keep the file system mounted.
+#[test]
+fn what_left_the_process_group_of_a_program_or_its_check_is_ended() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let text = "run = 'echo 1 >a; sync a; sync .; echo a; setsid sleep 1000 & echo $! >>$PIDS'\n\
+         check = 'setsid sleep 1000 & echo $! >>$PIDS; read name || exit 0; [ -e $name ]'\n";
+    let workload = place.file("leaves.toml", text).display().to_string();
+    let pids = place.path("pids");
+    let mut command = place.command(&campaign(&workload, &[]));
+    let ended = command.env("PIDS", &pids).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let pids = std::fs::read_to_string(&pids).unwrap();
+    assert!(pids.lines().count() > 5, "{pids}");
+    for pid in pids.lines() {
+        assert!(!std::path::Path::new("/proc").join(pid).exists(), "{pid}");
+    }
+}
+
+#[test]
+fn an_interrupted_campaign_shows_what_is_known_and_how_to_continue() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let records = place.path("my dir/records.jsonl");
+    let count = || std::fs::read_to_string(&records).map_or(0, |text| text.lines().count());
+    let args = ["crash", "states", "--states", "99999", "--workers", "1", "--dir", "my dir"];
+    let ended = |more: &[&str]| {
+        let before = count();
+        let mut command = place.command(&[&args[..], more].concat());
+        let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("there is a record", || count() > before || run.try_wait().unwrap().is_some());
+        let id = rustix::process::Pid::from_child(&run);
+        rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+        let ended = run.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(6), "{said}");
+        assert!(said.contains("error: interrupted; so far, 0 of "), "{said}");
+        (String::from_utf8(ended.stdout).unwrap(), said)
+    };
+    let (shown, said) = ended(&[]);
+    assert!(shown.starts_with("Interrupted: these are the results so far.\n"), "{shown}");
+    assert!(shown.contains("ext4: 0 of "), "{shown}");
+    let typed = "flashfit crash states --states 99999 --workers 1 --dir 'my dir'";
+    assert!(said.contains(&format!("hint: continue with: {typed}\n")), "{said}");
+    // It continues, and a script gets no results that look like those of a whole campaign.
+    let (document, _) = ended(&["--json"]);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let error = &document["error"];
+    assert!(error["message"].as_str().unwrap().starts_with("interrupted; so far, "), "{document}");
+    assert!(document["data"].is_null(), "{document}");
+}
+
+#[test]
+fn the_time_of_earlier_commands_counts() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let args = ["crash", "states", "--for", "10s", "--workers", "1", "--dir", "dir", "--json"];
+    let first = place.flashfit(&args);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    // As if its last record had come at the end.
+    let records = place.path("dir/records.jsonl");
+    let text = std::fs::read_to_string(&records).unwrap();
+    let mut batches: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let spent: u64 = batches.iter().map(|batch| batch["elapsed_ns"].as_u64().unwrap()).sum();
+    assert!((100_000_000..60_000_000_000).contains(&spent), "{spent}");
+    batches[0]["elapsed_ns"] = Value::from(10_000_000_000_u64);
+    let lines = batches.iter().map(|batch| format!("{batch}\n"));
+    std::fs::write(&records, lines.collect::<String>()).unwrap();
+    let again = place.flashfit(&args);
+    assert_eq!((again.code, again.stdout == first.stdout), (Some(0), true), "{again:?}");
+    let other = place.flashfit(&[&args[..], &["--seed", "2"]].concat());
+    other.said(3, &["dir has another campaign: seed 1, not 2"]);
+}
+
+/// It has a card and a kernel, as one of power cuts has.
+#[test]
+fn a_campaign_of_states_is_not_continued_by_power_cuts() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let args = ["crash", "states", "--card-fault", "torn-sector", "--states", "2", "--dir", "dir"];
+    let ended = place.flashfit(&args);
+    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    let path = place.path("dir/campaign.json");
+    let mut plan: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    plan["kernel"] = Value::from("6.1");
+    std::fs::write(&path, plan.to_string()).unwrap();
+    let resumed = place.flashfit(&["crash", "cuts", "--resume", "dir"]);
+    resumed.said(3, &["another campaign: it is not one of power cuts of a virtual machine"]);
+    place.flashfit(&["crash", "cuts", "--resume", "none"]).said(4, &["hint: name the directory"]);
 }
 
 /// It would be counted as a broken promise in every state.
