@@ -44,6 +44,12 @@ impl Subject {
         }
     }
 
+    /// The name, which says whether it is a table: there are two of `trap`.
+    pub fn label(self) -> String {
+        let table = if matches!(self, Self::Table(_)) { "table, " } else { "" };
+        format!("{table}{}", self.name())
+    }
+
     fn make(self, seed: u64) -> Landscape {
         match self {
             Self::Kind(kind) => kind.make(seed),

@@ -22,7 +22,7 @@ trial costs 0.4 of a full-length one, has 1.67 times the noise, and a bias of 2 
 pub fn write(
     cases: &[Case],
     results: &[Vec<SearchResult>],
-    step_times: &StepTimes,
+    step_times: Option<StepTimes>,
     plays: (usize, usize),
 ) {
     let (seeds, threads) = plays;
@@ -159,7 +159,28 @@ pub fn write(
         covered.len(),
         share(inside, covered.len())
     );
-    println!("## Computing time\n");
+    println!(
+        "How often searches with a budget stopped because they were confident, and how often they were right:\n"
+    );
+    println!("| landscape | budget | searches | sure | right |\n|---|---|---|---|---|");
+    for (case, results) in &all {
+        let is_flat =
+            matches!(case.subject, Subject::Kind(LandscapeKind::Flat | LandscapeKind::TinyFlat));
+        if case.strategy != StrategyKind::Adaptive || is_flat {
+            continue;
+        }
+        let sure: Vec<&SearchResult> = results.iter().filter(|one| one.confident).collect();
+        let right = sure.iter().filter(|one| one.regret <= 0.02).count();
+        let (name, count) = (case.subject.label(), sure.len());
+        println!(
+            "| {name} | {} | {} | {count} | {right}: {} |",
+            budget(case),
+            results.len(),
+            share(right, count)
+        );
+    }
+    let Some(step_times) = step_times else { return };
+    println!("\n## Computing time\n");
     println!(
         "On this machine, with 3,264 setups under 8 workloads and up to {} trials, a step took {} ms (median) and {} ms at most{}.",
         step_times.trials,

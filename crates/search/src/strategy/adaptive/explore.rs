@@ -100,7 +100,7 @@ impl PlanContext<'_> {
 
     /// The workloads that need another trial of a candidate most: those without any, in random
     /// order, then those where one reduces the error of the merit most.
-    fn least_measured(&mut self, candidate: CandidateIndex, count: usize) -> Vec<usize> {
+    pub(super) fn least_measured(&mut self, candidate: CandidateIndex, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.workloads()).collect();
         self.random.shuffle(&mut order);
         let rank = |workload: usize| {

@@ -3,10 +3,11 @@
 //!
 //! After every batch, the model ([`crate::model`]) is fitted to all trials. Meanwhile the leader is
 //! confirmed now and then, so that a search can be stopped early ([`interim`]). The search phase
-//! lasts until some candidate is within the goal's distance of the best with enough probability, or
-//! until its share of the budget is spent. The race lasts until that holds for the winner, or until
-//! the budget ends. Short trials, if available, serve the first batch and the early search; the
-//! decision is based on full-length trials.
+//! lasts until some candidate is within the goal's distance of the best with enough probability and
+//! all pairs of levels were tried ([`untested`]), or until its share of the budget is spent. The
+//! race lasts until that holds for the winner, or until the budget ends. Short trials, if
+//! available, serve the first batch and the early search; the decision is based on full-length
+//! trials.
 //!
 //! Limit: fitting takes time cubic in the number of cells, so the search phase is limited to
 //! [`MAX_SEARCH_TRIALS`] trials. Candidates that are still tied then may remain so after the race.
@@ -19,6 +20,7 @@ mod opening;
 mod race;
 mod share;
 mod start;
+mod untested;
 
 use crate::confirm::{ConfirmingTrials, MIN_CONFIRMING_TRIALS, MIN_ROUNDS};
 use crate::history::{Observation, Purpose, TrialLength, TrialTable};
@@ -138,13 +140,26 @@ impl Strategy for Adaptive {
         if let Some(round) = context.interim(&belief).filter(|_| !racing && !confident) {
             return StrategyPlan::Try(round);
         }
-        if !racing && !confident && left >= settings.cost(context.length(left)) {
-            let requests = context.explore(&belief, left);
+        if !racing && left >= settings.cost(context.length(left)) {
+            let requests = if confident {
+                context.test_pairs(&model, left)
+            } else {
+                context.explore(&belief, left)
+            };
             if !requests.is_empty() {
                 return StrategyPlan::Try(requests);
             }
         }
-        context.race(&belief)
+        let plan = context.race(&belief);
+        if !matches!(plan, StrategyPlan::Done(SearchEnd::Confident { .. })) {
+            return plan;
+        }
+        let requests = context.test_pairs(&model, settings.remaining(history));
+        match (requests.is_empty(), context.has_untested_pairs()) {
+            (false, _) => StrategyPlan::Try(requests),
+            (true, true) => StrategyPlan::Done(SearchEnd::Budget),
+            (true, false) => plan,
+        }
     }
 
     fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64 {

@@ -9,7 +9,8 @@
 //! trials on the finalists.
 //!
 //! The race ends when the candidate that would be recommended is close enough to the best with
-//! enough probability, and its gain over the baseline is shown.
+//! enough probability, and its gain over the baseline is shown. Pairs of levels that were not tried
+//! yet are tried before that ([`super::untested`]).
 //!
 //! With many workloads, a round consists of two batches with half of the workloads each, so that an
 //! effect shared by the trials of a visit affects only half a round. After the first rounds,
@@ -46,10 +47,31 @@ impl PlanContext<'_> {
         self.history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm)
     }
 
-    /// The index of the first observation after the last trial of the search.
+    /// The index of the first observation after the last trial of the search. Search trials after
+    /// rounds of several finalists only test pairs of levels, except after the opening.
     pub(super) fn race_start(&self) -> usize {
-        let is_search = |observation: &Observation| observation.proposal.purpose == Purpose::Search;
-        self.history.iter().rposition(is_search).map_or(0, |last| last + 1)
+        let mut start = 0;
+        let mut raced: Vec<&Observation> = Vec::new();
+        for (at, observation) in self.history.iter().enumerate() {
+            match observation.proposal.purpose {
+                Purpose::Confirm => raced.push(observation),
+                Purpose::Search if start == 0 || !self.is_race(&raced) => {
+                    start = at + 1;
+                    raced.clear();
+                }
+                Purpose::Search | Purpose::Baseline => {}
+            }
+        }
+        start
+    }
+
+    /// Whether these confirming trials are not only of the leader of a search that goes on.
+    fn is_race(&self, trials: &[&Observation]) -> bool {
+        let mut rounds: Vec<u32> = trials.iter().map(|trial| trial.proposal.repeat).collect();
+        rounds.dedup();
+        let candidates = candidates_of(trials.iter().copied());
+        let finalists = candidates.iter().filter(|index| **index != self.space.baseline);
+        rounds.len() > MIN_ROUNDS || finalists.count() > 1
     }
 
     /// Whether finalists run, and not only the leader of a search that goes on.
