@@ -27,8 +27,9 @@ pub(super) struct Stops<'a> {
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
 
-/// Checks states one after another; returns how many, which are fewer if the time is over. Second
-/// power cuts are drawn from the seed.
+/// Checks states one after another; returns how many, which are fewer if the time is over or at an
+/// interrupt. Those of the batch are a fair sample then, too. Second power cuts are drawn from the
+/// seed.
 pub(super) fn check(
     examination: &mut StateExamination<'_>,
     states: &[CrashState],
@@ -37,12 +38,22 @@ pub(super) fn check(
     keeps: &BTreeSet<Promise>,
     stops: Stops<'_>,
 ) -> Result<usize, CrashError> {
+    let mut fair = (0, batch.clone());
+    let fair_part = |(count, part): (usize, StateBatch), batch: &mut StateBatch| {
+        *batch = part;
+        Ok(count)
+    };
     for (index, state) in states.iter().enumerate() {
         let number = batch.from as usize + index;
         // In between, those that are checked are rather those at early positions.
-        let may_end = number % IN_ORDER == 0;
-        if (stops.is_interrupted)() || may_end && (stops.is_over)() {
-            return Ok(index);
+        if number % IN_ORDER == 0 {
+            if (stops.is_over)() {
+                return Ok(index);
+            }
+            fair = (index, batch.clone());
+        }
+        if (stops.is_interrupted)() {
+            return fair_part(fair, batch);
         }
         let built = examination.build(state);
         let id = format!("{}/{}/{number}", batch.setup, batch.round);
@@ -52,7 +63,7 @@ pub(super) fn check(
         let cuts = is_turn && state.cut_seed.is_none();
         let log = match check_one(examination, state, &built, &id, cuts, batch, keeps) {
             // An interrupt ends the programs that look at a state.
-            Err(_) if (stops.is_interrupted)() => return Ok(index),
+            Err(_) if (stops.is_interrupted)() => return fair_part(fair, batch),
             other => other?,
         };
         if let Some(cut) = recovery_cut(log.len(), seed, number as u64).filter(|_| cuts) {
@@ -60,7 +71,7 @@ pub(super) fn check(
             let state = CrashState { recovery: Some(cut), ..state.clone() };
             let id = format!("{id}r");
             match check_one(examination, &state, &second, &id, false, batch, keeps) {
-                Err(_) if (stops.is_interrupted)() => return Ok(index + 1),
+                Err(_) if (stops.is_interrupted)() => return fair_part(fair, batch),
                 other => other?,
             };
             batch.counts.recovery_cuts += 1;

@@ -105,6 +105,12 @@ fn an_interrupted_campaign_shows_what_is_known_and_how_to_continue() {
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(6), "{said}");
         assert!(said.contains("error: interrupted; so far, 0 of "), "{said}");
+        // A fair sample of the states: 20 at a time are in the order of their positions.
+        for line in std::fs::read_to_string(&records).unwrap().lines() {
+            let batch: Value = serde_json::from_str(line).unwrap();
+            let is_fair = batch["ends_round"] == true || batch["to"].as_u64().unwrap() % 20 == 0;
+            assert!(is_fair, "{line}");
+        }
         (String::from_utf8(ended.stdout).unwrap(), said)
     };
     let (shown, said) = ended(&[]);
@@ -162,6 +168,10 @@ fn a_campaign_of_states_is_not_continued_by_power_cuts() {
     let resumed = place.flashfit(&["crash", "cuts", "--resume", "dir"]);
     resumed.said(3, &["another campaign: it is not one of power cuts of a virtual machine"]);
     place.flashfit(&["crash", "cuts", "--resume", "none"]).said(4, &["hint: name the directory"]);
+    std::fs::create_dir(place.path("mine")).unwrap();
+    place.file("mine/thesis", "text");
+    let foreign = place.flashfit(&["crash", "states", "--dir", "mine"]);
+    foreign.said(2, &["has no campaign", "hint: name another directory with --dir"]);
 }
 
 /// It would be counted as a broken promise in every state.
