@@ -257,10 +257,9 @@ impl UserError for CrashError {
             Self::NoState { .. } => {
                 Some("name it SETUP/ROUND/STATE, as the campaign printed it".into())
             }
-            Self::LogRemoved { .. } => Some(
-                "unless a campaign is told to keep all logs, it keeps those with a violation"
-                    .into(),
-            ),
+            Self::LogRemoved { .. } => {
+                Some("campaigns keep the logs with a violation, and others only on request".into())
+            }
             Self::Unprivileged(_) => Some("run it as root".into()),
             Self::NoRoom { path, .. } => Some(after_room(path)),
             Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {

@@ -27,12 +27,8 @@ impl MountPoints {
             .iter()
             .filter_map(|path| path.ancestors().find_map(|p| p.canonicalize().ok()))
             .collect();
-        let is_free = |root: &PathBuf| !used.iter().any(|path| path.starts_with(root));
-        let root = ["/mnt", "/media", "/srv", "/opt"]
-            .into_iter()
-            .filter_map(|folder| Path::new(folder).canonicalize().ok())
-            .find(|root| root.is_dir() && is_free(root));
-        let root = root.ok_or_else(|| {
+        let candidates = ["/mnt", "/media", "/srv", "/opt"].map(Path::new);
+        let root = folder_to_cover(&candidates, &used).ok_or_else(|| {
             CrashError::Fuse(io::Error::other(
                 "there is no folder /mnt, /media, /srv or /opt to use",
             ))
@@ -52,5 +48,37 @@ impl MountPoints {
         fs::create_dir_all(&path)
             .map_err(|source| CrashError::File { path: path.clone(), source })?;
         Ok(path)
+    }
+}
+
+/// The first folder that covers nothing that is used; rather an empty one, as the user's own
+/// program may need what is in the others.
+fn folder_to_cover(candidates: &[&Path], used: &[PathBuf]) -> Option<PathBuf> {
+    let is_free = |root: &PathBuf| root.is_dir() && !used.iter().any(|it| it.starts_with(root));
+    let is_empty = |root: &PathBuf| fs::read_dir(root).is_ok_and(|mut all| all.next().is_none());
+    let folders = candidates.iter().filter_map(|folder| folder.canonicalize().ok());
+    let mut free: Vec<PathBuf> = folders.filter(is_free).collect();
+    let first = free.iter().position(is_empty).unwrap_or(0);
+    (first < free.len()).then(|| free.swap_remove(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_folder_is_covered_rather_than_one_with_files() {
+        let place = tempfile::tempdir().unwrap();
+        let [full, used, empty] = ["full", "used", "empty"].map(|name| place.path().join(name));
+        for folder in [&full, &used, &empty] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(full.join("tool"), "").unwrap();
+        let used_path = used.canonicalize().unwrap();
+        let chosen = |candidates: &[&Path]| folder_to_cover(candidates, &[used_path.clone()]);
+        let name = |folder: Option<PathBuf>| folder.map(|it| it.file_name().unwrap().to_owned());
+        assert_eq!(name(chosen(&[&full, &used, &empty])).unwrap(), "empty");
+        assert_eq!(name(chosen(&[&full, &used])).unwrap(), "full");
+        assert_eq!(chosen(&[&used, &place.path().join("none")]), None);
     }
 }

@@ -69,8 +69,8 @@ pub struct StatesArgs {
     /// States to check for each setup [default: 1000 without --for].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub states: Option<u64>,
-    /// Time to spend, such as 10min. If the campaign continues, the time until its last record
-    /// counts, and pauses do not.
+    /// Time for the whole campaign, such as 10min; if it continues, earlier commands count, and
+    /// pauses do not.
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<TimeSpan>,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use flashfit_crash::board::{
     BoardCampaign, BoardEvent, BoardTarget, BoardTimes, partition_for, program,
 };
-use flashfit_crash::campaign::{BoardPlan, CampaignFolder, CampaignPlan};
+use flashfit_crash::campaign::{BoardPlan, CampaignPlan};
 use flashfit_crash::state::FlushFault;
 use flashfit_device::{Device, MeasuredDevice};
 use flashfit_filesystem::Conditions;
@@ -80,7 +80,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let name = consent::agreed(&device, args.board.confirm.as_deref(), &mut guard)?;
     drop(host);
     let dir = folder::choose(args.dir.as_deref());
-    let folder = CampaignFolder::open(&dir, &plan)?;
+    let folder = folder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
     let measured = MeasuredDevice::from(&device);
     let campaign = BoardCampaign {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_crash::CrashError;
-use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, CardPlan};
+use flashfit_crash::campaign::{CampaignPlan, CardPlan};
 use flashfit_crash::cuts::{CutCampaign, CutEvent, MachineChoice, guest, kernel};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
@@ -38,7 +38,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         Some(dir) => resumed(dir, catalog, &choice, &runner)?,
         None => begun(args, catalog, &choice, &runner)?,
     };
-    let folder = CampaignFolder::open(&dir, &plan)?;
+    let folder = folder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
     let card = plan.card.as_ref().expect("a campaign of power cuts has a card");
     let campaign = CutCampaign {

@@ -52,8 +52,8 @@ pub struct CutsArgs {
     /// Power cuts for each setup [default: 100 without --for].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cuts: Option<u64>,
-    /// Time to spend, such as 1h. If the campaign continues, the time until its last record
-    /// counts, and pauses do not.
+    /// Time for the whole campaign, such as 1h; if it continues, earlier commands count, and pauses
+    /// do not.
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<TimeSpan>,
     /// Stop after this many power cuts that broke a promise, those of earlier commands included.

@@ -22,3 +22,9 @@ pub fn existing(dir: &Path) -> Result<(CampaignFolder, CampaignPlan), CommandErr
     let hint = "name the directory that flashfit crash states or cuts printed";
     CampaignFolder::existing(dir).map_err(|error| CommandError::from(error).or_hint(hint))
 }
+
+/// Begins a campaign, or continues the one that is there.
+pub fn open(dir: &Path, plan: &CampaignPlan) -> Result<CampaignFolder, CommandError> {
+    let hint = "name another directory with --dir";
+    CampaignFolder::open(dir, plan).map_err(|error| CommandError::from(error).or_hint(hint))
+}

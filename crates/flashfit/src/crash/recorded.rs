@@ -28,7 +28,7 @@ impl<'a> RecordedState<'a> {
     /// Finds the state and checks that it can be made again on this machine.
     pub fn open(args: &'a RecordedStateArgs, catalog: Option<&Path>) -> Result<Self, CommandError> {
         tools::check_rights()?;
-        let points = MountPoints::take(&[&args.dir, Path::new(".")])?;
+        let points = tools::mount_points(&args.dir, args.vm_kernel.as_deref())?;
         let runner = tools::runner()?;
         let (folder, plan) = folder::existing(&args.dir)?;
         tools::check_workload(&plan, args.workload.as_deref())?;

@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flashfit_crash::campaign::{
-    Campaign, CampaignFolder, CampaignLimits, CampaignPlan, CampaignStart, CardPlan, MountPoints,
-    StateBatch,
+    Campaign, CampaignLimits, CampaignPlan, CampaignStart, CardPlan, StateBatch,
 };
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::state::{ENUMERATION, FlushFault};
@@ -45,8 +44,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
     tools::check_rights()?;
     let requests = requests::load(args, &setups, &workload)?;
     let dir = folder::choose(args.dir.as_deref());
-    // Before any thread: the namespace is one thread's.
-    let points = MountPoints::take(&[&dir, Path::new(".")])?;
+    let points = tools::mount_points(&dir, args.vm_kernel.as_deref())?;
     let runner = tools::runner()?;
     if args.vm_kernel.is_some() && args.on == StatesPlace::Here {
         return Err(CommandError::new(
@@ -87,7 +85,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
             max_broken: None,
         },
     };
-    let folder = CampaignFolder::open(&dir, &plan)?;
+    let folder = folder::open(&dir, &plan)?;
     note(&format!("records: {}", dir.display()));
     let campaign = Campaign {
         plan: &plan,

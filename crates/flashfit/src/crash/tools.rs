@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flashfit_crash::CrashError;
-use flashfit_crash::campaign::CampaignPlan;
+use flashfit_crash::campaign::{CampaignPlan, MountPoints};
 use flashfit_crash::cuts::MachineChoice;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
@@ -32,6 +32,13 @@ pub fn check_rights() -> Result<(), CommandError> {
     let Some(reason) = missing_for_simulated_cards() else { return Ok(()) };
     let message = format!("crash states cannot be mounted: {reason}");
     Err(CommandError::from(CrashError::Unprivileged(message)))
+}
+
+/// Where states are mounted. Before any thread: the namespace is one thread's.
+pub fn mount_points(dir: &Path, kernel: Option<&Path>) -> Result<MountPoints, CommandError> {
+    let used: Vec<&Path> =
+        [Some(dir), Some(Path::new(".")), kernel].into_iter().flatten().collect();
+    Ok(MountPoints::take(&used)?)
 }
 
 /// Refuses to run commands that only a directory names: whoever wrote it could have put any there.
