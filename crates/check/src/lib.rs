@@ -5,7 +5,6 @@
 //! Limits: it neither tests the capacity nor measures speed, because both need writes.
 
 mod doubts;
-mod given_sizes;
 mod price;
 mod reading;
 mod volumes;
@@ -24,7 +23,6 @@ use flashfit_wear_counters::{WearReading, WearSources};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use given_sizes::{GivenSizeError, check_given_sizes};
 pub use price::{MakingPrice, TestPrice, of as price, of_making, tuning_bytes};
 pub use reading::{QUICK_READ_NS, QuickReading, SkippedReading, is_file, read_quickly};
 pub use volumes::VolumeNodes;

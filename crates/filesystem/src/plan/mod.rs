@@ -13,6 +13,7 @@ mod device;
 pub mod document;
 mod error;
 pub mod file;
+mod given_sizes;
 mod layers;
 mod make;
 pub mod numbers;
@@ -34,6 +35,7 @@ pub use document::{
     PlannedGeometry, PlannedPartition, PlannedPlacement, StripeWidth, Trim, TrimAdvice,
 };
 pub use error::PlanError;
+pub use given_sizes::{GivenSizeError, check_given_sizes};
 pub use layers::{ImagePacking, NAME_THE_FOLDER, PlannedLayers, PlannedSetting};
 pub use make::{differences, label_flag, labeled};
 pub use published::{PublishedRecipe, PublishedRecipes};

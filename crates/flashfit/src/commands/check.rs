@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_check::{
-    CheckRequest, DeviceCheck, QUICK_READ_NS, VolumeNodes, check_given_sizes, look,
-};
+use flashfit_check::{CheckRequest, DeviceCheck, QUICK_READ_NS, VolumeNodes, look};
 use flashfit_device::{Bytes, SystemRoots};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::Severity;
-use flashfit_filesystem::plan::units;
+use flashfit_filesystem::plan::{check_given_sizes, units};
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
 use flashfit_target::InspectedTarget;
@@ -85,6 +83,13 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         ));
     };
     let sector_bytes = target.planned().sector_bytes;
+    if device.capacity.0 < sector_bytes {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            format!("{} has {}, which is less than a sector", args.target, device.capacity),
+            Some("name a device or the image of one: flashfit list"),
+        ));
+    }
     check_given_sizes(args.erase_block, args.write_unit, sector_bytes, device.capacity)?;
     let volumes = VolumeNodes::attach(&runner, device);
     let mut notes = volumes.warnings.clone();

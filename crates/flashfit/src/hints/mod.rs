@@ -19,8 +19,18 @@ pub use typed::text;
 
 /// The hint that an error itself has.
 fn of(error: &dyn UserError) -> Option<String> {
-    Some(text(&error.hint()?))
+    let hint = text(&error.hint()?);
+    // Root who may not either is in a container, or confined.
+    let is_root = hint == AS_ROOT && rustix::process::geteuid().is_root();
+    Some(if is_root {
+        "root may not do it here; run it outside the container".into()
+    } else {
+        hint
+    })
 }
+
+/// The hint for what only root may do.
+const AS_ROOT: &str = "run it as root";
 
 /// A hint for any error of the crates.
 pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
@@ -41,6 +51,7 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
     let hints = [
         any.downcast_ref().map(plan::several_plans),
         any.downcast_ref().map(plan::plan),
+        any.downcast_ref().map(plan::given_size),
         any.downcast_ref().map(plan::probe_file),
         any.downcast_ref().map(run::run),
         any.downcast_ref().map(run::recorded_catalog),

@@ -1,6 +1,6 @@
 //! Hints for plans and the geometry that they use.
 
-use flashfit_filesystem::plan::{PlanError, SeveralPlansError};
+use flashfit_filesystem::plan::{GivenSizeError, PlanError, SeveralPlansError};
 use flashfit_filesystem::{OptionRequirement, SetupError};
 use flashfit_probe::ProbeFileError;
 
@@ -21,18 +21,25 @@ pub fn probe_file(error: &ProbeFileError) -> Option<String> {
 pub fn several_plans(error: &SeveralPlansError) -> Option<String> {
     match error {
         SeveralPlansError::Plan(error) => plan(error),
-        SeveralPlansError::EraseBlock { .. } => {
-            Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB".to_owned())
-        }
-        SeveralPlansError::WriteUnit { .. }
-        | SeveralPlansError::WriteUnitAboveEraseBlock { .. } => Some(
-            "the write unit is the pages that are programmed together: --write-unit 16KiB"
-                .to_owned(),
-        ),
+        SeveralPlansError::Size(error) => given_size(error),
         SeveralPlansError::HostWithoutImage { .. } => {
             Some("leave --host out, or name an image such as --fs squashfs".to_owned())
         }
     }
+}
+
+pub fn given_size(error: &GivenSizeError) -> Option<String> {
+    let text = match error {
+        GivenSizeError::EraseBlockSectors { .. } | GivenSizeError::AboveDevice { .. } => {
+            "4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB"
+        }
+        GivenSizeError::WriteUnitSectors { .. }
+        | GivenSizeError::NoPages { .. }
+        | GivenSizeError::AboveEraseBlock { .. } => {
+            "the write unit is the pages that are programmed together: --write-unit 16KiB"
+        }
+    };
+    Some(text.to_owned())
 }
 
 pub fn plan(error: &PlanError) -> Option<String> {

@@ -15,6 +15,7 @@ use crate::scheduler::{self, Scheduler};
 use super::choose::{PlanRequest, choose, choose_layered};
 use super::document::{Plan, StripeWidth};
 use super::error::PlanError;
+use super::given_sizes::{check_given_sizes, check_within};
 use super::published::PublishedRecipes;
 use super::units;
 
@@ -36,11 +37,15 @@ pub fn plan_several(
     device: &PlanningDevice,
     request: &SeveralPlansRequest<'_>,
 ) -> Result<SeveralPlans, SeveralPlansError> {
-    check_sizes(request, device.planned.sector_bytes)?;
+    let (sector_bytes, capacity) = (device.planned.sector_bytes, device.planned.capacity_bytes);
+    check_given_sizes(request.erase_block, request.write_unit, sector_bytes, Bytes(capacity))?;
     let recipe = request.recipe;
     let mut notes = Vec::new();
     let given = given(request, device, &mut notes);
-    check_write_unit(request.write_unit, &given, &device.declared)?;
+    let used = units::combine(&given, &device.declared).0.used;
+    if let Some((write_unit, erase_block)) = request.write_unit.zip(used.erase_block) {
+        check_within(write_unit, erase_block.bytes)?;
+    }
     let choices = choices(request, device, &mut notes)?;
     let of_recipe = recipe.map(|recipe| std::slice::from_ref(&recipe.filesystem));
     let names = request.filesystems.or(of_recipe);
@@ -65,36 +70,6 @@ pub fn plan_several(
     }
     notes.extend(plans.first().and_then(|plan| fitting_recipe(plan, recipes)));
     Ok(SeveralPlans { plans, unplanned, notes })
-}
-
-/// Whether the sizes that were given are whole sectors.
-fn check_sizes(
-    request: &SeveralPlansRequest<'_>,
-    sector_bytes: u64,
-) -> Result<(), SeveralPlansError> {
-    let is_bad = |size: &Bytes| size.0 == 0 || size.0 % sector_bytes.max(1) != 0;
-    if let Some(erase_block) = request.erase_block.filter(is_bad) {
-        return Err(SeveralPlansError::EraseBlock { erase_block, sector_bytes });
-    }
-    match request.write_unit.filter(is_bad) {
-        Some(write_unit) => Err(SeveralPlansError::WriteUnit { write_unit, sector_bytes }),
-        None => Ok(()),
-    }
-}
-
-/// Whether the write unit that was given fits into the erase block that is used.
-fn check_write_unit(
-    write_unit: Option<Bytes>,
-    given: &Geometry,
-    declared: &Geometry,
-) -> Result<(), SeveralPlansError> {
-    let used = units::combine(given, declared).0.used;
-    match (write_unit, used.erase_block.map(|known| known.bytes)) {
-        (Some(write_unit), Some(erase_block)) if write_unit > erase_block => {
-            Err(SeveralPlansError::WriteUnitAboveEraseBlock { write_unit, erase_block })
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The geometry that was given, or else found by a probe. That of a recipe is its author's card's,

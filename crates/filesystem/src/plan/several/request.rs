@@ -9,7 +9,7 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::durability::Durability;
 use crate::layout::{LayoutStart, PartitionEnd, PartitionTable};
-use crate::plan::{Plan, PlanError, PlannedDevice, PublishedRecipe, SecondChoice};
+use crate::plan::{GivenSizeError, Plan, PlanError, PlannedDevice, PublishedRecipe, SecondChoice};
 
 /// The user's choices for several plans; what is `None` is left to the recipe or the planner.
 #[derive(Debug, Clone)]
@@ -118,23 +118,9 @@ pub enum SeveralPlansError {
     /// A named file system has no plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The erase block is not made of sectors.
-    #[error("an erase block of {} bytes is not made of sectors of {sector_bytes}", erase_block.0)]
-    EraseBlock {
-        erase_block: Bytes,
-        /// The device's logical sector.
-        sector_bytes: u64,
-    },
-    /// The write unit is not made of sectors.
-    #[error("a write unit of {} bytes is not made of sectors of {sector_bytes}", write_unit.0)]
-    WriteUnit {
-        write_unit: Bytes,
-        /// The device's logical sector.
-        sector_bytes: u64,
-    },
-    /// A write unit is a part of an erase block.
-    #[error("a write unit of {write_unit} is larger than the erase block of {erase_block}")]
-    WriteUnitAboveEraseBlock { write_unit: Bytes, erase_block: Bytes },
+    /// A size that was given cannot be that of the device.
+    #[error(transparent)]
+    Size(#[from] GivenSizeError),
     /// A host was named, but no file system is an image.
     #[error("{host}: none of the file systems is an image that would lie on it")]
     HostWithoutImage { host: String },
@@ -150,20 +136,16 @@ impl UserError for SeveralPlansError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Plan(error) => error.class(),
-            Self::EraseBlock { .. }
-            | Self::WriteUnit { .. }
-            | Self::WriteUnitAboveEraseBlock { .. }
-            | Self::HostWithoutImage { .. } => ExitClass::Usage,
+            Self::Size(error) => error.class(),
+            Self::HostWithoutImage { .. } => ExitClass::Usage,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Plan(error) => error.hint(),
-            Self::EraseBlock { .. }
-            | Self::WriteUnit { .. }
-            | Self::WriteUnitAboveEraseBlock { .. }
-            | Self::HostWithoutImage { .. } => None,
+            Self::Size(error) => error.hint(),
+            Self::HostWithoutImage { .. } => None,
         }
     }
 }

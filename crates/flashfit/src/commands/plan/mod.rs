@@ -6,12 +6,11 @@ pub mod args;
 
 use std::path::Path;
 
-use flashfit_check::check_given_sizes;
 use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{
-    Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest, file,
-    plan_several, standings, usual_write_unit,
+    Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest,
+    check_given_sizes, file, plan_several, standings, usual_write_unit,
 };
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;

@@ -67,12 +67,18 @@ pub fn check_given_sizes(
     if !size.0.is_power_of_two() && size.0 % PAGE.0 != 0 {
         return Err(GivenSizeError::NoPages { size });
     }
-    match erase_block {
-        Some(erase_block) if size > erase_block => {
-            Err(GivenSizeError::AboveEraseBlock { size, erase_block })
-        }
-        _ => Ok(()),
+    erase_block.map_or(Ok(()), |erase_block| check_within(size, erase_block))
+}
+
+/// Checks a write unit that was given against an erase block that was found otherwise.
+///
+/// # Errors
+/// [`GivenSizeError::AboveEraseBlock`].
+pub(super) fn check_within(write_unit: Bytes, erase_block: Bytes) -> Result<(), GivenSizeError> {
+    if write_unit > erase_block {
+        return Err(GivenSizeError::AboveEraseBlock { size: write_unit, erase_block });
     }
+    Ok(())
 }
 
 #[cfg(test)]
