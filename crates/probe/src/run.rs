@@ -1,12 +1,11 @@
 //! Reading, or reading and writing: the device is opened, probed and closed again.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use flashfit_device::{BlockDev, Bytes, Clock, Device, DeviceLock, Refusal, WriteConsent};
 use flashfit_geometry::Probed;
 use flashfit_geometry::probed::{ProbeError, ProbeObserver};
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, ProbeEstimate, QuickLook, WritingOptions};
+use flashfit_host::calendar::unix_seconds;
 use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_twin::DeviceHints;
 use flashfit_twin::pattern::file::PatternSet;
@@ -35,10 +34,6 @@ const TWIN_TIME_PERCENT: u64 = 60;
 /// The parts of the time and of the bytes for a twin that rates may take.
 const RATES_TIME_PERCENT: u64 = 40;
 const RATES_BYTES_PERCENT: u64 = 75;
-
-fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
-}
 
 /// What the user chose.
 #[derive(Debug, Clone)]

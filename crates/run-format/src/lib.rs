@@ -15,11 +15,10 @@ mod shell_config;
 pub mod spec;
 pub mod sustained;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 pub use budget::{Budget, Spent, TrialCost};
 pub use choice::{Criterion, OptionChoice, StrategyKind};
 pub use config::Config;
+pub use flashfit_host::calendar::unix_seconds;
 pub use life::RunLife;
 pub use prior::{Likeness, PriorResult, PriorSource, RunPrior};
 pub use quantity::{Percent, TimeSpan, Weight, Years};
@@ -28,8 +27,3 @@ pub use record::{RecordedOutcome, TrialDevice, TrialKey, TrialPurpose, TrialReco
 pub use run_dir::{RunDir, RunDirLock, StoredRun};
 pub use spec::{CatalogUsed, RunExtension, RunHeader, RunSpec, SearchPhase};
 pub use sustained::SustainedTrials;
-
-/// The time of day, in seconds since 1970.
-pub fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
-}

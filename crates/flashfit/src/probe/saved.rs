@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use flashfit_filesystem::plan::PlannedDevice;
-use flashfit_geometry::Geometry;
+use flashfit_device::Bytes;
+use flashfit_filesystem::plan::{PlannedDevice, check_given_sizes};
+use flashfit_geometry::{Geometry, Sourced};
+use flashfit_host::program::quote_path;
 use flashfit_probe::{FirstEraseBlock, read_geometry};
 
 use crate::command_error::CommandError;
@@ -15,12 +17,42 @@ pub fn read(
     notes: &mut Vec<String>,
 ) -> Result<Geometry, CommandError> {
     let Some(path) = path else { return Ok(Geometry::default()) };
+    let (geometry, doubt) = read_with_doubt(path, device, notes)?;
+    notes.extend(doubt.map(|doubt| {
+        let (file, target) = (quote_path(path), quote_path(&device.path));
+        format!("{doubt}. To be sure: flashfit probe {target} --output {file}")
+    }));
+    Ok(geometry)
+}
+
+/// The same, and why it may be of another device, as a sentence without a period.
+pub fn read_with_doubt(
+    path: &Path,
+    device: &PlannedDevice,
+    notes: &mut Vec<String>,
+) -> Result<(Geometry, Option<String>), CommandError> {
     let saved = read_geometry(path, device)?;
+    let sizes = &saved.geometry;
+    let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
+    let capacity = Bytes(device.capacity_bytes);
+    check_given_sizes(
+        bytes(&sizes.erase_block),
+        bytes(&sizes.write_unit),
+        device.sector_bytes,
+        capacity,
+    )
+    .map_err(|error| {
+        let hint = "probe this device: flashfit probe TARGET --output FILE";
+        CommandError::from(error).at(&path.display().to_string()).with_hint(hint)
+    })?;
     if let Some(reason) = saved.no_erase_block {
         notes.push(format!("the probe in {} found no erase block: {reason}", path.display()));
     }
     notes.extend(saved.first_erase_block.map(first_erase_block));
-    Ok(saved.geometry)
+    let doubt = saved.doubt.map(|doubt| {
+        format!("it is not sure that the probe in {} is of this device: {doubt}", path.display())
+    });
+    Ok((saved.geometry, doubt))
 }
 
 /// Erase blocks that do not start with the device ask for a partition that starts with one of them.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use flashfit_check::Price;
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
+use flashfit_host::program::quote_path;
 use flashfit_probe::ProbeRun;
 use flashfit_target::InspectedTarget;
 use flashfit_testbed::WriteGrant;
@@ -66,7 +67,8 @@ impl ProbeStage {
         }
         if self.is_measured() {
             let document = self.document.display();
-            return Some(format!("first a twin fitted to the earlier probe of {document}"));
+            let doubt = self.doubt().map_or_else(String::new, |doubt| format!("; {doubt}"));
+            return Some(format!("first a twin fitted to the earlier probe of {document}{doubt}"));
         }
         // Who may not read the device yet sees the rest of the plan.
         let price = shown().unwrap_or_else(|error| format!("unknown: {}", error.message()));
@@ -93,7 +95,8 @@ impl ProbeStage {
             return Ok(None);
         }
         let mut notes = Vec::new();
-        let found = saved::read(Some(&self.document), &target.planned(), &mut notes)?;
+        let (found, _) = saved::read_with_doubt(&self.document, &target.planned(), &mut notes)
+            .map_err(|error| error.with_hint(&self.removal()))?;
         notes.iter().for_each(|text| note(&format!("note: {text}")));
         if !self.is_done {
             let Self { document, measured, twin, .. } = self;
@@ -101,6 +104,21 @@ impl ProbeStage {
             fit::fit(files, &self.device.target, &self.again, &mut progress)?;
         }
         Ok(Some(found))
+    }
+
+    /// Why the earlier probe may be that of another device, before anybody agrees to use it.
+    fn doubt(&self) -> Option<String> {
+        let target = inspect(&self.device).ok()?;
+        let read = saved::read_with_doubt(&self.document, &target.planned(), &mut Vec::new());
+        let doubt =
+            read.map_or_else(|error| Some(error.message().to_owned()), |(_, doubt)| doubt)?;
+        Some(format!("{doubt}; {}", self.removal()))
+    }
+
+    /// How the device is measured again.
+    fn removal(&self) -> String {
+        let [document, measured] = [&self.document, &self.measured].map(|path| quote_path(path));
+        format!("to measure again: rm {document} {measured}")
     }
 
     /// Says of an interrupted probe that it begins again.

@@ -50,3 +50,44 @@ fn probe_files_of_other_devices_are_refused() {
     let tune = ["tune", "sim:sd-c4-block", "--geometry", "geometry.json", "--dry-run"];
     place.flashfit(&tune).said(2, &["of another device"]);
 }
+
+#[test]
+fn sizes_of_a_probe_file_have_the_limits_of_the_flags() {
+    let place = Place::new();
+    let card = card_that_shows_its_units(&place);
+    place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
+    let text = std::fs::read_to_string(place.path("geometry.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mib = found["medium"]["capacity_bytes"].as_u64().unwrap() >> 20;
+    place.image("image", mib);
+    for (bytes, why) in [(1_u64 << 40, "larger than the device"), (1000, "not made of sectors")] {
+        let mut wrong = found.clone();
+        wrong["erase_unit"]["bytes"] = bytes.into();
+        place.file("wrong.json", &wrong.to_string());
+        for command in [&["plan", &card][..], &["plan", "image"], &["check", "image"]] {
+            let ended = place.flashfit(&[command, &["--geometry", "wrong.json"]].concat());
+            ended.said(2, &["wrong.json: an erase block of", why, "hint: probe this device"]);
+        }
+    }
+}
+
+/// An image has no serial number, and says nothing of the device that was probed.
+#[test]
+fn a_probe_file_that_may_be_of_another_device_is_in_doubt() {
+    let place = Place::new();
+    let card = card_that_shows_its_units(&place);
+    place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
+    let text = std::fs::read_to_string(place.path("geometry.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    place.image("image", found["medium"]["capacity_bytes"].as_u64().unwrap() >> 20);
+    let of = |target: &str| {
+        let ended = place.flashfit(&["check", target, "--geometry", "geometry.json"]);
+        ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let doubt = "it is not sure that the probe in geometry.json is of this device: its kind was";
+    let text = of("image");
+    assert!(text.contains(doubt) && text.contains("To be sure: flashfit probe "), "{text}");
+    let plan = ["plan", &card, "--geometry", "geometry.json", "--fs", "ext4"];
+    let planned = place.flashfit(&plan);
+    assert!(!planned.stdout.contains("not sure"), "{}", planned.stdout);
+}
