@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntry, CatalogEntryError, NamedEntry, entries, find_named};
+use flashfit_catalog::{
+    CatalogEntry, CatalogEntryError, NamedEntry, entries, find_named, line_of_key,
+};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
-use crate::model::line_number::line_of_key;
 use crate::model::{CardModel, ModelError};
 
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@
 //! `published/*.txt`) adds entries and replaces those with the same name. A crate that uses a file
 //! defines its keys; [`read_toml`] finds all mistakes of it.
 
+mod line_number;
 mod mistakes;
 mod named;
 mod reader;
@@ -13,10 +14,11 @@ mod user_folder;
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::input_file::{TEXT_BYTES, read_text};
+use flashfit_host::input_file::{TEXT_BYTES, read_hint, read_text};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
-pub use mistakes::{FileMistake, FileMistakes, ReadToml, line_at, read_toml};
+pub use line_number::{line_at, line_of_key};
+pub use mistakes::{FileMistake, FileMistakes, ReadToml, read_entry, read_toml};
 pub use named::{NamedEntry, find_named, is_toml_name};
 pub use reader::{TomlError, from_toml};
 pub use used::CatalogChecksum;
@@ -115,7 +117,7 @@ impl UserError for CatalogEntryError {
                 Some(format!("did you mean `{nearest}`?").into())
             }
             Self::Unknown { known, .. } => Some(format!("known are: {}", known.join(", ")).into()),
-            Self::Unreadable { .. } => None,
+            Self::Unreadable { path, source } => read_hint(path, source),
         }
     }
 }

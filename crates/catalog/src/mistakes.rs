@@ -7,13 +7,13 @@
 
 use std::ops::Range;
 
-use flashfit_user_error::Hint;
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::reader::{Reader, TomlError};
-use crate::{Origin, nearest};
+use crate::{CatalogEntry, Origin, line_at, line_of_key, nearest};
 
 /// A file with more repairs than this is of another kind.
 const MOST_REPAIRS: usize = 200;
@@ -46,8 +46,20 @@ impl FileMistakes {
         Self { origin: origin.clone(), mistakes }
     }
 
+    /// One mistake at a key, see [`line_of_key`].
+    pub fn at_key(entry: &CatalogEntry, key: &str, reason: impl Into<String>) -> Self {
+        let line = line_of_key(&entry.text, key);
+        Self::new(&entry.origin, vec![FileMistake { line, reason: reason.into() }])
+    }
+}
+
+impl UserError for FileMistakes {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
     /// The command that opens the file where its first mistake is.
-    pub fn hint(&self) -> Option<Hint> {
+    fn hint(&self) -> Option<Hint> {
         let Origin::File(path) = &self.origin else { return None };
         let line = self.mistakes.first()?.line;
         let path = flashfit_host::program::quote_path(path);
@@ -68,10 +80,13 @@ pub struct ReadToml<T> {
     pub mistakes: Vec<FileMistake>,
 }
 
-/// The line of a byte, counted from 1.
-pub fn line_at(text: &str, start: usize) -> usize {
-    let end = start.min(text.len());
-    1 + text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count()
+/// Reads a file that has no rules beyond its keys and the forms of their values.
+///
+/// # Errors
+/// All mistakes.
+pub fn read_entry<T: DeserializeOwned>(entry: &CatalogEntry) -> Result<T, FileMistakes> {
+    let ReadToml { value, mistakes } = read_toml::<T>(&entry.text);
+    value.filter(|_| mistakes.is_empty()).ok_or_else(|| FileMistakes::new(&entry.origin, mistakes))
 }
 
 /// Reads a TOML text, and finds all unknown and missing keys and values of a wrong form.

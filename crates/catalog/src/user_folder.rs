@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_host::input_file::read_hint;
 use flashfit_host::program::quote_path;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
@@ -45,7 +46,7 @@ impl UserError for UserFolderError {
                 "name the directory that contains cards/, filesystems/, knobs/ or workloads/"
                     .into(),
             ),
-            Self::Unreadable { .. } => None,
+            Self::Unreadable { path, source } => read_hint(path, source),
             Self::Unread(files) => {
                 let first = files.first()?;
                 let Some(meant) = &first.meant else {

@@ -43,6 +43,11 @@ impl CommandError {
         &self.message
     }
 
+    #[cfg(test)]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// What decides the exit code.
     pub fn class(&self) -> ExitClass {
         self.class

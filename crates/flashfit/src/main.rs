@@ -76,8 +76,13 @@ fn exit_on_panic() {
 
 /// Help and the version go to standard output; a wrong command line also to scripts.
 fn usage(error: &clap::Error, is_for_scripts: bool) -> ExitCode {
+    let printed = error.print();
     // Nothing can be done about a closed output.
-    let _ = error.print();
+    let is_full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
+    if !error.use_stderr() && printed.as_ref().is_err_and(is_full) {
+        eprintln!("error: cannot write to standard output: it is full");
+        return ExitCode::from(ExitClass::Environment.code());
+    }
     if error.use_stderr() && is_for_scripts {
         let text = error.render().to_string();
         let lines: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).collect();
@@ -91,7 +96,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
     let catalog = cli.catalog.as_deref();
     cli::is_folder(catalog)?;
     match &cli.command {
-        Command::List(args) => commands::list::run(args),
+        Command::List(args) => commands::list::run(args, catalog),
         Command::Inspect(args) => commands::inspect::run(args, catalog),
         Command::Probe(args) => probe::run(args, catalog),
         Command::Plan(args) => commands::plan::run(args, catalog),

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
+use crate::program::quote_path;
+
 /// Limit for documents written by flashfit: geometry, plans, run records.
 pub const DOCUMENT_BYTES: u64 = 64 << 20;
 /// Limit for files written by people: configuration, catalog entries, card models, job files.
@@ -39,6 +41,9 @@ impl InputFileError {
     /// Converts into an I/O error, for callers that report the path themselves.
     pub fn into_io(self) -> io::Error {
         match self {
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+                io::Error::new(source.kind(), reason(&source))
+            }
             Self::Read { source, .. } => source,
             Self::NotRegular { found, .. } => io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -59,15 +64,47 @@ impl UserError for InputFileError {
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Read { .. } => None,
+            Self::Read { path, source } => read_hint(path, source),
+            Self::NotRegular { path, .. } if path.is_dir() => Some(folder_hint(path)),
             Self::NotRegular { .. } => {
                 Some("copy its content to a regular file and name that file".into())
             }
-            Self::TooLarge { path, .. } => {
-                Some(format!("check its type: file {}", path.display()).into())
-            }
+            Self::TooLarge { path, .. } => Some(type_hint(path)),
         }
     }
+}
+
+/// What shows why a file or directory cannot be read.
+pub fn read_hint(path: &Path, error: &io::Error) -> Option<Hint> {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let parents = path.ancestors().skip(1);
+            let named = parents.map(|folder| match folder.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => folder,
+            });
+            let existing = named.into_iter().find(|folder| folder.is_dir())?;
+            Some(format!("see what is there: ls {}", quote_path(existing)).into())
+        }
+        io::ErrorKind::PermissionDenied => {
+            Some(format!("see its permissions: namei -l {}", quote_path(path)).into())
+        }
+        io::ErrorKind::NotADirectory => {
+            Some(format!("see what it is: namei -l {}", quote_path(path)).into())
+        }
+        // `into_io` makes the former of what is not a regular file, or too large.
+        io::ErrorKind::InvalidInput if path.is_dir() => Some(folder_hint(path)),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Some(type_hint(path)),
+        _ => None,
+    }
+}
+
+fn folder_hint(path: &Path) -> Hint {
+    format!("name a file in it: ls {}", quote_path(path)).into()
+}
+
+fn type_hint(path: &Path) -> Hint {
+    format!("check its type: file {}", quote_path(path)).into()
 }
 
 fn reason(error: &io::Error) -> String {
@@ -174,6 +211,25 @@ mod tests {
             assert_eq!(error.class(), ExitClass::Usage);
         }
         assert!(start.elapsed().as_secs() < 5);
+    }
+
+    #[test]
+    fn a_hint_shows_why_a_file_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("latin 1"), [0xff]).unwrap();
+        let hint = |path: &Path| {
+            let hint = read_text(path, 5).unwrap_err().hint().unwrap();
+            hint.text().unwrap().replace(folder.path().to_str().unwrap(), "DIR")
+        };
+        assert_eq!(hint(&at("missing/x")), "see what is there: ls DIR");
+        assert_eq!(hint(Path::new("missing-file")), "see what is there: ls .");
+        assert_eq!(hint(&at("latin 1")), "check its type: file 'DIR/latin 1'");
+        assert_eq!(hint(&at("latin 1").join("x")), "see what it is: namei -l 'DIR/latin 1/x'");
+        assert_eq!(hint(folder.path()), "name a file in it: ls DIR");
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let hint = read_hint(Path::new("/root/x"), &denied).unwrap();
+        assert_eq!(hint.text(), Some("see its permissions: namei -l /root/x"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use flashfit_twin::pattern::file::PatternSet;
 use flashfit_twin::pattern::{MeasuredPattern, Pattern, PatternPlayer, PatternRequest};
 use flashfit_twin::structure::{CardStructure, OrderedLayerKind};
 use flashfit_twin::{DeviceHints, Twin, fit};
+use flashfit_user_error::UserError;
 
 const CARD: &str = r#"
 name = "middle"
@@ -292,5 +293,31 @@ fn a_user_catalog_with_a_mistake_is_named() {
         std::fs::write(&file, text).unwrap();
         let error = PatternSet::load(Some(dir.path())).unwrap_err().to_string();
         assert!(error.contains(reason) && error.contains("twin.toml"), "{error}");
+    }
+}
+
+#[test]
+fn mistakes_of_a_users_patterns_have_lines_and_hints() {
+    let user = tempfile::tempdir().unwrap();
+    std::fs::create_dir(user.path().join("patterns")).unwrap();
+    let built_in = flashfit_catalog::entries("patterns", "toml", None).unwrap();
+    let line = |text: &str, start: &str| {
+        text.lines().position(|line| line.starts_with(start)).unwrap() + 1
+    };
+    for (from, to, at, reason) in [
+        ("\ncount = ", "\ncount = 4294967295 # ", "name", "has 4294967295 requests"),
+        ("\nbytes = ", "\nbytes = 0 # ", "name", "does not fit into"),
+        ("\nbytes = ", "\nbyte = ", "byte ", "unknown field `byte`"),
+        ("\nmost = ", "\nmost = \"x\" # ", "most", "x"),
+        ("name = \"ext4-", "name = \"ext5-", "name = \"ext5-", "unknown trace `ext5-"),
+    ] {
+        let text = built_in[0].text.replacen(from, to, 1);
+        assert_ne!(text, built_in[0].text, "{from}");
+        std::fs::write(user.path().join("patterns/twin.toml"), &text).unwrap();
+        let error = PatternSet::load(Some(user.path())).unwrap_err();
+        let place = format!("patterns/twin.toml:{}: ", line(&text, at));
+        let told = error.to_string();
+        assert!(told.contains(&place) && told.contains(reason), "{place} {reason}: {told}");
+        assert!(error.hint().is_some(), "{told}");
     }
 }

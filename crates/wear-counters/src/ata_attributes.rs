@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntryError, Origin, entries};
+use flashfit_catalog::{
+    CatalogEntry, CatalogEntryError, FileMistake, FileMistakes, entries, line_of_key, read_entry,
+};
 use flashfit_device::Bytes;
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::Deserialize;
 
 use crate::counter::{CounterUnit, WearCounter, WearQuantity};
@@ -76,13 +78,20 @@ pub struct AtaAttributes {
 pub enum AtaAttributesError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    #[error("{origin}: {reason}")]
-    Invalid { origin: Origin, reason: String },
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
 }
 
 impl UserError for AtaAttributesError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Entry(error) => error.hint(),
+            Self::Mistakes(found) => found.hint(),
+        }
     }
 }
 
@@ -99,26 +108,24 @@ impl AtaAttributes {
     pub fn load(user: Option<&Path>) -> Result<Self, AtaAttributesError> {
         let mut attribute = Vec::new();
         for entry in entries(FOLDER, "toml", user)?.iter().filter(|entry| entry.name == ENTRY) {
-            let invalid =
-                |reason| AtaAttributesError::Invalid { origin: entry.origin.clone(), reason };
-            attribute.extend(Self::parse(&entry.text).map_err(invalid)?.attribute);
+            attribute.extend(Self::parse(entry)?.attribute);
         }
         Ok(Self { attribute })
     }
 
-    /// Parses a file of the catalog.
-    ///
-    /// # Errors
-    /// The reason, if the file is not valid.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let file: Self = flashfit_catalog::from_toml(text).map_err(|error| error.to_string())?;
-        match file.attribute.iter().find(|one| !one.is_consistent()) {
-            Some(attribute) => Err(format!(
-                "`{}`: the unit does not fit to what it measures",
-                attribute.names.join(", ")
-            )),
-            None => Ok(file),
-        }
+    fn parse(entry: &CatalogEntry) -> Result<Self, FileMistakes> {
+        let file: Self = read_entry(entry)?;
+        let wrong = file.attribute.iter().enumerate().filter(|(_, one)| !one.is_consistent());
+        let mistakes: Vec<FileMistake> = wrong
+            .map(|(at, attribute)| FileMistake {
+                line: line_of_key(&entry.text, &format!("attribute.{at}.unit")),
+                reason: format!(
+                    "unit: that of `{}` does not fit what it measures",
+                    attribute.names.join(", ")
+                ),
+            })
+            .collect();
+        if mistakes.is_empty() { Ok(file) } else { Err(FileMistakes::new(&entry.origin, mistakes)) }
     }
 
     /// The counter in an attribute; `None` if it does not count wear.
@@ -203,15 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_does_not_fit_is_refused() {
-        let file = |unit: &str| {
-            format!(
-                "[[attribute]]\nnames = [\"X\"]\nmeasures = \"erases_mean\"\nunit = \"{unit}\"\n"
-            )
+    fn a_unit_that_does_not_fit_is_refused_with_its_line() {
+        let user = tempfile::tempdir().unwrap();
+        std::fs::create_dir(user.path().join("counters")).unwrap();
+        let load = |unit: &str| {
+            let good = "[[attribute]]\nnames = [\"X\"]\nmeasures = \"erases_mean\"\nunit = ";
+            let text = format!("{good}\"count\"\n{good}\"{unit}\"\n");
+            std::fs::write(user.path().join("counters/ata.toml"), text).unwrap();
+            AtaAttributes::load(Some(user.path()))
         };
-        assert!(AtaAttributes::parse(&file("count")).is_ok());
+        assert!(load("count").is_ok());
         for unit in ["32MiB", "percent", "0", "parsec"] {
-            assert!(AtaAttributes::parse(&file(unit)).is_err(), "{unit}");
+            let error = load(unit).unwrap_err();
+            assert!(error.to_string().contains("counters/ata.toml:8: "), "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.contains(" +8 ")), "{error}");
         }
     }
 }

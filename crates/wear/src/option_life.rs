@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntryError, Origin, entries};
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_catalog::{CatalogEntryError, FileMistakes, entries, read_entry};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,13 +52,20 @@ pub struct MeasuredLives {
 pub enum MeasuredLivesError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    #[error("{origin}: {reason}")]
-    Invalid { origin: Origin, reason: String },
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
 }
 
 impl UserError for MeasuredLivesError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Entry(error) => error.hint(),
+            Self::Mistakes(found) => found.hint(),
+        }
     }
 }
 
@@ -71,16 +78,15 @@ impl MeasuredLives {
         let known = entries(FOLDER, "toml", user)?;
         let found = known.iter().find(|entry| entry.name == "options");
         let entry = found.expect("the built-in catalog has it");
-        let invalid = |reason| MeasuredLivesError::Invalid { origin: entry.origin.clone(), reason };
-        let lives: Self =
-            flashfit_catalog::from_toml(&entry.text).map_err(|error| invalid(error.to_string()))?;
-        match lives
-            .entry
-            .iter()
-            .find(|life| !(0.0 < life.low && life.low <= life.middle && life.middle <= life.high))
-        {
-            Some(life) => {
-                Err(invalid(format!("{}: low {} high {}", life.filesystem, life.low, life.high)))
+        let lives: Self = read_entry(entry)?;
+        let is_range = |life: &MeasuredLife| {
+            0.0 < life.low && life.low <= life.middle && life.middle <= life.high
+        };
+        match lives.entry.iter().position(|life| !is_range(life)) {
+            Some(at) => {
+                let MeasuredLife { low, middle, high, .. } = lives.entry[at];
+                let reason = format!("low {low}, middle {middle} and high {high} are not in order");
+                Err(FileMistakes::at_key(entry, &format!("entry.{at}.low"), reason).into())
             }
             None => Ok(lives),
         }
@@ -113,13 +119,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_an_impossible_range_is_refused_by_name() {
+    fn a_file_with_an_impossible_range_is_refused_with_its_line() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("life")).unwrap();
         let text = "cards = []\nusages = []\n[[entry]]\nfilesystem = \"ext4\"\nagainst = \"ext4\"\n\
                     middle = 1.5\nlow = 2.0\nhigh = 1.0\ncomparisons = 1\ntoo_slow = 0\nkernel = \"6.18\"\n";
         std::fs::write(folder.path().join("life/options.toml"), text).unwrap();
-        let error = MeasuredLives::load(Some(folder.path())).unwrap_err().to_string();
-        assert!(error.contains("options.toml: ext4: low 2 high 1"), "{error}");
+        let error = MeasuredLives::load(Some(folder.path())).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("options.toml:7: low 2, middle 1.5 and high 1 are not"), "{text}");
+        assert!(error.hint().is_some_and(|hint| hint.contains(" +7 ")));
     }
 }

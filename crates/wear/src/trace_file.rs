@@ -10,7 +10,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flashfit_card::trace::{self, TraceError, TraceWriter, TracedRequest};
-use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin, entries, read};
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, FileMistakes, entries, read, read_entry};
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use schemars::JsonSchema;
@@ -49,16 +49,67 @@ pub struct TraceHeader {
     pub seed: u64,
 }
 
+/// Lists the keys of the header again: within a flattened struct, mistakes would have no lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TraceFile {
     /// The command that records it again.
     command: String,
-    #[serde(flatten)]
-    header: TraceHeader,
+    filesystem: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    options: Vec<String>,
+    workload: String,
+    card: String,
+    capacity: Bytes,
+    fill_percent: u32,
+    age_rounds: u32,
+    data_size: Bytes,
+    written_by_programs: Bytes,
+    kernel: String,
+    mkfs: String,
+    seed: u64,
     #[serde(default)]
     coding: DataCoding,
     data: String,
+}
+
+impl TraceFile {
+    fn new(command: String, header: TraceHeader, data: String) -> Self {
+        Self {
+            command,
+            filesystem: header.filesystem,
+            options: header.options,
+            workload: header.workload,
+            card: header.card,
+            capacity: header.capacity,
+            fill_percent: header.fill_percent,
+            age_rounds: header.age_rounds,
+            data_size: header.data_size,
+            written_by_programs: header.written_by_programs,
+            kernel: header.kernel,
+            mkfs: header.mkfs,
+            seed: header.seed,
+            coding: DataCoding::ContextMixing,
+            data,
+        }
+    }
+
+    fn into_header(self) -> TraceHeader {
+        TraceHeader {
+            filesystem: self.filesystem,
+            options: self.options,
+            workload: self.workload,
+            card: self.card,
+            capacity: self.capacity,
+            fill_percent: self.fill_percent,
+            age_rounds: self.age_rounds,
+            data_size: self.data_size,
+            written_by_programs: self.written_by_programs,
+            kernel: self.kernel,
+            mkfs: self.mkfs,
+            seed: self.seed,
+        }
+    }
 }
 
 /// How the trace is compressed.
@@ -86,8 +137,8 @@ pub struct RecordedTrace {
 pub enum TraceFileError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    #[error("{origin}: {reason}")]
-    Invalid { origin: Origin, reason: String },
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
     #[error("the recording is not complete: {0}")]
     Incomplete(&'static str),
     #[error(transparent)]
@@ -99,7 +150,7 @@ impl UserError for TraceFileError {
         match self {
             Self::Entry(error) => error.class(),
             Self::Trace(error) => error.class(),
-            Self::Invalid { .. } => ExitClass::Usage,
+            Self::Mistakes(_) => ExitClass::Usage,
             Self::Incomplete(_) => ExitClass::Io,
         }
     }
@@ -107,7 +158,8 @@ impl UserError for TraceFileError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Entry(error) => error.hint(),
-            _ => None,
+            Self::Mistakes(found) => found.hint(),
+            Self::Incomplete(_) | Self::Trace(_) => None,
         }
     }
 }
@@ -139,34 +191,39 @@ impl RecordedTrace {
     }
 
     pub fn parse(entry: &CatalogEntry) -> Result<Self, TraceFileError> {
-        let invalid =
-            |reason: String| TraceFileError::Invalid { origin: entry.origin.clone(), reason };
-        let file: TraceFile = flashfit_catalog::from_toml(&entry.text)
-            .map_err(|error| invalid(error.message().to_owned()))?;
+        let mut file: TraceFile = read_entry(entry)?;
+        let invalid = |key: &str, reason: String| {
+            FileMistakes::at_key(entry, key, format!("{key}: {reason}"))
+        };
+        let no_data = |reason: String| invalid("data", reason);
         let encoded: String = file.data.split_ascii_whitespace().collect();
-        let packed = STANDARD.decode(encoded).map_err(|error| invalid(format!("data: {error}")))?;
+        let packed = STANDARD.decode(encoded).map_err(|error| no_data(error.to_string()))?;
         let bytes = match file.coding {
             DataCoding::Zlib => {
                 miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(&packed, DATA_BYTES_MAX)
-                    .map_err(|error| invalid(format!("data: {error}")))?
+                    .map_err(|error| no_data(error.to_string()))?
             }
             DataCoding::ContextMixing => trace_coding::decode(&packed, DATA_BYTES_MAX)
-                .ok_or_else(|| invalid("data: not compressed correctly".to_owned()))?,
+                .ok_or_else(|| no_data("not compressed correctly".to_owned()))?,
         };
-        let all = trace::read(&bytes).map_err(|error| invalid(format!("data: {error}")))?;
+        let all = trace::read(&bytes).map_err(|error| no_data(error.to_string()))?;
         let mark = all.iter().position(|&request| request == TracedRequest::Mark);
-        let mark = mark.ok_or_else(|| invalid("data: the workload is not marked".to_owned()))?;
+        let mark = mark.ok_or_else(|| no_data("the workload is not marked".to_owned()))?;
         let ranges = all.iter().filter_map(range);
-        if ranges.clone().any(|(offset, length)| offset + length > file.header.capacity.0) {
-            return Err(invalid("data: a request lies behind the end of the card".to_owned()));
+        if ranges.clone().any(|(offset, length)| offset + length > file.capacity.0) {
+            let reason = "a request of the data lies behind the end of the card";
+            return Err(invalid("capacity", reason.to_owned()).into());
         }
         let initial = all[..mark].iter().filter_map(range).collect();
         let requests: Vec<_> = all[mark + 1..].to_vec();
-        let written: u64 = requests.iter().map(written_bytes).sum();
-        if written == 0 || file.header.written_by_programs.0 == 0 {
-            return Err(invalid("the workload wrote nothing".to_owned()));
+        if requests.iter().map(written_bytes).sum::<u64>() == 0 {
+            return Err(no_data("the workload wrote nothing".to_owned()).into());
         }
-        Ok(Self { header: file.header, command: file.command, initial, requests })
+        if file.written_by_programs.0 == 0 {
+            return Err(invalid("written_by_programs", "is zero".to_owned()).into());
+        }
+        let command = std::mem::take(&mut file.command);
+        Ok(Self { header: file.into_header(), command, initial, requests })
     }
 
     /// The text of a file that [`RecordedTrace::parse`] reads.
@@ -185,12 +242,8 @@ impl RecordedTrace {
             .chunks(LINE_CHARACTERS)
             .map(|line| std::str::from_utf8(line).expect("Base64 is ASCII"))
             .collect();
-        let file = TraceFile {
-            command: self.command.clone(),
-            header: self.header.clone(),
-            coding: DataCoding::ContextMixing,
-            data: format!("{}\n", lines.join("\n")),
-        };
+        let data = format!("{}\n", lines.join("\n"));
+        let file = TraceFile::new(self.command.clone(), self.header.clone(), data);
         toml::to_string(&file).expect("a trace file can be written as TOML")
     }
 
@@ -304,6 +357,8 @@ fn extents(capacity: u64, requests: &[TracedRequest]) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_catalog::Origin;
+
     use super::*;
 
     fn header() -> TraceHeader {
@@ -356,6 +411,32 @@ mod tests {
         let text = entry.text.replace("capacity = 1048576", "capacity = 16384");
         let error = RecordedTrace::parse(&CatalogEntry { text, ..entry }).unwrap_err();
         assert!(error.to_string().ends_with("behind the end of the card"), "{error}");
+    }
+
+    #[test]
+    fn a_mistake_of_a_trace_has_its_line_and_a_hint() {
+        let trace = RecordedTrace::from_recording(header(), "record".into(), &recording()).unwrap();
+        let text = trace.to_text();
+        let line = |start: &str| text.lines().position(|line| line.starts_with(start)).unwrap() + 1;
+        for (from, to, line, reason) in [
+            ("seed = 1", "seed = \"x\"", line("seed"), "invalid type"),
+            ("seed = 1", "sed = 1", line("seed"), "did you mean `seed`?"),
+            ("capacity = 1048576", "capacity = 16384", line("capacity"), "capacity: a request"),
+            ("data = \"\"\"\n", "data = \"\"\"\n!", line("data ="), "data: "),
+            ("\nwritten_by_programs = 8192", "", 1, "missing field `written_by_programs`"),
+        ] {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text);
+            let origin = Origin::File("mine.toml".into());
+            let entry = CatalogEntry { name: "mine".to_owned(), text: changed, origin };
+            let error = RecordedTrace::parse(&entry).unwrap_err();
+            let told = error.to_string();
+            assert!(
+                told.contains(&format!("mine.toml:{line}: ")) && told.contains(reason),
+                "{told}"
+            );
+            assert!(error.hint().is_some(), "{told}");
+        }
     }
 
     fn is_written_as_new_ones_are(entry: &CatalogEntry) {

@@ -119,13 +119,21 @@ fn counts(model: &CardModel) -> Checked {
         "a card needs spare erase blocks to write to".to_owned()
     })?;
     let pslc = nand.pslc.as_ref().map_or(0, |pslc| u64::from(pslc.units));
-    let extra = u64::from(nand.spare_units) + u64::from(nand.factory_bad_units) + pslc;
-    let extra = extra.checked_mul(nand.erase_block.0);
-    let total = extra.and_then(|extra| extra.checked_add(model.capacity.0));
-    let page_bytes = model.map_unit_bytes();
-    require(total.is_some_and(|total| total / page_bytes <= MAX_PAGES), "nand.page", || {
-        format!("the card has more than the {MAX_PAGES} pages that can be simulated")
-    })?;
+    // In the order in which they are added up, so that the one that is too much is named.
+    let mut total = Some(0);
+    for (key, blocks) in [
+        ("capacity", model.capacity.0 / nand.erase_block.0),
+        ("nand.spare_units", u64::from(nand.spare_units)),
+        ("nand.factory_bad_units", u64::from(nand.factory_bad_units)),
+        ("nand.pslc.units", pslc),
+    ] {
+        let bytes = blocks.checked_mul(nand.erase_block.0);
+        total = total.zip(bytes).and_then(|(sum, bytes): (u64, u64)| sum.checked_add(bytes));
+        let is_little = total.is_some_and(|sum| sum / model.map_unit_bytes() <= MAX_PAGES);
+        require(is_little, key, || {
+            format!("makes more pages than the {MAX_PAGES} that can be simulated")
+        })?;
+    }
     require(nand.endurance_cycles > 0, "nand.endurance_cycles", || "is zero".to_owned())
 }
 
@@ -361,8 +369,10 @@ mod tests {
     fn absurd_counts_and_times_are_rejected() {
         assert_rejected(&[("spare_units = 4", "spare_units = 0")], "nand.spare_units");
         assert_rejected(&[("spare_units = 4", "spare_units = 1")], "nand.spare_units");
-        assert_rejected(&[("spare_units = 4", "spare_units = 4294967295")], "nand.page");
-        assert_rejected(&[("capacity = \"1MiB\"", "capacity = \"15000P\"")], "nand.page");
+        assert_rejected(&[("spare_units = 4", "spare_units = 4294967295")], "nand.spare_units");
+        assert_rejected(&[("capacity = \"1MiB\"", "capacity = \"15000P\"")], "capacity");
+        let bad = ("spare_units = 4", "spare_units = 4\nfactory_bad_units = 4294967295");
+        assert_rejected(&[bad], "nand.factory_bad_units");
         assert_rejected(
             &[("endurance_cycles = 1000", "endurance_cycles = 0")],
             "nand.endurance_cycles",

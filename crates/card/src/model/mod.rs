@@ -8,11 +8,10 @@ mod checks;
 pub mod fake;
 pub mod front;
 pub mod layer;
-pub(crate) mod line_number;
 pub mod nand;
 pub mod wear_out;
 
-use flashfit_catalog::{FileMistake, FileMistakes, Origin, ReadToml, read_toml};
+use flashfit_catalog::{FileMistake, FileMistakes, Origin, ReadToml, line_of_key, read_toml};
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use schemars::JsonSchema;
@@ -122,11 +121,11 @@ impl CardModel {
         }
         if mistakes.is_empty() && faults.len() == 1 {
             let InvalidKey { key, reason } = faults.remove(0);
-            let line = line_number::line_of_key(text, key);
+            let line = line_of_key(text, key);
             return Err(ModelError::Invalid { origin: origin.clone(), line, key, reason });
         }
         mistakes.extend(faults.into_iter().map(|fault| FileMistake {
-            line: line_number::line_of_key(text, fault.key),
+            line: line_of_key(text, fault.key),
             reason: format!("{}: {}", fault.key, fault.reason),
         }));
         Err(FileMistakes::new(origin, mistakes).into())

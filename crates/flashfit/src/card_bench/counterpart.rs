@@ -5,9 +5,10 @@ use std::path::Path;
 use flashfit_catalog::{CatalogEntryError, entries};
 use flashfit_geometry::flashbench::{Imported, OpenBlockTable};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_capped};
-use flashfit_user_error::ExitClass;
+use flashfit_user_error::UserError;
 
 use crate::command_error::CommandError;
+use crate::hints;
 
 pub fn given(path: &Path) -> Result<(String, OpenBlockTable), CommandError> {
     let place = path.display().to_string();
@@ -33,9 +34,10 @@ pub fn table_named(
     Ok((name.to_owned(), table(&entry.origin.to_string(), &entry.text)?))
 }
 
-fn table(place: &str, text: &str) -> Result<OpenBlockTable, CommandError> {
-    let hint = "use the output of `flashbench --open-au` with a title for each run";
+pub fn table(place: &str, text: &str) -> Result<OpenBlockTable, CommandError> {
     OpenBlockTable::parse(text).map_err(|error| {
-        CommandError::new(ExitClass::Usage, format!("{place}: {error}"), Some(hint))
+        let hint = error.hint().as_ref().map(hints::text);
+        let message = format!("{place}:{}: {}", error.line, error.reason);
+        CommandError::new(error.class(), message, hint.as_deref())
     })
 }

@@ -1,7 +1,7 @@
 //! `flashfit card bench`: measures a card model with simple patterns, with a simulated clock, and
 //! compares it with the real card that it is modeled on.
 
-mod counterpart;
+pub mod counterpart;
 pub mod figures;
 pub mod measure;
 pub mod published;

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use flashfit_card::patterns::{AccessPattern, PriorState};
-use flashfit_catalog::entries;
-use flashfit_user_error::ExitClass;
+use flashfit_catalog::{CatalogEntry, FileMistakes, entries, read_entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,22 +64,29 @@ pub fn compared(
     let Some(entry) = known.iter().find(|entry| entry.name == card) else {
         return Ok(Vec::new());
     };
-    let unusable = |reason: &str| {
-        CommandError::new(ExitClass::Usage, format!("{}: {reason}", entry.origin), None)
-    };
-    let file: File = flashfit_catalog::from_toml(&entry.text).map_err(|error| {
-        let before = error.span().map_or(0, |span| span.start);
-        let line = 1 + entry.text.bytes().take(before).filter(|&byte| byte == b'\n').count();
-        unusable(&format!("line {line}: {}", error.message()))
-    })?;
+    let file: File = read_entry(entry)?;
     let mut all = Vec::new();
-    for published in file.figure {
+    for (at, published) in file.figure.into_iter().enumerate() {
         let simulated = simulated(&published, figures).ok_or_else(|| {
-            unusable(&format!("{:?}: not measured for this card", published.what))
+            FileMistakes::at_key(entry, &format!("figure.{at}.what"), not_measured(&published))
         })?;
         all.push(ComparedFigure { published, simulated });
     }
     Ok(all)
+}
+
+/// Whether a file has the right form; what it is compared with is not looked at.
+pub fn check(entry: &CatalogEntry) -> Result<(), CommandError> {
+    read_entry::<File>(entry)?;
+    Ok(())
+}
+
+fn not_measured(published: &PublishedFigure) -> &'static str {
+    match published {
+        PublishedFigure { state: None, .. } => "what: a random figure needs `state`",
+        PublishedFigure { way: None, .. } => "what: a random figure needs `way`",
+        _ => "what: with this state and way, it is not measured for this card",
+    }
 }
 
 fn simulated(published: &PublishedFigure, figures: &CardFigures) -> Option<u64> {

@@ -1,13 +1,17 @@
 //! `flashfit list`: the devices of this machine.
 
+use std::path::Path;
+
 use flashfit_device::{Device, SystemRoots, list};
 use flashfit_report::{Column, Shorten, TextTable};
 
 use crate::cli::ListArgs;
 use crate::command_error::CommandError;
+use crate::commands::catalog_mistakes;
 use crate::output;
 
-pub fn run(args: &ListArgs) -> Result<(), CommandError> {
+pub fn run(args: &ListArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    catalog_mistakes::check(catalog)?;
     let devices = list::devices(&SystemRoots::default());
     if args.json {
         return output::json(devices);

@@ -143,6 +143,53 @@ fn all_mistakes_of_all_files_are_reported_at_once() {
 }
 
 #[test]
+fn mistakes_of_every_directory_are_noticed_with_line_and_hint() {
+    let place = Place::new();
+    let catalog = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog");
+    for (file, from, to, said) in [
+        ("usage/router.toml", "hours_a_day", "minutes_a_day", "wrong unit; expected `hours_a_day`"),
+        ("counters/ata.toml", "unit = \"sector\"", "unit = \"percent\"", "unit: that of `"),
+        ("life/options.toml", "\nlow = ", "\nlow = 9", "are not in order"),
+        ("patterns/twin.toml", "count = 96", "count = 0", "has 0 requests, not 1 to"),
+        ("traces/ext4-logs.toml", "\nseed = ", "\nsed = ", "did you mean `seed`?"),
+        ("published/usb-cheap.toml", "\nleast = ", "\nlest = ", "did you mean `least`?"),
+    ] {
+        let text = std::fs::read_to_string(catalog.join(file)).unwrap();
+        let wrong = text.replacen(from, to, 1);
+        assert_ne!(wrong, text, "{file}");
+        let own = place.path("own").join(file);
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::write(&own, wrong).unwrap();
+        for command in ["catalog", "list", "doctor"] {
+            let ended = place.flashfit(&[command, "--catalog", "own"]);
+            ended.said(2, &[&format!("own/{file}:"), said, &format!(" own/{file}\n")]);
+            let place = ended.stderr.lines().find(|line| line.contains(said)).unwrap();
+            let line = place.split(&format!("{file}:")).nth(1).unwrap();
+            let line: usize = line.split(':').next().unwrap().parse().unwrap();
+            assert!(line > 1, "{file} {command}: {place}");
+        }
+        std::fs::remove_dir_all(place.path("own")).unwrap();
+    }
+}
+
+#[test]
+fn a_card_file_that_cannot_be_read_has_a_hint() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("folder.toml")).unwrap();
+    std::fs::write(place.path("latin.toml"), [0xff]).unwrap();
+    for (card, why, hint) in [
+        ("./folder.toml", "it is a directory", "hint: name a file in it: ls ./folder.toml"),
+        ("./latin.toml", "it is not UTF-8 text", "hint: check its type: file ./latin.toml"),
+        ("./none.toml", "No such file", "hint: see what is there: ls ."),
+        ("/dev/zero", "it is a character device", "hint: check its type: file /dev/zero"),
+    ] {
+        for command in [&["card", "show"][..], &["card", "bench"], &["card", "serve"]] {
+            place.flashfit(&[command, &[card]].concat()).said(2, &[why, hint]);
+        }
+    }
+}
+
+#[test]
 fn a_new_workload_is_valid_as_it_stands_and_never_replaces_a_file() {
     let place = Place::new();
     let output = "own/workloads/mine.fio";

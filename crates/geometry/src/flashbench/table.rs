@@ -74,7 +74,7 @@ impl OpenBlockTable {
     /// Parses a table.
     ///
     /// # Errors
-    /// If a line is neither a title nor a row, or a row precedes the first title.
+    /// If a line is neither a title nor a row, a row precedes the first title, or there is no row.
     pub fn parse(text: &str) -> Result<Self, TableError> {
         let mut cells = Vec::new();
         let mut title = None;
@@ -92,6 +92,10 @@ impl OpenBlockTable {
             let (write, bytes_per_second) =
                 parse_row(line).ok_or_else(|| fault("not a size and a rate"))?;
             cells.push(TableCell { units, access, write, bytes_per_second });
+        }
+        if cells.is_empty() {
+            let line = text.lines().count().max(1);
+            return Err(TableError { line, reason: "the table has no row".to_owned() });
         }
         Ok(Self { cells })
     }
@@ -129,6 +133,14 @@ fn parse_row(line: &str) -> Option<(Bytes, u64)> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_table_without_rows_is_refused() {
+        for text in ["", "\n", "======= AU=2, linear access =======\n"] {
+            let error = OpenBlockTable::parse(text).unwrap_err();
+            assert_eq!(error.to_string(), "line 1: the table has no row", "{text:?}");
+        }
+    }
+
     const TEXT: &str = "======= AU=2, linear access =======\n4MiB    5.52M/s \n64KiB   586K/s  \n\
                         ======= AU=1, random access =======\n4KiB    1.586G/\n";
 
@@ -149,6 +161,5 @@ mod tests {
         assert_eq!(line("===== AU=1, linear access =====\n\n4MiB 5;52M/s\n"), 3);
         assert_eq!(line("===== AU=1, linear access =====\n4MiB 5M/s 6M/s\n"), 2);
         assert_eq!(line("===== AU=1, linear access =====\n4MiB infM/s\n"), 2);
-        assert_eq!(OpenBlockTable::parse("").unwrap(), OpenBlockTable::default());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntryError, Origin, entries};
+use flashfit_catalog::{CatalogEntryError, FileMistakes, entries, read_entry};
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use flashfit_wear::TraceFileError;
@@ -78,8 +78,8 @@ fn one() -> u32 {
 pub enum PatternError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    #[error("{origin}: {reason}")]
-    Invalid { origin: Origin, reason: String },
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
     #[error(transparent)]
     Trace(#[from] TraceFileError),
 }
@@ -88,7 +88,7 @@ impl UserError for PatternError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Entry(error) => error.class(),
-            Self::Invalid { .. } => ExitClass::Usage,
+            Self::Mistakes(_) => ExitClass::Usage,
             Self::Trace(error) => error.class(),
         }
     }
@@ -96,7 +96,7 @@ impl UserError for PatternError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Entry(error) => error.hint(),
-            Self::Invalid { .. } => None,
+            Self::Mistakes(found) => found.hint(),
             Self::Trace(error) => error.hint(),
         }
     }
@@ -112,19 +112,21 @@ impl PatternSet {
         let names = known.iter().map(|entry| entry.name.as_str());
         let entry = known.iter().find(|entry| entry.name == TWIN);
         let entry = entry.ok_or_else(|| CatalogEntryError::unknown("patterns", TWIN, names))?;
-        let invalid =
-            |reason: String| PatternError::Invalid { origin: entry.origin.clone(), reason };
-        let file: PatternFile = flashfit_catalog::from_toml(&entry.text)
-            .map_err(|error| invalid(error.message().to_owned()))?;
+        let invalid = |key: String, reason: String| FileMistakes::at_key(entry, &key, reason);
+        let file: PatternFile = read_entry(entry)?;
         let mut patterns = Vec::new();
-        for pattern in &file.pattern {
-            patterns.push(made::pattern(pattern, file.span).map_err(invalid)?);
+        for (at, pattern) in file.pattern.iter().enumerate() {
+            let made = made::pattern(pattern, file.span);
+            patterns.push(made.map_err(|reason| invalid(format!("pattern.{at}.name"), reason))?);
         }
         // A single flush of a trace can take minutes on a slow device, so that nothing follows.
-        for wanted in &file.trace {
+        for (at, wanted) in file.trace.iter().enumerate() {
+            let name = || format!("trace.{at}.name");
             let trace = flashfit_wear::trace_file::find(&wanted.name, user)?;
-            let trace = trace.ok_or_else(|| invalid(format!("unknown trace `{}`", wanted.name)))?;
-            patterns.push(recorded::pattern(wanted, &trace, file.span).map_err(invalid)?);
+            let unknown = || invalid(name(), format!("unknown trace `{}`", wanted.name));
+            let trace = trace.ok_or_else(unknown)?;
+            let beginning = recorded::pattern(wanted, &trace, file.span);
+            patterns.push(beginning.map_err(|reason| invalid(name(), reason))?);
         }
         Ok(Self { span: file.span, patterns })
     }

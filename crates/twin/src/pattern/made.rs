@@ -6,6 +6,8 @@ use flashfit_device::random::Random;
 use super::file::{MadePattern, PatternOrder};
 use super::{Pattern, PatternRequest, divided};
 
+/// More would take too much memory, and far longer than a probe may.
+const MOST_REQUESTS: u64 = 1 << 20;
 /// The same places on every device.
 const SEED: u64 = 14;
 
@@ -13,6 +15,10 @@ pub(super) fn pattern(made: &MadePattern, span: Bytes) -> Result<Pattern, String
     let (bytes, streams) = (made.bytes.0, u64::from(made.streams));
     let large = made.large.map_or(0, |large| large.0);
     let count = u64::from(made.count);
+    if !(1..=MOST_REQUESTS).contains(&count) {
+        let name = &made.name;
+        return Err(format!("pattern `{name}` has {count} requests, not 1 to {MOST_REQUESTS}"));
+    }
     let end = made.within.0.saturating_add(count.saturating_mul(large));
     if bytes == 0 || streams == 0 || end > span.0 {
         return Err(format!("pattern `{}` does not fit into {span}", made.name));

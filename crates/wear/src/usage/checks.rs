@@ -1,6 +1,8 @@
 //! Reads a usage model and collects every mistake in it.
 
-use flashfit_catalog::nearest;
+use flashfit_catalog::{
+    CatalogEntry, FileMistake, FileMistakes, ReadToml, line_of_key, nearest, read_toml,
+};
 use toml::{Table, Value};
 
 use super::{SourcedNumber, TrimInterval, UsageModel, WORKLOADS};
@@ -9,19 +11,6 @@ use super::{SourcedNumber, TrimInterval, UsageModel, WORKLOADS};
 const GIB_A_DAY_MAX: f64 = 1_000_000.0;
 const CAPACITY_GIB_MAX: f64 = 1_048_576.0;
 const UNIT_KEYS: [&str; 6] = ["gib", "gib_a_day", "hours_a_day", "percent", "factor", "interval"];
-
-/// One mistake: the key and what is wrong with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageMistake {
-    pub key: String,
-    pub reason: String,
-}
-
-impl std::fmt::Display for UsageMistake {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.key, self.reason)
-    }
-}
 
 /// A section with one number and its source.
 struct Section {
@@ -46,16 +35,15 @@ const SECTIONS: [&str; 9] =
     ["title", "capacity", "writes", "active", "fill", "changed", "spare", "volume", "trim"];
 
 struct Reader<'a> {
+    text: &'a str,
     table: &'a Table,
-    mistakes: Vec<UsageMistake>,
+    mistakes: Vec<FileMistake>,
 }
 
-pub fn read(name: &str, text: &str) -> Result<UsageModel, Vec<UsageMistake>> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        vec![UsageMistake { key: format!("line {line}"), reason: error.message().to_owned() }]
-    })?;
-    let mut reader = Reader { table: &table, mistakes: Vec::new() };
+pub fn read(entry: &CatalogEntry) -> Result<UsageModel, FileMistakes> {
+    let ReadToml { value, mistakes } = read_toml::<Table>(&entry.text);
+    let Some(table) = value else { return Err(FileMistakes::new(&entry.origin, mistakes)) };
+    let mut reader = Reader { text: &entry.text, table: &table, mistakes };
     for key in table.keys().filter(|key| !SECTIONS.contains(&key.as_str())) {
         reader.unknown(key, key, &SECTIONS);
     }
@@ -64,7 +52,7 @@ pub fn read(name: &str, text: &str) -> Result<UsageModel, Vec<UsageMistake>> {
         _ => reader.mistake("title", "is missing: one line that says what the product is"),
     };
     let usage = UsageModel {
-        name: name.to_owned(),
+        name: entry.name.clone(),
         title,
         capacity_gib: reader.number(&CAPACITY),
         writes: reader.writes(),
@@ -80,12 +68,16 @@ pub fn read(name: &str, text: &str) -> Result<UsageModel, Vec<UsageMistake>> {
         let reason = format!("together with spare.percent {sum} % of the device");
         reader.mistake("fill.percent", &reason);
     }
-    if reader.mistakes.is_empty() { Ok(usage) } else { Err(reader.mistakes) }
+    match reader.mistakes {
+        mistakes if mistakes.is_empty() => Ok(usage),
+        mistakes => Err(FileMistakes::new(&entry.origin, mistakes)),
+    }
 }
 
 impl Reader<'_> {
     fn mistake(&mut self, key: &str, reason: &str) -> String {
-        self.mistakes.push(UsageMistake { key: key.to_owned(), reason: reason.to_owned() });
+        let line = line_of_key(self.text, key);
+        self.mistakes.push(FileMistake { line, reason: format!("{key}: {reason}") });
         String::new()
     }
 

@@ -7,10 +7,8 @@ mod checks;
 
 use std::path::Path;
 
-use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin, find_named};
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, FileMistakes, find_named};
 use flashfit_user_error::{ExitClass, Hint, UserError};
-
-pub use checks::UsageMistake;
 
 /// The workloads that traces are recorded of.
 pub const WORKLOADS: [&str; 4] = ["database", "logs", "small-files", "recording"];
@@ -62,30 +60,23 @@ impl UsageModel {
 pub enum UsageError {
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
-    #[error("{origin}: {}", joined(mistakes))]
-    Invalid { origin: Origin, mistakes: Vec<UsageMistake> },
-}
-
-fn joined(mistakes: &[UsageMistake]) -> String {
-    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    match &lines[..] {
-        [one] => one.clone(),
-        many => format!("{} mistakes\n  {}", many.len(), many.join("\n  ")),
-    }
+    /// All mistakes of the file.
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
 }
 
 impl UserError for UsageError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Entry(error) => error.class(),
-            Self::Invalid { .. } => ExitClass::Usage,
+            Self::Mistakes(_) => ExitClass::Usage,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Entry(error) => error.hint(),
-            Self::Invalid { .. } => None,
+            Self::Mistakes(found) => found.hint(),
         }
     }
 }
@@ -94,7 +85,7 @@ impl UserError for UsageError {
 /// the user's catalog folder.
 ///
 /// # Errors
-/// When it is unknown or cannot be read; [`UsageError::Invalid`] with all mistakes.
+/// When it is unknown or cannot be read; [`UsageError::Mistakes`] with all mistakes.
 pub fn load(name_or_path: &str, user: Option<&Path>) -> Result<UsageModel, UsageError> {
     parse(&find_named(("usage", "usage model"), name_or_path, user)?.entry)
 }
@@ -102,10 +93,9 @@ pub fn load(name_or_path: &str, user: Option<&Path>) -> Result<UsageModel, Usage
 /// Parses and checks a usage model.
 ///
 /// # Errors
-/// [`UsageError::Invalid`] with all mistakes.
+/// [`UsageError::Mistakes`] with all mistakes.
 pub fn parse(entry: &CatalogEntry) -> Result<UsageModel, UsageError> {
-    checks::read(&entry.name, &entry.text)
-        .map_err(|mistakes| UsageError::Invalid { origin: entry.origin.clone(), mistakes })
+    Ok(checks::read(entry)?)
 }
 
 #[cfg(test)]

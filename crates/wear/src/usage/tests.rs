@@ -1,6 +1,6 @@
 //! Tests of usage models.
 
-use flashfit_catalog::entries;
+use flashfit_catalog::{Origin, entries};
 
 use super::*;
 
@@ -32,23 +32,28 @@ fn all_mistakes_are_reported_together() {
         .replace("[fill]", "[fil]")
         .replace("interval = \"never\"", "interval = \"monthly\"");
     let error = parsed(&text).unwrap_err();
-    let UsageError::Invalid { mistakes, .. } = &error else { panic!("{error}") };
-    let text = error.to_string();
-    for expected in [
-        "writes.recording.gb_a_day: wrong unit; expected `gib_a_day`",
-        "writes.recording.gib_a_day: is missing",
-        "active.minutes_a_day: wrong unit; expected `hours_a_day`",
-        "fil: unknown key; did you mean `fill`?",
-        "fill: the section is missing",
-        "trim.interval: expected",
-    ] {
-        assert!(text.contains(expected), "{expected} not in {text}");
+    let UsageError::Mistakes(found) = &error else { panic!("{error}") };
+    let told = error.to_string();
+    let line = |start: &str| text.lines().position(|line| line.starts_with(start)).unwrap() + 1;
+    let expected = [
+        (line("gb_a_day"), "writes.recording.gb_a_day: wrong unit; expected `gib_a_day`"),
+        (line("[writes.recording]"), "writes.recording.gib_a_day: is missing"),
+        (line("minutes_a_day"), "active.minutes_a_day: wrong unit; expected `hours_a_day`"),
+        (line("[fil]"), "fil: unknown key; did you mean `fill`?"),
+        (1, "fill: the section is missing"),
+        (line("interval"), "trim.interval: expected"),
+    ];
+    for (line, reason) in expected {
+        let mistake = format!("mine.toml:{line}: {reason}");
+        assert!(told.contains(&mistake), "{mistake} not in {told}");
     }
-    assert!(mistakes.len() >= 6);
+    assert!(found.mistakes.len() >= 6);
+    let first = found.mistakes[0].line;
+    assert_eq!(error.hint(), Some(format!("${{EDITOR:-vi}} +{first} mine.toml").into()));
 }
 
 #[test]
 fn a_file_that_is_not_toml_is_refused_with_its_line() {
     let error = parsed("title = \"x\"\nwrites = [\n").unwrap_err().to_string();
-    assert!(error.contains("line"), "{error}");
+    assert!(error.contains("mine.toml:2: "), "{error}");
 }
