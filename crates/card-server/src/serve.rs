@@ -85,6 +85,12 @@ pub enum ServeError {
     /// The card ended while somebody still used its device.
     #[error("{} was still in use when its card was stopped", device.display())]
     InUse { device: PathBuf },
+    /// The same, of a card whose state is saved.
+    #[error(
+        "{} was still in use when its card was stopped; its state is saved in {}",
+        device.display(), state.display()
+    )]
+    InUseAndSaved { device: PathBuf, state: PathBuf },
 }
 
 impl UserError for ServeError {
@@ -95,7 +101,7 @@ impl UserError for ServeError {
             Self::Nbd(error) => error.class(),
             Self::State(error) => error.class(),
             Self::SamePath { .. } => ExitClass::Usage,
-            Self::InUse { .. } | Self::Trace { .. } => ExitClass::Io,
+            Self::InUse { .. } | Self::InUseAndSaved { .. } | Self::Trace { .. } => ExitClass::Io,
             Self::Fuse(_) | Self::Queue { .. } | Self::Output(_) => ExitClass::Environment,
         }
     }
@@ -113,7 +119,7 @@ impl UserError for ServeError {
                 Some("name a file that does not exist yet".into())
             }
             Self::SamePath { .. } => Some("name another file for one of them".into()),
-            Self::InUse { device } => {
+            Self::InUse { device } | Self::InUseAndSaved { device, .. } => {
                 let node = device.display();
                 Some(format!("umount {node}, or end what uses it: fuser -v {node}").into())
             }
@@ -175,13 +181,15 @@ fn serve(
             "no control socket ({error}): its counters cannot be read and its power cannot be cut"
         ));
     });
+    // Before anybody knows that there is a card whose state could be lost.
+    let signals = catch_signals(options.state.is_some());
     let ready = CardReply::Ready { device: place.clone(), notes };
     say(&mut output, &ready).map_err(ServeError::Output)?;
     let socket = socket.ok();
     let (stop, stopped) = channel();
     let server = ControlServer { card: card.clone(), place, stop };
     answer(&server, socket.as_ref(), control, output.clone());
-    stop_on_signals(&server);
+    stop_on_signals(&server, signals);
     // The threads hold the sender for as long as the process lives.
     let _ = stopped.recv();
     drop(socket);
@@ -195,7 +203,12 @@ fn serve(
     let recorded = card.lock().end_recording().map_err(trace_error);
     saved?;
     recorded?;
-    closed
+    match (closed, state) {
+        (Err(ServeError::InUse { device }), Some(state)) => {
+            Err(ServeError::InUseAndSaved { device, state: state.to_owned() })
+        }
+        (closed, _) => closed,
+    }
 }
 
 /// Where a card is served.
@@ -281,10 +294,15 @@ fn power_note(card: &LiveCard) -> Option<String> {
 }
 
 /// A service manager ends this process together with the one that started it; without this, the
-/// state would be lost.
-fn stop_on_signals(server: &ControlServer) {
-    // Where signals cannot be caught, they end the process as they always do.
-    let Ok(interrupt) = Interrupt::on_signals() else { return };
+/// state would be lost. A second signal does not end the save. Where signals cannot be caught, they
+/// end the process as they always do.
+fn catch_signals(saves: bool) -> Option<Interrupt> {
+    let caught = if saves { Interrupt::on_signals_until_done() } else { Interrupt::on_signals() };
+    caught.ok()
+}
+
+fn stop_on_signals(server: &ControlServer, signals: Option<Interrupt>) {
+    let Some(interrupt) = signals else { return };
     let stop = server.stop.clone();
     thread::spawn(move || {
         if interrupt.sleep(Duration::MAX) {

@@ -1,6 +1,7 @@
 //! Why the state of a served card cannot be read or written.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use flashfit_card::SnapshotError;
 use flashfit_device::Bytes;
@@ -94,17 +95,36 @@ impl UserError for StateError {
             Some(Hint::from(before).and(UserSetting::State).and(format!(" FILE{after}")))
         };
         match self {
-            Self::Save(_) => Some("make room there; what was saved before is as it was".into()),
+            Self::Save(error) => Some(match Obstacle::of(error) {
+                Obstacle::NoFolder(folder) => folder_command(folder).into(),
+                Obstacle::NoRoom => "make room there; what was saved before is as it was".into(),
+                Obstacle::Other => "see why it cannot be written: dmesg".into(),
+            }),
             Self::SavedElsewhere { reason, file, rescued } => {
-                let first = match **reason {
-                    Self::NotOverwritten { .. } => "move that file away, then: ",
-                    _ => "make room there, then: ",
+                let first = match &**reason {
+                    Self::NotOverwritten { .. } => "move that file away, then: ".to_owned(),
+                    Self::Save(error) => match Obstacle::of(error) {
+                        Obstacle::NoFolder(folder) => format!("{} && ", folder_command(folder)),
+                        Obstacle::NoRoom => "make room there, then: ".to_owned(),
+                        Obstacle::Other => "when it can be written again: ".to_owned(),
+                    },
+                    _ => "when it can be written again: ".to_owned(),
                 };
                 let (from, to) = (quote_path(rescued), quote_path(file));
                 Some(format!("{first}mv {from} {to}").into())
             }
-            Self::Lost { .. } => {
-                another("make room there before the next start, or name a file elsewhere: ", "")
+            Self::Lost { reason } => {
+                let first = match &**reason {
+                    Self::NotOverwritten { .. } => "move that file away".to_owned(),
+                    Self::Save(error) => match Obstacle::of(error) {
+                        Obstacle::NoFolder(folder) => folder_command(folder),
+                        Obstacle::NoRoom => "make room there".to_owned(),
+                        Obstacle::Other => "make it writable".to_owned(),
+                    },
+                    _ => "make it writable".to_owned(),
+                };
+                let rest = " before the next start, or name a file elsewhere: ";
+                another(&format!("{first}{rest}"), "")
             }
             Self::NoPlace { .. } => {
                 Some("name a file in a directory that exists and can be written to".into())
@@ -123,6 +143,33 @@ impl UserError for StateError {
     }
 }
 
+/// Why a state cannot be written, as far as a user can do something about it.
+enum Obstacle<'a> {
+    /// Its directory does not exist any more.
+    NoFolder(&'a Path),
+    NoRoom,
+    Other,
+}
+
+impl<'a> Obstacle<'a> {
+    fn of(error: &'a SnapshotError) -> Self {
+        let SnapshotError::File { path, source } = error else { return Self::Other };
+        let SnapshotError::Io(error) = &**source else { return Self::Other };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match (error.kind(), folder) {
+            (ErrorKind::NotFound, Some(folder)) => Self::NoFolder(folder),
+            (ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge, _) => {
+                Self::NoRoom
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+fn folder_command(folder: &Path) -> String {
+    format!("mkdir -p {}", quote_path(folder))
+}
+
 fn new_file(before: &str) -> Option<Hint> {
     let hint = Hint::from(before).and(UserSetting::State);
     Some(hint.and(" FILE; one that does not exist is created"))
@@ -137,5 +184,29 @@ fn difference(found: Bytes, wanted: Bytes) -> String {
         "its card file was changed".to_owned()
     } else {
         format!("{found}, not {wanted}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_about_what_stands_in_the_way() {
+        let save = |kind: ErrorKind| {
+            let source = Box::new(SnapshotError::Io(kind.into()));
+            Box::new(StateError::Save(SnapshotError::File { path: "/gone dir/s".into(), source }))
+        };
+        for (kind, elsewhere, lost) in [
+            (ErrorKind::NotFound, "mkdir -p '/gone dir' && mv ", "mkdir -p '/gone dir' before"),
+            (ErrorKind::StorageFull, "make room there, then: mv ", "make room there before"),
+            (ErrorKind::ReadOnlyFilesystem, "when it can be written again: mv", "make it writable"),
+        ] {
+            let (file, rescued) = ("/gone dir/s".into(), "/tmp/s".into());
+            let hint = StateError::SavedElsewhere { reason: save(kind), file, rescued }.hint();
+            assert!(hint.as_ref().is_some_and(|hint| hint.contains(elsewhere)), "{hint:?}");
+            let hint = StateError::Lost { reason: save(kind) }.hint();
+            assert!(hint.as_ref().is_some_and(|hint| hint.contains(lost)), "{hint:?}");
+        }
     }
 }

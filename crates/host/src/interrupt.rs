@@ -2,7 +2,8 @@
 //!
 //! The first signal requests a clean stop: the current step ends and its records are kept. A second
 //! signal kills the process; the kernel then removes its mounts and loop devices (see
-//! [`crate::mount`] and [`crate::loop_device`]).
+//! [`crate::mount`] and [`crate::loop_device`]). A process whose end must not be missed is not
+//! killed by it ([`Interrupt::on_signals_until_done`]).
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,6 +24,8 @@ pub struct Interrupt(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     raised: Arc<AtomicBool>,
+    /// Set by every signal.
+    signaled: Arc<AtomicBool>,
     /// A byte written to the second end makes the first one readable. It is never read, so every
     /// waiter wakes up. `None` if no descriptors were available.
     ends: Option<(UnixStream, UnixStream)>,
@@ -41,7 +44,7 @@ impl Interrupt {
             // Raising the flag often must not block on a full socket.
             waking.set_nonblocking(true).is_ok()
         });
-        Self(Arc::new(Shared { raised: Arc::default(), ends }))
+        Self(Arc::new(Shared { raised: Arc::default(), signaled: Arc::default(), ends }))
     }
 
     /// Connects the flag to SIGINT, SIGTERM and SIGHUP; a second signal kills the process.
@@ -49,11 +52,27 @@ impl Interrupt {
     /// # Errors
     /// When the handlers cannot be installed.
     pub fn on_signals() -> std::io::Result<Self> {
+        Self::connected(true)
+    }
+
+    /// Connects the flag to the same signals, of which no number kills the process; see
+    /// [`Interrupt::was_signaled`].
+    ///
+    /// # Errors
+    /// When the handlers cannot be installed.
+    pub fn on_signals_until_done() -> std::io::Result<Self> {
+        Self::connected(false)
+    }
+
+    fn connected(second_kills: bool) -> std::io::Result<Self> {
         let interrupt = Self::new();
         let flag = &interrupt.0.raised;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Registered first, to see the flag as it was before this signal.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(flag))?;
+            if second_kills {
+                // Registered first, to see the flag as it was before this signal.
+                signal_hook::flag::register_conditional_default(signal, Arc::clone(flag))?;
+            }
+            signal_hook::flag::register(signal, Arc::clone(&interrupt.0.signaled))?;
             signal_hook::flag::register(signal, Arc::clone(flag))?;
             // Registered last, so that the flag is already raised when waiters wake up.
             if let Some((_, waking)) = &interrupt.0.ends {
@@ -69,6 +88,11 @@ impl Interrupt {
             // A full socket is readable already.
             let _ = (&*waking).write(b"X");
         }
+    }
+
+    /// Whether a signal arrived since the last call.
+    pub fn was_signaled(&self) -> bool {
+        self.0.signaled.swap(false, Ordering::SeqCst)
     }
 
     pub fn is_raised(&self) -> bool {

@@ -5,8 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_card_client::CardProcess;
-use flashfit_device::in_use;
-use flashfit_device::system::SystemRoots;
 use flashfit_host::capability;
 use flashfit_user_error::ExitClass;
 
@@ -14,7 +12,8 @@ use crate::command_error::CommandError;
 use crate::commands::card_args::ServeArgs;
 use crate::commands::card_server;
 use crate::commands::card_stats::counters_text;
-use crate::{hints, output, signals};
+use crate::commands::card_stop;
+use crate::{output, signals};
 
 pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     args.how.trace.as_deref().map_or(Ok(()), refuse_existing)?;
@@ -29,7 +28,11 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
             ),
         ));
     }
-    let interrupt = signals::interrupt()?;
+    // What becomes of a state must be said before this process ends.
+    let interrupt = match &args.how.state {
+        Some(_) => signals::interrupt_until_done()?,
+        None => signals::interrupt()?,
+    };
     let server = card_server::args_with(&args.name, &args.how, catalog);
     let card = CardProcess::start(&card_server::program(), &server)?;
     card.allow_stop_wait(Duration::from_secs(args.how.stop_wait_s));
@@ -44,17 +47,15 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         output::note("simulated card attached; Ctrl-C detaches it");
     }
     card.wait(&interrupt);
+    interrupt.was_signaled();
     let counters = card.counters();
     if interrupt.is_raised() && !over_nbd {
-        note_users(&card, args.how.stop_wait_s);
+        card_stop::note_users(&card, args.how.stop_wait_s);
     }
-    card.stop_with(&mut note_saving).map_err(|error| {
-        let hint = match &args.how.state {
-            Some(_) => "serve it again: its state file has it as it was at the last start",
-            None => "serve a new card; with --state FILE, a card can be saved",
-        };
-        CommandError::from(error).or_hint(hint)
-    })?;
+    card_stop::stop(card, &interrupt, args.how.state.as_deref())?;
+    if let Some(state) = &args.how.state {
+        output::note(&format!("the card's state is saved in {}", state.display()));
+    }
     if let Ok(counters) = counters {
         let text = counters_text(&counters);
         let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
@@ -72,30 +73,6 @@ fn nbd_uri(socket: &Path) -> String {
     };
     let path: String = socket.as_os_str().as_bytes().iter().map(encoded).collect();
     format!("nbd+unix:///?socket={path}")
-}
-
-/// Says at once what the end of the card waits for.
-fn note_users(card: &CardProcess, wait_s: u64) {
-    let name = card.device().file_name().unwrap_or_default().to_string_lossy();
-    let own = [std::process::id(), card.id()];
-    let found = in_use::of_device(&SystemRoots::default(), &name, &own);
-    for found in &found.uses {
-        output::note(&format!("{found}: {}", hints::text(&found.hint())));
-    }
-    if !found.uses.is_empty() {
-        output::note(&format!(
-            "waiting {wait_s} s for that to end; then the card is removed as if it were pulled out"
-        ));
-    }
-}
-
-/// The second interrupt ends this process, but not the one that saves, which has its own group.
-fn note_saving(since: Duration) {
-    output::note(&format!(
-        "the card is still saving its state, {} s after it was stopped; Ctrl-C ends the wait, and \
-         the card goes on saving",
-        since.as_secs()
-    ));
 }
 
 /// The server would find it later, as a failure.

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::card::Serving;
 use crate::fixture::{Ended, FAST_CARD, FLASHFIT, Place, skip_without_cards};
-use crate::machine::{Server, signal, wait_for_no_traces};
+use crate::machine::{Server, children, signal, wait_for_no_traces};
 
 const NBD: [&str; 5] = ["card", "serve", "card.toml", "--nbd", "socket"];
 
@@ -136,6 +136,55 @@ fn a_card_that_was_saved_without_power_says_so() {
         let again = Serving::of(place.command(&args));
         again.end(Signal::INT).said(0, &[note]);
     }
+}
+
+/// The process that was asked to end waits until the state is saved, and says where it is.
+#[test]
+fn further_signals_do_not_hide_what_becomes_of_a_state() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let serving = Serving::new(&place, &["--state", "card.state", "--stop-wait-s", "3"]);
+    let user = std::fs::File::open(&serving.at).unwrap();
+    let process = serving.child.as_ref().unwrap().id();
+    for _ in 0..3 {
+        signal(process, Signal::INT);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    let ended = serving.ended();
+    drop(user);
+    let kill = "\n  kill -9 ";
+    ended.said(5, &["not ended: the card's state is not yet in card.state", kill]);
+    ended.said(5, &["still in use", "; its state is saved in ", "/card.state"]);
+    wait_for_no_traces(&place, None);
+    saved(&place, &["--state", "card.state"]);
+}
+
+#[test]
+fn nothing_is_promised_of_a_state_that_does_not_exist() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("states")).unwrap();
+    let args = [&NBD[..], &["--state", "states/s"]].concat();
+    let killed = || {
+        let serving = Serving::of(place.command(&args));
+        let server = children(serving.child.as_ref().unwrap().id());
+        signal(server[0], Signal::KILL);
+        serving.ended()
+    };
+    killed().said(5, &["hint: nothing of it is saved; serve a new card"]);
+    saved(&place, &["--state", "states/s"]);
+    killed().said(5, &["hint: serve it again: its state file has it as it was"]);
+    let rescue = place.path("rescue");
+    std::fs::create_dir(&rescue).unwrap();
+    let mut command = place.command(&args);
+    command.env("TMPDIR", &rescue);
+    let serving = Serving::of(command);
+    std::fs::rename(place.path("states"), place.path("gone")).unwrap();
+    let folder = place.folder().canonicalize().unwrap();
+    let hint = format!("hint: mkdir -p {}/states && mv ", folder.display());
+    serving.end(Signal::INT).said(5, &["it is saved in", &hint]);
+    rescued(&rescue);
 }
 
 #[test]
