@@ -265,15 +265,10 @@ impl UserError for ProgramError {
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Missing { name } => match program_path::find_outside_system_path(name) {
-                Some(path) => Some(format!(
-                    "root does not search PATH, where the program is {}; name folders that only \
-                     root can write to: export {}=DIR:/usr/sbin:/usr/bin",
-                    path.display(),
-                    program_path::VARIABLE
-                ).into()),
-                None => package_of(name).map(|package| format!("apt-get install {package}").into()),
-            },
+            Self::Missing { name } => {
+                let install = || package_of(name).map(|name| format!("apt-get install {name}"));
+                program_path::advice(name).or_else(install).map(Into::into)
+            }
             _ => None,
         }
     }

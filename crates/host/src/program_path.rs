@@ -32,15 +32,44 @@ pub(crate) fn for_children() -> Option<OsString> {
     std::env::join_paths(folders).ok()
 }
 
-/// Where a program is on root's `PATH`, which is not searched.
-pub(crate) fn find_outside_system_path(name: &str) -> Option<PathBuf> {
-    let is_root = rustix::process::geteuid().is_root();
-    let path = std::env::var_os("PATH").filter(|_| is_root && !name.contains('/'))?;
-    if find(name).is_some() {
-        // Installed in the meantime.
+/// What root can do to run a program that is there but not where root searches.
+pub(crate) fn advice(name: &str) -> Option<String> {
+    // The second: installed in the meantime.
+    if !rustix::process::geteuid().is_root() || name.contains('/') || find(name).is_some() {
         return None;
     }
-    find_among(&split(&path), name)
+    let own = std::env::var_os(VARIABLE);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    advice_for(name, own.as_deref(), &path)
+}
+
+fn advice_for(name: &str, own: Option<&OsStr>, path: &OsStr) -> Option<String> {
+    let system = split(OsStr::new(SYSTEM_PATH));
+    let named = own.map(split).unwrap_or_default();
+    let all: Vec<PathBuf> = named.into_iter().chain(split(path)).collect();
+    let found = find_among(&all, name)?;
+    let folder = found.parent()?;
+    if !only_root_writes(folder) {
+        let (found, folder) = (found.display(), crate::program::quote_path(folder));
+        return Some(format!(
+            "root does not run {found}, since others may write to its directory or one above it: \
+             namei -l {folder}"
+        ));
+    }
+    if own.is_some() && system.iter().any(|one| one == folder) {
+        return Some(format!(
+            "root searches only {VARIABLE}, which lacks {}: unset {VARIABLE}",
+            found.display()
+        ));
+    }
+    let mut folders = vec![folder.to_owned()];
+    folders.extend(own.map_or(system, split));
+    let searched = std::env::join_paths(&folders).ok()?;
+    let searched = crate::program::quote_path(Path::new(&searched));
+    Some(format!(
+        "root does not search PATH, where the program is {}: export {VARIABLE}={searched}",
+        found.display()
+    ))
 }
 
 fn folders() -> Vec<PathBuf> {
@@ -110,6 +139,31 @@ mod tests {
         for path in ["", ".", "::"] {
             assert_eq!(find_in(OsStr::new(path), "Cargo.toml"), None);
         }
+    }
+
+    #[test]
+    fn a_program_that_root_does_not_find_is_explained() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let bin = root.path().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        std::fs::write(bin.join("own"), "").unwrap();
+        let nowhere = OsStr::new("/nonexistent");
+        let set = advice_for("sh", Some(nowhere), OsStr::new("/usr/bin:/bin")).unwrap();
+        assert!(set.contains("which lacks /usr/bin/sh: unset FLASHFIT_PATH"), "{set}");
+        let typed = format!("export FLASHFIT_PATH={}:", bin.display());
+        let unset = advice_for("own", None, bin.as_os_str()).unwrap();
+        assert!(unset.contains(&format!("{typed}/usr/local/sbin:")), "{unset}");
+        let more = advice_for("own", Some(OsStr::new("/opt/bin")), bin.as_os_str()).unwrap();
+        assert!(more.ends_with(&format!("{typed}/opt/bin")), "{more}");
+        std::fs::set_permissions(&bin, Permissions::from_mode(0o777)).unwrap();
+        for own in [None, Some(bin.as_os_str())] {
+            let unsafe_folder = advice_for("own", own, bin.as_os_str()).unwrap();
+            assert!(unsafe_folder.contains("others may write"), "{unsafe_folder}");
+        }
+        assert_eq!(advice_for("own", None, nowhere), None);
     }
 
     #[test]

@@ -90,8 +90,7 @@ impl UserError for LabError {
         Some(match self {
             Self::ClientMissing { .. } => {
                 "python3 -m venv ~/labgrid && ~/labgrid/bin/pip install labgrid && \
-                 export PATH=$PATH:~/labgrid/bin FLASHFIT_PATH=$PATH:~/labgrid/bin # the latter \
-                 for root"
+                 export PATH=$PATH:~/labgrid/bin FLASHFIT_PATH=$PATH:~/labgrid/bin"
                     .into()
             }
             Self::ClientTooOld { .. } => "pip install --upgrade labgrid".into(),

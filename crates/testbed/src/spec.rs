@@ -130,8 +130,20 @@ impl fmt::Display for TestBedSpec {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown test bed `{0}`; expected here, vm, ssh:HOST or lab:TAGS")]
+#[error("{}", why(.0))]
 pub struct UnknownTestBed(String);
+
+fn why(text: &str) -> String {
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    match kind {
+        "lab" => {
+            format!("`{text}` names no tags; name boards of a lab by KEY=VALUE: lab:board=imx8")
+        }
+        "ssh" if rest.starts_with('-') => format!("`{text}`: a host does not begin with a dash"),
+        "ssh" => format!("`{text}` names no host; name it as for ssh: ssh:root@board"),
+        _ => format!("unknown test bed `{text}`; expected here, vm, ssh:HOST or lab:KEY=VALUE"),
+    }
+}
 
 impl FromStr for TestBedSpec {
     type Err = UnknownTestBed;
@@ -170,6 +182,15 @@ mod tests {
         }
         for name in ["", "ssh", "ssh:", "ssh:-oProxyCommand=x", "vm:big", "Here", "lab:", "lab:x"] {
             assert!(name.parse::<TestBedSpec>().is_err(), "{name}");
+        }
+        for (name, said) in [
+            ("lab:x", "`lab:x` names no tags; name boards of a lab by KEY=VALUE: lab:board=imx8"),
+            ("ssh", "`ssh` names no host; name it as for ssh: ssh:root@board"),
+            ("ssh:-o", "`ssh:-o`: a host does not begin with a dash"),
+            ("vm:x", "unknown test bed `vm:x`; expected here, vm, ssh:HOST or lab:KEY=VALUE"),
+        ] {
+            let error = name.parse::<TestBedSpec>().expect_err("not a test bed");
+            assert_eq!(error.to_string(), said);
         }
     }
 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::program::find;
-use flashfit_host::{SystemRunner, capability};
+use flashfit_host::{ProgramError, SystemRunner, capability};
 use flashfit_testbed::{Requirements, TestBedSpec, VmChoice, lacks_programs, vm};
 use flashfit_user_error::ExitClass;
 use flashfit_vm::doctor::{self, DoctorFinding};
 
 use crate::command_error::CommandError;
-use crate::commands::board;
+use crate::commands::{board, catalog_mistakes};
 use crate::hints;
 use crate::output;
 use crate::rendering::doctor::{DoctorDocument, HereDocument, VmDocument, text};
@@ -28,8 +28,9 @@ pub struct DoctorArgs {
     /// Kernel for the virtual machine, as for `flashfit tune`.
     #[arg(long, value_name = "FILE")]
     pub vm_kernel: Option<PathBuf>,
-    /// Show a board instead (ssh:HOST): its kernel, programs, file systems and devices.
-    #[arg(long, value_name = "TEST-BED", conflicts_with = "vm_kernel")]
+    /// Show a board instead (ssh:HOST): its kernel, programs, file systems and devices. here and vm
+    /// are always shown.
+    #[arg(long, value_name = "TEST-BED")]
     pub on: Option<TestBedSpec>,
     /// Print one JSON document instead of text.
     #[arg(long)]
@@ -51,10 +52,18 @@ pub enum LegacyStandCommand {
 
 pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let DoctorArgs { vm_kernel, on, json } = args;
+    catalog_mistakes::check(catalog)?;
     let interrupt = signals::interrupt()?;
     let runner = SystemRunner::new(interrupt);
     let fs_catalog = FileSystemCatalog::load(catalog)?;
     match on {
+        Some(TestBedSpec::Ssh { .. } | TestBedSpec::Lab { .. }) if vm_kernel.is_some() => {
+            return Err(CommandError::new(
+                ExitClass::Usage,
+                "--vm-kernel names a kernel for the virtual machine of this machine",
+                Some("leave --vm-kernel out, or use --on vm"),
+            ));
+        }
         Some(TestBedSpec::Ssh { host }) => {
             return board::run(host, &fs_catalog, &runner, catalog, *json);
         }
@@ -62,7 +71,10 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
             return Err(CommandError::new(
                 ExitClass::Usage,
                 "doctor examines one machine, and a lab has several boards",
-                Some("name the board: --on ssh:HOST"),
+                Some(
+                    "whether the lab answers: flashfit doctor; a board with an address of \
+                     `labgrid-client -v resources`: flashfit doctor --on ssh:HOST",
+                ),
             ));
         }
         Some(TestBedSpec::Here | TestBedSpec::Vm(_)) | None => {}
@@ -78,10 +90,14 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
         },
         ssh: match find("ssh") {
             Some(path) => DoctorFinding::Here { what: path.display().to_string() },
-            None => DoctorFinding::Missing {
-                why: "the program `ssh` was not found".to_owned(),
-                hint: Some("apt-get install openssh-client".to_owned()),
-            },
+            None => {
+                let error = ProgramError::Missing { name: "ssh".to_owned() };
+                let install = || "apt-get install openssh-client".to_owned();
+                DoctorFinding::Missing {
+                    why: error.to_string(),
+                    hint: Some(hints::hint(&error).unwrap_or_else(install)),
+                }
+            }
         },
         lab: lab(&runner),
     };

@@ -83,6 +83,18 @@ fn missing_programs(programs: &[(String, DoctorFinding)], lines: &mut Vec<String
     if !missing.is_empty() {
         push_fact(lines, "programs", &format!("missing: {}", missing.join(", ")));
     }
+    // What helps besides installing them: they may be where root does not search.
+    let hints = programs.iter().filter_map(|(_, finding)| match finding {
+        DoctorFinding::Missing { hint, .. } => hint.as_deref(),
+        DoctorFinding::Here { .. } => None,
+    });
+    let mut other = hints.filter(|hint| !hint.starts_with("apt-get "));
+    // One for all: they differ only in the program.
+    if let Some(text) = other.next() {
+        lines.extend(
+            wrap(text, output::width().saturating_sub(2)).iter().map(|line| format!("  {line}")),
+        );
+    }
 }
 
 fn machine(vm: &VmDocument, lines: &mut Vec<String>) {

@@ -140,6 +140,25 @@ fn root_ignores_a_users_path() {
     assert!(!place.path("ran").exists(), "a folder that everybody can write to is used");
 }
 
+#[test]
+fn a_doctor_explains_programs_that_root_does_not_find() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    let doctor = |more: &[&str]| {
+        let mut command = place.command(&[&["doctor"], more].concat());
+        crate::fixture::Ended::new(command.env("FLASHFIT_PATH", "/nowhere").output().unwrap())
+    };
+    let text = doctor(&[]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("root searches only FLASHFIT_PATH"), "{text}");
+    assert!(text.contains("unset FLASHFIT_PATH"), "{text}");
+    assert!(!text.contains("apt-get install mount"), "{text}");
+    doctor(&["--on", "lab:x"]).said(2, &["`lab:x` names no tags", "lab:board=imx8"]);
+    doctor(&["--on", "vm", "--vm-kernel", "/dev/null"]).said(2, &["a character device", "/boot/"]);
+    doctor(&["--on", "ssh:x", "--vm-kernel", "x"]).said(2, &["leave --vm-kernel out"]);
+}
+
 /// Runs the command as an ordinary user.
 fn as_nobody(args: &[&str]) -> Option<flashfit_host::ProgramOutcome> {
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", FLASHFIT];

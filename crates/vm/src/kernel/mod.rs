@@ -66,7 +66,10 @@ impl UserError for KernelError {
     fn hint(&self) -> Option<Hint> {
         let package = architecture::host().kernel_package;
         match self {
-            Self::Given { .. } => None,
+            Self::Given { .. } => Some(
+                Hint::from("name a kernel of a package, as in ls /boot/vmlinuz*, or leave out ")
+                    .and(UserSetting::VmKernel),
+            ),
             Self::Unindexed { modules, .. } => Some(index_command(modules).into()),
             Self::Program(ProgramError::Interrupted { .. }) => None,
             error if is_disk_full(error) => Some(

@@ -356,7 +356,7 @@ fn an_unreachable_board_is_reported() {
         .said(4, &["board.invalid", "hint: ssh board.invalid must work without a password prompt"]);
     place
         .tune("card.img", &["--on", "ssh:-oProxyCommand=x"])
-        .said(2, &["unknown test bed `ssh:-oProxyCommand=x`"]);
+        .said(2, &["`ssh:-oProxyCommand=x`: a host does not begin with a dash"]);
 }
 
 fn run_to_end(mut command: std::process::Command) -> Ended {
