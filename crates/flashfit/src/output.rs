@@ -34,7 +34,7 @@ pub fn print_utf8(text: &str) -> Result<(), CommandError> {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CommandError::new(
             ExitClass::Environment,
             format!("cannot write to standard output: {error}"),
-            None,
+            Some("make room where it goes, or send it elsewhere, as in: flashfit ... > FILE"),
         )),
         _ => Ok(()),
     }

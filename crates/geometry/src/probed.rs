@@ -209,7 +209,9 @@ impl UserError for ProbeError {
             Self::Unreadable { .. } => {
                 Some("run `dmesg` to see kernel messages; try another card reader".into())
             }
-            Self::TooSmall { .. } => Some("probe a larger region or the whole device".into()),
+            Self::TooSmall { .. } => {
+                Some("probe a larger region, or name a larger device or image".into())
+            }
             Self::Region { .. } => Some(
                 Hint::from("run ").and(Task::Inspect(None)).and(" to see the size of the device"),
             ),

@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use flashfit_card::{BlockWear, CardModel};
+use flashfit_card::{BlockWear, CardModel, SnapshotError};
 use flashfit_device::Bytes;
 use flashfit_geometry::probed::ProbeObserver;
+use flashfit_host::program::quote_path;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::age::{AgeEnd, AgePoint, AgeRequest, AgedCard, age};
 use flashfit_wear::usage;
@@ -75,7 +76,7 @@ pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     // What took minutes is printed, whatever becomes of the files.
     let saved = args.save.as_ref().map_or(Ok(None), |path| {
         aged.card.keep_contents();
-        aged.card.save_to(path)?;
+        aged.card.save_to(path).map_err(|error| not_saved(error, path))?;
         Ok::<_, CommandError>(Some(path.display().to_string()))
     });
     let document = document(&request, size, aged, saved.as_ref().ok().cloned().flatten());
@@ -93,6 +94,15 @@ pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         AgeEnd::Interrupted => Err(CommandError::new(ExitClass::Interrupted, "interrupted", None)),
         AgeEnd::YearsOver | AgeEnd::ReadOnly => Ok(()),
     }
+}
+
+fn not_saved(error: SnapshotError, path: &Path) -> CommandError {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = quote_path(folder.unwrap_or(Path::new(".")));
+    CommandError::from(error).with_hint(&format!(
+        "make room there (df -h {folder}) or name a file elsewhere with --save; the same command \
+         ages the same card again"
+    ))
 }
 
 /// Ages the card and shows how old it is.

@@ -5,7 +5,7 @@ use flashfit_device::{Bytes, SystemRoots};
 use flashfit_host::Runner;
 use flashfit_wear_counters::{AtaAttributes, WearSources};
 
-use crate::cli::size;
+use crate::cli::{size, target_name};
 use crate::wear::age_args::WearAgeArgs;
 use crate::wear::device::usual_sources;
 use crate::wear::life_args::{WearEstimateArgs, WearRecordArgs};
@@ -37,6 +37,7 @@ pub enum WearCommand {
                   flashfit wear show /dev/sda --smartctl-type sntjmicron")]
 pub struct WearShowArgs {
     /// Device node, or loop device of a served card.
+    #[arg(value_parser = target_name())]
     pub device: String,
     #[command(flatten)]
     pub how: WearSourceArgs,
@@ -58,6 +59,7 @@ Examples:
 #[command(after_help = MEASURE_HELP)]
 pub struct WearMeasureArgs {
     /// Device node, or loop device of a served card.
+    #[arg(value_parser = target_name())]
     pub device: String,
     /// Command that writes to the device, after `--`.
     #[arg(last = true, required = true, value_name = "COMMAND")]

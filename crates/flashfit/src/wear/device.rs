@@ -1,7 +1,10 @@
 //! The device whose counters are read.
 
+use std::path::Path;
+
 use flashfit_device::{Device, SystemRoots, Target};
 use flashfit_host::Runner;
+use flashfit_host::program::quote;
 use flashfit_user_error::ExitClass;
 use flashfit_wear_counters::{AtaAttributes, WearSources};
 
@@ -12,6 +15,7 @@ pub fn device(
     text: &str,
     system: &SystemRoots,
     runner: &dyn Runner,
+    catalog: Option<&Path>,
 ) -> Result<Device, CommandError> {
     match Target::parse(text)? {
         Target::Node(path) => Ok(Device::from_node(system, runner, &path)?),
@@ -20,11 +24,14 @@ pub fn device(
             format!("{} is an image file, which has no counters", path.display()),
             Some("flashfit list shows the devices"),
         )),
-        Target::Simulated(name) => Err(CommandError::new(
-            ExitClass::Usage,
-            format!("sim:{name} is a model; only a card that is being served counts"),
-            Some(&format!("serve it: flashfit card serve {name}")),
-        )),
+        Target::Simulated(name) => {
+            flashfit_card::catalog::load(&name, catalog)?;
+            Err(CommandError::new(
+                ExitClass::Usage,
+                format!("sim:{name} is a model; only a card that is being served counts"),
+                Some(&format!("serve it: flashfit card serve {}", quote(&name))),
+            ))
+        }
     }
 }
 

@@ -34,16 +34,7 @@ pub fn modeled_device(
             Some("name a device, or a card: flashfit card list"),
         ));
     }
-    let device = match (choice.is_elsewhere, choice.class) {
-        (true, _) => None,
-        // An image file is not in sysfs, and nothing says what it will be copied to.
-        (false, None) if matches!(Target::parse(target)?, Target::Image(_)) => {
-            return Err(unknown_kind(target, "it is an image file"));
-        }
-        (false, None) => Some(Device::from_sysfs(&SystemRoots::default(), Path::new(target))?),
-        // A class is enough.
-        (false, Some(_)) => Device::from_sysfs(&SystemRoots::default(), Path::new(target)).ok(),
-    };
+    let device = if choice.is_elsewhere { None } else { attached(choice)? };
     let kind = device.as_ref().map_or(DeviceKind::Other, |device| device.kind);
     let class = class_of(choice, kind)?;
     let kind = device.as_ref().map_or_else(String::new, |device| format!(" ({})", device.kind));
@@ -60,6 +51,29 @@ pub fn modeled_device(
     };
     let capacity = device.map(|device| device.capacity).or_else(of_image);
     Ok(ModeledDevice { model: catalog::load(class, catalog)?, capacity, registers, explanation })
+}
+
+/// The device, if the target is not an image file, which is not in sysfs.
+fn attached(choice: &ModelChoice<'_>) -> Result<Option<Device>, CommandError> {
+    let target = choice.target;
+    let absent = |error: CommandError| match choice.class {
+        Some(class) => error.with_hint(&format!(
+            "see the devices: flashfit list; of one that is not here, estimate the class: flashfit \
+             wear estimate {class}"
+        )),
+        None => error,
+    };
+    match Target::parse(target).map_err(|error| absent(error.into()))? {
+        // Nothing says what it will be copied to.
+        Target::Image(_) if choice.class.is_none() => {
+            Err(unknown_kind(target, "it is an image file"))
+        }
+        Target::Image(_) => Ok(None),
+        Target::Node(_) | Target::Simulated(_) => {
+            let device = Device::from_sysfs(&SystemRoots::default(), Path::new(target));
+            Ok(Some(device.map_err(|error| absent(error.into()))?))
+        }
+    }
 }
 
 /// The class that a device is modeled as.

@@ -27,7 +27,7 @@ pub fn run(args: &WearMeasureArgs, catalog: Option<&Path>) -> Result<(), Command
     let (system, runner) = (SystemRoots::default(), SystemRunner::new(interrupt));
     let attributes = AtaAttributes::load(catalog)?;
     let sources = args.how.sources(&system, &runner, &attributes);
-    let device = device(&args.device, &system, &runner)?;
+    let device = device(&args.device, &system, &runner, catalog)?;
     let (name, words) = args.command.split_first().expect("clap wants a command");
     let command = Program::new(name).args(words).timeout(Duration::MAX).show_output();
     let mut workload = CommandOnDevice {

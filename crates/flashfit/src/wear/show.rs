@@ -17,7 +17,7 @@ pub fn run(args: &WearShowArgs, catalog: Option<&Path>) -> Result<(), CommandErr
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let attributes = AtaAttributes::load(catalog)?;
     let sources = args.how.sources(&system, &runner, &attributes);
-    let reading = sources.read(&device(&args.device, &system, &runner)?);
+    let reading = sources.read(&device(&args.device, &system, &runner, catalog)?);
     if args.json {
         output::json(WearReading { created_unix_s: Some(unix_seconds()), ..reading })
     } else {

@@ -141,3 +141,22 @@ fn a_run_directory_without_write_permission_is_reported() {
     assert!(!ended.stderr.contains("run it as root"), "it runs as root: {ended:#?}");
     wait_for_no_traces(&place, None);
 }
+
+#[test]
+fn a_full_disk_under_an_aged_card_is_reported_with_a_hint() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let script = format!(
+        "cd {} && mkdir disk && mount -t tmpfs -o size=64k tmpfs disk || exit 99\n\
+         \"$FLASHFIT\" wear age usd-a1-pagemap --fs ext4 --usage kiosk --years 0.01 --save disk/x",
+        place.folder().display()
+    );
+    let program =
+        Program::new("unshare").args(["--mount", "sh", "-c", &script]).env("FLASHFIT", FLASHFIT);
+    let outcome = SystemRunner::default().run(&program).unwrap();
+    assert_eq!(outcome.code, Some(4), "{outcome:#?}");
+    assert!(outcome.stdout.contains("Simulated aging"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("hint: make room there (df -h disk)"), "{outcome:#?}");
+}

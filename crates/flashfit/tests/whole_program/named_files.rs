@@ -262,3 +262,30 @@ fn lines_keep_to_80_columns() {
         }
     }
 }
+
+#[test]
+fn something_else_than_a_device_is_refused_with_a_hint_that_is_true() {
+    let place = Place::new();
+    std::fs::write(place.path("tiny"), [0; 100]).unwrap();
+    place.flashfit(&["check", "tiny"]).said(2, &["tiny has 100 B", "less than a sector", "hint: "]);
+    place.flashfit(&["wear", "show", ""]).said(2, &["it is empty"]);
+    place.flashfit(&["wear", "show", "sim:nope"]).said(2, &["unknown card `nope`", "known are"]);
+    place.flashfit(&["wear", "show", "sim:sd-c4-block"]).said(2, &["flashfit card serve sd-c4"]);
+    let estimate = ["wear", "estimate", "none", "--class", "sd-c10-log", "--fs", "ext4"];
+    let estimate = [&estimate[..], &["--usage", "router"]].concat();
+    place.flashfit(&estimate).said(2, &["there is no none", "flashfit wear estimate sd-c10-log"]);
+    std::fs::write(place.path("empty"), "").unwrap();
+    let bench = ["card", "bench", "sd-c4-block", "--blocks", "1", "--against", "empty"];
+    place.flashfit(&bench).said(2, &["empty:1: the table has no row", "hint: "]);
+}
+
+#[test]
+fn a_full_output_is_an_error_with_a_hint() {
+    let place = Place::new();
+    for args in [&["card", "list"][..], &["card", "list", "--json"], &["--help"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = Ended::new(place.command(args).stdout(full).output().unwrap());
+        ended.said(4, &["cannot write to standard output"]);
+        assert!(args == ["--help"] || ended.stderr.contains("hint: make room"), "{ended:?}");
+    }
+}

@@ -39,6 +39,21 @@ fn a_class_is_refused_where_the_target_is_a_model() {
 }
 
 #[test]
+fn a_class_does_not_stand_in_for_a_device_that_is_not_there() {
+    let usage = usage::load("kiosk", None).unwrap();
+    for (target, what) in [("NONSENSE", "there is no NONSENSE"), ("/dev/zero", "/dev/zero")] {
+        let choice = ModelChoice { class: Some("emmc-5.1"), ..choice(target) };
+        let error = modeled(&choice, &usage, None).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage);
+        assert!(error.message().contains(what), "{error:?}");
+        assert!(error.hint().unwrap().ends_with("flashfit wear estimate emmc-5.1"), "{error:?}");
+    }
+    let elsewhere =
+        ModelChoice { is_elsewhere: true, class: Some("emmc-5.1"), ..choice("NONSENSE") };
+    assert!(modeled(&elsewhere, &usage, None).is_ok());
+}
+
+#[test]
 fn the_capacity_is_that_of_the_device_with_what_is_never_written() {
     let mut usage = usage::load("phone", None).unwrap();
     let plain = modeled(&choice("sim:usd-a1-pagemap"), &usage, None).unwrap();
