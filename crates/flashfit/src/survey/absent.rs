@@ -48,7 +48,9 @@ pub fn mention(
     Ok(())
 }
 
+/// With the name that other arguments conflict with.
 #[derive(Debug, Args)]
+#[group(id = "SurveyPriorArgs")]
 pub struct AbsentPriorArgs {}
 
 /// Without SQLite, nothing is known of similar devices.
