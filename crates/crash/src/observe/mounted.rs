@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use flashfit_host::free_space::free_bytes;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::{Program, ProgramError, Runner};
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,8 @@ use crate::CrashError;
 /// A check that takes longer hangs.
 const CHECK_LIMIT: Duration = Duration::from_secs(60);
 const PROBE_NAME: &str = "written-after-the-power-cut";
+/// With less free space, a file system is full: its own structures take some.
+const FULL_BYTES: u64 = 1 << 20;
 
 /// What a checking program said about what is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +82,7 @@ impl MountLook<'_> {
                         Err(error) => view.unreadable = Some(error.to_string()),
                     },
                 }
-                view.not_writable = probe(self.point).err().map(|error| error.to_string());
+                view.not_writable = not_writable(self.point);
                 unmount_at(self.point)?;
             }
         }
@@ -101,6 +104,14 @@ impl MountLook<'_> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Why a new file cannot be written and synced. What the work has filled is still sound.
+fn not_writable(root: &Path) -> Option<String> {
+    let error = probe(root).err()?;
+    let has_no_space = || free_bytes(root).is_some_and(|free| free < FULL_BYTES);
+    let is_full = error.kind() == std::io::ErrorKind::StorageFull && has_no_space();
+    (!is_full).then(|| error.to_string())
 }
 
 /// Writes, syncs and removes a file.
@@ -153,7 +164,30 @@ fn errors(lines: &[String], node: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_host::SystemRunner;
+
     use super::*;
+
+    #[test]
+    fn a_file_system_that_is_full_is_not_broken() {
+        flashfit_test_support::isolated_if_root(|| {
+            let place = tempfile::tempdir().unwrap();
+            let mount = |options: &str| {
+                let program = Program::new("mount").args(["-t", "tmpfs", "-o", options, "none"]);
+                SystemRunner::default().run_checked(&program.arg(place.path())).is_ok()
+            };
+            if !mount("size=2m") {
+                return;
+            }
+            assert_eq!(not_writable(place.path()), None);
+            let file = std::fs::File::create(place.path().join("large")).unwrap();
+            while (&file).write_all(&[1; 4096]).is_ok() {}
+            assert_eq!(not_writable(place.path()), None);
+            drop(file);
+            assert!(mount("remount,ro"));
+            assert!(not_writable(place.path()).unwrap().contains("Read-only"));
+        });
+    }
 
     #[test]
     fn errors_of_another_device_are_not_those_of_this_one() {
