@@ -8,6 +8,7 @@
 
 use crate::confirm::{ConfirmingTrials, Gain, MIN_ROUNDS};
 use crate::history::{Observation, TrialOutcome, TrialTable};
+use crate::level_pairs::PairsTried;
 use crate::likely::{LikelyGain, likely_gain};
 use crate::model::{Belief, Coding, Model, Term, highest};
 use crate::preference::Preference;
@@ -108,6 +109,9 @@ pub struct Answer {
     pub effects: Vec<Effect>,
     /// The interactions whose interval excludes 0, strongest first.
     pub interactions: Vec<Interaction>,
+    /// Levels that were tried together. The probabilities assume that others do together what each
+    /// does alone, as far as interactions that were seen allow.
+    pub pairs: PairsTried,
     /// Candidates that failed or have no data.
     pub excluded: Vec<(CandidateIndex, TrialOutcome)>,
 }
@@ -196,6 +200,7 @@ pub fn answer(
         } else {
             Vec::new()
         },
+        pairs: PairsTried::of(space, &eligible, table.candidates()),
         excluded: table.all_excluded().collect(),
     }
 }

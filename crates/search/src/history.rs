@@ -56,11 +56,18 @@ pub enum TrialOutcome {
         /// violated, `None` without constraints.
         excess: Option<f64>,
     },
+    /// It completed without the figure that candidates are ranked by. Its candidate is tried again,
+    /// unless that happens too often ([`MAX_WITHOUT_FIGURE`]).
+    NoFigure,
     /// It failed, which excludes its candidate.
     Failed,
     /// There is no such trial (a replay lacks the record), which excludes its candidate.
     Missing,
 }
+
+/// A candidate is excluded by so many trials without a figure under one workload, if they are more
+/// than those with one.
+pub const MAX_WITHOUT_FIGURE: usize = 3;
 
 /// A trial that was made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,15 +110,32 @@ pub struct TrialTable {
 }
 
 impl TrialTable {
-    /// Contains the trials that `wanted` accepts. Failures of any trial exclude their candidate.
+    /// Contains the trials that `wanted` accepts. Failures of any trial exclude their candidate, and
+    /// so do many trials without a figure.
     pub fn of(history: &[Observation], wanted: impl Fn(&Proposal) -> bool) -> Self {
         let mut table = Self::default();
+        let mut lacking: BTreeMap<(CandidateIndex, WorkloadIndex), usize> = BTreeMap::new();
         for observation in history {
-            if !matches!(observation.outcome, TrialOutcome::Measured { .. }) {
-                table.excluded.entry(observation.proposal.candidate).or_insert(observation.outcome);
-            } else if wanted(&observation.proposal) {
-                let cell = (observation.proposal.candidate, observation.proposal.workload);
-                table.cells.entry(cell).or_default().push(*observation);
+            let cell = (observation.proposal.candidate, observation.proposal.workload);
+            match observation.outcome {
+                TrialOutcome::Measured { .. } if wanted(&observation.proposal) => {
+                    table.cells.entry(cell).or_default().push(*observation);
+                }
+                TrialOutcome::Measured { .. } => {}
+                TrialOutcome::NoFigure => *lacking.entry(cell).or_default() += 1,
+                TrialOutcome::Failed | TrialOutcome::Missing => {
+                    table.excluded.entry(cell.0).or_insert(observation.outcome);
+                }
+            }
+        }
+        lacking.retain(|_, count| *count >= MAX_WITHOUT_FIGURE);
+        for (cell, count) in lacking {
+            let has_figure = |observation: &&Observation| {
+                let Proposal { candidate, workload, .. } = observation.proposal;
+                (candidate, workload) == cell && observation.log_merit().is_some()
+            };
+            if count > history.iter().filter(has_figure).count() {
+                table.excluded.entry(cell.0).or_insert(TrialOutcome::NoFigure);
             }
         }
         table
@@ -158,7 +182,7 @@ impl Observation {
     pub fn log_merit(&self) -> Option<f64> {
         match self.outcome {
             TrialOutcome::Measured { log_merit, .. } => Some(log_merit),
-            TrialOutcome::Failed | TrialOutcome::Missing => None,
+            TrialOutcome::NoFigure | TrialOutcome::Failed | TrialOutcome::Missing => None,
         }
     }
 }

@@ -12,6 +12,7 @@ mod confirm_noise;
 mod confirm_states;
 mod history;
 pub mod landscape;
+mod level_pairs;
 mod likely;
 pub mod model;
 mod pairwise;
@@ -26,8 +27,10 @@ pub mod student;
 pub use answer::{Answer, Effect, Interaction, LeftToGain, Tie, answer, pareto_front};
 pub use confirm::{ConfirmingTrials, Gain, MIN_CONFIRMING_TRIALS, MIN_ROUNDS};
 pub use history::{
-    Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
+    Batch, MAX_WITHOUT_FIGURE, Observation, Proposal, Purpose, TrialLength, TrialOutcome,
+    TrialTable, spent,
 };
+pub use level_pairs::PairsTried;
 pub use likely::LikelyGain;
 pub use pairwise::{Difference, DifferenceVerdict, SearchTrials};
 pub use prior::{SearchPrior, SimilarResult};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashfit_search::{Answer, CandidateIndex, Observation, Purpose};
+use flashfit_search::{Answer, CandidateIndex, MAX_WITHOUT_FIGURE, Observation, Purpose};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::bimodal::{self, TwoModes};
@@ -12,7 +12,7 @@ use crate::constraint::{self, ConstraintEvidence};
 use crate::drift::{self, BaselineCheck};
 use crate::driver::{DriverRules, SearchDriver};
 use crate::life::SetupLives;
-use crate::objective::{self, NoFigure, Objective};
+use crate::objective::{self, NoFigure, NoFigures, Objective};
 use crate::pareto::{RelativeFigures, profiles};
 use crate::problem::{Problem, ProblemError};
 use crate::recommend::Recommendation;
@@ -31,23 +31,23 @@ pub enum ConclusionError {
     /// There is nothing to search.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A trial lacks the figure that the run is ranked by.
+    /// No trial has the figure that the run is ranked by.
     #[error(transparent)]
-    NoFigure(#[from] NoFigure),
+    NoFigures(#[from] NoFigures),
 }
 
 impl UserError for ConclusionError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Problem(error) => error.class(),
-            Self::NoFigure(_) => ExitClass::Usage,
+            Self::NoFigures(_) => ExitClass::Usage,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Problem(error) => error.hint(),
-            Self::NoFigure(_) => None,
+            Self::NoFigures(_) => None,
         }
     }
 }
@@ -73,6 +73,8 @@ pub struct Conclusion {
     pub constraint: Option<Vec<ConstraintEvidence>>,
     /// How long setups last, where a usage model was given.
     pub lives: Option<SetupLives>,
+    /// Why completed trials lack the figure that the run is ranked by, in their order.
+    pub without_figure: Vec<NoFigure>,
     /// What the repeats of the baseline show.
     pub baseline_check: BaselineCheck,
     /// Setups whose trials fall into two groups.
@@ -97,11 +99,16 @@ impl Conclusion {
         let trials = &DeviceEffects::of_whole_batches(trials).applied_to_all(trials);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
-        let history = objective::history(&problem, Objective::of(spec), &known)?;
+        let objective = Objective::of(spec);
+        let history = objective::history(&problem, objective, &known);
+        let is_any_measured = history.iter().any(|trial| trial.log_merit().is_some());
+        let few = if is_any_measured { MAX_WITHOUT_FIGURE - 1 } else { 0 };
+        objective.check_figures(known.iter(), few)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
-        let start_effects = start_effect::of_run(&problem, Objective::of(spec), &known);
+        let start_effects = start_effect::of_run(&problem, objective, &known);
         let found = Self::of(problem, history, costs, &DriverRules::of(spec), &known, &[]);
-        Ok(Self { start_effects, ..found })
+        let without_figure = known.iter().filter_map(|trial| objective.no_figure(trial)).collect();
+        Ok(Self { start_effects, without_figure, ..found })
     }
 
     /// The conclusion of a history with its records. If confirming trials may repeat each other,
@@ -165,6 +172,7 @@ impl Conclusion {
             broken,
             constraint,
             lives,
+            without_figure: Vec::new(),
             baseline_check,
             two_modes,
             start_effects: Vec::new(),

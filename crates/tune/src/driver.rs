@@ -357,11 +357,10 @@ pub(crate) fn describe_search_error(error: &SearchError) -> String {
     }
 }
 
-/// Whether a trial of a candidate failed or is missing, which excludes the candidate.
+/// Whether a trial of a candidate failed or is missing, or too many lack the figure that it is
+/// ranked by, which excludes the candidate.
 pub fn is_excluded(history: &[Observation], candidate: CandidateIndex) -> bool {
-    history.iter().any(|observation| {
-        observation.proposal.candidate == candidate && observation.log_merit().is_none()
-    })
+    search::TrialTable::of(history, |_| false).excluded(candidate).is_some()
 }
 
 /// Marks the last batch as complete although trials of excluded candidates were skipped. A resumed

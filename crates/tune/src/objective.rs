@@ -1,5 +1,7 @@
 //! Converts recorded trials to observations of the search: a log merit and a constraint violation.
 
+use std::collections::BTreeSet;
+
 use flashfit_search as search;
 
 use crate::choice::Criterion;
@@ -23,12 +25,15 @@ pub struct Objective {
     pub p99_write_max_ns: Option<u64>,
 }
 
-/// A trial lacks the figure that the run is ranked by.
+/// Why a completed trial lacks the figure that the run is ranked by.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFigure {
-    /// The bytes written to the device were not counted.
+    /// What was written to the device was not counted.
     #[error("trial {number} does not tell what was written to the device")]
     Wear { number: u32 },
+    /// The workload wrote nothing, or the counters of the device did not move.
+    #[error("in trial {number}, no bytes were written or counted")]
+    NothingWritten { number: u32 },
     /// All rates or latencies are 0.
     #[error("trial {number} has no figure of {by}")]
     Zero {
@@ -38,30 +43,85 @@ pub enum NoFigure {
     },
 }
 
+/// No trial has the figure that the run is ranked by.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no trial{} can be ranked by {by}: {reason}", under(.workload.as_deref()))]
+pub struct NoFigures {
+    pub by: Criterion,
+    /// The workload of which this is true; `None` for all of them.
+    pub workload: Option<String>,
+    /// Why the last one cannot.
+    pub reason: NoFigure,
+}
+
+fn under(workload: Option<&str>) -> String {
+    workload.map_or(String::new(), |workload| format!(" under {workload}"))
+}
+
 impl Objective {
     pub fn of(spec: &RunSpec) -> Self {
         Self { by: spec.by, p99_write_max_ns: spec.p99_write_max_ns }
     }
 
     /// The outcome of a trial for the search.
+    pub fn outcome(&self, trial: &TrialRecord) -> search::TrialOutcome {
+        let RecordedOutcome::Completed { points } = &trial.outcome else {
+            return search::TrialOutcome::Failed;
+        };
+        let excess = self.p99_write_max_ns.and_then(|most| excess(points, most));
+        match self.log_merit(trial, points) {
+            Ok(log_merit) => search::TrialOutcome::Measured { log_merit, excess },
+            Err(_) => search::TrialOutcome::NoFigure,
+        }
+    }
+
+    /// Why a completed trial has no figure; `None` if it has one or failed.
+    pub fn no_figure(&self, trial: &TrialRecord) -> Option<NoFigure> {
+        self.log_merit(trial, trial.points()?).err()
+    }
+
+    /// Checks that some trial has a figure, in all and under each workload. Up to `few` trials may
+    /// all lack it.
     ///
     /// # Errors
-    /// [`NoFigure`] if the trial lacks the required figure.
-    pub fn outcome(&self, trial: &TrialRecord) -> Result<search::TrialOutcome, NoFigure> {
-        let RecordedOutcome::Completed { points } = &trial.outcome else {
-            return Ok(search::TrialOutcome::Failed);
-        };
-        let log_merit = self.log_merit(trial, points)?;
-        let excess = self.p99_write_max_ns.and_then(|most| excess(points, most));
-        Ok(search::TrialOutcome::Measured { log_merit, excess })
+    /// [`NoFigures`] if none has.
+    pub fn check_figures<'a>(
+        &self,
+        trials: impl Iterator<Item = &'a TrialRecord> + Clone,
+        few: usize,
+    ) -> Result<(), NoFigures> {
+        let workloads: BTreeSet<&str> =
+            trials.clone().map(|trial| trial.key.workload.as_str()).collect();
+        for workload in std::iter::once(None).chain(workloads.into_iter().map(Some)) {
+            let is_here =
+                |trial: &&TrialRecord| workload.is_none_or(|name| trial.key.workload == name);
+            let here = trials.clone().filter(is_here);
+            let mut lacking = Vec::new();
+            let mut has_figure = false;
+            for trial in here.filter(|trial| trial.points().is_some()) {
+                match self.no_figure(trial) {
+                    Some(reason) => lacking.push(reason),
+                    None => has_figure = true,
+                }
+            }
+            if !has_figure && lacking.len() > few {
+                let reason = lacking.pop().expect("there is one");
+                let workload = workload.map(str::to_owned);
+                return Err(NoFigures { by: self.by, workload, reason });
+            }
+        }
+        Ok(())
     }
 
     fn log_merit(&self, trial: &TrialRecord, points: &[PointResult]) -> Result<f64, NoFigure> {
-        let zero = NoFigure::Zero { number: trial.number, by: self.by };
+        let number = trial.number;
+        let zero = NoFigure::Zero { number, by: self.by };
         match self.by {
-            Criterion::Wear => {
-                log_wear_merit(trial, points).ok_or(NoFigure::Wear { number: trial.number })
-            }
+            Criterion::Wear => log_wear_merit(trial, points).ok_or_else(|| {
+                let is_counted = trial.counters.is_some() || trial.written.is_some();
+                let nothing = NoFigure::NothingWritten { number };
+                if is_counted { nothing } else { NoFigure::Wear { number } }
+            }),
             Criterion::Throughput if Merit::has_no_rate(points) => Err(zero),
             Criterion::Latency if Merit::has_no_latency(points) => Err(zero),
             Criterion::Throughput | Criterion::Latency => {
@@ -134,14 +194,11 @@ pub fn key(problem: &Problem, proposal: &search::Proposal) -> TrialKey {
 
 /// Converts recorded trials to a history. Skips trials of setups or workloads that the problem
 /// lacks. Trials of earlier versions have no batch and count as one complete batch.
-///
-/// # Errors
-/// [`NoFigure`] for the first trial without the required figure.
 pub fn history(
     problem: &Problem,
     objective: Objective,
     trials: &[TrialRecord],
-) -> Result<Vec<search::Observation>, NoFigure> {
+) -> Vec<search::Observation> {
     let without = trials.iter().filter(|trial| trial.batch.is_none()).count();
     let unbatched = search::Batch { number: 0, size: u32::try_from(without).unwrap_or(u32::MAX) };
     let mut history = Vec::new();
@@ -155,7 +212,7 @@ pub fn history(
                 proposal,
                 visit,
                 start: starts::of_record(trial),
-                outcome: objective.outcome(trial)?,
+                outcome: objective.outcome(trial),
             });
         }
     }
@@ -163,7 +220,7 @@ pub fn history(
     if history.iter().all(|seen| seen.proposal.batch.number < problem.phase.batch) {
         driver::close_batch(&mut history);
     }
-    Ok(history)
+    history
 }
 
 /// The proposal of a recorded trial; `None` if the problem lacks it or the search did not propose

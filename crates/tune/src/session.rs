@@ -16,7 +16,7 @@ use crate::budget::{Budget, BudgetReached, Spent, TrialCost};
 use crate::completed::CompletedTrial;
 use crate::driver::{self, DriverRules, SearchDriver};
 use crate::life;
-use crate::objective::{self, NoFigure, Objective};
+use crate::objective::{self, NoFigures, Objective};
 use crate::order;
 use crate::problem::Problem;
 use crate::record::{RecordedOutcome, TrialDevice, TrialKey, TrialRecord};
@@ -52,9 +52,9 @@ pub enum TuneError {
         /// The smallest sufficient budget.
         least: LeastBudget,
     },
-    /// A trial lacks the figure that the run is ranked by.
+    /// No trial has the figure that the run is ranked by.
     #[error(transparent)]
-    NoFigure(#[from] NoFigure),
+    NoFigures(#[from] NoFigures),
 }
 
 /// A budget that reaches for one trial of each file system.
@@ -72,7 +72,7 @@ impl UserError for TuneError {
             Self::NoBoardLeft { .. } => ExitClass::Io,
             Self::AllFailed { .. } => ExitClass::BadVerdict,
             Self::Search(_) | Self::BudgetTooSmall { .. } => ExitClass::Usage,
-            Self::NoFigure(_) => ExitClass::Environment,
+            Self::NoFigures(_) => ExitClass::Environment,
         }
     }
 
@@ -86,7 +86,7 @@ impl UserError for TuneError {
             Self::NoBoardLeft { .. }
             | Self::Search(_)
             | Self::BudgetTooSmall { .. }
-            | Self::NoFigure(_) => None,
+            | Self::NoFigures(_) => None,
         }
     }
 }
@@ -189,7 +189,7 @@ impl<'a> TuneSession<'a> {
         let objective = Objective::of(spec);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
-        let history = objective::history(problem, objective, &known)?;
+        let history = objective::history(problem, objective, &known);
         let costs = known.iter().map(TrialRecord::cost).collect();
         let (rules, levels) = (DriverRules::of(spec), DeviceEffects::default());
         let mut session = Self {
@@ -255,7 +255,7 @@ impl<'a> TuneSession<'a> {
     ) -> Result<RunEnd, TuneError> {
         let rules = self.rules.clone();
         loop {
-            self.stop_if_all_failed()?;
+            self.stop_if_hopeless()?;
             let short_lived = life::short_lived(self.problem, &self.history, &self.trials);
             let driver = SearchDriver::new(self.problem, &rules).excluding(short_lived);
             match driver.next(&self.history, &self.costs)? {
@@ -315,12 +315,12 @@ impl<'a> TuneSession<'a> {
             let key = objective::key(self.problem, proposal);
             observer.on_trial_start(&key, &self.so_far(driver));
             let record = self.one(test_bed, key, proposal)?;
-            let outcome = self.objective.outcome(&record)?;
+            let outcome = self.objective.outcome(&record);
             observer.on_trial_end(&record);
             self.costs.push(record.cost());
             self.tell(*proposal, starts::of_record(&record), outcome);
             self.trials.push(record);
-            self.stop_if_all_failed()?;
+            self.stop_if_hopeless()?;
             self.give_first_belief(driver, observer);
         }
         driver::close_batch(&mut self.history);
@@ -424,7 +424,9 @@ impl<'a> TuneSession<'a> {
         Ok(record)
     }
 
-    pub(crate) fn stop_if_all_failed(&self) -> Result<(), TuneError> {
+    /// Ends a run of which no setup works, or no trial has the figure that it is ranked by.
+    pub(crate) fn stop_if_hopeless(&self) -> Result<(), TuneError> {
+        self.objective.check_figures(self.trials.iter(), search::MAX_WITHOUT_FIGURE - 1)?;
         match search::all_failed(&self.problem.space, &self.history) {
             Some(_) => Err(self.all_failed()),
             None => Ok(()),

@@ -70,7 +70,7 @@ pub fn of_run(problem: &Problem, objective: Objective, trials: &[TrialRecord]) -
         let Some(candidate) = problem.candidate(&trial.key.setup) else { continue };
         let Some(kind) = starts::kind_of(trial) else { continue };
         let outcome = objective.outcome(trial);
-        if let Ok(flashfit_search::TrialOutcome::Measured { log_merit, .. }) = outcome {
+        if let flashfit_search::TrialOutcome::Measured { log_merit, .. } = outcome {
             let cell = (trial.key.workload.as_str(), trial.key.setup.filesystem.as_str());
             cells.entry(cell).or_default().push((candidate, kind, log_merit));
         }

@@ -262,7 +262,7 @@ impl SustainedGain {
                 (&key.setup, key.workload.as_str(), key.repeat) == (setup, workload, repeat)
             };
             match objective.outcome(found.trials.iter().find(is_it)?) {
-                Ok(TrialOutcome::Measured { log_merit, .. }) => Some(log_merit),
+                TrialOutcome::Measured { log_merit, .. } => Some(log_merit),
                 _ => None,
             }
         };

@@ -4,7 +4,7 @@ use flashfit_host::dir::DirError;
 use flashfit_host::program::quote_path;
 use flashfit_search::{SearchError, SpaceError};
 use flashfit_tune::compare::CompareError;
-use flashfit_tune::objective::NoFigure;
+use flashfit_tune::objective::{NoFigure, NoFigures};
 use flashfit_tune::replay::ReplayError;
 use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{ConclusionError, Criterion, LeastBudget, ProblemError, TuneError};
@@ -46,7 +46,7 @@ pub fn tune(error: &TuneError) -> Option<String> {
             };
             Some(format!("use {flag} or more, or fewer file systems"))
         }
-        TuneError::NoFigure(error) => Some(no_figure(error)),
+        TuneError::NoFigures(error) => Some(no_figures(error)),
         other => of(other),
     }
 }
@@ -70,16 +70,19 @@ pub fn problem(error: &ProblemError) -> String {
 pub fn conclusion(error: &ConclusionError) -> Option<String> {
     Some(match error {
         ConclusionError::Problem(error) => problem(error),
-        ConclusionError::NoFigure(error) => no_figure(error),
+        ConclusionError::NoFigures(error) => no_figures(error),
     })
 }
 
-fn no_figure(error: &NoFigure) -> String {
-    match error {
-        NoFigure::Zero { by: Criterion::Throughput, .. } => {
-            "leave its workload out: flashfit tune --replay DIR --workload NAMES".to_owned()
-        }
-        _ => OTHER_MERIT.to_owned(),
+fn no_figures(error: &NoFigures) -> String {
+    let is_rate = matches!(error.reason, NoFigure::Zero { by: Criterion::Throughput, .. });
+    match &error.workload {
+        None if !is_rate => OTHER_MERIT.to_owned(),
+        None => "leave its workload out: flashfit tune --replay DIR --workload NAMES".to_owned(),
+        Some(workload) => format!(
+            "leave {workload} out: name the other workloads with --workload{}",
+            if is_rate { String::new() } else { format!("; or {OTHER_MERIT}") }
+        ),
     }
 }
 
@@ -100,7 +103,7 @@ pub fn replay(error: &ReplayError) -> Option<String> {
         ReplayError::NoCompleteSetup { .. } => {
             Some("name another workload with --workload".to_owned())
         }
-        ReplayError::NoFigure(error) => Some(no_figure(error)),
+        ReplayError::NoFigures(error) => Some(no_figures(error)),
         ReplayError::Search(SearchError::TooFewTrials { least, .. }) => {
             Some(format!("use --trials {} or more", least.ceil()))
         }

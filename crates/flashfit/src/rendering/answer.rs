@@ -53,6 +53,10 @@ pub struct AnswerParts {
     constraint_shown: Option<bool>,
     /// The setup nearest to the constraint, if none was shown to meet it.
     nearest_to_constraint: Option<Nearest>,
+    /// Completed trials without the figure that the run is ranked by, if any: they count for
+    /// nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trials_without_figure: Option<usize>,
     /// `ok`, `drift`, `failed` (repeats differ too much), or `too-few-repeats`.
     baseline_check: &'static str,
     /// The change of the baseline over `drift_over_trials`, if it was measured.
@@ -218,6 +222,7 @@ impl AnswerParts {
                 })
                 .collect(),
             life: LifeParts::of(conclusion),
+            trials_without_figure: Some(conclusion.without_figure.len()).filter(|count| *count > 0),
             head_to_head: head_to_head::of_finalists(conclusion),
             beyond_demand: conclusion.broken.keys().map(|candidate| setup(*candidate)).collect(),
             constraint_shown: conclusion

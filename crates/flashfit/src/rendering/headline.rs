@@ -20,15 +20,15 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
         matches!(found.verdict, recommend::GainVerdict::Better | recommend::GainVerdict::Likely);
     if !found.baseline_is_listed && !is_better {
         return format!(
-            "use {recommended}: {baseline} is not among the setups to choose from (no measured \
-             speed-up)"
+            "use {recommended}: {baseline} is not among the setups to choose from (no measured {})",
+            gain(by)
         );
     }
     if !found.baseline_is_allowed && !is_better {
         let does_not = if found.baseline_violates { "does not" } else { "is not known to" };
         return format!(
-            "use {recommended}: it meets the constraints, and {baseline} {does_not} (no measured \
-             speed-up)"
+            "use {recommended}: it meets the constraints, and {baseline} {does_not} (no measured {})",
+            gain(by)
         );
     }
     match found.verdict {
@@ -36,7 +36,7 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
             better_than(&winner, &baseline, found, by)
         }
         recommend::GainVerdict::Better => format!(
-            "{}; the fastest, {winner}, is tied with it",
+            "{}; the best in the search, {winner}, is tied with it",
             better_than(&in_words(&found.subject, baseline_setup), &baseline, found, by)
         ),
         recommend::GainVerdict::Likely => likely(&recommended, &baseline, found, by),
@@ -109,6 +109,14 @@ pub fn better(by: Criterion) -> &'static str {
         Criterion::Throughput => "faster",
         Criterion::Latency => "better in worst latency",
         Criterion::Wear => "better in wear",
+    }
+}
+
+/// What is not measured where nothing is better.
+fn gain(by: Criterion) -> &'static str {
+    match by {
+        Criterion::Throughput => "speed-up",
+        Criterion::Latency | Criterion::Wear => "gain",
     }
 }
 
@@ -243,6 +251,8 @@ mod tests {
         let said = "use ext4 with fast_commit: default ext4 is not among the setups to choose from \
             (no measured speed-up)";
         assert_eq!(text(&unlisted), said);
+        // What is ranked by wear is not about speed.
+        assert!(headline(&unlisted, Criterion::Wear).ends_with("(no measured gain)"));
         let said = text(&Recommendation { baseline_is_allowed: false, ..likely.clone() });
         assert!(said.starts_with("use ext4 with fast_commit: it is likely faster than"), "{said}");
 
@@ -257,6 +267,15 @@ mod tests {
         assert_eq!(shown(1.2, 1.8), said);
         let said = "default ext4 is faster than default ext4 (1.1 to 10 times)";
         assert_eq!(shown(1.1, 10.0), said);
+
+        // The best in the search is estimated, and not by speed if that is not what counts.
+        let interval = Some((0.1, 0.2));
+        let gain = Some(Estimate { middle: 0.15, interval, seen: None, count: 8 });
+        let (winner, verdict) = (riskier.clone(), recommend::GainVerdict::Better);
+        let said =
+            headline(&Recommendation { winner, verdict, gain, ..likely.clone() }, Criterion::Wear);
+        let end = "; the best in the search, ext4 with nojournal, is tied with it";
+        assert!(said.ends_with(end) && !said.contains("fast"), "{said}");
 
         // A runner-up whose interval contains 0 is tied, unless it is listed already.
         for (interval, is_tied) in [((-0.1, 0.2), true), ((0.01, 0.2), false)] {

@@ -29,6 +29,7 @@ pub mod matrix;
 pub mod more_time;
 mod mounting;
 pub mod named_setup;
+mod no_figure;
 mod noise;
 pub mod options;
 pub mod plan;
@@ -142,7 +143,8 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         .and_then(|found| crash_test::CrashTest::read(dir, found.recommended()));
     let mut verdict = verdict::verdict(view, fs_catalog);
     // Whoever reads the gain must see this first.
-    verdict.detail.splice(0..0, device_errors::sentence(view));
+    let spoiled = device_errors::sentence(view).into_iter().chain(no_figure::sentence(view));
+    verdict.detail.splice(0..0, spoiled);
     let raw = read_raw(dir).unwrap_or_default();
     let sustained = sustained::SustainedAnswer::of(view, dir);
     let of_sustained = sustained.iter().map(|found| found.finding()).collect();

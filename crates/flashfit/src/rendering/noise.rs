@@ -100,8 +100,7 @@ fn spread(view: &RunView<'_>, workload: &str) -> Option<(f64, usize)> {
         if key.workload != workload || !key.length.is_full() {
             continue;
         }
-        if let Ok(flashfit_search::TrialOutcome::Measured { log_merit, .. }) =
-            objective.outcome(trial)
+        if let flashfit_search::TrialOutcome::Measured { log_merit, .. } = objective.outcome(trial)
         {
             let confirms = key.purpose == TrialPurpose::Confirm;
             by_setup.entry((&key.setup, confirms)).or_default().push(log_merit);

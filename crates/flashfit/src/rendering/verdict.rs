@@ -3,7 +3,7 @@
 use flashfit_filesystem::filesystem::BASE;
 use flashfit_filesystem::{FileSystemCatalog, Risk, Setup};
 use flashfit_report::{ReportVerdict, ReportedGain, RunOutcome};
-use flashfit_search::SearchEnd;
+use flashfit_search::{PairsTried, SearchEnd};
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
 use flashfit_tune::{Recommendation, RunEnd, StrategyKind};
@@ -82,7 +82,8 @@ pub fn ended(ended: RunEnd, assumption: Option<&str>) -> String {
             "ended when the limits allowed no further trial".to_owned()
         }
         RunEnd::Search(SearchEnd::Exhausted) => {
-            "ended because there was nothing left to try".to_owned()
+            // A search may also end after its most rounds.
+            "ended because its strategy plans no further trial".to_owned()
         }
         RunEnd::Search(SearchEnd::AllFailed { .. }) => {
             "ended because every trial failed".to_owned()
@@ -103,6 +104,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         flashfit_report::probability(found.within)
     );
     let mut detail = vec![probability];
+    detail.extend(view.conclusion.answer.as_ref().and_then(|answer| untested(answer.pairs)));
     detail.extend(super::life::sentence(&view.conclusion, found.recommended()));
     detail.extend(found.likely.as_ref().map(super::likely::sentence));
     detail.extend(found.left_to_gain.map(|left| super::more_time::sentence(&left)));
@@ -113,7 +115,11 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     detail.extend(by_workload);
     detail.extend(super::starts::sentences(view));
     if let Some(gain) = found.winner_gain.as_ref().and_then(as_gain) {
-        detail.push(format!("The fastest, {}: {}", found.winner.label(), gain.describe()));
+        detail.push(format!(
+            "The best in the search, {}: {}",
+            found.winner.label(),
+            gain.describe()
+        ));
     }
     if found.subject != *found.recommended() && found.gain.is_some() {
         let of = format!("These gains are those of {}.", found.subject.label());
@@ -150,6 +156,18 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     detail
 }
 
+/// What the probability assumes.
+fn untested(pairs: PairsTried) -> Option<String> {
+    let PairsTried { untested, all } = pairs;
+    let verb = if untested == 1 { "was" } else { "were" };
+    (untested > 0).then(|| {
+        format!(
+            "It assumes that choices that were never tried together have no unexpected effect on \
+             each other: {untested} of {all} pairs {verb} not tried."
+        )
+    })
+}
+
 /// A logarithm of a ratio as a gain in percent; `None` without an interval.
 pub fn as_gain(estimate: &Estimate) -> Option<ReportedGain> {
     let (low, high) = estimate.interval?;
@@ -177,5 +195,27 @@ fn risk(setup: &Setup, catalog: &FileSystemCatalog) -> String {
             verdict.risks.iter().map(sentence).collect::<Vec<_>>().join(" ")
         }
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An adaptive search also ends after its most rounds, with setups left.
+    #[test]
+    fn an_end_does_not_say_that_everything_was_tried() {
+        let text = ended(RunEnd::Search(SearchEnd::Exhausted), None);
+        assert_eq!(text, "ended because its strategy plans no further trial");
+    }
+
+    #[test]
+    fn a_probability_says_what_was_never_tried_together() {
+        let text = |untested| super::untested(PairsTried { untested, all: 38 });
+        assert_eq!(text(0), None);
+        let said = "It assumes that choices that were never tried together have no unexpected \
+            effect on each other: 2 of 38 pairs were not tried.";
+        assert_eq!(text(2).as_deref(), Some(said));
+        assert!(text(1).is_some_and(|said| said.ends_with("1 of 38 pairs was not tried.")));
     }
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use flashfit_filesystem::{FileSystemCatalog, Setup};
 use flashfit_tune::replay::{Recording, ReplayRequest, replay};
 use flashfit_tune::{Conclusion, Config, RunPrior, StoredRun, Weight, twin};
-use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output;
@@ -90,6 +89,5 @@ fn prior(
         return survey::of_replay(&args.survey, dirs, choice.judge.by);
     };
     let StoredRun { header, trials } = StoredRun::read(dir)?;
-    twin::prior_of(&trials, &choice.judge, &header.spec.target)
-        .map_err(|error| CommandError::new(ExitClass::Usage, error.to_string(), None))
+    Ok(twin::prior_of(&trials, &choice.judge, &header.spec.target))
 }

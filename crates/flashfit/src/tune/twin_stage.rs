@@ -117,8 +117,6 @@ impl TwinStage {
             }
         };
         let prior = twin::prior_of(&trials, &Objective::of(&self.spec), &self.spec.target);
-        let prior = prior
-            .map_err(|error| CommandError::new(ExitClass::Environment, error.to_string(), None))?;
         note(&finished_text(&trials, prior.as_ref()));
         Ok(RunPreparation { prior, geometry })
     }

@@ -146,7 +146,7 @@ pub fn violates_constraint(cell: &[Observation]) -> bool {
         .iter()
         .filter_map(|observation| match observation.outcome {
             TrialOutcome::Measured { excess, .. } => excess,
-            TrialOutcome::Failed | TrialOutcome::Missing => None,
+            TrialOutcome::NoFigure | TrialOutcome::Failed | TrialOutcome::Missing => None,
         })
         .collect();
     !excess.is_empty() && median(excess) > 0.0

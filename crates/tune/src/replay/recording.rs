@@ -18,7 +18,7 @@ use flashfit_run_format::RunLife;
 
 use crate::choice::Criterion;
 use crate::driver;
-use crate::objective::{NoFigure, Objective};
+use crate::objective::{NoFigures, Objective};
 use crate::problem::ProblemError;
 use crate::record::{TrialDevice, TrialRecord};
 use crate::run_dir::{self, RunDirError};
@@ -57,9 +57,9 @@ pub enum ReplayError {
     /// The baseline was not recorded.
     #[error("the baseline was not recorded, so there is nothing to compare with")]
     NoBaseline { wanted: String },
-    /// A trial lacks the required figure.
+    /// No trial has the figure that is asked for.
     #[error(transparent)]
-    NoFigure(#[from] NoFigure),
+    NoFigures(#[from] NoFigures),
     #[error(transparent)]
     Problem(#[from] ProblemError),
     /// The search cannot start.
@@ -101,7 +101,7 @@ impl UserError for ReplayError {
             Self::NothingWanted => Some("name fewer of them: without any, all are tried".into()),
             Self::NoBaseline { wanted } => Some(format!("record {wanted} too").into()),
             Self::NoCompleteSetup { .. }
-            | Self::NoFigure(_)
+            | Self::NoFigures(_)
             | Self::Search(_)
             | Self::AllFailed { .. }
             | Self::NothingDrawn => None,

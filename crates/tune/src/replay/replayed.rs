@@ -16,7 +16,7 @@ use crate::life::SetupLives;
 use crate::objective::{self, Objective};
 use crate::prior;
 use crate::problem::{Problem, SetupStanding};
-use crate::record::RecordedOutcome as Recorded;
+use crate::record::{RecordedOutcome as Recorded, TrialRecord};
 use crate::session::RunEnd;
 use flashfit_run_format::{RunLife, RunPrior};
 
@@ -251,12 +251,20 @@ fn sampler(
     question: &ReplayRequest<'_>,
     problem: &Problem,
 ) -> Result<ReplaySampler, ReplayError> {
+    let place = |trial: &TrialRecord| {
+        Some((problem.candidate(&trial.key.setup)?, problem.workload(&trial.key.workload)?))
+    };
+    let wanted = recording.trials.iter().filter(|trial| place(trial).is_some());
+    question.judge.check_figures(wanted, 0)?;
     let mut trials = Vec::new();
     for trial in &recording.trials {
         let key = &trial.key;
-        let place = (problem.candidate(&key.setup), problem.workload(&key.workload));
-        let (Some(candidate), Some(workload)) = place else { continue };
-        let outcome = question.judge.outcome(trial)?;
+        let Some((candidate, workload)) = place(trial) else { continue };
+        let outcome = question.judge.outcome(trial);
+        if outcome == TrialOutcome::NoFigure {
+            // As if it had not been recorded: another one of its setup is drawn.
+            continue;
+        }
         trials.push((candidate, workload, objective::length(key.length), outcome, trial.cost()));
     }
     Ok(ReplaySampler::new(trials, question.rules.seed))

@@ -330,11 +330,11 @@ impl TuneSession<'_> {
             self.trials.push(record);
             return Ok(());
         };
-        let outcome = self.objective.outcome(&self.levels.applied(&record))?;
+        let outcome = self.objective.outcome(&self.levels.applied(&record));
         self.costs.push(record.cost());
         self.tell(proposal, starts::of_record(&record), outcome);
         self.trials.push(record);
-        self.stop_if_all_failed()
+        self.stop_if_hopeless()
     }
 
     /// Estimates the device effects again from all complete batches, and converts the history.
@@ -350,10 +350,8 @@ impl TuneSession<'_> {
         if !levels.are_several() {
             return Ok(());
         }
-        let outcomes: Result<Vec<_>, _> =
-            of_search.iter().map(|trial| self.objective.outcome(&levels.applied(trial))).collect();
-        for (observation, outcome) in self.history.iter_mut().zip(outcomes?) {
-            observation.outcome = outcome;
+        for (observation, trial) in self.history.iter_mut().zip(of_search) {
+            observation.outcome = self.objective.outcome(&levels.applied(trial));
         }
         self.levels = levels;
         Ok(())

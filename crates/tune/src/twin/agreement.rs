@@ -117,7 +117,7 @@ fn of_trials(
     let objective = Objective::of(spec);
     let mut sums: BTreeMap<(Setup, String), (f64, f64)> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.key.length.is_full() && counts(trial)) {
-        if let Ok(TrialOutcome::Measured { log_merit, .. }) = objective.outcome(trial) {
+        if let TrialOutcome::Measured { log_merit, .. } = objective.outcome(trial) {
             let key = (trial.key.setup.clone(), trial.key.workload.clone());
             let sum = sums.entry(key).or_default();
             *sum = (sum.0 + log_merit, sum.1 + 1.0);

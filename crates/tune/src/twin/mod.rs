@@ -15,7 +15,7 @@ use flashfit_run_format::{Budget, Likeness, PriorResult, PriorSource, RunPrior};
 use flashfit_search::TrialOutcome;
 use flashfit_testbed::{TestBedSpec, VmChoice};
 
-use crate::objective::{NoFigure, Objective};
+use crate::objective::Objective;
 use crate::record::TrialRecord;
 use crate::spec::RunSpec;
 
@@ -46,18 +46,11 @@ pub fn spec_of(spec: &RunSpec, target: &str, speed_mips: u32) -> RunSpec {
 }
 
 /// What trials of a twin say before the first trial on the device; `None` without a measured trial.
-///
-/// # Errors
-/// If a trial lacks the figure that the run ranks by.
-pub fn prior_of(
-    trials: &[TrialRecord],
-    objective: &Objective,
-    twin: &str,
-) -> Result<Option<RunPrior>, NoFigure> {
+pub fn prior_of(trials: &[TrialRecord], objective: &Objective, twin: &str) -> Option<RunPrior> {
     type Cell<'a> = (&'a Setup, &'a str, bool);
     let mut cells: BTreeMap<Cell<'_>, Vec<f64>> = BTreeMap::new();
     for trial in trials {
-        if let TrialOutcome::Measured { log_merit, .. } = objective.outcome(trial)? {
+        if let TrialOutcome::Measured { log_merit, .. } = objective.outcome(trial) {
             let key = &trial.key;
             let cell = (&key.setup, key.workload.as_str(), key.length.is_full());
             cells.entry(cell).or_default().push(log_merit);
@@ -79,5 +72,5 @@ pub fn prior_of(
     };
     let results: Vec<PriorResult> = cells.into_iter().map(result).collect();
     let source = PriorSource { device: twin.to_owned(), likeness: Likeness::Twin, results };
-    Ok((!source.results.is_empty()).then(|| RunPrior { sources: vec![source] }))
+    (!source.results.is_empty()).then(|| RunPrior { sources: vec![source] })
 }

@@ -11,6 +11,7 @@ mod extension;
 mod head_to_head;
 mod life;
 mod limits;
+mod no_figure;
 mod recommendation;
 mod run_dir;
 mod session;
