@@ -74,8 +74,8 @@ mod tests {
             fs::create_dir(folder).unwrap();
         }
         fs::write(full.join("tool"), "").unwrap();
-        let used_path = used.canonicalize().unwrap();
-        let chosen = |candidates: &[&Path]| folder_to_cover(candidates, &[used_path.clone()]);
+        let in_use = [used.canonicalize().unwrap()];
+        let chosen = |candidates: &[&Path]| folder_to_cover(candidates, &in_use);
         let name = |folder: Option<PathBuf>| folder.map(|it| it.file_name().unwrap().to_owned());
         assert_eq!(name(chosen(&[&full, &used, &empty])).unwrap(), "empty");
         assert_eq!(name(chosen(&[&full, &used])).unwrap(), "full");

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flashfit_host::free_space::free_bytes;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::{Program, ProgramError, Runner};
 use serde::{Deserialize, Serialize};
@@ -109,7 +108,11 @@ impl MountLook<'_> {
 /// Why a new file cannot be written and synced. What the work has filled is still sound.
 fn not_writable(root: &Path) -> Option<String> {
     let error = probe(root).err()?;
-    let has_no_space = || free_bytes(root).is_some_and(|free| free < FULL_BYTES);
+    // Without what root alone may use: ext4 counts as free what it reserves for itself.
+    let has_no_space = || {
+        rustix::fs::statvfs(root)
+            .is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < FULL_BYTES)
+    };
     let is_full = error.kind() == std::io::ErrorKind::StorageFull && has_no_space();
     (!is_full).then(|| error.to_string())
 }
