@@ -285,8 +285,7 @@ fn described(recording: &Recording, replayed: &Replayed) -> String {
 fn noise(recording: &Recording) -> Option<(f64, f64)> {
     let mut cells: BTreeMap<(&str, &Setup), Vec<f64>> = BTreeMap::new();
     for trial in recording.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Search) {
-        let outcome = recording.judge.outcome(trial).ok()?;
-        if let TrialOutcome::Measured { log_merit, .. } = outcome {
+        if let TrialOutcome::Measured { log_merit, .. } = recording.judge.outcome(trial) {
             cells.entry((&trial.key.workload, &trial.key.setup)).or_default().push(log_merit);
         }
     }
