@@ -221,13 +221,7 @@ pub fn log_student_3(deviation: f64, scale: f64) -> f64 {
 
 /// The median; `NaN` without values.
 pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => f64::NAN,
-        count if count % 2 == 1 => sorted[count / 2],
-        count => f64::midpoint(sorted[count / 2 - 1], sorted[count / 2]),
-    }
+    flashfit_numbers::median(values).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
-//! A random number generator and a hash that give the same values on every machine and version, and
-//! the median.
+//! A random number generator and a hash that give the same values on every machine and version, the
+//! median and Student's t distribution.
 //!
 //! Seeds, file names and saved data depend on the first two, so they must never change. Limit:
 //! neither is cryptographic.
+
+pub mod student;
 
 use serde::{Deserialize, Serialize};
 

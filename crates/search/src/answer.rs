@@ -121,13 +121,6 @@ impl Answer {
     pub fn shows_no_gain(&self, space: &SearchSpace) -> bool {
         self.recommended == space.baseline || !self.gain.is_some_and(|gain| gain.is_significant())
     }
-
-    /// The candidate to use: the recommended one if its gain over the baseline is shown or likely,
-    /// else the baseline.
-    pub fn to_use(&self, space: &SearchSpace) -> CandidateIndex {
-        let is_better = !self.shows_no_gain(space) || self.likely_gain.is_some();
-        if is_better { self.recommended } else { space.baseline }
-    }
 }
 
 /// Analyzes a history from any strategy, given the winner that the strategy chose. `wear` is the

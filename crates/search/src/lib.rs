@@ -22,10 +22,10 @@ mod random;
 mod settings;
 mod space;
 mod strategy;
-pub mod student;
 
 pub use answer::{Answer, Effect, Interaction, LeftToGain, Tie, answer, pareto_front};
 pub use confirm::{ConfirmingTrials, Gain, MIN_CONFIRMING_TRIALS, MIN_ROUNDS};
+pub use flashfit_numbers::student;
 pub use history::{
     Batch, MAX_WITHOUT_FIGURE, Observation, Proposal, Purpose, TrialLength, TrialOutcome,
     TrialTable, spent,

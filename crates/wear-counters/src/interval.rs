@@ -19,12 +19,9 @@ pub struct CountInterval {
     pub high: Option<f64>,
 }
 
-/// Two-sided 97.5 % quantiles of Student's t for 1 to 10 degrees of freedom.
-const STUDENT: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-
-/// The quantile for more degrees of freedom is rounded up.
+/// The 97.5 % quantile of Student's t, for a two-sided interval of 95 %.
 fn student(degrees: usize) -> f64 {
-    STUDENT.get(degrees - 1).copied().unwrap_or_else(|| 1.96 + 2.7 / as_f64(degrees as u64))
+    flashfit_numbers::student::quantile(0.975, as_f64(degrees as u64))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people have three digits")]

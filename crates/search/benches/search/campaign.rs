@@ -174,7 +174,9 @@ fn run_one(case: &Case, seed: u64) -> SearchResult {
     if case.strategy == StrategyKind::Adaptive {
         let answer = answer(space, &trace.history, &settings, choice, &[]);
         claims = answer.gain.is_some_and(|gain| gain.is_significant());
-        recommended = answer.to_use(space);
+        // As `tune` recommends: the baseline, unless a gain over it is shown or likely.
+        let is_better = !answer.shows_no_gain(space) || answer.likely_gain.is_some();
+        recommended = if is_better { answer.recommended } else { space.baseline };
         let truth = landscape.merit(answer.recommended) - landscape.merit(space.baseline);
         let interval = answer.gain.and_then(|gain| gain.interval);
         covered = interval.map(|(low, high)| low <= truth && truth <= high);

@@ -77,7 +77,7 @@ pub fn first_levels(cells: &[CellTrials], workloads: usize) -> Vec<[f64; 2]> {
             cell.workload == workload && short.is_none_or(|short| cell.short == short)
         });
         let means: Vec<f64> = here.map(CellTrials::mean).collect();
-        (!means.is_empty()).then(|| median(&means))
+        (!means.is_empty()).then(|| upper_median(&means))
     };
     (0..workloads)
         .map(|workload| {
@@ -107,8 +107,8 @@ pub fn spread(cells: &[CellTrials], levels: &[[f64; 2]]) -> f64 {
     noise::median_scale(&off).unwrap_or(0.01).max(1e-6)
 }
 
-/// The median; of an even number of values the upper one.
-pub fn median(values: &[f64]) -> f64 {
+/// The median; of an even number of values the upper one, so that it is always one of them.
+pub fn upper_median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
