@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::program::quote_path;
 use flashfit_host::{durable, input_file};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,10 @@ impl UserError for LogFileError {
                 let folder = path.parent().unwrap_or(path);
                 Some(format!("free space in {}, then repeat the command", folder.display()).into())
             }
-            _ => None,
+            Self::Io { .. } => None,
+            Self::Invalid { path, .. } => {
+                Some(format!("a campaign continues without it: rm {}", quote_path(path)).into())
+            }
         }
     }
 }

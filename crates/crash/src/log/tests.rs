@@ -187,3 +187,12 @@ fn the_blocks_of_a_range() {
     assert_eq!(blocks_of(8, 8).collect::<Vec<_>>(), [(1, 0..8)]);
     assert_eq!(blocks_of(8, 0).count(), 0);
 }
+
+#[test]
+fn a_damaged_file_is_named_with_how_to_go_on_without_it() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "FFCRLOG1, and no log").unwrap();
+    let error = CrashLog::load(file.path()).unwrap_err();
+    let hint = format!("a campaign continues without it: rm {}", file.path().display());
+    assert_eq!(flashfit_user_error::UserError::hint(&error), Some(hint.into()));
+}
