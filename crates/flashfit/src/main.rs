@@ -80,7 +80,9 @@ fn usage(error: &clap::Error, is_for_scripts: bool) -> ExitCode {
     // Nothing can be done about a closed output.
     let is_full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
     if !error.use_stderr() && printed.as_ref().is_err_and(is_full) {
-        eprintln!("error: cannot write to standard output: it is full");
+        let hint = "make room where it goes, or send it elsewhere, as in: flashfit ... > FILE";
+        let message = "cannot write to standard output: it is full";
+        CommandError::new(ExitClass::Environment, message, Some(hint)).show();
         return ExitCode::from(ExitClass::Environment.code());
     }
     if error.use_stderr() && is_for_scripts {
