@@ -76,8 +76,8 @@ fn differ(one: &Option<String>, other: &Option<String>) -> bool {
     one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
 }
 
-/// Why another device in the place of the one that was probed would not be noticed, if so. Simulated
-/// cards are described by their files.
+/// Why another device in the place of the one that was probed would not be noticed, if so.
+/// Simulated cards are described by their files.
 fn doubt(probed: &ProbedDevice, device: &PlannedDevice) -> Option<String> {
     let (before, now) = (&probed.identity, &device.identity);
     let same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
