@@ -110,8 +110,8 @@ pub struct TrialTable {
 }
 
 impl TrialTable {
-    /// Contains the trials that `wanted` accepts. Failures of any trial exclude their candidate, and
-    /// so do many trials without a figure.
+    /// Contains the trials that `wanted` accepts. Failures of any trial exclude their candidate,
+    /// and so do many trials without a figure.
     pub fn of(history: &[Observation], wanted: impl Fn(&Proposal) -> bool) -> Self {
         let mut table = Self::default();
         let mut lacking: BTreeMap<(CandidateIndex, WorkloadIndex), usize> = BTreeMap::new();

@@ -2,12 +2,12 @@
 //! search-benchmark`).
 //!
 //! All figures come from landscapes with seeds that were not used in development (100 to 199, 200
-//! to 399, and 9000 and up), except that the wrong searches of the first 50 of the table `trap` were
-//! examined. `--seeds N` sets the number of seeds, `--from N` the first of them, `--threads N` the
-//! number of concurrent searches, `--only NAME` the kind of landscape or space (`table, trap` is the
-//! table; computing times are left out then), `--strategy NAME` the strategy. With `--timed`,
-//! adaptive searches begin like those whose budget is a time, and with short trials. The benchmark
-//! has no pass or fail; the document reports the results.
+//! to 399, and 9000 and up), except that the wrong searches of the first 50 of the table `trap`
+//! were examined. `--seeds N` sets the number of seeds, `--from N` the first of them, `--threads N`
+//! the number of concurrent searches, `--only NAME` the kind of landscape or space (`table, trap`
+//! is the table; computing times are left out then), `--strategy NAME` the strategy. With
+//! `--timed`, adaptive searches begin like those whose budget is a time, and with short trials. The
+//! benchmark has no pass or fail; the document reports the results.
 
 mod campaign;
 mod document;

@@ -469,8 +469,11 @@ impl<'a> Model<'a> {
             let cell = &mut self.cells[at];
             let scale = self.noise[cell.workload][usize::from(cell.short)];
             let many = cell.values.len() > 2;
-            let (center, doubt) =
-                if many { (cells::upper_median(&cell.values), 0.0) } else { (expected, self.deviation) };
+            let (center, doubt) = if many {
+                (cells::upper_median(&cell.values), 0.0)
+            } else {
+                (expected, self.deviation)
+            };
             for (weight, value) in cell.weights.iter_mut().zip(&cell.values) {
                 *weight = noise::weight(value - center, scale + doubt);
             }

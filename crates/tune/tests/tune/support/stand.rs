@@ -25,7 +25,7 @@ pub struct FakeTestBed<'a> {
     pub trial_ns: u64,
     /// The number of trials after which the device fails.
     pub gone_after: Option<usize>,
-    /// Whether the bytes written in a trial could not be counted, by its number from 0 and workload.
+    /// Whether the bytes written in a trial cannot be counted, by its number from 0 and workload.
     pub is_uncounted: fn(usize, &str) -> bool,
 }
 
