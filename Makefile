@@ -209,9 +209,9 @@ counted-rate: build
 	sh scripts/counted-rate.sh $(FLASHFIT) $(GUESTS)
 
 # Drawn cards of 640 MiB to 8 GiB. Fitting twins was developed on cards with seeds from 1000000.
-# Their runs are in examples/twins and are not made again; KEEP=1 adds those of further cards there. RUNS=1, TWIN_RUNS=1,
-# LARGE=1, RUNTIME_MS=400 and DATA_SIZE=4MiB are explained in scripts/twin-ranks.py. Runs with another
-# length of the stages need another TWIN_RANKS=DIR, also for twin-first, and RECORDED=none.
+# KEEP=1 keeps the runs of each card in RECORDED, and runs that are there are not made again. RUNS=1,
+# TWIN_RUNS=1, LARGE=1, RUNTIME_MS=400 and DATA_SIZE=4MiB are explained in scripts/twin-ranks.py. Runs
+# with another length of the stages need another TWIN_RANKS=DIR, also for twin-first, and RECORDED=none.
 TWIN_CARDS := 2000000 2000001 2000003 2000004 2000007 2000010 2000015 2000018 2000022 2000024 2000027 2000028
 RECORDED := examples/twins
 TWIN_RANKS := target/twin-ranks
