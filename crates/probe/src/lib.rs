@@ -31,6 +31,6 @@ pub use import::import;
 pub use region::{DeviceRegion, ExpectedDevice};
 pub use remapped::Remapped;
 pub use run::{AgreeToLoss, ProbeOutcome, ProbeRun, ProbeRunOptions, WriteBudget, WriteEstimate};
-pub use saved::{SavedGeometry, read_geometry};
+pub use saved::{Doubt, SavedGeometry, read_geometry};
 pub use stalls::Stalls;
 pub use twin::{TwinMeasurements, fit_twin};

@@ -19,7 +19,15 @@ pub struct SavedGeometry {
     pub no_erase_block: Option<String>,
     pub first_erase_block: Option<FirstEraseBlock>,
     /// Why another device would not be noticed, if so.
-    pub doubt: Option<String>,
+    pub doubt: Option<Doubt>,
+}
+
+/// Why a document may be of another device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    pub reason: String,
+    /// Whether another probe of this device leaves no doubt, because it has a name of its own.
+    pub ends_with_probe: bool,
 }
 
 /// Reads the document at `path`, which must be of this device.
@@ -47,6 +55,9 @@ fn other(probed: &ProbedDevice, device: &PlannedDevice) -> Option<String> {
         let (before, now) = (Bytes(probed.capacity_bytes), Bytes(device.capacity_bytes));
         return Some(format!("its size was {before} ({} bytes), not {now}", before.0));
     }
+    if let Some((before, now)) = differ(&probed.identity.cid, &device.identity.cid) {
+        return Some(format!("its CID was {before}, not {now}"));
+    }
     // A card in a reader has the names of the reader.
     if probed.kind != device.kind {
         return None;
@@ -56,47 +67,50 @@ fn other(probed: &ProbedDevice, device: &PlannedDevice) -> Option<String> {
         return Some(format!("its sectors had {before} bytes, not {now}"));
     }
     let (before, now) = (&probed.identity, &device.identity);
-    let differs = differ(&before.vendor, &now.vendor) || differ(&before.model, &now.model);
-    if differs {
+    let named = differ(&before.vendor, &now.vendor).or(differ(&before.model, &now.model));
+    if named.is_some() {
         return Some(format!("it was {}, not {}", before.summary(), now.summary()));
     }
-    for (what, before, now) in
-        [("CID", &before.cid, &now.cid), ("serial number", &before.serial, &now.serial)]
-    {
-        if let (Some(before), Some(now)) = (before, now) {
-            if before != now {
-                return Some(format!("its {what} was {before}, not {now}"));
-            }
-        }
-    }
-    None
+    let (before, now) = differ(&before.serial, &now.serial)?;
+    Some(format!("its serial number was {before}, not {now}"))
 }
 
-fn differ(one: &Option<String>, other: &Option<String>) -> bool {
-    one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
+/// Both, if they are known and differ.
+fn differ<'a>(
+    before: &'a Option<String>,
+    now: &'a Option<String>,
+) -> Option<(&'a String, &'a String)> {
+    before.as_ref().zip(now.as_ref()).filter(|(before, now)| before != now)
 }
 
 /// Why another device in the place of the one that was probed would not be noticed, if so.
-/// Simulated cards are described by their files.
-fn doubt(probed: &ProbedDevice, device: &PlannedDevice) -> Option<String> {
+/// Simulated cards are described by their files, and image files say nothing of a device.
+fn doubt(probed: &ProbedDevice, device: &PlannedDevice) -> Option<Doubt> {
     let (before, now) = (&probed.identity, &device.identity);
     let same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
-    if device.kind == DeviceKind::Simulated {
+    let has_own_name =
+        now.cid.is_some() || (device.kind != DeviceKind::Usb && now.serial.is_some());
+    let because =
+        |reason: &str| Some(Doubt { reason: reason.to_owned(), ends_with_probe: has_own_name });
+    if device.kind == DeviceKind::Simulated || same(&before.cid, &now.cid) {
         return None;
     }
     if probed.kind != device.kind {
         let (before, now) = (probed.kind, device.kind);
-        return Some(format!("its kind was {before}, and is {now} now"));
+        return because(&format!("its kind was {before}, and is {now} now"));
     }
-    if same(&before.cid, &now.cid) {
+    if device.kind == DeviceKind::Image {
         return None;
     }
     if !same(&before.serial, &now.serial) {
-        return Some("without a serial number, others of this size and model look the same".into());
+        return because("without a serial number, others of this size and model look the same");
     }
-    (device.kind == DeviceKind::Usb).then(|| {
-        "its serial number is that of the USB device, which a card reader has for every card".into()
-    })
+    if device.kind == DeviceKind::Usb {
+        return because(
+            "its serial number is that of the USB device, which a card reader has for every card",
+        );
+    }
+    None
 }
 
 #[cfg(test)]
@@ -150,24 +164,36 @@ mod tests {
             device.identity = DeviceIdentity { model: Some("Reader".into()), ..named(None, None) };
         };
         assert_eq!(changed(&in_reader), "", "a card is the same one in a reader");
+        let cid = changed(&|device| {
+            device.kind = DeviceKind::Emmc;
+            device.identity.cid = Some("c2".to_owned());
+        });
+        assert_eq!(cid, "its CID was c1, not c2", "an eMMC chip is another device");
     }
 
     #[test]
     fn a_device_without_a_name_of_its_own_is_in_doubt() {
         let doubt_of = |kind, serial, cid| {
             let (probed, planned) = device(kind, named(serial, cid));
-            doubt(&probed, &planned)
+            doubt(&probed, &planned).map(|doubt| (doubt.reason, doubt.ends_with_probe))
         };
         assert_eq!(doubt_of(DeviceKind::SdCard, None, Some("c1")), None);
         assert_eq!(doubt_of(DeviceKind::Nvme, Some("1"), None), None);
         assert_eq!(doubt_of(DeviceKind::Simulated, None, None), None);
-        let reader = doubt_of(DeviceKind::Usb, Some("1"), None).unwrap();
+        assert_eq!(doubt_of(DeviceKind::Image, None, None), None);
+        let (reader, ends_with_probe) = doubt_of(DeviceKind::Usb, Some("1"), None).unwrap();
         assert!(reader.contains("a card reader has for every card"), "{reader}");
-        let nothing = doubt_of(DeviceKind::Usb, None, None).unwrap();
+        assert!(!ends_with_probe, "another probe says no more");
+        let (nothing, _) = doubt_of(DeviceKind::Usb, None, None).unwrap();
         assert!(nothing.contains("without a serial number"), "{nothing}");
         let (probed, mut planned) = device(DeviceKind::SdCard, named(None, Some("c1")));
         planned.kind = DeviceKind::Usb;
-        let text = doubt(&probed, &planned).unwrap();
-        assert_eq!(text, "its kind was SD card, and is USB now");
+        planned.identity.cid = None;
+        let found = doubt(&probed, &planned).unwrap();
+        assert_eq!(found.reason, "its kind was SD card, and is USB now");
+        let (probed, mut planned) = device(DeviceKind::Usb, named(None, None));
+        planned.kind = DeviceKind::SdCard;
+        planned.identity.cid = Some("c1".to_owned());
+        assert!(doubt(&probed, &planned).unwrap().ends_with_probe);
     }
 }

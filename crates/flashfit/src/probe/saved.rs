@@ -6,7 +6,7 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{PlannedDevice, check_given_sizes};
 use flashfit_geometry::{Geometry, Sourced};
 use flashfit_host::program::quote_path;
-use flashfit_probe::{FirstEraseBlock, read_geometry};
+use flashfit_probe::{Doubt, FirstEraseBlock, read_geometry};
 
 use crate::command_error::CommandError;
 
@@ -18,9 +18,10 @@ pub fn read(
 ) -> Result<Geometry, CommandError> {
     let Some(path) = path else { return Ok(Geometry::default()) };
     let (geometry, doubt) = read_with_doubt(path, device, notes)?;
-    notes.extend(doubt.map(|doubt| {
+    notes.extend(doubt.map(|Doubt { reason, ends_with_probe }| {
         let (file, target) = (quote_path(path), quote_path(&device.path));
-        format!("{doubt}. To be sure: flashfit probe {target} --output {file}")
+        let command = format!(". To be sure: flashfit probe {target} --output {file}");
+        format!("{reason}{}", if ends_with_probe { &command } else { "" })
     }));
     Ok(geometry)
 }
@@ -30,7 +31,7 @@ pub fn read_with_doubt(
     path: &Path,
     device: &PlannedDevice,
     notes: &mut Vec<String>,
-) -> Result<(Geometry, Option<String>), CommandError> {
+) -> Result<(Geometry, Option<Doubt>), CommandError> {
     let saved = read_geometry(path, device)?;
     let sizes = &saved.geometry;
     let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
@@ -49,8 +50,9 @@ pub fn read_with_doubt(
         notes.push(format!("the probe in {} found no erase block: {reason}", path.display()));
     }
     notes.extend(saved.first_erase_block.map(first_erase_block));
-    let doubt = saved.doubt.map(|doubt| {
-        format!("it is not sure that the probe in {} is of this device: {doubt}", path.display())
+    let doubt = saved.doubt.map(|Doubt { reason, ends_with_probe }| {
+        let reason = format!("the probe in {} may be of another device: {reason}", path.display());
+        Doubt { reason, ends_with_probe }
     });
     Ok((saved.geometry, doubt))
 }

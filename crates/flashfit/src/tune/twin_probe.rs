@@ -110,9 +110,11 @@ impl ProbeStage {
     fn doubt(&self) -> Option<String> {
         let target = inspect(&self.device).ok()?;
         let read = saved::read_with_doubt(&self.document, &target.planned(), &mut Vec::new());
-        let doubt =
-            read.map_or_else(|error| Some(error.message().to_owned()), |(_, doubt)| doubt)?;
-        Some(format!("{doubt}; {}", self.removal()))
+        let reason = match read {
+            Ok((_, doubt)) => doubt?.reason,
+            Err(error) => error.message().to_owned(),
+        };
+        Some(format!("{reason}; {}", self.removal()))
     }
 
     /// How the device is measured again.

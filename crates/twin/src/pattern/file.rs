@@ -10,9 +10,6 @@ use serde::Deserialize;
 
 use super::{Pattern, made, recorded};
 
-/// The name of the set that twins are fitted to.
-const TWIN: &str = "twin";
-
 /// Patterns in the order in which they are measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternSet {
@@ -103,6 +100,9 @@ impl UserError for PatternError {
 }
 
 impl PatternSet {
+    /// The name of the set that twins are fitted to.
+    pub const NAME: &str = "twin";
+
     /// The patterns that twins are fitted to; `user` is the user's catalog folder.
     ///
     /// # Errors
@@ -110,8 +110,9 @@ impl PatternSet {
     pub fn load(user: Option<&Path>) -> Result<Self, PatternError> {
         let known = entries("patterns", "toml", user)?;
         let names = known.iter().map(|entry| entry.name.as_str());
-        let entry = known.iter().find(|entry| entry.name == TWIN);
-        let entry = entry.ok_or_else(|| CatalogEntryError::unknown("patterns", TWIN, names))?;
+        let entry = known.iter().find(|entry| entry.name == Self::NAME);
+        let entry =
+            entry.ok_or_else(|| CatalogEntryError::unknown("patterns", Self::NAME, names))?;
         let invalid = |key: String, reason: String| FileMistakes::at_key(entry, &key, reason);
         let file: PatternFile = read_entry(entry)?;
         let mut patterns = Vec::new();
