@@ -224,6 +224,11 @@ pub(crate) fn wait_for(child: libc::pid_t, in_the_end: fn()) -> ! {
             libc::_exit(libc::WEXITSTATUS(status));
         }
         let signal = libc::WTERMSIG(status);
+        // A core dump would be a copy of the memory of flashfit, and its handlers would return.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::sigemptyset(&raw mut signals);
+        libc::sigaddset(&raw mut signals, signal);
         libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut());
         libc::kill(libc::getpid(), signal);
         libc::_exit(SIGNAL_EXIT + signal)

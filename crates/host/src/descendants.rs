@@ -7,8 +7,9 @@
 //! start. Unlike in a PID namespace ([`crate::Confinement`]), `/proc` and process IDs are the
 //! machine's.
 //!
-//! Limits: nothing that is left is ended if the reaper itself is killed, or the kernel lists no
-//! children (`CONFIG_PROC_CHILDREN`).
+//! Limits: if the reaper itself is killed, or the kernel lists no children
+//! (`CONFIG_PROC_CHILDREN`), only the process group of the program is ended, by those who wait for
+//! the reaper.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -85,8 +86,12 @@ fn kill_listed() -> bool {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::time::{Duration, Instant};
 
+    use rustix::process::Resource;
+
+    use crate::interrupt::Interrupt;
     use crate::piped::PipedProgram;
     use crate::program::{Program, ProgramError, Runner, SystemRunner};
 
@@ -124,6 +129,38 @@ mod tests {
         let missing = Program::new("/dev/null").end_descendants();
         let error = SystemRunner::default().run(&missing).unwrap_err();
         assert!(matches!(error, ProgramError::Start { .. } | ProgramError::Missing { .. }));
+    }
+
+    #[test]
+    fn a_signal_is_reported_although_this_process_handles_it() {
+        let _interrupt = Interrupt::on_signals().unwrap();
+        let run = |command: &str| SystemRunner::default().run(&shell(command)).unwrap();
+        // The standard library handles SIGSEGV, the interrupt SIGHUP.
+        for signal in [libc::SIGSEGV, libc::SIGHUP, libc::SIGTERM, libc::SIGABRT] {
+            let outcome = run(&format!("ulimit -c 0; kill -{signal} $$"));
+            assert_eq!((outcome.code, outcome.signal), (None, Some(signal)), "{outcome:?}");
+        }
+    }
+
+    /// A core dump of the reaper would be the memory of this process.
+    #[test]
+    #[expect(unsafe_code, reason = "Command::pre_exec is unsafe")]
+    fn the_reaper_leaves_no_core_dump() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -c 0; kill -ABRT $$"]).current_dir(folder.path());
+        // SAFETY: only a system call between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                let mut limit = rustix::process::getrlimit(Resource::Core);
+                limit.current = limit.maximum;
+                Ok(rustix::process::setrlimit(Resource::Core, limit)?)
+            });
+        }
+        super::end_with(&mut command);
+        let status = command.status().unwrap();
+        assert_eq!((status.signal(), status.core_dumped()), (Some(libc::SIGABRT), false));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

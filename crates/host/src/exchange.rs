@@ -45,8 +45,17 @@ enum Phase {
     Ended(Option<Instant>),
 }
 
-/// Runs `child`, the leader of its process group, until it ends or the time is over. With a
-/// number of bytes, only so much of the end of each output is kept.
+/// When a program ends, and what remains of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExchangeLimits {
+    pub(crate) time: Duration,
+    /// Only so much of the end of each output is kept.
+    pub(crate) kept_bytes: Option<usize>,
+    /// Whether its process group is killed when it ends by itself, too.
+    pub(crate) ends_group: bool,
+}
+
+/// Runs `child`, the leader of its process group, until it ends or the time is over.
 ///
 /// # Errors
 /// When waiting for it fails; it is killed in that case.
@@ -54,7 +63,7 @@ pub(crate) fn exchange(
     mut child: Child,
     input: Option<&str>,
     interrupt: &Interrupt,
-    limits: (Duration, Option<usize>),
+    limits: ExchangeLimits,
 ) -> io::Result<ProgramResult> {
     let group = Pid::from_child(&child);
     let ended = run_to_end(&mut child, input.unwrap_or_default().as_bytes(), interrupt, limits);
@@ -73,7 +82,7 @@ fn run_to_end(
     child: &mut Child,
     text: &[u8],
     interrupt: &Interrupt,
-    (limit, kept_bytes): (Duration, Option<usize>),
+    ExchangeLimits { time, kept_bytes, ends_group }: ExchangeLimits,
 ) -> io::Result<Outcome> {
     let watch = ChildWatch::new(child);
     let group = Pid::from_child(child);
@@ -84,14 +93,14 @@ fn run_to_end(
         pipe.map_or(Ok(()), make_nonblocking)?;
     }
     stderr.descriptor().map_or(Ok(()), make_nonblocking)?;
-    let mut phase = Phase::Running(deadline_after(limit));
+    let mut phase = Phase::Running(deadline_after(time));
     let mut stopped = None;
     loop {
         feed(&mut input);
         stdout.read();
         stderr.read();
         if !matches!(phase, Phase::Ended(_)) && watch.has_ended() {
-            if stopped.is_some() {
+            if stopped.is_some() || ends_group {
                 let _ = kill_process_group(group, Signal::KILL);
             }
             input = None;
@@ -197,6 +206,35 @@ impl<R: Read + AsFd> Output<R> {
         }
         if let Some(kept) = self.kept_bytes {
             self.bytes.drain(..self.bytes.len().saturating_sub(kept));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_process_group_is_ended_with_the_program() {
+        // No pipe of the program is open in the process that it leaves behind.
+        let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null()).process_group(0);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let time = Duration::from_secs(60);
+        let limits = ExchangeLimits { time, kept_bytes: None, ends_group: true };
+        let ended = exchange(child, None, &Interrupt::new(), limits).unwrap();
+        assert_eq!(ended.status.code(), Some(0));
+        let id = String::from_utf8(ended.stdout).unwrap();
+        // It no longer exists, or its new parent has not waited for it yet.
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", id.trim()));
+        let until = Instant::now() + Duration::from_secs(20);
+        while stat().is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(Instant::now() < until, "{id} still runs");
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }

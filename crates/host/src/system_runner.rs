@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::descendants;
-use crate::exchange::{Stopped, exchange};
+use crate::exchange::{ExchangeLimits, Stopped, exchange};
 use crate::interrupt::Interrupt;
 use crate::program::{Program, ProgramError, ProgramOutcome, Runner};
 use crate::program_path::{find, for_children};
@@ -63,8 +63,12 @@ impl Runner for SystemRunner {
         let started = Instant::now();
         let child = command.spawn().map_err(start_error)?;
         let input = program.stdin.as_deref();
-        let ended = exchange(child, input, &self.interrupt, (program.timeout, program.kept_bytes))
-            .map_err(start_error)?;
+        let limits = ExchangeLimits {
+            time: program.timeout,
+            kept_bytes: program.kept_bytes,
+            ends_group: program.ends_descendants,
+        };
+        let ended = exchange(child, input, &self.interrupt, limits).map_err(start_error)?;
         match ended.stopped {
             None => {}
             Some(Stopped::Interrupted) => return Err(ProgramError::Interrupted { command_line }),
