@@ -2,7 +2,9 @@
 //! program, open files and mapped files (`/proc/PID`, proc_pid(5)).
 //!
 //! Files belong to a mount by its ID (`STATX_MNT_ID`, statx(2), Linux 5.8), so a mount of the same
-//! file system elsewhere does not count. Limits: only processes that this one may look into; none
+//! file system elsewhere does not count. Only files whose names are below the mount point are asked
+//! for it, and no file system looks up their attributes again: one of a network server that does
+//! not answer would wait without limit. Limits: only processes that this one may look into; none
 //! that opens and closes files all the time.
 
 use std::collections::BTreeSet;
@@ -34,6 +36,8 @@ impl fmt::Display for MountUser {
 
 /// The processes that use what is mounted at `point`, this one too.
 pub fn users(point: &Path) -> Vec<MountUser> {
+    // Links of `/proc` have the name without symbolic links.
+    let point = &fs::canonicalize(point).unwrap_or_else(|_| point.to_owned());
     let Some(mount) = mount_id(point) else { return Vec::new() };
     let numbers = entries(Path::new("/proc")).into_iter().filter_map(|folder| {
         let id = folder.file_name()?.to_str()?.parse::<u32>().ok()?;
@@ -51,7 +55,8 @@ pub fn users(point: &Path) -> Vec<MountUser> {
 }
 
 fn uses(thread: &Path, mount: u64, point: &Path) -> Vec<String> {
-    let is_in = |link: &Path| mount_id(link) == Some(mount);
+    let is_below = |link: &Path| fs::read_link(link).is_ok_and(|file| file.starts_with(point));
+    let is_in = |link: &Path| is_below(link) && mount_id(link) == Some(mount);
     let single = [("cwd", "working directory"), ("root", "root directory"), ("exe", "program")];
     let mut found: Vec<String> = single
         .into_iter()
@@ -72,7 +77,8 @@ fn uses(thread: &Path, mount: u64, point: &Path) -> Vec<String> {
 }
 
 fn mount_id(path: &Path) -> Option<u64> {
-    let found = statx(CWD, path, AtFlags::NO_AUTOMOUNT, StatxFlags::MNT_ID).ok()?;
+    let flags = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    let found = statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;
     (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
 }
 
@@ -107,6 +113,13 @@ mod tests {
             let own = found.iter().find(|user| user.id == std::process::id()).unwrap();
             assert!(own.uses.contains("open log"), "{own:?}");
             assert_eq!(found.len(), 2, "{words:?}");
+            // A symbolic link leads to the same mount, and a file without a name is used, too.
+            let link = place.path().with_extension("link");
+            std::os::unix::fs::symlink(point, &link).unwrap();
+            fs::remove_file(point.join("log")).unwrap();
+            let found = users(&link);
+            fs::remove_file(link).unwrap();
+            assert!(found[0].uses.contains("open log (deleted)"), "{found:?}");
             drop(open);
             assert_eq!(users(point), []);
         });
