@@ -1,6 +1,6 @@
-//! The order in which is looked at what a power cut left: mounted, checked, and where that fails or
-//! the file system needs it, repaired and looked at again. The same for a crash state, a simulated
-//! card and the device of a board.
+//! Looks at what a power cut left: mounts and checks it. If that fails, or the file system needs a
+//! repair, repairs it and looks again. The order is the same for a crash state, a simulated card
+//! and the device of a board.
 
 use std::time::Duration;
 
