@@ -2,6 +2,7 @@
 //! and syncs a file, unmounts it and checks it; and where that fails or the file system needs it,
 //! repairs it first and looks again.
 
+mod fullness;
 mod mount;
 mod mounted;
 pub(crate) mod remains;

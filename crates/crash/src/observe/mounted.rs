@@ -9,14 +9,12 @@ use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::{Program, ProgramError, Runner};
 use serde::{Deserialize, Serialize};
 
-use super::{ObservedTree, await_free, mount_with, unmount_at};
+use super::{ObservedTree, await_free, fullness, mount_with, unmount_at};
 use crate::CrashError;
 
 /// A check that takes longer hangs.
 const CHECK_LIMIT: Duration = Duration::from_secs(60);
 const PROBE_NAME: &str = "written-after-the-power-cut";
-/// With less free space, a file system is full: its own structures take some.
-const FULL_BYTES: u64 = 1 << 20;
 
 /// What a checking program said about what is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +79,7 @@ impl MountLook<'_> {
                         Err(error) => view.unreadable = Some(error.to_string()),
                     },
                 }
-                view.not_writable = not_writable(self.point);
+                view.not_writable = not_writable(self.point, self.kind);
                 unmount_at(self.point)?;
             }
         }
@@ -105,16 +103,14 @@ impl MountLook<'_> {
     }
 }
 
-/// Why a new file cannot be written and synced. What the work has filled is still sound.
-fn not_writable(root: &Path) -> Option<String> {
+/// Why a new file cannot be written and synced. A file system that its files have filled is sound.
+fn not_writable(root: &Path, kind: &str) -> Option<String> {
     let error = probe(root).err()?;
-    // Without what root alone may use: ext4 counts as free what it reserves for itself.
-    let has_no_space = || {
-        rustix::fs::statvfs(root)
-            .is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < FULL_BYTES)
-    };
-    let is_full = error.kind() == std::io::ErrorKind::StorageFull && has_no_space();
-    (!is_full).then(|| error.to_string())
+    if error.kind() != std::io::ErrorKind::StorageFull || !fullness::is_full(root) {
+        return Some(error.to_string());
+    }
+    (!fullness::may_be_filled_by_files(root, kind))
+        .then(|| format!("{error}, although files occupy little of it"))
 }
 
 /// Writes, syncs and removes a file.
@@ -168,6 +164,7 @@ fn errors(lines: &[String], node: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use flashfit_host::SystemRunner;
+    use flashfit_test_support::{block_devices, isolated, programs, skip};
 
     use super::*;
 
@@ -182,14 +179,61 @@ mod tests {
             if !mount("size=2m") {
                 return;
             }
-            assert_eq!(not_writable(place.path()), None);
-            let file = std::fs::File::create(place.path().join("large")).unwrap();
-            while (&file).write_all(&[1; 4096]).is_ok() {}
-            assert_eq!(not_writable(place.path()), None);
-            drop(file);
+            let found = |kind| not_writable(place.path(), kind);
+            assert_eq!(found("tmpfs"), None);
+            let large = place.path().join("large");
+            fill(&large);
+            assert_eq!(found("tmpfs"), None);
+            // Space that no name leads to is lost.
+            let lost = std::fs::File::open(&large).unwrap();
+            std::fs::remove_file(&large).unwrap();
+            let why = found("tmpfs").unwrap();
+            assert!(why.contains("No space") && why.contains("files occupy little"), "{why}");
+            assert_eq!(found("nilfs2"), None);
+            drop(lost);
             assert!(mount("remount,ro"));
-            assert!(not_writable(place.path()).unwrap().contains("Read-only"));
+            assert!(found("tmpfs").unwrap().contains("Read-only"));
         });
+    }
+
+    #[test]
+    fn what_is_reserved_for_root_is_not_free() {
+        if skip(block_devices().or(programs(&["mkfs.ext4"]))) {
+            return;
+        }
+        isolated(|| {
+            let place = tempfile::tempdir().unwrap();
+            let (image, point) = (place.path().join("image"), place.path().join("point"));
+            std::fs::File::create(&image).unwrap().set_len(32 << 20).unwrap();
+            std::fs::create_dir(&point).unwrap();
+            let run = |program: Program| SystemRunner::default().run_checked(&program).unwrap();
+            let mkfs = Program::new("mkfs.ext4").args(["-q", "-m", "20"]).arg(&image);
+            let mount = Program::new("mount").args(["-o", "loop"]).arg(&image).arg(&point);
+            run(mkfs);
+            run(mount);
+            // Root may use the reserve, users may not.
+            let filled = point.join("filled");
+            fill(&filled);
+            let left = std::fs::File::options().write(true).open(&filled).unwrap();
+            left.set_len(left.metadata().unwrap().len() - (2 << 20)).unwrap();
+            left.sync_all().unwrap();
+            assert!(fullness::is_full(&point));
+            assert_eq!(not_writable(&point, "ext4"), None);
+            fill(&point.join("rest"));
+            assert_eq!(not_writable(&point, "ext4"), None);
+            let lost = [left, std::fs::File::open(point.join("rest")).unwrap()];
+            std::fs::remove_file(&filled).unwrap();
+            std::fs::remove_file(point.join("rest")).unwrap();
+            let why = not_writable(&point, "ext4");
+            drop(lost);
+            run(Program::new("umount").arg(&point));
+            assert!(why.unwrap().contains("files occupy little"));
+        });
+    }
+
+    fn fill(path: &Path) {
+        let mut file = std::fs::File::create(path).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
     }
 
     #[test]
