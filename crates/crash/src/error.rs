@@ -16,6 +16,9 @@ use flashfit_vm::{KernelError, VmError};
 
 use crate::log::{DmLogError, LogFileError};
 
+/// [`CrashError::Busy`] names so many processes.
+pub const MOST_NAMED_USERS: usize = 3;
+
 #[derive(Debug, thiserror::Error)]
 pub enum CrashError {
     #[error("cannot serve a device to this kernel: {0}")]
@@ -139,12 +142,12 @@ pub enum CrashError {
 
 /// Processes that use a mount.
 fn named(users: &[MountUser]) -> String {
-    const MOST: usize = 3;
     if users.is_empty() {
         return ", and no process was found that uses it".to_owned();
     }
-    let first: Vec<String> = users.iter().take(MOST).map(MountUser::to_string).collect();
-    let more = match users.len().saturating_sub(MOST) {
+    let first: Vec<String> =
+        users.iter().take(MOST_NAMED_USERS).map(MountUser::to_string).collect();
+    let more = match users.len().saturating_sub(MOST_NAMED_USERS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -34,4 +34,4 @@ pub mod timeline;
 pub mod verdict;
 pub mod workload;
 
-pub use error::CrashError;
+pub use error::{CrashError, MOST_NAMED_USERS};

@@ -1,9 +1,9 @@
 //! What a campaign prints in the end; and where it ended before all was done, what is known so far
 //! and the command that continues.
 
-use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{CampaignFolder, CampaignPlan, SetupResult};
 use flashfit_crash::setup::CrashSetup;
+use flashfit_crash::{CrashError, MOST_NAMED_USERS};
 use flashfit_user_error::{ExitClass, UserError};
 
 use super::cuts_report::CutMachine;
@@ -82,18 +82,24 @@ impl CampaignReport<'_> {
 
 /// Where the same command goes on, and not where it has to be corrected.
 fn hint(error: &CrashError, command: &str, is_kept: bool) -> Option<String> {
-    match error {
-        CrashError::Busy { users, .. } if !users.is_empty() => {
-            let ids: Vec<String> = users.iter().map(|user| user.id.to_string()).collect();
-            Some(format!("end what uses it and repeat: kill {}; {command}", ids.join(" ")))
-        }
-        _ => match error.class() {
-            ExitClass::Interrupted | ExitClass::Io | ExitClass::Environment if is_kept => {
-                Some(format!("continue with: {command}"))
-            }
-            _ => None,
-        },
+    if let Some(ids) = ids_to_end(error) {
+        return Some(format!("end what uses it and repeat: kill {ids}; {command}"));
     }
+    match error.class() {
+        ExitClass::Interrupted | ExitClass::Io | ExitClass::Environment if is_kept => {
+            Some(format!("continue with: {command}"))
+        }
+        _ => None,
+    }
+}
+
+/// The processes that the error names, without this one, which has ended when the hint is read.
+fn ids_to_end(error: &CrashError) -> Option<String> {
+    let CrashError::Busy { users, .. } = error else { return None };
+    let named = users.iter().take(MOST_NAMED_USERS).map(|user| user.id);
+    let others = named.filter(|id| *id != std::process::id());
+    let ids: Vec<String> = others.map(|id| id.to_string()).collect();
+    (!ids.is_empty()).then(|| ids.join(" "))
 }
 
 fn so_far(results: &[SetupResult], counted: Counted) -> String {
@@ -119,13 +125,19 @@ mod tests {
 
     #[test]
     fn who_uses_a_mount_is_to_be_ended() {
-        let user = MountUser { id: 12, name: "sh".to_owned(), uses: BTreeSet::new() };
+        let user = |id| MountUser { id, name: "sh".to_owned(), uses: BTreeSet::new() };
         let busy = |users| CrashError::Busy { point: "/mnt".into(), seconds: 30, users };
         let hinted = |error, is_kept| hint(&error, "flashfit crash states --dir x", is_kept);
-        let found = hinted(busy(vec![user]), false).unwrap();
+        let found = hinted(busy(vec![user(12)]), false).unwrap();
         assert!(found.ends_with("kill 12; flashfit crash states --dir x"), "{found}");
-        let found = hinted(busy(Vec::new()), true).unwrap();
-        assert_eq!(found, "continue with: flashfit crash states --dir x");
+        // Only those that the message names, and not this process.
+        let own = std::process::id();
+        let found = hinted(busy([own, 1, 2, 3].map(user).to_vec()), false).unwrap();
+        assert!(found.contains(": kill 1 2; "), "{found}");
+        for users in [Vec::new(), vec![user(own)]] {
+            let found = hinted(busy(users), true).unwrap();
+            assert_eq!(found, "continue with: flashfit crash states --dir x");
+        }
         assert_eq!(hinted(busy(Vec::new()), false), None);
         assert_eq!(hinted(CrashError::NothingAcknowledged, true), None);
     }
