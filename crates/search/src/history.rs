@@ -102,6 +102,22 @@ impl SearchSettings {
     }
 }
 
+/// The candidates that trials without a figure exclude, each with the workload of these trials.
+pub fn cells_without_figure(history: &[Observation]) -> Vec<(CandidateIndex, WorkloadIndex)> {
+    let cell =
+        |observation: &Observation| (observation.proposal.candidate, observation.proposal.workload);
+    let mut lacking: BTreeMap<(CandidateIndex, WorkloadIndex), usize> = BTreeMap::new();
+    for observation in history.iter().filter(|made| made.outcome == TrialOutcome::NoFigure) {
+        *lacking.entry(cell(observation)).or_default() += 1;
+    }
+    lacking.retain(|_, count| *count >= MAX_WITHOUT_FIGURE);
+    let measured = |of: (CandidateIndex, WorkloadIndex)| {
+        let is_measured = |made: &&Observation| cell(made) == of && made.log_merit().is_some();
+        history.iter().filter(is_measured).count()
+    };
+    lacking.into_iter().filter(|(of, count)| *count > measured(*of)).map(|(of, _)| of).collect()
+}
+
 /// Measured trials by candidate and workload, and the excluded candidates.
 #[derive(Debug, Clone, Default)]
 pub struct TrialTable {
@@ -114,29 +130,20 @@ impl TrialTable {
     /// and so do many trials without a figure.
     pub fn of(history: &[Observation], wanted: impl Fn(&Proposal) -> bool) -> Self {
         let mut table = Self::default();
-        let mut lacking: BTreeMap<(CandidateIndex, WorkloadIndex), usize> = BTreeMap::new();
         for observation in history {
             let cell = (observation.proposal.candidate, observation.proposal.workload);
             match observation.outcome {
                 TrialOutcome::Measured { .. } if wanted(&observation.proposal) => {
                     table.cells.entry(cell).or_default().push(*observation);
                 }
-                TrialOutcome::Measured { .. } => {}
-                TrialOutcome::NoFigure => *lacking.entry(cell).or_default() += 1,
+                TrialOutcome::Measured { .. } | TrialOutcome::NoFigure => {}
                 TrialOutcome::Failed | TrialOutcome::Missing => {
                     table.excluded.entry(cell.0).or_insert(observation.outcome);
                 }
             }
         }
-        lacking.retain(|_, count| *count >= MAX_WITHOUT_FIGURE);
-        for (cell, count) in lacking {
-            let has_figure = |observation: &&Observation| {
-                let Proposal { candidate, workload, .. } = observation.proposal;
-                (candidate, workload) == cell && observation.log_merit().is_some()
-            };
-            if count > history.iter().filter(has_figure).count() {
-                table.excluded.entry(cell.0).or_insert(TrialOutcome::NoFigure);
-            }
+        for (candidate, _) in cells_without_figure(history) {
+            table.excluded.entry(candidate).or_insert(TrialOutcome::NoFigure);
         }
         table
     }

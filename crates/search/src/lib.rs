@@ -28,7 +28,7 @@ pub use confirm::{ConfirmingTrials, Gain, MIN_CONFIRMING_TRIALS, MIN_ROUNDS};
 pub use flashfit_numbers::student;
 pub use history::{
     Batch, MAX_WITHOUT_FIGURE, Observation, Proposal, Purpose, TrialLength, TrialOutcome,
-    TrialTable, spent,
+    TrialTable, cells_without_figure, spent,
 };
 pub use level_pairs::PairsTried;
 pub use likely::LikelyGain;

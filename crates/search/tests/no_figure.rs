@@ -1,10 +1,11 @@
 //! Trials that complete without the figure that candidates are ranked by: they count as spent, and
 //! their candidate is tried again, unless that happens too often.
 
-use flashfit_search::landscape::{Landscape, LandscapeKind};
+use flashfit_search::landscape::{Landscape, LandscapeKind, small_space};
 use flashfit_search::{
     Adaptive, Exhaustive, Greedy, MAX_WITHOUT_FIGURE, NextStep, Observation, Proposal,
-    RandomSearch, SearchEnd, SearchSettings, Strategy, TrialOutcome, TrialTable, next_step, spent,
+    RandomSearch, SearchEnd, SearchSettings, Strategy, TrialOutcome, TrialTable, all_failed,
+    next_step, spent,
 };
 
 fn strategies() -> [Box<dyn Strategy>; 4] {
@@ -83,6 +84,44 @@ fn a_search_without_any_figure_ends() {
         let limit = (MAX_WITHOUT_FIGURE + 2) * landscape.space.candidates.len();
         assert!(history.len() <= 3 * limit, "{}", history.len());
         assert!(matches!(stop, SearchEnd::AllFailed { .. }), "{stop:?}");
+    }
+}
+
+/// In a small space, all setups may have been tried once before one has a figure.
+#[test]
+fn few_setups_are_tried_again_after_trials_without_a_figure() {
+    for count in [1, 2] {
+        let mut landscape = small_space(2, 2, 154);
+        landscape.space.candidates.truncate(count);
+        landscape.truth.truncate(count);
+        landscape.space.baseline = 0;
+        for (at, strategy) in strategies().iter().enumerate() {
+            let settings =
+                SearchSettings { trials: Some(30.0), repeats: 4, ..SearchSettings::default() };
+            let (history, stop) =
+                run(strategy.as_ref(), &landscape, &settings, |number, _| number >= count);
+            let first = &history[..count];
+            assert!(first.iter().all(|trial| trial.log_merit().is_none()));
+            for made in 0..history.len() {
+                assert_eq!(all_failed(&landscape.space, &history[..made]), None, "{at}: {made}");
+            }
+            assert!(!matches!(stop, SearchEnd::AllFailed { .. }), "{at}: {stop:?}");
+            assert!(strategy.choice(&landscape.space, &history, &settings).is_some(), "{at}");
+        }
+    }
+}
+
+/// The budget ends before anything is known of the only setup: it did not fail.
+#[test]
+fn a_budget_that_ends_without_a_figure_is_spent() {
+    let mut landscape = small_space(2, 2, 155);
+    landscape.space.candidates.truncate(1);
+    landscape.space.baseline = 0;
+    for strategy in strategies() {
+        let settings = SearchSettings { trials: Some(2.0), ..SearchSettings::default() };
+        let (history, stop) = run(strategy.as_ref(), &landscape, &settings, |_, _| false);
+        assert!(history.len() <= 2);
+        assert!(!matches!(stop, SearchEnd::AllFailed { .. }), "{stop:?}");
     }
 }
 

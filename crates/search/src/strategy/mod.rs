@@ -12,7 +12,7 @@ mod scores;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Batch, Observation, Proposal, Purpose, TrialLength};
+use crate::history::{Batch, Observation, Proposal, Purpose, TrialLength, TrialTable};
 use crate::random::RandomStream;
 use crate::settings::{SearchError, SearchSettings};
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
@@ -50,16 +50,13 @@ pub enum NextStep {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SearchEnd {
     /// The goal's probability is reached.
-    Confident {
-        probability: f64,
-    },
+    Confident { probability: f64 },
     /// The budget is spent.
     Budget,
     /// The strategy has no trials left to propose.
     Exhausted,
-    AllFailed {
-        candidates: usize,
-    },
+    /// No trial was measured, and so many candidates are excluded.
+    AllFailed { candidates: usize },
 }
 
 /// A way to search a space.
@@ -85,8 +82,8 @@ pub trait Strategy {
     ) -> Option<CandidateIndex>;
 }
 
-/// If this many candidates fail and none succeeds, the search ends. Raised to twice the number of
-/// families if that is more.
+/// If this many candidates are excluded and none was measured, the search ends. Raised to twice the
+/// number of families if that is more.
 const MAX_FAILURES: usize = 12;
 
 /// The trials to run now: the rest of an unfinished batch, or a new batch.
@@ -147,7 +144,7 @@ fn planned(
     if let Some(candidates) = all_failed(space, history) {
         return NextStep::Done(SearchEnd::AllFailed { candidates });
     }
-    let failed = all_failed_so_far(history);
+    let failed = excluded_of_none_measured(history);
     let requests = match strategy.plan(space, history, settings) {
         StrategyPlan::Done(stop) => {
             let all_failed = failed.map(|candidates| SearchEnd::AllFailed { candidates });
@@ -209,20 +206,18 @@ fn within_budget(requests: Vec<Request>, left: f64, settings: &SearchSettings) -
     requests.into_iter().take_while(affordable).collect()
 }
 
-/// The number of candidates tried if all of them failed and there are enough to end the search.
+/// The number of excluded candidates if none was measured and they are enough to end the search.
 pub fn all_failed(space: &SearchSpace, history: &[Observation]) -> Option<usize> {
     let enough = MAX_FAILURES.max(2 * space.families().len()).min(space.candidates.len());
-    all_failed_so_far(history).filter(|&candidates| candidates >= enough)
+    excluded_of_none_measured(history).filter(|&candidates| candidates >= enough)
 }
 
-/// The number of candidates tried if all of them failed.
-fn all_failed_so_far(history: &[Observation]) -> Option<usize> {
+/// The number of excluded candidates if there are any and none was measured. A candidate of which
+/// only a few trials had no figure is not excluded.
+fn excluded_of_none_measured(history: &[Observation]) -> Option<usize> {
     if history.iter().any(|observation| observation.log_merit().is_some()) {
         return None;
     }
-    let mut tried: Vec<CandidateIndex> =
-        history.iter().map(|observation| observation.proposal.candidate).collect();
-    tried.sort_unstable();
-    tried.dedup();
-    (!tried.is_empty()).then_some(tried.len())
+    let excluded = TrialTable::of(history, |_| true).all_excluded().count();
+    (excluded > 0).then_some(excluded)
 }
