@@ -128,7 +128,7 @@ impl Strategy for Adaptive {
             Belief::of(&model, &context.eligible, settings.goal.within, &mut context.random);
         if let Some(twin) = twin {
             return match context.opening_goes_on(twin, &belief) || !context.can_search() {
-                true => context.race(&belief),
+                true => context.race_or_pairs(&belief, &model),
                 false => StrategyPlan::Try(context.start(&coding, Some(twin))),
             };
         }
@@ -136,11 +136,11 @@ impl Strategy for Adaptive {
         let racing = context.is_racing();
         let confident = probability
             >= settings.goal.probability + EXTRA_CONFIDENCE * (1.0 - settings.goal.probability);
-        let left = context.search_share() - context.searched() - context.opened();
+        let left = context.left_to_search(history);
         if let Some(round) = context.interim(&belief).filter(|_| !racing && !confident) {
             return StrategyPlan::Try(round);
         }
-        if !racing && left >= settings.cost(context.length(left)) {
+        if !racing && context.can_explore(left) {
             let requests = if confident {
                 context.test_pairs(&model, left)
             } else {
@@ -150,16 +150,7 @@ impl Strategy for Adaptive {
                 return StrategyPlan::Try(requests);
             }
         }
-        let plan = context.race(&belief);
-        if !matches!(plan, StrategyPlan::Done(SearchEnd::Confident { .. })) {
-            return plan;
-        }
-        let requests = context.test_pairs(&model, settings.remaining(history));
-        match (requests.is_empty(), context.has_untested_pairs()) {
-            (false, _) => StrategyPlan::Try(requests),
-            (true, true) => StrategyPlan::Done(SearchEnd::Budget),
-            (true, false) => plan,
-        }
+        context.race_or_pairs(&belief, &model)
     }
 
     fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64 {
@@ -185,9 +176,11 @@ impl Strategy for Adaptive {
             of.iter().copied().filter(|index| context.eligible.contains(index)).collect()
         };
         // What a twin chose for the opening is no choice of the search that follows it.
-        let opened = if context.is_opening() { 0 } else { context.opened() as usize };
+        let is_opening = context.is_opening();
+        let opened = if is_opening { 0 } else { context.opened() };
         let raced = tried(&context.confirmed_candidates(opened));
-        let confirmed = ConfirmingTrials::of(space, &history[opened..]);
+        let begin = if is_opening { 0 } else { context.opening_end() };
+        let confirmed = ConfirmingTrials::of(space, &history[begin..]);
         let is_confirmed = |index: &CandidateIndex| confirmed.rounds(*index) >= MIN_ROUNDS;
         let confirmed: Vec<CandidateIndex> = raced.iter().copied().filter(is_confirmed).collect();
         let found = [confirmed, raced, tried(&measured)].into_iter().find(|of| !of.is_empty());
@@ -271,6 +264,31 @@ impl<'a> PlanContext<'a> {
         let beyond = (total - AMPLE * workloads).max(0.0);
         let race = RACE_SHARE * (total - beyond) + RACE_SHARE_BEYOND * beyond;
         (total - race.max(least)).min(most)
+    }
+
+    /// The next round of the race, or if it is sure, trials of pairs that were not tried yet.
+    fn race_or_pairs(&mut self, belief: &Belief, model: &Model<'_>) -> StrategyPlan {
+        let plan = self.race(belief);
+        if !matches!(plan, StrategyPlan::Done(SearchEnd::Confident { .. })) {
+            return plan;
+        }
+        let requests = self.test_pairs(model, self.settings.remaining(self.history));
+        match (requests.is_empty(), self.has_untested_pairs()) {
+            (false, _) => StrategyPlan::Try(requests),
+            (true, true) => StrategyPlan::Done(SearchEnd::Budget),
+            (true, false) => plan,
+        }
+    }
+
+    /// What remained of the budget of the search phase after these first trials, in full-length
+    /// trials.
+    fn left_to_search(&self, history: &[Observation]) -> f64 {
+        self.search_share() - self.cost_of_search(history) - self.opened() as f64
+    }
+
+    /// Whether that is enough for a trial.
+    fn can_explore(&self, left: f64) -> bool {
+        left >= self.settings.cost(self.length(left))
     }
 
     fn request(candidate: CandidateIndex, workload: usize, length: TrialLength) -> Request {

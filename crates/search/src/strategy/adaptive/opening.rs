@@ -32,7 +32,22 @@ const LIKELY: f64 = 0.5;
 impl PlanContext<'_> {
     /// Whether no trial of the usual search was made.
     pub(super) fn is_opening(&self) -> bool {
-        self.history.iter().all(|trial| trial.proposal.purpose == Purpose::Confirm)
+        self.history.is_empty() || self.opening_end() == self.history.len()
+    }
+
+    /// The index of the first trial of the usual search: 0 without an opening. Its first batch
+    /// repeats the baseline; earlier trials of the search only test pairs of levels.
+    pub(super) fn opening_end(&self) -> usize {
+        let is = |trial: &Observation, purpose: Purpose| trial.proposal.purpose == purpose;
+        if !self.history.first().is_some_and(|first| is(first, Purpose::Confirm)) {
+            return 0;
+        }
+        let repeat = self.history.iter().find(|trial| is(trial, Purpose::Baseline));
+        let begins = repeat.and_then(|repeat| {
+            let batch = repeat.proposal.batch.number;
+            self.history.iter().position(|trial| trial.proposal.batch.number == batch)
+        });
+        begins.unwrap_or(self.history.len())
     }
 
     /// The first round; `None` if the budget does not allow it.
@@ -73,10 +88,10 @@ impl PlanContext<'_> {
         self.settings.remaining(self.history) >= self.least_trials() as f64
     }
 
-    /// What the opening cost, in full-length trials.
-    pub(super) fn opened(&self) -> f64 {
-        let is_opening = |trial: &&Observation| trial.proposal.purpose == Purpose::Confirm;
-        self.history.iter().take_while(is_opening).count() as f64
+    /// The confirming trials of the opening.
+    pub(super) fn opened(&self) -> usize {
+        let opening = self.history[..self.opening_end()].iter();
+        opening.filter(|trial| trial.proposal.purpose == Purpose::Confirm).count()
     }
 }
 
@@ -89,12 +104,13 @@ fn trials_to_confirm(finalists: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use crate::answer::answer;
     use crate::confirm::{ConfirmingTrials, MIN_ROUNDS};
     use crate::history::{Purpose, TrialLength};
     use crate::landscape::{LandscapeKind, SearchTrace, run, similar};
     use crate::prior::{SearchPrior, SimilarResult};
     use crate::settings::SearchSettings;
-    use crate::strategy::Adaptive;
+    use crate::strategy::{Adaptive, SearchEnd};
 
     /// A search with a twin of which everything is known.
     fn with_twin(correlation: f64, trials: f64) -> (SearchTrace, bool) {
@@ -147,6 +163,23 @@ mod tests {
                 assert!(confirmed.rounds(choice) >= MIN_ROUNDS, "{per_workload} {correlation}");
             }
         }
+    }
+
+    /// Few trials are needed for all pairs, next to those of the finalists.
+    #[test]
+    fn the_finalists_of_a_twin_end_a_search_after_all_pairs_were_tried() {
+        let (trace, _) = with_twin(1.0, 250.0);
+        assert!(matches!(trace.stop, SearchEnd::Confident { .. }), "{:?}", trace.stop);
+        assert!(trace.history.iter().all(|trial| trial.proposal.purpose != Purpose::Baseline));
+        let space = LandscapeKind::Small.make(3).space;
+        let choice = trace.choice.expect("something was measured");
+        let settings = SearchSettings { trials: Some(250.0), ..SearchSettings::default() };
+        let answer = answer(&space, &trace.history, &settings, choice, &[]);
+        assert_eq!(answer.pairs.untested, 0, "{:?}", answer.pairs);
+        let pairs = trace.history.iter().filter(|trial| trial.proposal.purpose == Purpose::Search);
+        assert!((1..=trace.history.len() / 4).contains(&pairs.count()));
+        let confirmed = ConfirmingTrials::of(&space, &trace.history);
+        assert!(confirmed.rounds(choice) >= MIN_ROUNDS);
     }
 
     #[test]

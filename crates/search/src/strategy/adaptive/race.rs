@@ -47,15 +47,19 @@ impl PlanContext<'_> {
         self.history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm)
     }
 
-    /// The index of the first observation after the last trial of the search. Search trials after
-    /// rounds of several finalists only test pairs of levels, except after the opening.
+    /// The index of the first observation after the last trial of the search. Search trials during
+    /// a race only test pairs of levels.
     pub(super) fn race_start(&self) -> usize {
         let mut start = 0;
+        let opening_end = self.opening_end();
         let mut raced: Vec<&Observation> = Vec::new();
         for (at, observation) in self.history.iter().enumerate() {
             match observation.proposal.purpose {
                 Purpose::Confirm => raced.push(observation),
-                Purpose::Search if start == 0 || !self.is_race(&raced) => {
+                Purpose::Search
+                    if (at >= opening_end && start < opening_end)
+                        || !self.is_race(&raced, &self.history[..start]) =>
+                {
                     start = at + 1;
                     raced.clear();
                 }
@@ -65,13 +69,17 @@ impl PlanContext<'_> {
         start
     }
 
-    /// Whether these confirming trials are not only of the leader of a search that goes on.
-    fn is_race(&self, trials: &[&Observation]) -> bool {
+    /// Whether these confirming trials are not only of the leader of a search that goes on. As many
+    /// rounds of one candidate may be either; they are a race if what came `before` them took all
+    /// that the search may spend.
+    fn is_race(&self, trials: &[&Observation], before: &[Observation]) -> bool {
         let mut rounds: Vec<u32> = trials.iter().map(|trial| trial.proposal.repeat).collect();
         rounds.dedup();
         let candidates = candidates_of(trials.iter().copied());
         let finalists = candidates.iter().filter(|index| **index != self.space.baseline);
-        rounds.len() > MIN_ROUNDS || finalists.count() > 1
+        rounds.len() > MIN_ROUNDS
+            || finalists.count() > 1
+            || (rounds.len() == MIN_ROUNDS && !self.can_explore(self.left_to_search(before)))
     }
 
     /// Whether finalists run, and not only the leader of a search that goes on.
@@ -348,4 +356,65 @@ fn by_probability_of_best(belief: &Belief) -> Vec<CandidateIndex> {
     let leader = highest(&belief.means).map(|(at, _)| at);
     order.sort_by_key(|at| Some(*at) != leader);
     order.into_iter().map(|at| belief.candidates[at]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Batch, Proposal, TrialOutcome};
+    use crate::landscape::small_space;
+    use crate::settings::SearchSettings;
+    use crate::space::SearchSpace;
+
+    /// The trials of batches after each other: their purpose, candidate and count.
+    fn history(
+        space: &SearchSpace,
+        batches: &[(Purpose, CandidateIndex, usize)],
+    ) -> Vec<Observation> {
+        let mut made: Vec<Observation> = Vec::new();
+        for (number, &(purpose, candidate, count)) in (0..).zip(batches) {
+            for at in 0..count {
+                let candidates = match purpose {
+                    Purpose::Confirm => vec![space.baseline, candidate],
+                    Purpose::Search | Purpose::Baseline => vec![candidate],
+                };
+                for candidate in candidates {
+                    let proposal = Proposal {
+                        candidate,
+                        workload: 0,
+                        length: TrialLength::Full,
+                        purpose,
+                        repeat: u32::try_from(at).expect("few"),
+                        batch: Batch { number, size: 0 },
+                    };
+                    let outcome = TrialOutcome::Measured { log_merit: 1.0, excess: None };
+                    let visit = made.len() as u64;
+                    made.push(Observation { proposal, visit, start: 0, outcome });
+                }
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn trials_of_pairs_do_not_reset_a_race_of_one_finalist() {
+        let space = small_space(48, 1, 1).space;
+        let settings = SearchSettings { trials: Some(50.0), ..SearchSettings::default() };
+        let finalist = if space.baseline == 7 { 8 } else { 7 };
+        let race = |searched: usize, pairs: usize| {
+            let batches = [
+                (Purpose::Search, finalist, searched),
+                (Purpose::Confirm, finalist, MIN_ROUNDS),
+                (Purpose::Search, finalist, pairs),
+            ];
+            let history = history(&space, &batches);
+            let context = PlanContext::of(&space, &history, &settings);
+            (context.race_start(), context.rounds())
+        };
+        let share = PlanContext::of(&space, &[], &settings).search_share() as usize;
+        assert_eq!(race(share, 0), (share, MIN_ROUNDS));
+        assert_eq!(race(share, 2), (share, MIN_ROUNDS));
+        // The leader of a search that goes on is only confirmed meanwhile.
+        assert_eq!(race(share / 2, 2), (share / 2 + 2 * MIN_ROUNDS + 2, 0));
+    }
 }
