@@ -12,7 +12,7 @@ use crate::constraint::{self, ConstraintEvidence};
 use crate::drift::{self, BaselineCheck};
 use crate::driver::{DriverRules, SearchDriver};
 use crate::life::SetupLives;
-use crate::objective::{self, NoFigure, NoFigures, Objective};
+use crate::objective::{self, NoFigure, NoFigures, Objective, SetupWithoutFigure};
 use crate::pareto::{RelativeFigures, profiles};
 use crate::problem::{Problem, ProblemError};
 use crate::recommend::Recommendation;
@@ -75,6 +75,8 @@ pub struct Conclusion {
     pub lives: Option<SetupLives>,
     /// Why completed trials lack the figure that the run is ranked by, in their order.
     pub without_figure: Vec<NoFigure>,
+    /// Setups that are excluded because of that.
+    pub setups_without_figure: Vec<SetupWithoutFigure>,
     /// What the repeats of the baseline show.
     pub baseline_check: BaselineCheck,
     /// Setups whose trials fall into two groups.
@@ -108,7 +110,9 @@ impl Conclusion {
         let start_effects = start_effect::of_run(&problem, objective, &known);
         let found = Self::of(problem, history, costs, &DriverRules::of(spec), &known, &[]);
         let without_figure = known.iter().filter_map(|trial| objective.no_figure(trial)).collect();
-        Ok(Self { start_effects, without_figure, ..found })
+        let setups_without_figure =
+            objective.setups_without_figure(&found.problem, &found.history, &known);
+        Ok(Self { start_effects, without_figure, setups_without_figure, ..found })
     }
 
     /// The conclusion of a history with its records. If confirming trials may repeat each other,
@@ -173,6 +177,7 @@ impl Conclusion {
             constraint,
             lives,
             without_figure: Vec::new(),
+            setups_without_figure: Vec::new(),
             baseline_check,
             two_modes,
             start_effects: Vec::new(),

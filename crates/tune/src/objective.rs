@@ -29,7 +29,7 @@ pub struct Objective {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFigure {
     /// What was written to the device was not counted.
-    #[error("trial {number} does not tell what was written to the device")]
+    #[error("trial {number} has no count of what was written to the device")]
     Wear { number: u32 },
     /// The workload wrote nothing, or the counters of the device did not move.
     #[error("in trial {number}, no bytes were written or counted")]
@@ -52,6 +52,19 @@ pub struct NoFigures {
     pub workload: Option<String>,
     /// Why the last one cannot.
     pub reason: NoFigure,
+}
+
+/// A setup that is excluded because trials under a workload lack the figure that the run is ranked
+/// by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetupWithoutFigure {
+    pub candidate: search::CandidateIndex,
+    pub workload: search::WorkloadIndex,
+    /// The trials that lack it, and all that completed.
+    pub lacking: usize,
+    pub completed: usize,
+    /// Why the last of them lacks it.
+    pub last: NoFigure,
 }
 
 fn under(workload: Option<&str>) -> String {
@@ -113,6 +126,30 @@ impl Objective {
         Ok(())
     }
 
+    /// The setups that are excluded for lack of a figure, with each workload of which that is true.
+    pub fn setups_without_figure(
+        &self,
+        problem: &Problem,
+        history: &[search::Observation],
+        trials: &[TrialRecord],
+    ) -> Vec<SetupWithoutFigure> {
+        let of_cell = |(candidate, workload)| {
+            let is_here = |trial: &&TrialRecord| {
+                purpose(trial.key.purpose).is_some()
+                    && problem.candidate(&trial.key.setup) == Some(candidate)
+                    && problem.workload(&trial.key.workload) == Some(workload)
+                    && trial.points().is_some()
+            };
+            let completed: Vec<&TrialRecord> = trials.iter().filter(is_here).collect();
+            let lacking: Vec<NoFigure> =
+                completed.iter().filter_map(|trial| self.no_figure(trial)).collect();
+            let (lacking, last) = (lacking.len(), lacking.into_iter().next_back()?);
+            let completed = completed.len();
+            Some(SetupWithoutFigure { candidate, workload, lacking, completed, last })
+        };
+        search::cells_without_figure(history).into_iter().filter_map(of_cell).collect()
+    }
+
     fn log_merit(&self, trial: &TrialRecord, points: &[PointResult]) -> Result<f64, NoFigure> {
         let number = trial.number;
         let zero = NoFigure::Zero { number, by: self.by };
@@ -125,7 +162,7 @@ impl Objective {
             Criterion::Throughput if Merit::has_no_rate(points) => Err(zero),
             Criterion::Latency if Merit::has_no_latency(points) => Err(zero),
             Criterion::Throughput | Criterion::Latency => {
-                Ok(Merit::of(points).log(self.by).expect("points tell throughput and latency"))
+                Ok(Merit::of(points).log(self.by).expect("points have throughput and latency"))
             }
         }
     }

@@ -433,12 +433,16 @@ impl<'a> TuneSession<'a> {
         }
     }
 
+    /// Why no trial was measured.
     fn all_failed(&self) -> TuneError {
         let last = self.trials.iter().rev().find_map(|trial| match &trial.outcome {
             RecordedOutcome::Failed { message } => Some(message.clone()),
             RecordedOutcome::Completed { .. } => None,
         });
-        TuneError::AllFailed { last: last.unwrap_or_else(|| "nothing".to_owned()) }
+        match (last, self.objective.check_figures(self.trials.iter(), 0)) {
+            (None, Err(lacking)) => lacking.into(),
+            (last, _) => TuneError::AllFailed { last: last.unwrap_or_else(|| "nothing".into()) },
+        }
     }
 }
 

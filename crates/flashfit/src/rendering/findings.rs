@@ -1,5 +1,5 @@
-//! Findings in addition to the verdict, as tables: ties, effects of options, Pareto front,
-//! and excluded setups.
+//! Findings in addition to the verdict, as tables: ties, effects of options, Pareto front, and
+//! excluded setups.
 
 use flashfit_filesystem::{Durability, Setup};
 use flashfit_report::{
@@ -9,7 +9,7 @@ use flashfit_report::{
 use flashfit_search::Answer;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::stats::Estimate;
-use flashfit_tune::{Conclusion, Percent, Recommendation, RecordedOutcome};
+use flashfit_tune::{Conclusion, Percent, Recommendation};
 
 use super::RunView;
 
@@ -34,7 +34,7 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     all.push(super::starts::finding(view));
     all.push(super::life::finding(conclusion));
     all.extend([super::noise::two_modes(conclusion), pareto_front(conclusion)]);
-    all.extend([constraints(conclusion), excluded(view)]);
+    all.extend([constraints(conclusion), super::excluded::finding(view)]);
     all.extend([super::noise::finding(view), super::processors::finding(view)]);
     all.into_iter().filter(|finding| !finding.rows.is_empty()).collect()
 }
@@ -283,28 +283,4 @@ pub(super) fn safety(level: u8) -> &'static str {
         Durability::MayCorrupt,
     ];
     scale.get(usize::from(level)).map_or("unknown", |step| step.name())
-}
-
-/// Setups that failed and were excluded.
-fn excluded(view: &RunView<'_>) -> ReportFinding {
-    let mut finding = ReportFinding::new(
-        "Excluded setups",
-        "A trial of these setups failed, so they were not tried again.",
-        [
-            ("setup", ColumnKind::Name),
-            ("workload", ColumnKind::Name),
-            ("error", ColumnKind::Remark),
-        ],
-        0,
-    );
-    for trial in view.trials {
-        if let RecordedOutcome::Failed { message } = &trial.outcome {
-            finding.rows.push(vec![
-                trial.key.setup.label(),
-                trial.key.workload.clone(),
-                message.clone(),
-            ]);
-        }
-    }
-    finding
 }

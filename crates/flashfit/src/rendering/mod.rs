@@ -15,6 +15,7 @@ pub mod device_errors;
 mod devices;
 pub mod doctor;
 mod duration;
+mod excluded;
 mod figures;
 mod findings;
 pub mod free_space;
@@ -143,7 +144,8 @@ pub fn report(view: &RunView<'_>, fs_catalog: &FileSystemCatalog, dir: &Path) ->
         .and_then(|found| crash_test::CrashTest::read(dir, found.recommended()));
     let mut verdict = verdict::verdict(view, fs_catalog);
     // Whoever reads the gain must see this first.
-    let spoiled = device_errors::sentence(view).into_iter().chain(no_figure::sentence(view));
+    let spoiled = device_errors::sentence(view).into_iter();
+    let spoiled = spoiled.chain(no_figure::sentence(view)).chain(excluded::sentence(view));
     verdict.detail.splice(0..0, spoiled);
     let raw = read_raw(dir).unwrap_or_default();
     let sustained = sustained::SustainedAnswer::of(view, dir);

@@ -212,7 +212,7 @@ fn runs_that_cannot_be_replayed_are_reported() {
     refused(&["grid", "--fs", "ext4", "--with", "ext4:journal-data"], &[text, "hint: "]);
     refused(&["grid", "--scheduler", "bfq"], &[text]);
     refused(&["grid", "--trials", "1"], &["too few trials", "--trials 2 or more"]);
-    refused(&["grid", "--by", "wear"], &["does not tell what was written", "--by throughput"]);
+    refused(&["grid", "--by", "wear"], &["has no count of what was written", "--by throughput"]);
     refused(&["grid", "--by", "latency"], &["has no figure of latency"]);
     refused(&["grid", "--weight", "grep=2"], &["`grep`", "not measured"]);
     write(&place, "newer", &json!({ "schema": "flashfit.run", "schema_version": 2 }), &[]);
