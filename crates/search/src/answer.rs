@@ -52,6 +52,12 @@ pub struct Effect {
     pub trials: usize,
 }
 
+impl Effect {
+    /// With fewer trials of either level, the interval is that of the model's assumptions on
+    /// effects, which are near 0, more than that of the trials.
+    pub const MIN_TRIALS: usize = 3;
+}
+
 /// The effect of two levels together beyond the sum of their separate effects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interaction {
@@ -105,7 +111,8 @@ pub struct Answer {
     /// that cannot be chosen.
     pub left_to_gain: Option<LeftToGain>,
     pub left_to_gain_over_baseline: Option<LeftToGain>,
-    /// The measured levels, by factor, then level; none where too little was measured.
+    /// The levels with enough trials ([`Effect::MIN_TRIALS`], some under every workload), by factor,
+    /// then level; none where too little was measured.
     pub effects: Vec<Effect>,
     /// The interactions whose interval excludes 0, strongest first.
     pub interactions: Vec<Interaction>,
@@ -249,13 +256,17 @@ fn levels_of(space: &SearchSpace, factor: usize) -> Vec<(u16, CandidateIndex)> {
 
 fn effects(space: &SearchSpace, coding: &Coding, model: &Model, table: &TrialTable) -> Vec<Effect> {
     let mut found = Vec::new();
-    let trials = table.trials();
-    let trials = |factor: usize, level: u16| -> usize {
-        let of = |(candidate, count): (&CandidateIndex, &usize)| {
-            (space.candidates[*candidate].levels[factor] == Some(level)).then_some(*count)
-        };
-        trials.iter().filter_map(of).sum()
+    // Of a level, under each workload.
+    let trials = |factor: usize, level: u16| -> Vec<usize> {
+        let mut counts = vec![0; space.workloads.len()];
+        for (candidate, workload, cell) in table.cells() {
+            if space.candidates[candidate].levels[factor] == Some(level) {
+                counts[workload] += cell.len();
+            }
+        }
+        counts
     };
+    let count = |factor: usize, level: u16| -> usize { trials(factor, level).iter().sum() };
     for factor in 0..space.factors.len() {
         let term = Term::Main(factor);
         let columns = coding.columns_of(term);
@@ -267,14 +278,16 @@ fn effects(space: &SearchSpace, coding: &Coding, model: &Model, table: &TrialTab
             columns.iter().map(|&column| coding.mains_of(candidate)[column]).collect()
         };
         let of_base = code(of_base);
-        let is_measured = |&&(level, _): &&(u16, CandidateIndex)| {
-            level != base && trials(factor, level) > 0 && trials(factor, base) > 0
+        let has_few = |level: u16| count(factor, level) < Effect::MIN_TRIALS;
+        let is_known = |&&(level, _): &&(u16, CandidateIndex)| {
+            let is_under_all = !trials(factor, level).contains(&0);
+            level != base && is_under_all && !has_few(level) && !has_few(base)
         };
-        for &(level, index) in levels.iter().filter(is_measured) {
+        for &(level, index) in levels.iter().filter(is_known) {
             let contrast: Vec<f64> =
                 code(index).iter().zip(&of_base).map(|(one, other)| one - other).collect();
             let (mean, interval) = estimate(model, term, &contrast);
-            let trials = trials(factor, level);
+            let trials = count(factor, level);
             found.push(Effect { factor, level, mean, interval, trials });
         }
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use flashfit_search::landscape::{Landscape, LandscapeKind, pair, run, small_space};
 use flashfit_search::model::{Coding, MeritEstimate, MeritSurface, Model, Scales, Variances};
 use flashfit_search::{
-    Adaptive, Answer, Exhaustive, Factor, MIN_ROUNDS, Observation, Purpose, SearchEnd,
+    Adaptive, Answer, Effect, Exhaustive, Factor, MIN_ROUNDS, Observation, Purpose, SearchEnd,
     SearchSettings, Strategy, TrialOutcome, answer,
 };
 
@@ -38,8 +38,7 @@ fn a_single_effect_is_found_and_no_others() {
     landscape.noise.drift = 0.0;
     let (answer, history) = answered(&landscape, &settings(400.0, 170));
     let of = |factor: usize, level: u16| {
-        let wanted =
-            |effect: &&flashfit_search::Effect| effect.factor == factor && effect.level == level;
+        let wanted = |effect: &&Effect| effect.factor == factor && effect.level == level;
         *answer.effects.iter().find(wanted).expect("every level has an effect")
     };
     let real = of(2, 1);
@@ -54,23 +53,71 @@ fn a_single_effect_is_found_and_no_others() {
     assert!(history.len() <= 400);
 }
 
-/// The number of trials of an effect is that of its level, and a level without any has none.
+/// The number of trials of an effect is that of its level. A level with few of them, or without any
+/// under a workload, has no effect: its interval would be that of the model's assumptions.
 #[test]
 fn effects_are_only_those_that_were_measured() {
     let landscape = LandscapeKind::OneEffect.make(170);
+    let mut left_out = 0;
     for trials in [12.0, 30.0, 100.0] {
         let (answer, history) = answered(&landscape, &settings(trials, 170));
-        let made = |factor: usize, level: u16| {
+        let made = |factor: usize, level: u16| -> Vec<usize> {
             let has = |observation: &&Observation| {
                 let candidate = observation.proposal.candidate;
                 landscape.space.candidates[candidate].levels[factor] == Some(level)
             };
-            history.iter().filter(has).count()
+            let under = |workload: usize| {
+                history.iter().filter(has).filter(|of| of.proposal.workload == workload).count()
+            };
+            (0..landscape.space.workloads.len()).map(under).collect()
+        };
+        let enough = |factor: usize, level: u16| {
+            let made = made(factor, level);
+            made.iter().sum::<usize>() >= Effect::MIN_TRIALS && !made.contains(&0)
         };
         for effect in &answer.effects {
-            let wanted = made(effect.factor, effect.level);
-            assert!(wanted > 0 && effect.trials == wanted, "{trials}: {effect:?} {wanted}");
+            let wanted: usize = made(effect.factor, effect.level).iter().sum();
+            let default = landscape.space.factors[effect.factor].default;
+            assert!(enough(effect.factor, effect.level), "{trials}: {effect:?}");
+            let of_default: usize = made(effect.factor, default).iter().sum();
+            assert!(of_default >= Effect::MIN_TRIALS, "{trials}: {effect:?}");
+            assert_eq!(effect.trials, wanted, "{trials}: {effect:?}");
         }
+        let factors = landscape.space.factors.iter().enumerate();
+        for (factor, of) in factors.filter(|_| !answer.effects.is_empty()) {
+            let levels = u16::try_from(of.levels.len()).expect("few levels");
+            let few = |&level: &u16| {
+                made(factor, level).iter().sum::<usize>() > 0 && !enough(factor, level)
+            };
+            left_out += (0..levels).filter(few).count();
+        }
+    }
+    assert!(left_out > 0, "no level had too few trials");
+}
+
+#[test]
+fn a_level_with_few_trials_has_no_effect() {
+    let landscape = LandscapeKind::OneEffect.make(170);
+    let settings = settings(200.0, 170);
+    let (found, history) = answered(&landscape, &settings);
+    let rarest = found.effects.iter().min_by_key(|effect| effect.trials);
+    let effect = *rarest.expect("an effect");
+    let has = |of: &Observation| {
+        landscape.space.candidates[of.proposal.candidate].levels[effect.factor]
+            == Some(effect.level)
+    };
+    for keep in [1, Effect::MIN_TRIALS - 1] {
+        let mut left = keep;
+        let mut few = history.clone();
+        few.retain(|of| {
+            let kept = !has(of) || left > 0;
+            left -= usize::from(kept && has(of));
+            kept
+        });
+        let answer = answer(&landscape.space, &few, &settings, found.winner, &[]);
+        let same = |other: &Effect| (other.factor, other.level) == (effect.factor, effect.level);
+        assert!(!answer.effects.is_empty());
+        assert!(!answer.effects.iter().any(same), "{keep}");
     }
 }
 
