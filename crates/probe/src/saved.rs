@@ -44,6 +44,7 @@ pub fn read_geometry(path: &Path, device: &PlannedDevice) -> Result<SavedGeometr
         geometry.erase_block.is_none().then(|| document.findings.erase_block.reason.clone());
     let first_erase_block = document.first_erase_block();
     let doubt = document.device.as_ref().and_then(|probed| doubt(probed, device));
+    let doubt = doubt.or_else(|| other_card(&document, device));
     Ok(SavedGeometry { geometry, no_erase_block, first_erase_block, doubt })
 }
 
@@ -111,6 +112,17 @@ fn doubt(probed: &ProbedDevice, device: &PlannedDevice) -> Option<Doubt> {
         );
     }
     None
+}
+
+/// A simulated card that was named otherwise; the same file can have several paths.
+fn other_card(document: &ProbeDocument, device: &PlannedDevice) -> Option<Doubt> {
+    let now = device.path.display().to_string();
+    let is_other =
+        document.simulated && device.kind == DeviceKind::Simulated && document.target != now;
+    is_other.then(|| Doubt {
+        reason: format!("it was {}, and this is {now}", document.target),
+        ends_with_probe: true,
+    })
 }
 
 #[cfg(test)]

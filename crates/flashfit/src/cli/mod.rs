@@ -30,8 +30,8 @@ pub use args::{
 pub use names::{confirmed_name, target_name};
 pub use table::TableArg;
 pub use values::{
-    CriterionArg, check_end, check_placement, durability, fs_option, is_folder, layout_start,
-    new_name, partition_end, size, text_path,
+    CriterionArg, check_end, check_placement, durability, fs_option, is_folder, is_unpartitioned,
+    layout_start, new_name, partition_end, size, text_path,
 };
 
 const AFTER_HELP: &str = "\

@@ -95,14 +95,18 @@ pub fn check_placement(
     Err(CommandError::new(ExitClass::Usage, reason, Some("leave out --table or --start")))
 }
 
+/// Whether the file system is asked to fill the device.
+pub fn is_unpartitioned(start: Option<LayoutStart>, table: Option<PartitionTable>) -> bool {
+    start == Some(LayoutStart::Whole) || table == Some(PartitionTable::None)
+}
+
 /// Whether there is a partition whose end can be chosen.
 pub fn check_end(
     start: Option<LayoutStart>,
     table: Option<PartitionTable>,
     align_end: bool,
 ) -> Result<(), CommandError> {
-    let is_whole = start == Some(LayoutStart::Whole) || table == Some(PartitionTable::None);
-    if !(align_end && is_whole) {
+    if !(align_end && is_unpartitioned(start, table)) {
         return Ok(());
     }
     let reason = "--align-end: without a partition table there is no partition that ends";

@@ -85,6 +85,10 @@ fn hint(error: &CrashError, command: &str, is_kept: bool) -> Option<String> {
     if let Some(ids) = ids_to_end(error) {
         return Some(format!("end what uses it and repeat: kill {ids}; {command}"));
     }
+    if let CrashError::NotMounted { setup, .. } = error {
+        let kind = setup.split(':').next().unwrap_or(setup);
+        return Some(format!("leave it out; what this kernel takes: flashfit options --fs {kind}"));
+    }
     match error.class() {
         ExitClass::Interrupted | ExitClass::Io | ExitClass::Environment if is_kept => {
             Some(format!("continue with: {command}"))
@@ -128,6 +132,8 @@ mod tests {
         let user = |id| MountUser { id, name: "sh".to_owned(), uses: BTreeSet::new() };
         let busy = |users| CrashError::Busy { point: "/mnt".into(), seconds: 30, users };
         let hinted = |error, is_kept| hint(&error, "flashfit crash states --dir x", is_kept);
+        let refused = CrashError::NotMounted { setup: "xfs:nodax".into(), reason: "no".into() };
+        assert!(hinted(refused, true).unwrap().ends_with("flashfit options --fs xfs"));
         let found = hinted(busy(vec![user(12)]), false).unwrap();
         assert!(found.ends_with("kill 12; flashfit crash states --dir x"), "{found}");
         // Only those that the message names, and not this process.

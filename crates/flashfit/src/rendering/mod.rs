@@ -253,7 +253,8 @@ fn own_time(view: &RunView<'_>) -> String {
     )
 }
 
-/// The wear of a simulated card, or of a device that counts, by all trials.
+/// The wear of a simulated card, or of a device that counts, by all trials. Cards count while a
+/// workload is measured; what a trial writes before that is only known as bytes.
 fn wear(view: &RunView<'_>) -> Option<String> {
     let counters: Vec<_> = view.trials.iter().filter_map(|trial| trial.counters.as_ref()).collect();
     if counters.is_empty() {
@@ -263,12 +264,16 @@ fn wear(view: &RunView<'_>) -> Option<String> {
     let nand: u64 = counters.iter().map(|found| found.nand_programmed_bytes).sum();
     let erases: u64 = counters.iter().map(|found| found.erases).sum();
     let hundredths = nand * 100 / host.max(1);
+    let all: u64 = view.trials.iter().map(TrialRecord::written_bytes).sum();
     Some(format!(
-        "{} written by the host, {} programmed (write amplification {}.{:02}), {erases} erases",
+        "while workloads were measured: {} written by the host, {} programmed (write amplification \
+         {}.{:02}), {erases} erases; in whole trials, with mkfs and what is written before: {} \
+         written by the host",
         flashfit_device::Bytes(host),
         flashfit_device::Bytes(nand),
         hundredths / 100,
-        hundredths % 100
+        hundredths % 100,
+        flashfit_device::Bytes(all),
     ))
 }
 

@@ -11,7 +11,7 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_tune::{Config, Criterion, RunSpec, SearchPhase, StrategyKind};
 use flashfit_user_error::ExitClass;
 
-use crate::cli::partition_end;
+use crate::cli::{is_unpartitioned, layout_start, partition_end};
 use crate::command_error::CommandError;
 use crate::tune::args::TuneArgs;
 use crate::tune::schedulers::understood;
@@ -84,8 +84,11 @@ pub fn resolve(
         geometry::of_run(args, &config, (&target, &on), catalog_dir.as_deref(), interrupt)?;
     let asked = LifeChoice::of(&args.life, args.asked.min_years, &config);
     let life = asked.for_run(&target, &on, &chosen_fs, catalog_dir.as_deref())?;
+    let start = what.start.as_ref().or(config.start.as_ref()).map_or("auto", String::as_str);
+    let table = what.table.map(Into::into).or(config.table);
+    let is_whole = is_unpartitioned(Some(layout_start(start)?), table);
     let found = chosen_fs.iter().filter_map(|name| filesystems.filesystem(name).ok());
-    let usual_end = usual_end(found.map(|it| it.kind.as_str()));
+    let usual_end = usual_end(found.filter(|_| !is_whole).map(|it| it.kind.as_str()));
     let end = partition_end(what.align_end || config.align_end == Some(true)).unwrap_or(usual_end);
     // The configuration of an earlier run has the usual end, too.
     let end_requested = what.align_end || end != usual_end;
@@ -115,8 +118,8 @@ pub fn resolve(
             .or(config.confirm_rounds)
             .unwrap_or(DEFAULT_CONFIRM_ROUNDS),
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
-        start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
-        table: what.table.map(Into::into).or(config.table),
+        start: start.to_owned(),
+        table,
         end: Some(end),
         label: what.label.clone().or(config.label),
         second: what.second.clone().or(config.second),

@@ -67,6 +67,16 @@ fn a_device_that_is_too_small_is_refused() {
     refuses(&place, &["tune", "empty", "--dir", "run"], &["has no size", "truncate"]);
 }
 
+/// F2FS is tried by default, and chooses where a partition ends.
+#[test]
+fn default_file_systems_can_fill_a_device() {
+    let place = Place::new();
+    let whole = ["tune", "sim:sd-c4-block", "--dir", "run", "--dry-run", "--start", "whole"];
+    place.flashfit(&whole).said(0, &[]);
+    let end = [&whole[..], &["--align-end"]].concat();
+    refuses(&place, &end, &["without a partition table there is no partition that ends"]);
+}
+
 #[test]
 fn unknown_names_are_refused_with_a_suggestion() {
     let place = Place::new();

@@ -88,6 +88,12 @@ fn a_probe_file_that_may_be_of_another_device_is_in_doubt() {
     let text = of("image");
     assert!(text.contains(doubt), "{text}");
     assert!(!text.contains("To be sure"), "another probe of an image says no more: {text}");
+    let copy = std::fs::read_to_string(place.path(card.trim_start_matches("sim:"))).unwrap();
+    place.file("copy.toml", &copy);
+    let copy = format!("sim:{}", place.path("copy.toml").display());
+    let planned = place.flashfit(&["plan", &copy, "--geometry", "geometry.json", "--fs", "ext4"]);
+    let text = planned.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("it was sim:") && text.contains("To be sure"), "{text}");
     let plan = ["plan", &card, "--geometry", "geometry.json", "--fs", "ext4"];
     let planned = place.flashfit(&plan);
     assert!(!planned.stdout.contains("another device"), "{}", planned.stdout);
