@@ -13,7 +13,7 @@ use crate::likely::{LikelyGain, likely_gain};
 use crate::model::{Belief, Coding, Model, Term, highest};
 use crate::preference::Preference;
 use crate::random::RandomStream;
-use crate::settings::SearchSettings;
+use crate::settings::{Goal, SearchSettings};
 use crate::space::{CandidateIndex, SearchSpace};
 use crate::strategy::{Learned, MIN_TRIALS_PER_WORKLOAD};
 
@@ -105,6 +105,8 @@ pub struct Answer {
     pub recommended_within: f64,
     /// The same of the baseline.
     pub baseline_within: f64,
+    /// The distance from the best that was asked for, and with which probability.
+    pub goal: Goal,
     /// The gain of the recommended candidate over the baseline, if it is likely and not shown.
     pub likely_gain: Option<LikelyGain>,
     /// What the best candidate may gain over the recommended one, and over the baseline; `None` if
@@ -189,6 +191,7 @@ pub fn answer(
         recommended,
         recommended_within: preference.probability(recommended),
         baseline_within: preference.probability(space.baseline),
+        goal: settings.goal,
         likely_gain: likely_gain.filter(|_| !is_shown),
         left_to_gain: left_to_gain(&belief, recommended),
         left_to_gain_over_baseline: left_to_gain(&belief, space.baseline),

@@ -6,17 +6,13 @@
 
 use flashfit_filesystem::Setup;
 use flashfit_search::{
-    Answer, CandidateIndex, ConfirmingTrials, Gain, LeftToGain, LikelyGain, Observation, Purpose,
-    TrialOutcome,
+    Answer, CandidateIndex, ConfirmingTrials, Gain, LeftToGain, LikelyGain, MIN_ROUNDS,
+    Observation, Purpose, TrialOutcome,
 };
 
 use crate::constraint;
 use crate::problem::Problem;
 use crate::stats::Estimate;
-
-/// The least probability that the baseline is close to the best with which no other setup is
-/// expected to be better.
-const EXPECTED: f64 = 0.5;
 
 /// The verdict on the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +25,11 @@ pub enum GainVerdict {
     CannotTell,
     /// Significantly worse in confirming trials, or failed in one: the search was misled by noise.
     Worse,
-    /// The baseline itself is the winner.
+    /// The baseline itself is the winner, with the confidence that was asked for.
     NothingBeatsUntuned,
     /// The baseline is tied with the winner, and nearer to the defaults, safer or less wearing.
     BaselineTied,
-    /// No confirming trials yet, or too few of any kind to expect that the baseline is best.
+    /// Too few confirming trials yet, or of any kind to be confident that the baseline is best.
     NotConfirmed,
 }
 
@@ -124,11 +120,13 @@ impl Recommendation {
         let is_subject = preferred != baseline && (shows(preferred) || likely.is_some());
         let subject = if is_subject { preferred } else { winner };
         let gain = over(subject, baseline);
-        let verdict = if winner == baseline && answer.baseline_within < EXPECTED {
+        // That there is no gain takes the confidence that was asked for.
+        let is_sure = answer.baseline_within >= answer.goal.probability;
+        let verdict = if winner == baseline && !is_sure {
             GainVerdict::NotConfirmed
         } else if winner == baseline {
             GainVerdict::NothingBeatsUntuned
-        } else if preferred == baseline {
+        } else if preferred == baseline && (is_sure || shows(winner)) {
             GainVerdict::BaselineTied
         } else if likely.is_some() {
             GainVerdict::Likely
@@ -201,6 +199,7 @@ fn verdict(gain: Option<Gain>) -> GainVerdict {
         None => GainVerdict::NotConfirmed,
         Some(gain) if gain.is_significant() => GainVerdict::Better,
         Some(gain) if gain.is_significant_loss() => GainVerdict::Worse,
+        Some(gain) if gain.rounds < MIN_ROUNDS => GainVerdict::NotConfirmed,
         Some(_) => GainVerdict::CannotTell,
     }
 }
