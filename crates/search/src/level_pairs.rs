@@ -1,6 +1,6 @@
 //! Pairs of levels of two factors, and which of them were never tried together.
 
-use crate::space::{CandidateIndex, SearchSpace};
+use crate::space::{CandidateIndex, FactorRole, SearchSpace};
 
 /// Numbers the pairs of levels of two factors.
 pub(crate) struct LevelPairs<'a> {
@@ -42,6 +42,28 @@ impl<'a> LevelPairs<'a> {
         }
         found
     }
+
+    /// Which pairs are of two choices that differ from the default: two options, or an option and a
+    /// companion. Those of a family are not, because most of its levels exist only in it.
+    fn of_changes(&self) -> Vec<bool> {
+        let factors = &self.space.factors;
+        let mut found = vec![false; self.count];
+        for (one, first) in factors.iter().enumerate() {
+            for (other, second) in factors.iter().enumerate().skip(one + 1) {
+                if [first.role, second.role].contains(&FactorRole::Family) {
+                    continue;
+                }
+                let start = self.first[one * factors.len() + other];
+                for a in (0..first.levels.len()).filter(|a| *a != usize::from(first.default)) {
+                    for b in (0..second.levels.len()).filter(|b| *b != usize::from(second.default))
+                    {
+                        found[start + a * second.levels.len() + b] = true;
+                    }
+                }
+            }
+        }
+        found
+    }
 }
 
 /// The pairs of levels that candidates have.
@@ -50,6 +72,10 @@ pub struct PairsTried {
     /// Those that no measured candidate has.
     pub untested: usize,
     pub all: usize,
+    /// The same of pairs of changes: two options that are on, or one that is and a scheduler that
+    /// is not the default, rather than one that is off and another.
+    pub changes_untested: usize,
+    pub all_changes: usize,
 }
 
 impl PairsTried {
@@ -61,11 +87,15 @@ impl PairsTried {
         let pairs = LevelPairs::of(space);
         let tried = pairs.any_of(measured);
         let possible = pairs.any_of(eligible.iter().copied());
-        let untested =
-            possible.iter().zip(&tried).filter(|(possible, tried)| **possible && !**tried);
-        Self {
-            untested: untested.count(),
-            all: possible.iter().filter(|possible| **possible).count(),
+        let of_changes = pairs.of_changes();
+        let mut found = Self::default();
+        for pair in (0..possible.len()).filter(|pair| possible[*pair]) {
+            let (untested, change) = (usize::from(!tried[pair]), usize::from(of_changes[pair]));
+            found.untested += untested;
+            found.all += 1;
+            found.changes_untested += change * untested;
+            found.all_changes += change;
         }
+        found
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use flashfit_search::landscape::{Landscape, LandscapeKind, TableKind, run, small_space};
 use flashfit_search::{
-    Adaptive, CandidateIndex, Observation, SearchEnd, SearchSettings, ShortRun, answer,
+    Adaptive, CandidateIndex, FactorRole, Observation, SearchEnd, SearchSettings, ShortRun, answer,
 };
 
 type Pair = (usize, u16, usize, u16);
@@ -21,7 +21,8 @@ fn pairs(landscape: &Landscape, candidate: CandidateIndex) -> Vec<Pair> {
     .collect()
 }
 
-fn untested(landscape: &Landscape, history: &[Observation]) -> usize {
+/// Untested pairs, and those of them and of all in which both levels differ from the default.
+fn untested(landscape: &Landscape, history: &[Observation]) -> (usize, usize, usize) {
     let failed: BTreeSet<CandidateIndex> = history
         .iter()
         .filter(|trial| trial.log_merit().is_none())
@@ -33,12 +34,22 @@ fn untested(landscape: &Landscape, history: &[Observation]) -> usize {
     let measured = history.iter().filter(|trial| trial.log_merit().is_some());
     let tried: BTreeSet<Pair> =
         measured.flat_map(|trial| pairs(landscape, trial.proposal.candidate)).collect();
-    all.difference(&tried).count()
+    let factors = &landscape.space.factors;
+    let differs = |factor: usize, level: u16| {
+        factors[factor].role != FactorRole::Family && factors[factor].default != level
+    };
+    let is_change = |(one, a, other, b): &&Pair| differs(*one, *a) && differs(*other, *b);
+    let untested = all.difference(&tried);
+    (
+        untested.clone().count(),
+        untested.filter(is_change).count(),
+        all.iter().filter(is_change).count(),
+    )
 }
 
 #[test]
 fn a_sure_search_has_tried_all_pairs_of_levels() {
-    let mut sure = 0;
+    let (mut sure, mut fewer) = (0, 0);
     let mut check = |landscape: &Landscape, trials: f64, short: bool, seed: u64| {
         let short = short.then_some(ShortRun { cost: 0.4 });
         let trials = Some(trials);
@@ -47,7 +58,12 @@ fn a_sure_search_has_tried_all_pairs_of_levels() {
         let untested = untested(landscape, &trace.history);
         let choice = trace.choice.expect("something was measured");
         let answer = answer(&landscape.space, &trace.history, &settings, choice, &[]);
-        assert_eq!(answer.pairs.untested, untested, "{seed}");
+        let found = answer.pairs;
+        let (untested, of_changes, all_changes) = untested;
+        assert_eq!((found.untested, found.changes_untested), (untested, of_changes), "{seed}");
+        assert_eq!(found.all_changes, all_changes, "{seed}");
+        assert!(0 < all_changes && all_changes < found.all, "{seed}: {found:?}");
+        fewer += usize::from(of_changes < untested);
         if matches!(trace.stop, SearchEnd::Confident { .. }) {
             sure += 1;
             assert_eq!(untested, 0, "{seed}");
@@ -59,7 +75,7 @@ fn a_sure_search_has_tried_all_pairs_of_levels() {
         check(&small_space(48, 2, seed), 200.0, true, seed);
         check(&LandscapeKind::Failing.make(seed), 250.0, true, seed);
     }
-    assert!(sure >= 6, "{sure}");
+    assert!(sure >= 6 && fewer > 0, "{sure} {fewer}");
 }
 
 /// Two options that are bad alone and good together: what is learned of each alone predicts the

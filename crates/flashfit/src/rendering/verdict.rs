@@ -121,10 +121,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
             gain.describe()
         ));
     }
-    if found.subject != *found.recommended() && found.gain.is_some() {
-        let of = format!("These gains are those of {}.", found.subject.label());
-        detail.push(of);
-    }
+    detail.extend(whose_gains(found));
     if let Some((own, gain)) = &found.gain_within {
         detail.extend(
             as_gain(gain).map(|gain| format!("Over the default {own}: {}", gain.describe())),
@@ -156,14 +153,23 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     detail
 }
 
+/// Whose gains are shown, if that is not the recommended setup. A gain without an interval is not.
+fn whose_gains(found: &Recommendation) -> Option<String> {
+    let gains = found.gain.iter().chain(found.gain_by_workload.iter().map(|(_, gain)| gain));
+    let is_shown = gains.filter_map(as_gain).next().is_some();
+    let is_other = found.subject != *found.recommended();
+    (is_shown && is_other).then(|| format!("These gains are those of {}.", found.subject.label()))
+}
+
 /// What the probability assumes.
 fn untested(pairs: PairsTried) -> Option<String> {
-    let PairsTried { untested, all } = pairs;
+    let PairsTried { changes_untested: untested, all_changes: all, .. } = pairs;
     let verb = if untested == 1 { "was" } else { "were" };
     (untested > 0).then(|| {
         format!(
             "It assumes that choices that were never tried together have no unexpected effect on \
-             each other: {untested} of {all} pairs {verb} not tried."
+             each other: {untested} of {all} pairs of two options, or of an option and a \
+             scheduler, {verb} not tried."
         )
     })
 }
@@ -209,13 +215,53 @@ mod tests {
         assert_eq!(text, "ended because its strategy plans no further trial");
     }
 
+    /// One round gives no interval, and no gain on the page.
+    #[test]
+    fn gains_belong_to_a_setup_only_if_they_are_shown() {
+        let setup = |options: &[&str]| Setup {
+            filesystem: "ext4".to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            scheduler: flashfit_filesystem::Scheduler::new("none"),
+        };
+        let (baseline, winner) = (setup(&[]), setup(&["fast_commit"]));
+        let text = |interval| {
+            whose_gains(&Recommendation {
+                winner: winner.clone(),
+                best_of_ties: winner.clone(),
+                baseline: baseline.clone(),
+                baseline_is_listed: true,
+                baseline_is_allowed: true,
+                baseline_violates: false,
+                verdict: recommend::GainVerdict::NotConfirmed,
+                within: 0.5,
+                left_to_gain: None,
+                likely: None,
+                subject: winner.clone(),
+                gain: Some(Estimate { middle: 0.1, interval, seen: None, count: 1 }),
+                gain_by_workload: Vec::new(),
+                winner_gain: None,
+                runner_up: None,
+                gain_within: None,
+                better_but_less_safe: None,
+            })
+        };
+        assert_eq!(text(None), None);
+        let said = text(Some((-0.1, 0.3)));
+        assert_eq!(said.as_deref(), Some("These gains are those of ext4 fast_commit none."));
+    }
+
     #[test]
     fn a_probability_says_what_was_never_tried_together() {
-        let text = |untested| super::untested(PairsTried { untested, all: 38 });
+        // Most pairs are of an option that is off.
+        let text = |changes_untested| {
+            let all = PairsTried { untested: 90, all: 200, ..PairsTried::default() };
+            super::untested(PairsTried { changes_untested, all_changes: 38, ..all })
+        };
         assert_eq!(text(0), None);
         let said = "It assumes that choices that were never tried together have no unexpected \
-            effect on each other: 2 of 38 pairs were not tried.";
+            effect on each other: 2 of 38 pairs of two options, or of an option and a scheduler, \
+            were not tried.";
         assert_eq!(text(2).as_deref(), Some(said));
-        assert!(text(1).is_some_and(|said| said.ends_with("1 of 38 pairs was not tried.")));
+        assert!(text(1).is_some_and(|said| said.ends_with("scheduler, was not tried.")));
     }
 }
