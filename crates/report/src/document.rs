@@ -171,7 +171,10 @@ impl ReportedGain {
     }
 
     fn interval(&self, percent: impl Fn(f64, f64) -> String) -> String {
-        let shown = |low: f64, high: f64| match is_wide(low, high) {
+        // Two units next to each other are hard to compare.
+        let seen_is_wide = self.percent_seen.is_some_and(|(low, high)| is_wide(low, high));
+        let in_times = seen_is_wide || is_wide(self.percent_low, self.percent_high);
+        let shown = |low: f64, high: f64| match in_times {
             true => times(low, high),
             false => percent(low, high),
         };
@@ -359,9 +362,9 @@ mod tests {
         let single = ReportedGain { percent_seen: Some((-82.0, 430.0)), ..gain(8.0, 16.0) };
         assert_eq!(
             single.describe(),
-            "+12.0 % (95 % interval 0.18 to 5.3 times, of the mean +8.0 % to +16.0 %, 8 repeats)"
+            "+12.0 % (95 % interval 0.18 to 5.3 times, of the mean 1.1 to 1.2 times, 8 repeats)"
         );
-        assert_eq!(single.intervals(), "0.18 to 5.3 times, of the mean 8 to 16 %");
+        assert_eq!(single.intervals(), "0.18 to 5.3 times, of the mean 1.1 to 1.2 times");
         let mean = ReportedGain { percent_seen: Some((-99.9, 332_720.7)), ..gain(-97.1, 6921.9) };
         assert_eq!(
             mean.describe(),

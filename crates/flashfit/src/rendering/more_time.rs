@@ -15,15 +15,37 @@ pub fn sentence(left: &LeftToGain) -> String {
             .to_owned();
     }
     let shown = |log: f64| FigureUnit::PercentChange.show(percent(log.max(0.0)));
+    // Of few draws that gain much, the mean exceeds what most of them do.
+    let (mean, most) = (shown(left.mean), shown(left.most));
+    let most = match left.most > left.mean && most != mean {
+        true => format!(", and by less than {most} with a probability of 90 %"),
+        false => String::new(),
+    };
     format!(
-        "More time: according to the model the best setup is better than this one by {} on average, \
-         and by less than {} with a probability of 90 %.",
-        shown(left.mean),
-        shown(left.most)
+        "More time: according to the model the best setup is better than this one by {mean} on \
+         average{most}."
     )
 }
 
 /// Whether enough was measured to say how much better the best setup is.
 pub fn is_figure(left: &LeftToGain) -> bool {
     percent(left.most) <= MOST_PERCENT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_to_gain_does_not_contradict_itself() {
+        let said = |mean, most| sentence(&LeftToGain { mean, most });
+        let start = "More time: according to the model the best setup is better than this one by";
+        let usual = format!(
+            "{start} +1.0 % on average, and by less than +4.1 % with a probability of 90 %."
+        );
+        assert_eq!(said(0.01, 0.04), usual);
+        for most in [0.0, 0.008_01] {
+            assert_eq!(said(0.008, most), format!("{start} +0.8 % on average."));
+        }
+    }
 }
