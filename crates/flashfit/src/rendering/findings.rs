@@ -116,7 +116,7 @@ fn effects(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
         "Effect of each option on this device",
         "The change of the score by one option, averaged over the others, with its 95 % interval, \
          as estimated from all trials. If the interval contains 0, the effect is not shown. Options \
-         without a trial are not listed.",
+         with fewer than three trials, or without one under a workload, are not listed.",
         [
             ("option", ColumnKind::Name),
             ("change", ColumnKind::Number),
