@@ -113,8 +113,8 @@ pub struct Answer {
     /// that cannot be chosen.
     pub left_to_gain: Option<LeftToGain>,
     pub left_to_gain_over_baseline: Option<LeftToGain>,
-    /// The levels with enough trials ([`Effect::MIN_TRIALS`], some under every workload), by factor,
-    /// then level; none where too little was measured.
+    /// The levels with enough trials ([`Effect::MIN_TRIALS`], some under every workload), by
+    /// factor, then level; none where too little was measured.
     pub effects: Vec<Effect>,
     /// The interactions whose interval excludes 0, strongest first.
     pub interactions: Vec<Interaction>,
