@@ -211,10 +211,11 @@ counted-rate: build
 # Drawn cards of 640 MiB to 8 GiB. Fitting twins was developed on cards with seeds from 1000000.
 # KEEP=1 keeps the runs of each card in RECORDED, and runs that are there are not made again. RUNS=1,
 # TWIN_RUNS=1, LARGE=1, RUNTIME_MS=400 and DATA_SIZE=4MiB are explained in scripts/twin-ranks.py. Runs
-# with another length of the stages need another TWIN_RANKS=DIR, also for twin-first, and RECORDED=none.
+# with another length of the stages need another TWIN_RANKS=DIR, also for twin-first.
 TWIN_CARDS := 2000000 2000001 2000003 2000004 2000007 2000010 2000015 2000018 2000022 2000024 2000027 2000028
-RECORDED := examples/twins
 TWIN_RANKS := target/twin-ranks
+# Those of the usual length.
+RECORDED := $(if $(filter target/twin-ranks,$(TWIN_RANKS)),examples/twins)
 
 twin-ranks: build
 	$(CARGO) build --release --locked --quiet -p flashfit-geometry --example drawn_card
@@ -227,8 +228,8 @@ twin-ranks: build
 
 twin-first: build
 	mkdir -p $(TWIN_RANKS)
-	for archive in $(RECORDED)/*.tar.gz; do \
-		[ ! -e $$archive ] || tar -xzf $$archive -C $(TWIN_RANKS) || exit 1; \
+	for archive in $(if $(RECORDED),$(wildcard $(RECORDED)/*.tar.gz)); do \
+		tar -xzf $$archive --skip-old-files -C $(TWIN_RANKS) || exit 1; \
 	done
 	WORK=$(TWIN_RANKS) python3 scripts/twin-first.py $(FLASHFIT) $(TWIN_CARDS:%=drawn-%)
 

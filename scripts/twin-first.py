@@ -9,7 +9,8 @@ N`: with the runs on the card's twin (`--twin-run`), without a twin, and with th
 twin, which is wrong. The runs of a card take turns as the repeats of its trials, so what differs
 between them by the state that trials begin in is noise. Within a run, recorded trials repeat almost
 exactly, those on a device do not: NOISE (standard deviation of a logarithm) is added to each of
-REPEATS copies. A search sees the repeats in another order with each seed.
+REPEATS copies. A search sees the repeats in another order with each seed. RUNS limits the runs that
+are used of a card and of its twin.
 
 Prints one line of docs/tuning.md for each card: searches whose recommended setup is within 2 % of the
 best, and how far it is below the best. The baseline is recommended unless a gain was shown. With
@@ -34,6 +35,7 @@ TRIALS = int(os.environ.get("TRIALS", "40"))
 SEEDS = range(1, 1 + int(os.environ.get("SEEDS", "20")))
 NOISE = float(os.environ.get("NOISE", "0.05"))
 REPEATS = 24
+RUNS = int(os.environ["RUNS"]) if "RUNS" in os.environ else None
 NEAR = 2.0
 
 
@@ -47,7 +49,7 @@ def runs_of(name):
     """The run of that name and its repetitions."""
     numbered = sorted(WORK.glob(f"{name}-[0-9]*[0-9]/trials.jsonl"))
     runs = [WORK / name, WORK / f"{name}-again", *(file.parent for file in numbered)]
-    return [run for run in runs if (run / "trials.jsonl").exists()]
+    return [run for run in runs if (run / "trials.jsonl").exists()][:RUNS]
 
 
 def renumbered(run, to, batches):

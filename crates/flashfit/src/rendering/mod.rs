@@ -264,16 +264,19 @@ fn wear(view: &RunView<'_>) -> Option<String> {
     let nand: u64 = counters.iter().map(|found| found.nand_programmed_bytes).sum();
     let erases: u64 = counters.iter().map(|found| found.erases).sum();
     let hundredths = nand * 100 / host.max(1);
-    let all: u64 = view.trials.iter().map(TrialRecord::written_bytes).sum();
+    // Runs of earlier versions do not have it.
+    let all: Option<u64> = view.trials.iter().map(|trial| Some(trial.written?.trial_bytes)).sum();
+    let all = all.map_or_else(String::new, |bytes| {
+        let bytes = flashfit_device::Bytes(bytes);
+        format!("; in whole trials, with mkfs and what is written before: {bytes} by the host")
+    });
     Some(format!(
         "while workloads were measured: {} written by the host, {} programmed (write amplification \
-         {}.{:02}), {erases} erases; in whole trials, with mkfs and what is written before: {} \
-         written by the host",
+         {}.{:02}), {erases} erases{all}",
         flashfit_device::Bytes(host),
         flashfit_device::Bytes(nand),
         hundredths / 100,
-        hundredths % 100,
-        flashfit_device::Bytes(all),
+        hundredths % 100
     ))
 }
 

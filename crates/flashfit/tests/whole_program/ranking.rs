@@ -1,5 +1,6 @@
 //! `flashfit analyze` and `flashfit report` on a small real run.
 
+use flashfit_device::Bytes;
 use serde_json::Value;
 
 use crate::fixture::{Place, skip_without_cards};
@@ -89,6 +90,15 @@ fn the_report_can_be_written_elsewhere(place: &Place) {
     place.flashfit(&["report", "run", "-o", "elsewhere.html"]).said(0, &[]);
     let text = std::fs::read_to_string(place.path("elsewhere.html")).unwrap();
     assert!(text.contains("</html>") && !text.contains("src=\"http"));
+    // Not only what was written while workloads were measured.
+    let written = |line: String| serde_json::from_str::<Value>(&line).unwrap()["written"].clone();
+    let all: u64 = place
+        .recorded()
+        .into_iter()
+        .map(|line| written(line)["trial_bytes"].as_u64().unwrap())
+        .sum();
+    let all = format!("in whole trials, with mkfs and what is written before: {} by", Bytes(all));
+    assert!(text.contains(&all), "{all}");
     place.flashfit(&["report", "run", "-o", "no-folder/report.html"]).said(2, &["no-folder"]);
 }
 
