@@ -242,8 +242,9 @@ pub enum ProgramError {
     Start { command_line: String, source: std::io::Error },
     #[error("`{command_line}` was terminated: it ran longer than {} s", limit.as_secs())]
     TimedOut { command_line: String, limit: Duration },
-    #[error("interrupted during `{command_line}`")]
-    Interrupted { command_line: String },
+    /// During a command in backquotes, or something else that took time.
+    #[error("interrupted during {during}")]
+    Interrupted { during: String },
     #[error("`{command_line}` failed ({how}): {message}")]
     Failed {
         command_line: String,

@@ -71,7 +71,10 @@ impl Runner for SystemRunner {
         let ended = exchange(child, input, &self.interrupt, limits).map_err(start_error)?;
         match ended.stopped {
             None => {}
-            Some(Stopped::Interrupted) => return Err(ProgramError::Interrupted { command_line }),
+            Some(Stopped::Interrupted) => {
+                let during = format!("`{command_line}`");
+                return Err(ProgramError::Interrupted { during });
+            }
             Some(Stopped::TimedOut) => {
                 return Err(ProgramError::TimedOut { command_line, limit: program.timeout });
             }
@@ -92,7 +95,7 @@ impl Runner for SystemRunner {
 
     fn wait(&self, time: Duration) -> Result<(), ProgramError> {
         if self.interrupt.sleep(time) {
-            return Err(ProgramError::Interrupted { command_line: "an idle time".to_owned() });
+            return Err(ProgramError::Interrupted { during: "an idle time".to_owned() });
         }
         Ok(())
     }

@@ -41,5 +41,5 @@ pub use space::{
 };
 pub use strategy::{
     Adaptive, Exhaustive, Greedy, MIN_TRIALS_PER_WORKLOAD, NextStep, RandomSearch, Request,
-    SearchEnd, Strategy, StrategyPlan, all_failed, next_step,
+    SearchEnd, Strategy, StrategyPlan, all_failed, least_trials, next_step,
 };

@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 use flashfit_bench::{StartKind, Workload, estimate_ns, most_written_bytes};
-use flashfit_search::{MIN_CONFIRMING_TRIALS, MIN_TRIALS_PER_WORKLOAD};
+use flashfit_search::{MIN_CONFIRMING_TRIALS, least_trials};
 use flashfit_testbed::MOST_SETTLED_BYTES;
 use flashfit_wear::device_life::{ASSUMED_AMPLIFICATION, erases_of_each_block, life_thousandths};
 use schemars::JsonSchema;
@@ -81,7 +81,7 @@ impl Forecast {
             _ => families * count,
         };
         // The fewest limits with which it confirms what it finds.
-        let enough = least.max(MIN_TRIALS_PER_WORKLOAD as u64 * count);
+        let enough = least_trials(usize::MAX, spec.filesystems.len(), named.len().max(1)) as u64;
         let limits = &spec.limits;
         let by_time = |trial_ns: u64| limits.budget_ns.map(|budget| (budget / trial_ns).max(1));
         let by_writes = |trial: u64| limits.max_write_bytes.map(|most| (most / trial).max(1));

@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_test_says_nothing_of_kvm() {
-        let interrupted = ProgramError::Interrupted { command_line: "qemu".to_owned() };
+        let interrupted = ProgramError::Interrupted { during: "`qemu`".to_owned() };
         assert!(matches!(judge(Err(interrupted), 0), Err(NoKvm::Untested(_))));
         let limit = WAIT;
         let hanging = ProgramError::TimedOut { command_line: "qemu".to_owned(), limit };

@@ -72,8 +72,8 @@ impl MeasuredWorkload for CommandOnDevice<'_> {
         }
         rustix::fs::sync();
         if self.runner.interrupt().sleep(self.settle) {
-            let command_line = self.command.command_line();
-            return Err(ProgramError::Interrupted { command_line }.into());
+            let during = "the time in which the device comes to rest".to_owned();
+            return Err(ProgramError::Interrupted { during }.into());
         }
         Ok(())
     }

@@ -38,9 +38,9 @@ pub struct InspectArgs {
 pub struct AnalyzeArgs {
     /// Run directory.
     pub dir: PathBuf,
-    /// Score to rank by.
-    #[arg(long, value_enum, default_value_t = CriterionArg::Throughput)]
-    pub by: CriterionArg,
+    /// Score to rank by [default: what the run was ranked by].
+    #[arg(long, value_enum)]
+    pub by: Option<CriterionArg>,
     /// Setups to show for each file system.
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,

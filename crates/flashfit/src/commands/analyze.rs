@@ -32,7 +32,8 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     if let Some(names) = &args.versus {
         return versus(&view, names, args.json);
     }
-    let (by, top) = (args.by.into(), args.top as usize);
+    let by = args.by.map_or(run.header.spec.by, Into::into);
+    let top = args.top as usize;
     let mut rankings = rendering::rankings::shown_rankings(&view, by, top);
     if let Some(overall) = rendering::rankings::overall(&view, by, top) {
         rankings.insert(0, overall);

@@ -66,7 +66,7 @@ pub fn rows(view: &RunView<'_>, by: Criterion) -> Vec<MatrixRow> {
 /// The matrix as a table; without rows if there is nothing to compare.
 pub fn finding(view: &RunView<'_>, by: Criterion) -> ReportFinding {
     let mut finding = ReportFinding::new(
-        "Best setup of each file system against the baseline (* best of the row)",
+        "Best setup of each file system against the baseline (* best of the row, unless it is worse)",
         "The change from the baseline, for the best measured setup.",
         [("workload", ColumnKind::Name)],
         usize::MAX,
@@ -78,6 +78,7 @@ pub fn finding(view: &RunView<'_>, by: Criterion) -> ReportFinding {
     finding.columns.extend(filesystems(view).into_iter().map(|name| (name, ColumnKind::Number)));
     for row in rows {
         let best = row.cells.iter().filter_map(|cell| cell.growth_percent_hundredths).max();
+        let best = best.filter(|growth| *growth >= 0);
         let cell = |cell: &MatrixCell| match cell.growth_percent_hundredths {
             None => "–".to_owned(),
             growth @ Some(hundredths) => {

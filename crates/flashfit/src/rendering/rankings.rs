@@ -7,6 +7,9 @@ use flashfit_tune::analysis::{self, Ranked};
 use super::answer::hundredths;
 use super::{RunView, matrix};
 
+/// Where setups stand that were not compared.
+const ORDER: &str = "Setups measured once come after the others, whatever their score.";
+
 /// A ranking as it is shown.
 pub struct ShownRanking {
     pub table: RankingTable,
@@ -40,7 +43,7 @@ fn shown(view: &RunView<'_>, mut ranking: analysis::Ranking, top: usize) -> Show
     let rows = rows(view, &ranking, top);
     let table = RankingTable {
         title: title(&ranking),
-        scale_note: scale_note(ranking.by).to_owned(),
+        scale_note: format!("{} {ORDER}", scale_note(ranking.by)),
         unit: FigureUnit::Number,
         spread: RangeMeaning::Interval(95),
         rows,

@@ -15,6 +15,8 @@ use super::setup_figures::{self, SetupFigures};
 
 #[derive(JsonSchema, Serialize)]
 pub struct RankingsDocument {
+    /// What setups are ranked by.
+    by: Criterion,
     /// All file systems together, then each; for the device, then for each workload.
     rankings: Vec<Table>,
     /// The best setup of each file system under each workload.
@@ -60,6 +62,7 @@ struct RankingRow {
 
 pub fn document(view: &RunView<'_>, rankings: &[ShownRanking], by: Criterion) -> RankingsDocument {
     RankingsDocument {
+        by,
         rankings: rankings.iter().map(|ranking| table(view, ranking)).collect(),
         matrix: matrix::rows(view, by),
         setups: setup_figures::of(view),

@@ -75,7 +75,7 @@ fn collect(command: &clap::Command, path: &[&str], found: &mut BTreeSet<String>)
 fn absent_keys_and_other_types_are_noticed() {
     let rankings = all().into_iter().find(|document| document.name == "rankings").unwrap();
     let data = &rankings.schema["properties"]["data"];
-    assert_eq!(data["required"], json!(["rankings", "matrix", "setups", "head_to_head"]));
+    assert_eq!(data["required"], json!(["by", "rankings", "matrix", "setups", "head_to_head"]));
     let row = &rankings.schema["$defs"]["RankingRow"];
     let required = row["required"].as_array().unwrap();
     // Present although it may be null, and absent without a usage model.

@@ -53,7 +53,8 @@ pub fn extended(
         limits.max_write_bytes = Some(at_least("--max-write", size, least)?.0);
     }
     if let Some(budget) = args.spend.budget {
-        let least = TimeSpan(limits.budget_ns.unwrap_or(spent.time_ns));
+        let whole_seconds = spent.time_ns.next_multiple_of(1_000_000_000);
+        let least = TimeSpan(limits.budget_ns.unwrap_or(whole_seconds));
         let more = at_least("--budget", budget, least)?;
         limits.budget_ns = (more != TimeSpan::UNLIMITED).then_some(more.0);
     }

@@ -87,6 +87,22 @@ fn the_same_run_twice_has_no_difference() {
 }
 
 #[test]
+fn runs_are_compared_by_what_all_were_ranked_by() {
+    let place = Place::new();
+    let ranked = |by: &str| {
+        let mut spec = spec(4 << 20);
+        spec["by"] = by.into();
+        spec
+    };
+    run(&place, "a", 1, 3, 1.0, &ranked("wear"));
+    run(&place, "b", 2, 3, 1.0, &ranked("wear"));
+    assert_eq!(document(&place, &["a", "b"])["by"], "wear");
+    assert_eq!(document(&place, &["a", "b", "--by", "latency"])["by"], "latency");
+    run(&place, "b", 2, 3, 1.0, &ranked("latency"));
+    assert_eq!(document(&place, &["a", "b"])["by"], "throughput");
+}
+
+#[test]
 fn a_run_that_is_20_percent_slower_is_found() {
     let place = Place::new();
     run(&place, "a", 1, 3, 1.0, &spec(4 << 20));

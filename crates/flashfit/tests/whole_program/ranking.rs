@@ -33,6 +33,25 @@ fn a_ranking_has_scores_trials_and_intervals() {
     two_setups_are_compared(&place);
     the_report_can_be_written_elsewhere(&place);
     a_damaged_line_is_named(&place);
+    the_order_is_that_of_the_run(&place);
+}
+
+/// And the text says where setups stand that were measured once.
+fn the_order_is_that_of_the_run(place: &Place) {
+    let by = |args: &[&str]| {
+        let all = [&["analyze", "run", "--json"][..], args].concat();
+        place.flashfit(&all).document("flashfit.rankings")["by"].clone()
+    };
+    assert_eq!(by(&[]), "throughput");
+    let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+    let mut other: Value = serde_json::from_str(&header).unwrap();
+    other["spec"]["by"] = "latency".into();
+    std::fs::write(place.path("run/run.json"), other.to_string()).unwrap();
+    assert_eq!(by(&[]), "latency");
+    assert_eq!(by(&["--by", "throughput"]), "throughput");
+    let text = place.flashfit(&["analyze", "run"]).stdout.replace('\n', " ");
+    assert!(text.contains("measured once come after the others"), "{text}");
+    std::fs::write(place.path("run/run.json"), &header).unwrap();
 }
 
 #[track_caller]

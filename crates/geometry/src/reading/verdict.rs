@@ -249,6 +249,11 @@ fn smaller_step(search: &Search, unit: u64) -> Option<String> {
     ))
 }
 
+/// A short time for people.
+fn short_time(ns: f64) -> String {
+    if ns >= 1000.0 { format!("{:.1} us", ns / 1000.0) } else { format!("{ns:.0} ns") }
+}
+
 /// Why no erase block was found: no step, or several possible sizes.
 fn nothing_shows(search: &Search) -> String {
     let (likeliest, probability) = search.belief.likeliest();
@@ -264,15 +269,18 @@ fn nothing_shows(search: &Search) -> String {
         rest.extend(times.iter().map(|time| time - middle));
     }
     let count = rest.len() as f64;
-    let least_us = 2.0 * TWO_SIDED_95 * spread(&rest) / (count / 4.0).sqrt() / 1000.0;
+    let least_ns = 2.0 * TWO_SIDED_95 * spread(&rest) / (count / 4.0).sqrt();
+    // Shorter differences count as none, however little the times vary.
+    let all: Vec<f64> = coarse.iter().map(|read| as_float(read.elapsed_ns)).collect();
+    let least = short_time(least_ns.max(MIN_SHARE * median(&all)));
     match likeliest.bytes() {
         None if search.small.write_unit.first().is_some_and(|(size, _)| size.is_some()) => format!(
             "reads across large boundaries cost no more than those across boundaries of the write \
-             unit (less than {least_us:.1} us)"
+             unit (less than {least})"
         ),
         None => format!(
             "reads across boundaries of any size cost no more than adjacent reads (less than \
-             {least_us:.1} us)"
+             {least})"
         ),
         Some(unit) if probability >= SURE && unit > *ANSWERS.end() => format!(
             "reads across multiples of {} take longer, but erase blocks are at most {}",

@@ -175,7 +175,7 @@ impl Runner for CutOff {
     fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let outcome = SystemRunner::default().run(program)?;
         if program.arguments().iter().any(|word| word == self.0) {
-            return Err(ProgramError::Interrupted { command_line: outcome.command_line });
+            return Err(ProgramError::Interrupted { during: outcome.command_line });
         }
         Ok(outcome)
     }

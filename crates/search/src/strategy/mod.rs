@@ -18,7 +18,7 @@ use crate::settings::{SearchError, SearchSettings};
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
 pub(crate) use adaptive::Learned;
-pub use adaptive::{Adaptive, MIN_TRIALS_PER_WORKLOAD};
+pub use adaptive::{Adaptive, MIN_TRIALS_PER_WORKLOAD, least_trials};
 pub use exhaustive::Exhaustive;
 pub use greedy::Greedy;
 pub use random::RandomSearch;

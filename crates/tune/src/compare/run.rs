@@ -147,6 +147,18 @@ impl ComparedRun {
         self.text("/tool_version")
     }
 
+    /// What the run was ranked by, if this version knows it.
+    fn ranked_by(&self) -> Option<Criterion> {
+        serde_json::from_value(self.header.pointer("/spec/by")?.clone()).ok()
+    }
+
+    /// What all these runs were ranked by, or else throughput.
+    pub fn common_criterion(runs: &[Self]) -> Criterion {
+        let first = runs.first().and_then(Self::ranked_by);
+        let is_common = runs.iter().all(|run| run.ranked_by() == first);
+        first.filter(|_| is_common).unwrap_or(Criterion::Throughput)
+    }
+
     pub fn created_unix_s(&self) -> Option<u64> {
         self.header.pointer("/created_unix_s")?.as_u64()
     }

@@ -20,9 +20,9 @@ pub struct CompareArgs {
     /// Run directories; each is compared with the first.
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Score to compare by.
-    #[arg(long, value_enum, default_value_t = CriterionArg::Throughput)]
-    pub by: CriterionArg,
+    /// Score to compare by [default: what all runs were ranked by, or else throughput].
+    #[arg(long, value_enum)]
+    pub by: Option<CriterionArg>,
     /// Setup to compare; may be repeated [default: all that both runs measured].
     #[arg(long = "setup", value_name = "SETUP")]
     pub setups: Vec<String>,

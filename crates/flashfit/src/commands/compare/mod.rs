@@ -27,7 +27,7 @@ pub fn run(args: &CompareArgs) -> Result<(), CommandError> {
     let wants_setup = |setup: &Setup| filter::wants_setup(args, setup);
     let wants_workload = |workload: &str| filter::wants_workload(args, workload);
     let request = CompareRequest {
-        by: args.by.into(),
+        by: args.by.map_or_else(|| ComparedRun::common_criterion(&runs), Into::into),
         wants_setup: &wants_setup,
         wants_workload: &wants_workload,
     };

@@ -89,6 +89,13 @@ impl Adaptive {
     }
 }
 
+/// The fewest trials of a search among so many setups of so many file systems that can confirm what
+/// it finds: one of each file system is tried, and the baseline repeated.
+pub fn least_trials(setups: usize, families: usize, workloads: usize) -> usize {
+    let searched = (MIN_SEARCHED.min(setups) * workloads).max(families + 1);
+    searched + MIN_CONFIRMING_TRIALS * workloads
+}
+
 struct PlanContext<'a> {
     space: &'a SearchSpace,
     settings: &'a SearchSettings,
@@ -244,8 +251,8 @@ impl<'a> PlanContext<'a> {
 
     /// The fewest trials of a search that can confirm what it finds.
     fn least_trials(&self) -> usize {
-        let searched = MIN_SEARCHED.min(self.space.candidates.len());
-        (searched + MIN_CONFIRMING_TRIALS) * self.workloads()
+        let families = self.space.families().len();
+        least_trials(self.space.candidates.len(), families, self.workloads())
     }
 
     /// The budget of the search phase in full-length trials. Enough rounds of the baseline and one

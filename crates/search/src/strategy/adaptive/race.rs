@@ -271,6 +271,7 @@ impl PlanContext<'_> {
         if order.iter().any(|index| is_left(index) && can_be_confirmed(index)) {
             order.retain(can_be_confirmed);
         }
+        let has_others = order.iter().any(is_left);
         for index in order {
             let may_run = is_left(&index)
                 && (open || is_raced(&index) || rounds == 0 || Some(index) == preferred)
@@ -278,6 +279,10 @@ impl PlanContext<'_> {
             if may_run && finalists.len() < field {
                 finalists.push(index);
             }
+        }
+        if finalists.is_empty() && has_others {
+            // The budget is not enough to confirm any of them.
+            return StrategyPlan::Done(SearchEnd::Budget);
         }
         if finalists.is_empty() {
             // All failed, or a replay lacks their full-length trials.

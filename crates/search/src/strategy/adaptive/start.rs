@@ -90,6 +90,8 @@ impl PlanContext<'_> {
         let repeats = ((BASELINE_SHARE * trials) as usize)
             .max(MIN_BASELINE_TRIALS)
             .min(MAX_BASELINE_TRIALS_PER_WORKLOAD * workloads);
+        // What else is in the budget is needed to confirm a setup.
+        let repeats = repeats.min((trials as usize).saturating_sub(first.len())).max(1);
         first.extend(order.iter().cycle().take(repeats).map(|&workload| Request {
             purpose: Purpose::Baseline,
             ..Self::request(baseline, workload, length)
