@@ -43,6 +43,19 @@ pub struct GivenLife {
     pub class: Option<String>,
 }
 
+impl GivenLife {
+    /// What is not given is as in another.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        Self {
+            min_years_thousandths: self.min_years_thousandths.or(other.min_years_thousandths),
+            endurance_cycles: self.endurance_cycles.or(other.endurance_cycles),
+            capacity_bytes: self.capacity_bytes.or(other.capacity_bytes),
+            class: self.class.or_else(|| other.class.clone()),
+        }
+    }
+}
+
 /// The estimated life of a setup; its scheduler does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EstimatedLife {

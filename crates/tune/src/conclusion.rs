@@ -66,6 +66,9 @@ pub struct Conclusion {
     /// `None` before any allowed setup was measured.
     pub answer: Option<Answer>,
     pub recommendation: Option<Recommendation>,
+    /// Whether a candidate may be recommended by its safety and what the run lists, apart from
+    /// constraints.
+    pub choosable: Vec<bool>,
     /// Setups that significantly violate the constraint, with the violation as a logarithm.
     pub broken: BTreeMap<CandidateIndex, f64>,
     /// With a constraint: the setups that were measured under every workload, the nearest to the
@@ -163,6 +166,7 @@ impl Conclusion {
             found
         });
         let broken = constraint::broken(&history);
+        let choosable = safe_enough;
         let baseline_check = drift::check(&problem, &history);
         let two_modes = bimodal::two_modes(&history);
         Self {
@@ -173,6 +177,7 @@ impl Conclusion {
             costs,
             answer,
             recommendation,
+            choosable,
             broken,
             constraint,
             lives,
@@ -183,6 +188,29 @@ impl Conclusion {
             start_effects: Vec::new(),
             profiles,
         }
+    }
+}
+
+impl Conclusion {
+    /// The evidence of those that may be recommended if they meet the constraint, the nearest to it
+    /// first; `None` without a constraint.
+    pub fn choosable_evidence(&self) -> Option<Vec<&ConstraintEvidence>> {
+        let evidence = self.constraint.as_ref()?;
+        Some(evidence.iter().filter(|found| self.choosable[found.candidate]).collect())
+    }
+
+    /// The setup that lasts longest of those that may be recommended if they last long enough; one
+    /// that was measured if there is any.
+    pub fn longest_lasting(&self) -> Option<CandidateIndex> {
+        self.lives.as_ref()?.longest_lasting(|candidate| self.choosable[candidate])
+    }
+
+    /// Whether some setup that may be recommended is shown to last as long as it must.
+    pub fn is_any_shown_to_last(&self) -> bool {
+        self.lives.as_ref().is_some_and(|lives| {
+            (0..self.choosable.len())
+                .any(|candidate| self.choosable[candidate] && lives.is_shown_to_last(candidate))
+        })
     }
 }
 

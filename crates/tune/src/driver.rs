@@ -191,8 +191,9 @@ impl<'a> SearchDriver<'a> {
         if !limited
             || self.strategy_confirms()
             || self.rules.confirm_rounds == 0
-            || history.is_empty()
+            || history.len() < self.problem.families().max(2)
         {
+            // What a trial costs is known after one of each file system.
             return false;
         }
         if history.iter().any(|observation| observation.proposal.purpose == Purpose::Confirm) {

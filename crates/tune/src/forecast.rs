@@ -13,9 +13,11 @@ use flashfit_wear::device_life::{ASSUMED_AMPLIFICATION, erases_of_each_block, li
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::budget::TrialCost;
 use crate::choice::StrategyKind;
 use crate::spec::RunSpec;
 use crate::starts;
+use crate::sustained::{for_search, with_reserve};
 
 /// A trial on a fast device: the least time, and the speed of writing.
 const LEAST_TRIAL_NS: u64 = 700_000_000;
@@ -46,6 +48,38 @@ pub struct Shortfall {
     pub budget_ns: Option<u64>,
     pub max_write_bytes: Option<u64>,
     pub max_trials: Option<u64>,
+}
+
+impl Shortfall {
+    /// What so many trials lack of the limits if each costs so much, or at `least` so much.
+    fn of(spec: &RunSpec, trials: u64, trial: TrialCost, least: TrialCost) -> Option<Self> {
+        let limits = &spec.limits;
+        let lacks = |limit: Option<u64>, cost: u64| {
+            let needed = trials.saturating_mul(cost.max(1));
+            limit.is_some_and(|limit| for_search(spec, limit) < needed)
+        };
+        let lacks_trials = limits.trials.is_some_and(|most| u64::from(most) < trials);
+        let any = |cost: TrialCost| {
+            lacks(limits.budget_ns, cost.time_ns)
+                || lacks(limits.max_write_bytes, cost.written_bytes)
+                || lacks_trials
+        };
+        if spec.strategy != StrategyKind::Adaptive || !any(trial) {
+            return None;
+        }
+        let time_ns = trials.saturating_mul(trial.time_ns);
+        let budget_ns = lacks(limits.budget_ns, trial.time_ns)
+            .then(|| with_reserve(spec, Some(time_ns), time_ns));
+        let written_bytes = trials.saturating_mul(trial.written_bytes);
+        Some(Self {
+            is_certain: any(least),
+            trials,
+            budget_ns,
+            max_write_bytes: lacks(limits.max_write_bytes, trial.written_bytes)
+                .then(|| with_reserve(spec, budget_ns.or(limits.budget_ns), written_bytes)),
+            max_trials: lacks_trials.then_some(trials),
+        })
+    }
 }
 
 impl Forecast {
@@ -97,16 +131,9 @@ impl Forecast {
         let allowed = [by_time(slow_ns.max(1)), by_writes(trial_bytes), by_trials];
         let allowed = allowed.into_iter().flatten().min()?;
         let fewest = allowed.min(least).min(most);
-        let lacks = |allowed: Option<u64>| allowed.is_some_and(|allowed| allowed < enough);
-        let is_short = spec.strategy == StrategyKind::Adaptive && allowed < enough;
-        let shortfall = is_short.then(|| Shortfall {
-            is_certain: most < enough,
-            trials: enough,
-            budget_ns: lacks(by_time(slow_ns.max(1))).then_some(enough.saturating_mul(slow_ns)),
-            max_write_bytes: lacks(by_writes(trial_bytes))
-                .then_some(enough.saturating_mul(trial_bytes)),
-            max_trials: lacks(by_trials).then_some(enough),
-        });
+        let trial = TrialCost { time_ns: slow_ns, written_bytes: trial_bytes };
+        let least_trial = TrialCost { time_ns: fast_ns, written_bytes: least_bytes };
+        let shortfall = Shortfall::of(spec, enough, trial, least_trial);
         let time = most.saturating_mul(slow_ns);
         let time = limits.budget_ns.map_or(time, |budget| budget.min(time));
         let written_most =
@@ -186,6 +213,16 @@ mod tests {
         assert!(short.is_certain && short.max_trials.is_none(), "{short:?}");
         let needed = short.budget_ns.unwrap();
         assert_eq!(shortfall(&|spec| spec.limits.budget_ns = Some(needed)), None);
+        // A part of a long one is kept for longer trials, which the search lacks.
+        let many = |budget_ns: u64| {
+            shortfall(&|spec| {
+                spec.workloads = workloads.all().iter().map(|of| of.name.clone()).collect();
+                spec.limits.budget_ns = Some(budget_ns);
+            })
+        };
+        let needed = many(400 * second_ns).unwrap().budget_ns.unwrap();
+        assert_eq!(many(needed), None);
+        assert!(many(needed / 100 * 99).is_some());
         let few = shortfall(&|spec| spec.limits.trials = Some(3)).unwrap();
         assert_eq!((few.is_certain, few.max_trials), (true, Some(few.trials)));
         let greedy = |spec: &mut RunSpec| {

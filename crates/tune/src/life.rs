@@ -143,9 +143,12 @@ impl SetupLives {
         self.measured[candidate] && self.lives[candidate].years().is_some_and(lasts)
     }
 
-    /// The setup that lasts longest; one that was measured if there is any.
-    pub fn nearest(&self) -> Option<CandidateIndex> {
-        let known = self.lives.iter().enumerate();
+    /// Of these candidates, the one that lasts longest; one that was measured if there is any.
+    pub fn longest_lasting(
+        &self,
+        is_of_interest: impl Fn(CandidateIndex) -> bool,
+    ) -> Option<CandidateIndex> {
+        let known = self.lives.iter().enumerate().filter(|(at, _)| is_of_interest(*at));
         let known = known.filter_map(|(candidate, life)| Some((candidate, life.years()?)));
         let rank = |(candidate, years): &(CandidateIndex, Interval)| {
             (self.measured[*candidate], years.low, std::cmp::Reverse(*candidate))

@@ -48,6 +48,9 @@ pub struct Recommendation {
     /// Whether it is shown to violate one of them. If neither is shown, its trials do not decide.
     pub baseline_violates: bool,
     pub verdict: GainVerdict,
+    /// Whether the baseline and another setup were measured, or the baseline failed. Otherwise
+    /// nothing is known of how they differ.
+    pub is_compared: bool,
     /// The probability that the recommended setup is within the requested distance of the best, 0
     /// to 1.
     pub within: f64,
@@ -156,6 +159,7 @@ impl Recommendation {
             .zip(answer.gain_over_runner_up)
             .map(|(other, gain)| (problem.setups[other].clone(), Estimate::from(gain)));
         let breaks_limit = constraint::broken(history).contains_key(&baseline);
+        let is_compared = is_compared(history, baseline);
         let mut found = Self {
             winner: problem.setups[winner].clone(),
             best_of_ties: problem.setups[preferred].clone(),
@@ -165,7 +169,8 @@ impl Recommendation {
             baseline_violates: breaks_limit,
             verdict,
             within: if passes_on { answer.within } else { answer.recommended_within },
-            left_to_gain: answer.left_to_gain.filter(|_| !passes_on),
+            is_compared,
+            left_to_gain: answer.left_to_gain.filter(|_| !passes_on && is_compared),
             likely: likely.filter(|_| verdict == GainVerdict::Likely),
             subject: problem.setups[subject].clone(),
             gain: gain.map(Estimate::from),
@@ -177,7 +182,7 @@ impl Recommendation {
         };
         if found.keeps_baseline() {
             found.within = answer.baseline_within;
-            found.left_to_gain = answer.left_to_gain_over_baseline;
+            found.left_to_gain = answer.left_to_gain_over_baseline.filter(|_| is_compared);
         }
         found
     }
@@ -202,4 +207,11 @@ fn verdict(gain: Option<Gain>) -> GainVerdict {
         Some(gain) if gain.rounds < MIN_ROUNDS => GainVerdict::NotConfirmed,
         Some(_) => GainVerdict::CannotTell,
     }
+}
+
+/// Whether there is a trial of the baseline, and a measured one of another setup.
+fn is_compared(history: &[Observation], baseline: CandidateIndex) -> bool {
+    let is_baseline = |trial: &&Observation| trial.proposal.candidate == baseline;
+    let is_other = |trial: &Observation| !is_baseline(&trial) && trial.log_merit().is_some();
+    history.iter().any(|trial| is_baseline(&trial)) && history.iter().any(is_other)
 }

@@ -9,8 +9,8 @@
 //!
 //! Limits: not in runs on several boards, with a number of trials as the budget or less than six
 //! minutes, or where the trials so far say that their share of the budget is not enough for trials
-//! that are four times as long. The longest are half a minute: a device that is written for hours
-//! may be slower still.
+//! that are four times as long. The longest are half a minute, so there are none if a trial takes
+//! more than an eighth of a minute: a device that is written for hours may be slower still.
 
 use flashfit_bench::MeasurementLength;
 use flashfit_filesystem::Setup;
@@ -38,7 +38,7 @@ const LEAST_BUDGET_NS: u64 = 360_000_000_000;
 /// How much longer a trial is, at most and at least, in quarters.
 const MOST_QUARTERS: u64 = 60;
 const LEAST_QUARTERS: u64 = 16;
-/// The longest time limit of a stage, unless that of a trial is more.
+/// The longest time limit of a stage.
 const MOST_RUNTIME_NS: u64 = 30_000_000_000;
 /// The data takes at most this part of what is free of the device.
 const SHARE_OF_FREE: u64 = 4;
@@ -58,12 +58,33 @@ struct SustainedPlan {
     rounds: u32,
 }
 
+/// Whether a run with this time keeps a part of its limits for longer trials.
+fn is_reserved(spec: &RunSpec, budget_ns: Option<u64>) -> bool {
+    let can_be_longer = spec.runtime_ns().saturating_mul(LEAST_QUARTERS) / 4 <= MOST_RUNTIME_NS;
+    spec.strategy == StrategyKind::Adaptive
+        && spec.limits.trials.is_none()
+        && budget_ns.is_none_or(|budget| budget >= LEAST_BUDGET_NS)
+        && can_be_longer
+}
+
+/// What the search may take of a limit of a run.
+pub(crate) fn for_search(spec: &RunSpec, limit: u64) -> u64 {
+    if is_reserved(spec, spec.limits.budget_ns) { limit - limit / SHARE } else { limit }
+}
+
+/// The limit of which the search may take so much, in a run with this time.
+pub(crate) fn with_reserve(spec: &RunSpec, budget_ns: Option<u64>, needed: u64) -> u64 {
+    match is_reserved(spec, budget_ns) {
+        true => needed.saturating_mul(SHARE).div_ceil(SHARE - 1),
+        false => needed,
+    }
+}
+
 impl TuneSession<'_> {
     /// Takes what they may cost off the budget, if it allows them.
     pub(crate) fn reserve_sustained(&mut self) {
-        let RunSpec { limits, strategy, .. } = self.spec;
-        let is_short = limits.budget_ns.is_some_and(|budget| budget < LEAST_BUDGET_NS);
-        if *strategy != StrategyKind::Adaptive || limits.trials.is_some() || is_short {
+        let limits = &self.spec.limits;
+        if !is_reserved(self.spec, limits.budget_ns) {
             return;
         }
         let take = |left: &mut Option<u64>, given: Option<u64>| {

@@ -44,7 +44,10 @@ pub fn tune(error: &TuneError) -> Option<String> {
                 LeastBudget::Seconds(seconds) => format!("--budget {seconds}s"),
                 LeastBudget::WrittenMib(mib) => format!("--max-write {mib}MiB"),
             };
-            Some(format!("use {flag} or more, or fewer file systems"))
+            Some(format!(
+                "continue with {flag} or more: flashfit tune --resume DIR {flag}; or begin again \
+                 with fewer file systems"
+            ))
         }
         TuneError::NoFigures(error) => Some(no_figures(error)),
         other => of(other),

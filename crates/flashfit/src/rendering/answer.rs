@@ -226,8 +226,7 @@ impl AnswerParts {
             head_to_head: head_to_head::of_finalists(conclusion),
             beyond_demand: conclusion.broken.keys().map(|candidate| setup(*candidate)).collect(),
             constraint_shown: conclusion
-                .constraint
-                .as_ref()
+                .choosable_evidence()
                 .map(|evidence| evidence.iter().any(|found| found.is_shown)),
             nearest_to_constraint: super::constraint::nearest(conclusion).map(|(at, found)| {
                 Nearest {

@@ -5,9 +5,10 @@ use flashfit_search::CandidateIndex;
 use flashfit_tune::constraint::WorstWorkload;
 use flashfit_tune::{Conclusion, RunSpec};
 
-/// The setup that comes nearest to the constraint, if none was shown to meet it.
+/// The setup that comes nearest to the constraint of those that may be recommended, if none of them
+/// was shown to meet it.
 pub fn nearest(conclusion: &Conclusion) -> Option<(CandidateIndex, WorstWorkload)> {
-    let evidence = conclusion.constraint.as_ref()?;
+    let evidence = conclusion.choosable_evidence()?;
     if evidence.iter().any(|found| found.is_shown) {
         return None;
     }
@@ -15,9 +16,9 @@ pub fn nearest(conclusion: &Conclusion) -> Option<(CandidateIndex, WorstWorkload
 }
 
 /// `no setup was shown to meet 50 ms; the nearest is ext4 base none: 5.2 s under sync-files (3
-/// trials)`. `None` if there is no constraint, or some setup meets it.
+/// trials)`. `None` if there is no constraint, or some setup that may be recommended meets it.
 pub fn not_shown(conclusion: &Conclusion, limit_ns: Option<u64>) -> Option<String> {
-    let evidence = conclusion.constraint.as_ref()?;
+    let evidence = conclusion.choosable_evidence()?;
     if evidence.iter().any(|found| found.is_shown) {
         return None;
     }

@@ -6,7 +6,7 @@ use flashfit_report::{
     Bar, BarChart, BetterDirection, Chart, ColumnKind, FigureGroup, FigureUnit, RangeMeaning,
     ReportFinding, SetupRole,
 };
-use flashfit_search::Answer;
+use flashfit_search::{Answer, CandidateIndex, Observation};
 use flashfit_tune::recommend::percent;
 use flashfit_tune::stats::Estimate;
 use flashfit_tune::{Conclusion, Percent, Recommendation};
@@ -93,12 +93,18 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
             setup.label(),
             change(-gain.middle),
             "–".to_owned(),
-            gain.count.to_string(),
+            candidate.map_or(0, |of| measured_trials(conclusion, of)).to_string(),
             candidate.map_or("", safety_of).to_owned(),
-            "runner-up, not shown to be slower".to_owned(),
+            format!("runner-up; not shown to be slower in {} fresh rounds", gain.count),
         ]);
     }
     finding
+}
+
+fn measured_trials(conclusion: &Conclusion, candidate: CandidateIndex) -> usize {
+    let of_it =
+        |trial: &&Observation| trial.proposal.candidate == candidate && trial.log_merit().is_some();
+    conclusion.history.iter().filter(of_it).count()
 }
 
 /// The runner-up if fresh trials do not distinguish it from the winner, and it is not listed.

@@ -54,10 +54,14 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
             let safe = if found.better_but_less_safe.is_some() { " that is as safe" } else { "" };
             format!("keep {baseline}: no setup{safe} is expected to be better")
         }
-        recommend::GainVerdict::NotConfirmed if found.winner == found.baseline => format!(
-            "keep {baseline} for now: too little was measured to tell whether another setup is \
-             better"
-        ),
+        recommend::GainVerdict::NotConfirmed
+            if found.winner == found.baseline || !found.is_compared =>
+        {
+            format!(
+                "keep {baseline} for now: too little was measured to tell whether another setup is \
+                 better"
+            )
+        }
         recommend::GainVerdict::NotConfirmed => format!(
             "keep {baseline} for now: {winner} was best in the search, but is not confirmed by \
              fresh trials yet"
@@ -196,6 +200,7 @@ mod tests {
             best_of_ties: baseline.clone(),
             baseline: baseline.clone(),
             baseline_is_listed: true,
+            is_compared: true,
             baseline_is_allowed: true,
             baseline_violates: false,
             verdict: recommend::GainVerdict::NothingBeatsUntuned,

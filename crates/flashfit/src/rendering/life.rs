@@ -88,7 +88,7 @@ impl LifeParts {
         let lives = conclusion.lives.as_ref()?;
         let estimates = conclusion.problem.life.as_ref()?;
         let setup = |candidate: CandidateIndex| conclusion.problem.setups[candidate].clone();
-        let shown = lives.min_years().map(|_| is_any_shown(conclusion, lives));
+        let shown = lives.min_years().map(|_| conclusion.is_any_shown_to_last());
         Some(Self {
             usage: estimates.usage.clone(),
             gib_a_day: estimates.gib_a_day_thousandths as f64 / 1000.0,
@@ -96,7 +96,10 @@ impl LifeParts {
             rated_cycles: estimates.rated_cycles,
             min_years: lives.min_years(),
             min_years_shown: shown,
-            nearest_to_min_years: lives.nearest().filter(|_| shown == Some(false)).map(setup),
+            nearest_to_min_years: conclusion
+                .longest_lasting()
+                .filter(|_| shown == Some(false))
+                .map(setup),
             setups: listed(conclusion, lives)
                 .into_iter()
                 .map(|(candidate, _)| SetupYears {
@@ -107,10 +110,6 @@ impl LifeParts {
             simulated: true,
         })
     }
-}
-
-fn is_any_shown(conclusion: &Conclusion, lives: &SetupLives) -> bool {
-    (0..conclusion.problem.setups.len()).any(|candidate| lives.is_shown_to_last(candidate))
 }
 
 /// The setups measured under every workload, the fastest first, with their throughput; then others
@@ -214,11 +213,12 @@ pub fn sentence(conclusion: &Conclusion, setup: &Setup) -> Option<String> {
 pub fn not_shown(conclusion: &Conclusion) -> Option<String> {
     let lives = conclusion.lives.as_ref()?;
     let least = lives.min_years()?;
-    if is_any_shown(conclusion, lives) {
+    if conclusion.is_any_shown_to_last() {
         return Some("no setup was shown to meet all constraints together".to_owned());
     }
     let start = format!("no setup was shown to last {least} years");
-    let Some((nearest, found)) = lives.nearest().and_then(|at| Some((at, lives.life(at).years()?)))
+    let Some((nearest, found)) =
+        conclusion.longest_lasting().and_then(|at| Some((at, lives.life(at).years()?)))
     else {
         return Some(format!("{start}: the years of none are known"));
     };

@@ -7,9 +7,6 @@ use flashfit_tune::analysis::{self, Ranked};
 use super::answer::hundredths;
 use super::{RunView, matrix};
 
-/// Where setups stand that were not compared.
-const ORDER: &str = "Setups measured once come after the others, whatever their score.";
-
 /// A ranking as it is shown.
 pub struct ShownRanking {
     pub table: RankingTable,
@@ -43,7 +40,7 @@ fn shown(view: &RunView<'_>, mut ranking: analysis::Ranking, top: usize) -> Show
     let rows = rows(view, &ranking, top);
     let table = RankingTable {
         title: title(&ranking),
-        scale_note: format!("{} {ORDER}", scale_note(ranking.by)),
+        scale_note: scale_note(ranking.by),
         unit: FigureUnit::Number,
         spread: RangeMeaning::Interval(95),
         rows,
@@ -68,21 +65,26 @@ fn title(ranking: &analysis::Ranking) -> String {
     }
 }
 
-fn scale_note(by: Criterion) -> &'static str {
-    match by {
+/// What all scores have in common.
+const SCORES: &str = "The score of all workloads is the sum of theirs. Higher is better. Growth: the \
+                      mean change from the baseline, over the workloads by their weights; if the \
+                      two disagree, growth decides. It is of all full-length trials, so it can \
+                      differ from the gain of the verdict, which is of fresh trials. Setups \
+                      measured once come after the others, whatever their score.";
+
+fn scale_note(by: Criterion) -> String {
+    let score = match by {
         Criterion::Throughput => {
             "Score: 1000 ln(KiB/s), or 1000 ln(operations/s) for workloads that create and delete \
-             files, averaged over the points; reads, writes, stages and workloads are added. \
-             Higher is better. Growth: the mean change from the baseline, over the workloads by \
-             their weights; if the two disagree, growth decides. It is of all full-length trials, \
-             so it can differ from the gain of the verdict, which is of fresh trials."
+             files, averaged over the points; reads, writes and stages are added."
         }
-        Criterion::Latency => "Score: 1 / worst completion latency, in 1/s. Higher is better.",
+        Criterion::Latency => "Score: 1 / worst completion latency, in 1/s.",
         Criterion::Wear => {
             "Score: bytes written by the workload / bytes programmed by the device, or bytes \
-             written to a device that does not report those. Higher is better."
+             written to a device that does not report those."
         }
-    }
+    };
+    format!("{score} {SCORES}")
 }
 
 fn rows(view: &RunView<'_>, ranking: &analysis::Ranking, top: usize) -> Vec<RankRow> {

@@ -103,7 +103,11 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         in_words(found.recommended(), &found.baseline),
         flashfit_report::probability(found.within)
     );
-    let mut detail = vec![probability];
+    let mut detail = Vec::new();
+    // Without trials of both, it is what the model supposed before them.
+    if found.is_compared {
+        detail.push(probability);
+    }
     detail.extend(view.conclusion.answer.as_ref().and_then(|answer| untested(answer.pairs)));
     detail.extend(super::life::sentence(&view.conclusion, found.recommended()));
     detail.extend(found.likely.as_ref().map(super::likely::sentence));
@@ -230,6 +234,7 @@ mod tests {
                 best_of_ties: winner.clone(),
                 baseline: baseline.clone(),
                 baseline_is_listed: true,
+                is_compared: true,
                 baseline_is_allowed: true,
                 baseline_violates: false,
                 verdict: recommend::GainVerdict::NotConfirmed,

@@ -122,11 +122,14 @@ fn life(
 ) -> Result<Option<RunLife>, CommandError> {
     let choice = LifeChoice::of(&args.life, args.asked.min_years, config);
     let asked = choice.min_years_thousandths();
-    if let (false, Some(mut life)) = (choice.has_usage(), recording.life.clone()) {
-        let recorded = &mut life.given.min_years_thousandths;
-        *recorded = asked.or(*recorded);
-        return Ok(Some(life));
-    }
+    let choice = match (choice.has_usage(), recording.life.clone()) {
+        (false, Some(mut life)) => {
+            let recorded = &mut life.given.min_years_thousandths;
+            *recorded = asked.or(*recorded);
+            return Ok(Some(life));
+        }
+        (_, recorded) => choice.or_recorded(recorded.as_ref()),
+    };
     let target = recording.target.as_deref().unwrap_or("the recorded device");
     // Only a simulated card is surely the same as when it was recorded.
     let is_elsewhere = !target.starts_with("sim:");

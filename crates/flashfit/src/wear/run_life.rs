@@ -3,16 +3,14 @@
 use std::path::Path;
 
 use flashfit_testbed::TestBedSpec;
-use flashfit_tune::life::GivenLife;
-use flashfit_tune::{Config, RunHeader, RunLife, Years};
+use flashfit_tune::{Config, RunHeader, RunLife, Years, life::GivenLife};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::{trace_file, usage};
 
 use crate::command_error::CommandError;
 use crate::wear::setup_life::{add, thousandths};
-use crate::wear::setup_name::SetupName;
 use crate::wear::target::{self, ModelChoice};
-use crate::wear::usage_args::UsageArgs;
+use crate::wear::{setup_name::SetupName, usage_args::UsageArgs};
 
 /// What the user asks of the life of a device.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +45,14 @@ impl LifeChoice {
     /// The years that a recommended setup must last, in thousandths.
     pub fn min_years_thousandths(&self) -> Option<u32> {
         self.given.min_years_thousandths
+    }
+
+    /// With a usage model, what is not given anew is as in these recorded estimates.
+    pub fn or_recorded(mut self, recorded: Option<&RunLife>) -> Self {
+        if let Some(recorded) = recorded.filter(|_| self.has_usage()) {
+            self.given = self.given.or(&recorded.given);
+        }
+        self
     }
 
     pub fn has_usage(&self) -> bool {
@@ -129,7 +135,8 @@ pub fn estimate_recorded(
 ) -> Result<(), CommandError> {
     // The device may no longer be what it was.
     let is_elsewhere = !header.spec.target.starts_with("sim:");
-    let mut asked = LifeChoice::of(args, None, &Config::default());
+    let asked = LifeChoice::of(args, None, &Config::default());
+    let mut asked = asked.or_recorded(header.spec.life.as_ref());
     if is_elsewhere && asked.has_usage() {
         let capacity = header.facts.device.capacity;
         asked.given.capacity_bytes = asked.given.capacity_bytes.or(Some(capacity));
@@ -137,8 +144,7 @@ pub fn estimate_recorded(
     let spec = &mut header.spec;
     let subject =
         LifeSubject { target: &spec.target, is_elsewhere, filesystems: &spec.filesystems };
-    if let Some(life) = asked.estimates(subject, catalog)? {
-        spec.life = Some(life);
-    }
+    let life = asked.estimates(subject, catalog)?;
+    spec.life = life.or(spec.life.take());
     Ok(())
 }

@@ -131,10 +131,13 @@ fn a_setup_must_be_shown_to_last() {
         .push(EstimatedLife { options: vec!["a".into()], ..estimated("x", [8, 9, 10]) });
     let recommended = Conclusion::of_run(&space(), &spec, &all()).unwrap().recommendation.unwrap();
     assert!(!recommended.baseline_is_allowed && recommended.baseline_violates);
-    let found = conclusion(Some(50));
-    let lives = found.lives.as_ref().unwrap();
-    assert!(found.recommendation.is_none());
-    assert_eq!(found.problem.setups[lives.nearest().unwrap()].label(), "x a none");
+    let mut found = conclusion(Some(50));
+    assert!(found.recommendation.is_none() && !found.is_any_shown_to_last());
+    let longest = found.longest_lasting().unwrap();
+    assert_eq!(found.problem.setups[longest].label(), "x a none");
+    // As if it were riskier than the run allows.
+    found.choosable[longest] = false;
+    assert_ne!(found.longest_lasting(), Some(longest));
 }
 
 #[test]

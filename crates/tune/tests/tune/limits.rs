@@ -218,6 +218,23 @@ fn budgets_too_small_for_every_file_system_are_rejected_with_the_required_one() 
 }
 
 #[test]
+fn a_run_that_was_refused_for_its_budget_goes_on_with_what_it_named() {
+    for strategy in [StrategyKind::Adaptive, StrategyKind::Greedy, StrategyKind::Exhaustive] {
+        let dir = tempdir_in_memory().unwrap();
+        let mut spec = RunSpec { strategy, ..adaptive(None) };
+        spec.limits.budget_ns = Some(1_500_000_000);
+        let error = go(dir.path(), &spec, FakeTestBed::new(&landscape)).ended.unwrap_err();
+        let TuneError::BudgetTooSmall { least: LeastBudget::Seconds(seconds), .. } = error else {
+            panic!("{error:?}")
+        };
+        spec.limits.budget_ns = Some(seconds * 1_000_000_000);
+        let went = go(dir.path(), &spec, FakeTestBed::new(&landscape));
+        went.ended.unwrap();
+        assert_eq!(went.trials.len(), 2, "{strategy:?}");
+    }
+}
+
+#[test]
 fn an_adaptive_run_in_which_everything_fails_stops_early_with_the_reason() {
     let fails = |_: &Setup, _: &str| Answer::Fails;
     let dir = tempdir_in_memory().unwrap();
@@ -297,7 +314,7 @@ fn a_run_in_which_nothing_can_last_long_enough_ends_after_the_first_batch() {
     assert_eq!(went.ended.unwrap(), RunEnd::Search(SearchEnd::Exhausted));
     assert!(went.trials.len() <= 16, "{}", went.trials.len());
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
-    assert!(found.recommendation.is_none() && found.lives.unwrap().nearest().is_some());
+    assert!(found.recommendation.is_none() && found.longest_lasting().is_some());
     // The test bed writes as much for each setup, so that the fastest one wears the device least.
     let spec = RunSpec { life: Some(life(1100)), ..adaptive(Some(120)) };
     let went = whole(&spec);

@@ -136,6 +136,23 @@ fn the_setup_that_is_better_is_the_one_that_is_recommended() {
 }
 
 #[test]
+fn without_a_trial_of_the_baseline_nothing_is_said_of_the_difference() {
+    let mut spec = spec(&space(), &["r", "w"]);
+    spec.strategy = StrategyKind::Adaptive;
+    let of = |labels: &[&str]| {
+        let trials: Vec<TrialRecord> =
+            labels.iter().flat_map(|label| trials(TrialPurpose::Search, label, &[1000])).collect();
+        Conclusion::of_run(&space(), &spec, &trials).unwrap().recommendation.unwrap()
+    };
+    for label in ["y base none", "x base none"] {
+        let found = of(&[label]);
+        assert_eq!(found.verdict, GainVerdict::NotConfirmed, "{label}");
+        assert!(!found.is_compared && found.left_to_gain.is_none(), "{label}: {found:?}");
+    }
+    assert!(of(&["y base none", "x base none"]).is_compared);
+}
+
+#[test]
 fn worse_if_the_whole_interval_is_a_loss() {
     let found = confirmed(&[900, 905, 899, 902], &[1000, 1001, 1003, 999]);
     assert_eq!(found.verdict, GainVerdict::Worse);

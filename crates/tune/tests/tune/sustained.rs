@@ -105,6 +105,10 @@ fn they_keep_to_their_share_of_the_budget_and_are_left_out_where_it_is_small() {
     assert_eq!(runtime_ms(&adaptive(Some(30 * MINUTE_NS))), Some(13_000));
     assert_eq!(runtime_ms(&adaptive(None)), Some(30_000));
     assert_eq!(runtime_ms(&adaptive(Some(5 * MINUTE_NS))), None);
+    // Four times as long is longer than they may be: nothing is kept for them.
+    let mut standard = adaptive(Some(30 * MINUTE_NS));
+    standard.runtime_ms = 10_000;
+    assert_eq!(runtime_ms(&standard), None);
     let mut few = adaptive(None);
     few.limits.trials = Some(40);
     assert_eq!(runtime_ms(&few), None);
