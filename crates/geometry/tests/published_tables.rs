@@ -233,3 +233,33 @@ fn all_runs_together_name_one_size_where_one_of_them_names_two() {
     let all = infer(&Imported { align: tables, ..Imported::default() }).findings.erase_block;
     assert_eq!(all.value, Some(QuantityValue::Bytes(4 << 20)), "{all:?}");
 }
+
+/// A published table without some of its rows.
+fn without(missing: &[u64]) -> GeometryFindings {
+    let (_, file) = files("align-run-21.1").remove(0);
+    let mut imported = Imported::read(&std::fs::read(file).unwrap()).unwrap();
+    imported.align[0].rows.retain(|row| !missing.contains(&row.align.0));
+    infer(&imported).findings
+}
+
+#[test]
+fn a_missing_row_leaves_open_which_size_its_step_has() {
+    assert_eq!(without(&[]).erase_block.value, Some(QuantityValue::Bytes(4 << 20)));
+    // A row far from the step does not matter.
+    assert_eq!(without(&[256 << 10]).erase_block.value, Some(QuantityValue::Bytes(4 << 20)));
+    for (missing, largest) in [(&[4][..], 8), (&[4, 8], 16), (&[4, 8, 16], 32)] {
+        let rows: Vec<u64> = missing.iter().map(|mib| mib << 20).collect();
+        let found = without(&rows).erase_block;
+        assert_eq!(found.value, None, "{missing:?}: {found:?}");
+        for size in rows.iter().chain([&(largest << 20)]) {
+            assert!(found.reason.contains(&Bytes(*size).to_string()), "{}", found.reason);
+            let is_it = |of: &CandidateValue| of.value == QuantityValue::Bytes(*size);
+            let candidate = found.candidates.iter().find(|of| is_it(of)).unwrap();
+            assert!((0.2..0.6).contains(&candidate.probability), "{found:?}");
+        }
+    }
+    assert!(without(&[]).write_unit.value.is_some());
+    let found = without(&[16 << 10]).write_unit;
+    assert_eq!(found.value, None, "{found:?}");
+    assert!(found.reason.contains("16 KiB"), "{}", found.reason);
+}

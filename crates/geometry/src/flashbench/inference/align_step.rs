@@ -7,7 +7,8 @@
 //! supports the unit at its step, or none. Reads within the first units, which are often mapped in
 //! a different way, are allowed for: one row may then have most of the rise. If it has about half
 //! of it, the erase block may as well be twice as large ([`TwoSteps`]). Tables of the same device
-//! are pooled first, since their rows have the same steps.
+//! are pooled first, since their rows have the same steps. If rows are missing, the step may begin
+//! at any of them.
 //!
 //! Limits: flashbench only measures powers of two, at seven places of which some wrap around the
 //! end of the device, so the height of a step carries little information; a unit of 3 x 2^k would
@@ -122,6 +123,8 @@ pub struct StepEvidence {
     at: BTreeMap<u64, f64>,
     /// By the alignment of the first of two steps: part of the evidence for each of the two.
     two_steps: BTreeMap<u64, f64>,
+    /// Sizes that a step may have because rows are missing, each with the row above them.
+    gaps: Vec<Vec<u64>>,
 }
 
 /// Reads across boundaries of the larger unit take longer than those of the smaller one, which take
@@ -158,11 +161,20 @@ impl StepEvidence {
                 let way = (ON_THE_WAY * series.range / step.rise).ln() + place;
                 let way = if step.own_level { way } else { (1.0 - ON_THE_WAY).ln() };
                 let log_step = log + place + way + step.sure.ln();
-                at.entry(step.align.0).or_default().push(log_step);
+                let sizes = sizes_from_row(rows, step.row);
+                let mut add = |sizes: &[u64], log: f64| {
+                    for &size in sizes {
+                        at.entry(size).or_default().push(log - (sizes.len() as f64).ln());
+                    }
+                };
+                add(&sizes, log_step);
                 if step.is_first_of_two > 0.0 {
                     let log_two = log_step + step.is_first_of_two.ln();
-                    at.entry(2 * step.align.0).or_default().push(log_two);
-                    two_steps.entry(step.align.0).or_default().push(log_two);
+                    let next = sizes_from_row(rows, step.row + 1);
+                    add(&next, log_two);
+                    if let ([size], [_]) = (&sizes[..], &next[..]) {
+                        two_steps.entry(*size).or_default().push(log_two);
+                    }
                 }
                 nothing.push(log + (1.0 - step.sure).max(1e-12).ln());
             }
@@ -172,7 +184,20 @@ impl StepEvidence {
         let sums = |of: BTreeMap<u64, Vec<f64>>| {
             of.into_iter().map(|(align, logs)| (align, sum(&logs))).collect()
         };
-        Some(Self { nothing: sum(&nothing), at: sums(at), two_steps: sums(two_steps) })
+        let sizes = (1..rows.len()).map(|row| sizes_from_row(rows, row));
+        Some(Self {
+            nothing: sum(&nothing),
+            at: sums(at),
+            two_steps: sums(two_steps),
+            gaps: sizes.filter(|sizes| sizes.len() > 1).collect(),
+        })
+    }
+
+    /// The sizes, ascending, of which one is certain and none is because only the largest has a
+    /// row.
+    pub fn gap(&self, probability: impl Fn(u64) -> f64) -> Option<&[u64]> {
+        let total = |sizes: &[u64]| sizes.iter().map(|&size| probability(size)).sum::<f64>();
+        self.gaps.iter().map(Vec::as_slice).find(|sizes| total(sizes) >= SURE)
     }
 
     /// The two steps that the rows have if `belief`, which has no answer, is sure of either.
@@ -226,7 +251,8 @@ impl StepEvidence {
 
 /// A step that may come from an erase block.
 struct Step {
-    align: Bytes,
+    /// Index of its first row.
+    row: usize,
     rise: f64,
     /// The probability that it is a real step.
     sure: f64,
@@ -289,14 +315,23 @@ fn step(
     let can_be_two = sought == SoughtStep::Erase
         && is_between
         && share >= WORTH_A_PLACE
-        && sought.range().contains(&(2 * rows[own].align.0))
-        && rows.get(own + 1).is_some_and(|next| next.align.0 == 2 * rows[own].align.0);
+        && rows.get(own + 1).is_some_and(|next| sought.range().contains(&next.align.0));
     let is_first_of_two = if can_be_two {
         normal_below((HALF_OF_THE_RISE - share) * rise / noise.hypot(low.error).hypot(high.error))
     } else {
         0.0
     };
-    Some(Step { align: rows[own].align, rise, sure, own_level, is_first_of_two })
+    Some(Step { row: own, rise, sure, own_level, is_first_of_two })
+}
+
+/// The possible sizes of a step whose first row this is, ascending: the powers of two above the
+/// row before it. Of those, a complete table has this row only.
+fn sizes_from_row(rows: &[PooledRow], row: usize) -> Vec<u64> {
+    let align = rows[row].align.0;
+    let before = row.checked_sub(1).map_or(align / 2, |before| rows[before].align.0);
+    let powers = (0..u64::BITS).map(|exponent| 1 << exponent);
+    let sizes: Vec<u64> = powers.filter(|size| (before + 1..=align).contains(size)).collect();
+    if sizes.is_empty() { vec![align] } else { sizes }
 }
 
 /// Standard normal distribution function, by the logistic approximation of Bowling et al. (2009),

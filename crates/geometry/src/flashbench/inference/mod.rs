@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use flashfit_device::Bytes;
 
 use super::{AccessOrder, Imported, OpenBlockTable};
-use crate::belief::{ANSWERS, GeometryBelief};
+use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief};
 use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
 use crate::probed::{PlotPoint, PlotSeries, ProbeEvidence, Probed};
 use align_step::{PooledRow, SoughtStep, StepEvidence, TwoSteps};
@@ -60,7 +60,7 @@ pub fn infer(imported: &Imported) -> Probed {
     let two_steps = steps.as_ref().and_then(|steps| steps.two_steps(&belief));
     let findings = GeometryFindings {
         erase_block: two_steps.map_or_else(
-            || erase_block(&belief, steps.is_some(), copying),
+            || erase_block(&belief, steps.as_ref(), copying),
             |steps| either_of(steps, &belief),
         ),
         write_unit: pages(&rows, SoughtStep::Write, &belief),
@@ -110,7 +110,17 @@ fn notes(imported: &Imported) -> Vec<String> {
     notes
 }
 
-fn erase_block(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> GeometryFinding {
+fn erase_block(
+    belief: &GeometryBelief,
+    steps: Option<&StepEvidence>,
+    from_copying: bool,
+) -> GeometryFinding {
+    let of = |bytes| belief.probability(DeviceStructure::Unit(bytes));
+    if let Some(sizes) = steps.and_then(|steps| steps.gap(of)).filter(|_| belief.answer().is_none())
+    {
+        return GeometryFinding::inconclusive(rows_lack(sizes), belief.shown());
+    }
+    let from_rows = steps.is_some();
     let lacking = match (from_rows, from_copying) {
         (false, false) => {
             return GeometryFinding::not_measured(
@@ -135,6 +145,17 @@ fn erase_block(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> 
     belief.finding(seen, lacking)
 }
 
+/// Why a step is of none of these sizes for sure. Only the last one has a row.
+fn rows_lack(sizes: &[u64]) -> String {
+    let (last, missing) = sizes.split_last().expect("a gap is of at least two sizes");
+    let missing: Vec<String> = missing.iter().map(|&size| Bytes(size).to_string()).collect();
+    let (last, missing) = (Bytes(*last), missing.join(", "));
+    format!(
+        "reads across boundaries take longer from {last} on, or from a smaller size for which the \
+         table has no row: {missing}"
+    )
+}
+
 /// What begins at the larger of two sizes also begins at the smaller one.
 fn either_of(steps: TwoSteps, belief: &GeometryBelief) -> GeometryFinding {
     let TwoSteps { smaller, larger, probability } = steps;
@@ -156,6 +177,11 @@ fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> Geo
         );
     };
     let candidates: Vec<CandidateValue> = steps.posterior(rows.len());
+    let of = |bytes| {
+        let is_it = |of: &&CandidateValue| of.value == QuantityValue::Bytes(bytes);
+        candidates.iter().find(is_it).map_or(0.0, |of| of.probability)
+    };
+    let gap = steps.gap(of).map(rows_lack);
     match candidates.first() {
         Some(&CandidateValue { value: QuantityValue::Bytes(bytes), probability })
             if probability >= SURE =>
@@ -170,11 +196,13 @@ fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> Geo
                 ..GeometryFinding::found(QuantityValue::Bytes(bytes), probability, reason)
             }
         }
-        _ if sought == SoughtStep::Page => GeometryFinding::inconclusive(
-            "no step below that of the write unit exceeds the noise",
-            candidates,
-        ),
-        _ => GeometryFinding::inconclusive(WITHOUT_STEP, candidates),
+        _ => {
+            let lacking = match sought {
+                SoughtStep::Page => "no step below that of the write unit exceeds the noise",
+                SoughtStep::Erase | SoughtStep::Write => WITHOUT_STEP,
+            };
+            GeometryFinding::inconclusive(gap.unwrap_or_else(|| lacking.to_owned()), candidates)
+        }
     }
 }
 
