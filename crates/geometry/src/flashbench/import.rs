@@ -11,6 +11,7 @@ use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use super::align::{self, AlignTable};
+use super::command::CommandLine;
 use super::fat::{FatRow, FatTable};
 use super::number;
 use super::table::{self, AccessOrder, OpenBlockTable, TableCell};
@@ -154,14 +155,18 @@ struct Reader {
 impl Reader {
     fn line(&mut self, number: usize, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if let Some(context) = title(line).or_else(|| command(&words)) {
+        if let Some(context) = title(line).map(Ok).or_else(|| command(&words)) {
             self.starts_new_table = true;
             self.context = match context {
-                Context::OpenUnits(units, _) if units > MAX_OPEN_UNITS => {
+                Ok(Context::OpenUnits(units, _)) if units > MAX_OPEN_UNITS => {
                     self.warn(number, format!("more than {MAX_OPEN_UNITS} units: {units}"));
                     Context::Unknown
                 }
-                other => other,
+                Ok(other) => other,
+                Err(reason) => {
+                    self.warn(number, reason);
+                    Context::Unknown
+                }
             };
         } else if let Some(at) = words.windows(2).position(is_align) {
             self.align(number, &words[at + 1..]);
@@ -262,26 +267,21 @@ fn title(line: &str) -> Option<Context> {
     )
 }
 
-/// A flashbench command line after an optional prompt.
-fn command(words: &[&str]) -> Option<Context> {
-    let at = words.iter().position(|word| word.rsplit('/').next() == Some("flashbench"))?;
-    let options = &words[at + 1..];
-    let has = |short: char, long: &str| {
-        options.iter().any(|word| {
-            *word == long
-                || (word.starts_with('-') && !word.starts_with("--") && word[1..].contains(short))
-        })
+/// The table that a flashbench command line announces, or why it is unknown.
+fn command(words: &[&str]) -> Option<Result<Context, String>> {
+    let line = CommandLine::find(words)?;
+    if !line.has("open-au") {
+        let is_fat = line.has("find-fat");
+        return Some(Ok(if is_fat { Context::Fat } else { Context::Unknown }));
+    }
+    let units = match line.value("open-au-nr") {
+        None => Some(DEFAULT_OPEN_UNITS),
+        Some(given) => given.and_then(count),
     };
-    if !options.iter().any(|word| word.starts_with('-')) {
-        return None;
-    }
-    if has('O', "--open-au") {
-        let given = options.iter().find_map(|word| word.strip_prefix("--open-au-nr="));
-        let units = given.map_or(Some(DEFAULT_OPEN_UNITS), count)?;
-        let access = if has('R', "--random") { AccessOrder::Random } else { AccessOrder::Linear };
-        return Some(Context::OpenUnits(units, access));
-    }
-    Some(if has('f', "--find-fat") { Context::Fat } else { Context::Unknown })
+    let access = if line.has("random") { AccessOrder::Random } else { AccessOrder::Linear };
+    Some(units.map(|units| Context::OpenUnits(units, access)).ok_or_else(|| {
+        "the number of units in the command line is missing or not a valid number".to_owned()
+    }))
 }
 
 fn count(text: &str) -> Option<u32> {

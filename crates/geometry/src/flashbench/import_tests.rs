@@ -99,6 +99,48 @@ fn absurd_numbers_of_units_are_not_imported() {
     }
 }
 
+/// The tables that a command line announces, by a row after it; none if it has a warning.
+fn announced(command: &str) -> Option<(u32, AccessOrder)> {
+    let read = Imported::read(format!("{LOG}{command}\n128KiB 4.43M/s\n").as_bytes()).unwrap();
+    let mut cells = read.open_erase_blocks.iter().flat_map(|table| &table.cells);
+    let found = cells.find(|cell| cell.write == Bytes::kib(128));
+    assert_eq!(found.is_none(), !read.warnings.is_empty(), "{command}: {:?}", read.warnings);
+    found.map(|cell| (cell.units, cell.access))
+}
+
+#[test]
+fn command_lines_are_read_as_flashbench_reads_them() {
+    use AccessOrder::{Linear, Random};
+    for (options, expected) in [
+        ("-O -r --open-au-nr=3", (3, Random)),
+        ("-Or --open-au-nr=3 /dev/sdb", (3, Random)),
+        ("-O --rand --open-au-nr 3 /dev/sdb", (3, Random)),
+        ("--open-au-nr 3 /dev/sdb --open-au", (3, Linear)),
+        ("--open-au --open-au-n=5 --blocksize 1024 /dev/sdb", (5, Linear)),
+        ("-O -e 4194304 -b1024 --open-au-nr=1 --open-au-nr=4", (4, Linear)),
+        // The letters of values are not options.
+        ("-O -oerror.txt --open-au-nr=3 /dev/sdb", (3, Linear)),
+        ("-O -o -r --open-au-nr=3 /dev/sdb", (3, Linear)),
+        ("-O /dev/sdb | tee -r", (2, Linear)),
+        ("-O -- -r", (2, Linear)),
+    ] {
+        assert_eq!(announced(&format!("# ./flashbench {options}")), Some(expected), "{options}");
+    }
+}
+
+#[test]
+fn an_unreadable_number_of_units_is_reported() {
+    for options in ["--open-au-nr=three", "--open-au-nr=0", "--open-au-nr", "--open-au-nr /dev/sdb"]
+    {
+        assert_eq!(announced(&format!("flashbench -O {options}")), None, "{options}");
+        let text = format!("{LOG}flashbench -O {options}\n128KiB 4.43M/s\n");
+        let read = Imported::read(text.as_bytes()).unwrap();
+        let [number, row] = &read.warnings[..] else { panic!("{:?}", read.warnings) };
+        assert_eq!((number.line, row.line), (14, 15));
+        assert!(number.reason.contains("number of units"), "{}", number.reason);
+    }
+}
+
 /// Numbers of units are listed, not counted up to.
 #[test]
 fn the_numbers_of_units_of_a_table_may_have_gaps() {

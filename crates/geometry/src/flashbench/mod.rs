@@ -2,11 +2,12 @@
 //! blocks in turn.
 //!
 //! [`import`] parses flashbench output ([`align`], [`table`], [`fat`], with the numbers of
-//! `number`), [`procedure`] measures open-unit tables on any [`flashfit_device::BlockDev`], and
-//! [`comparison`] compares two of them, [`groups`] by the kind of writes. Source: flashbench,
-//! `README` and `flashbench.c`.
+//! `number` and the command lines of `command`), [`procedure`] measures open-unit tables on any
+//! [`flashfit_device::BlockDev`], and [`comparison`] compares two of them, [`groups`] by the kind
+//! of writes. Source: flashbench, `README` and `flashbench.c`.
 
 pub mod align;
+mod command;
 pub mod comparison;
 pub mod fat;
 pub mod groups;
