@@ -27,6 +27,7 @@ const DEFAULT_OPEN_UNITS: u32 = 2;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Imported {
+    /// A repeated alignment starts another table.
     pub align: Vec<AlignTable>,
     /// A repeated cell starts another table.
     pub open_erase_blocks: Vec<OpenBlockTable>,
@@ -182,13 +183,16 @@ impl Reader {
             Ok(row) => row,
             Err(reason) => return self.warn(number, reason),
         };
-        let last = self.imported.align.last().and_then(|table| table.rows.last());
-        // Alignments decrease within a table, so a larger one starts another run.
-        if self.starts_new_table || last.is_none_or(|last| last.align <= row.align) {
-            self.imported.align.push(AlignTable::default());
-            self.starts_new_table = false;
+        // A repeated alignment starts another run. Files that were sorted otherwise are of one run.
+        let place = |table: &AlignTable| table.rows.binary_search_by(|at| row.align.cmp(&at.align));
+        let new_place = self.imported.align.last().and_then(|table| place(table).err());
+        match new_place.filter(|_| !self.starts_new_table) {
+            Some(at) => {
+                self.imported.align.last_mut().expect("it has a place").rows.insert(at, row);
+            }
+            None => self.imported.align.push(AlignTable { rows: vec![row] }),
         }
-        self.imported.align.last_mut().expect("one was begun").rows.push(row);
+        self.starts_new_table = false;
     }
 
     fn rates(&mut self, number: usize, write: Bytes, words: &[&str]) {

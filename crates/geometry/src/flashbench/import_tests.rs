@@ -64,6 +64,20 @@ fn consecutive_runs_are_separate_tables() {
 }
 
 #[test]
+fn the_order_of_rows_does_not_matter() {
+    let file =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/flashbench/card-21/align-run-21.1.txt");
+    let text = std::fs::read_to_string(file).unwrap();
+    let as_printed = Imported::read(text.as_bytes()).unwrap();
+    let reversed: Vec<&str> = text.lines().rev().collect();
+    let mut shuffled: Vec<&str> = text.lines().collect();
+    shuffled.sort_by_key(|line| line.bytes().rev().collect::<Vec<u8>>());
+    for lines in [reversed, shuffled] {
+        assert_eq!(Imported::read(lines.join("\n").as_bytes()).unwrap(), as_printed);
+    }
+}
+
+#[test]
 fn malformed_rows_are_reported_and_the_rest_is_used() {
     let text = "align 16384 pre 1ms on 0ns post 1ms diff -1ms\n\
                 align 8192 pre 1ms on 1ms post 1ms diff 0ns\n\
