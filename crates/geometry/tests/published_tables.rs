@@ -263,3 +263,19 @@ fn a_missing_row_leaves_open_which_size_its_step_has() {
     assert_eq!(found.value, None, "{found:?}");
     assert!(found.reason.contains("16 KiB"), "{}", found.reason);
 }
+
+#[test]
+fn rates_are_a_reason_only_for_the_size_that_they_suggest() {
+    let (_, file) = files("open-au-run-21").remove(0);
+    let rates = Imported::read(&std::fs::read(file).unwrap()).unwrap();
+    let mut random = Random::new(5);
+    for (step, expected) in [(4, true), (8, false), (16, false)] {
+        let table = stepped(&mut random, step << 20, 1.0);
+        let imported = Imported { align: vec![table], ..rates.clone() };
+        let found = infer(&imported).findings.erase_block;
+        assert_eq!(found.value, Some(QuantityValue::Bytes(step << 20)), "{found:?}");
+        let claims = found.reason.contains("writes copy a unit of this size");
+        assert_eq!(claims, expected, "{step} MiB: {}", found.reason);
+        assert_eq!(found.reason.contains("suggest 4 MiB"), !expected, "{}", found.reason);
+    }
+}

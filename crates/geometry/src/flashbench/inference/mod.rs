@@ -3,11 +3,12 @@
 //! Alignment tables show the erase block, the write unit and the page ([`align_step`]). Open-unit
 //! tables show the open erase blocks, beyond a steep cliff also the erase block ([`cliff`]), and
 //! the log for small writes (`small_log`). Find-FAT tables show the zone at the start (`zone`). All
-//! evidence about the erase block is combined in one [`GeometryBelief`]. [`heuristic`] computes the
-//! guess of the CELF methodology for comparison.
+//! evidence about the erase block is combined in one [`GeometryBelief`] (`erase_block`).
+//! [`heuristic`] computes the guess of the CELF methodology for comparison.
 
 pub mod align_step;
 pub mod cliff;
+mod erase_block;
 pub mod heuristic;
 mod segments;
 mod small_log;
@@ -18,11 +19,12 @@ use std::collections::BTreeSet;
 use flashfit_device::Bytes;
 
 use super::{AccessOrder, Imported, OpenBlockTable};
-use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief};
+use crate::belief::{ANSWERS, GeometryBelief};
 use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
 use crate::probed::{PlotPoint, PlotSeries, ProbeEvidence, Probed};
-use align_step::{PooledRow, SoughtStep, StepEvidence, TwoSteps};
+use align_step::{PooledRow, SoughtStep, StepEvidence};
 use cliff::{Cliff, CopyLikelihood};
+use erase_block::{SizeEvidence, rows_lack};
 
 /// Assumed capacity without an alignment table: the smallest devices sold.
 const SUPPOSED_CAPACITY_BYTES: u64 = 1 << 30;
@@ -39,30 +41,22 @@ pub fn infer(imported: &Imported) -> Probed {
     let largest = rows.last().map(|row| row.align.0);
     let capacity =
         largest.map_or(SUPPOSED_CAPACITY_BYTES, |align| align.saturating_mul(PLACES) / 2);
-    let mut belief = GeometryBelief::new(capacity, &[]);
-    let steps = StepEvidence::of(&rows, SoughtStep::Erase);
-    if let Some(steps) = &steps {
-        steps.update(&mut belief);
-    }
+    let mut sizes = SizeEvidence::new(capacity, StepEvidence::of(&rows, SoughtStep::Erase));
     let cliffs = [AccessOrder::Linear, AccessOrder::Random]
         .map(|access| (access, Cliff::of(&imported.open_erase_blocks, access)));
-    let mut copying = false;
     for (access, cliff) in &cliffs {
         let cliff = cliff.as_ref();
         if let Some(likelihood) =
             cliff.and_then(|cliff| CopyLikelihood::of(&imported.open_erase_blocks, *access, cliff))
         {
-            belief.update(|structure| likelihood.log_likelihood(structure));
-            copying = true;
+            sizes.add_rates(&likelihood);
         }
     }
     let [(_, linear), (_, random)] = &cliffs;
-    let two_steps = steps.as_ref().and_then(|steps| steps.two_steps(&belief));
+    let erase_block = sizes.finding();
+    let belief = sizes.belief;
     let findings = GeometryFindings {
-        erase_block: two_steps.map_or_else(
-            || erase_block(&belief, steps.as_ref(), copying),
-            |steps| either_of(steps, &belief),
-        ),
+        erase_block,
         write_unit: pages(&rows, SoughtStep::Write, &belief),
         page: pages(&rows, SoughtStep::Page, &belief),
         open_erase_blocks_linear: open_erase_blocks(linear.as_ref()),
@@ -108,63 +102,6 @@ fn notes(imported: &Imported) -> Vec<String> {
         notes.push(format!("{} more lines were skipped", imported.more_warnings));
     }
     notes
-}
-
-fn erase_block(
-    belief: &GeometryBelief,
-    steps: Option<&StepEvidence>,
-    from_copying: bool,
-) -> GeometryFinding {
-    let of = |bytes| belief.probability(DeviceStructure::Unit(bytes));
-    if let Some(sizes) = steps.and_then(|steps| steps.gap(of)).filter(|_| belief.answer().is_none())
-    {
-        return GeometryFinding::inconclusive(rows_lack(sizes), belief.shown());
-    }
-    let from_rows = steps.is_some();
-    let lacking = match (from_rows, from_copying) {
-        (false, false) => {
-            return GeometryFinding::not_measured(
-                "requires an alignment table of at least six rows, or an open-unit table with a \
-                 steep cliff",
-            );
-        }
-        (true, _) => WITHOUT_STEP,
-        (false, true) => "several unit sizes explain the rates beyond the cliff",
-    };
-    let seen = |bytes: u64| match (from_rows, from_copying) {
-        (true, true) => format!(
-            "reads across boundaries take longer from {} on, and beyond the open erase blocks writes \
-             copy a unit of this size",
-            Bytes(bytes)
-        ),
-        (true, false) => format!("reads across boundaries take longer from {} on", Bytes(bytes)),
-        (false, _) => {
-            format!("beyond the open erase blocks writes copy a unit of {}", Bytes(bytes))
-        }
-    };
-    belief.finding(seen, lacking)
-}
-
-/// Why a step is of none of these sizes for sure. Only the last one has a row.
-fn rows_lack(sizes: &[u64]) -> String {
-    let (last, missing) = sizes.split_last().expect("a gap is of at least two sizes");
-    let missing: Vec<String> = missing.iter().map(|&size| Bytes(size).to_string()).collect();
-    let (last, missing) = (Bytes(*last), missing.join(", "));
-    format!(
-        "reads across boundaries take longer from {last} on, or from a smaller size for which the \
-         table has no row: {missing}"
-    )
-}
-
-/// What begins at the larger of two sizes also begins at the smaller one.
-fn either_of(steps: TwoSteps, belief: &GeometryBelief) -> GeometryFinding {
-    let TwoSteps { smaller, larger, probability } = steps;
-    let reason = format!(
-        "reads across boundaries take longer from {smaller} on, and longer still from {larger} on: \
-         erase blocks are of either size, and what is aligned to {larger} is aligned to both"
-    );
-    let found = GeometryFinding::found(QuantityValue::Bytes(larger.0), probability, reason);
-    GeometryFinding { candidates: belief.shown(), ..found }
 }
 
 /// The write unit or the page, from the rows below the erase block.
