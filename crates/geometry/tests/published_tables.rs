@@ -277,5 +277,8 @@ fn rates_are_a_reason_only_for_the_size_that_they_suggest() {
         let claims = found.reason.contains("writes copy a unit of this size");
         assert_eq!(claims, expected, "{step} MiB: {}", found.reason);
         assert_eq!(found.reason.contains("suggest 4 MiB"), !expected, "{}", found.reason);
+        let notes = infer(&imported).notes;
+        let is_warned = notes.iter().any(|note| note.contains("tables assume erase blocks of 4"));
+        assert_eq!(is_warned, !expected, "{step} MiB: {notes:?}");
     }
 }

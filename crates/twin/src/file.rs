@@ -41,8 +41,9 @@ const FITTED: [&str; 9] = [
 ];
 /// The section whose kind is not found: that of the bus is the usual one.
 const BUS: &str = "[bus]";
-/// Keys measured directly.
-const MEASURED: [&str; 2] = ["erase_unit", "lookup_ns"];
+/// Keys measured directly; the erase block only if it is the one that was found.
+const MEASURED: [&str; 2] = [ERASE_BLOCK, "lookup_ns"];
+const ERASE_BLOCK: &str = "erase_unit";
 
 impl Twin {
     /// The text of the card file, parsed once to ensure that it is valid.
@@ -54,12 +55,13 @@ impl Twin {
         let mut text = format!(
             "# {}\n#\n# A twin: a simulated card whose parameters were fitted by flashfit. Its behavior is \
              simulated;\n# the real device may work differently inside.\n# Compared with the {} rates that it \
-             was fitted to: median ratio {}, nine in ten within {}.\n{}{}{}\n",
+             was fitted to: median ratio {}, nine in ten within {}.\n{}{}{}{}\n",
             self.model.title,
             comparison.cells,
             hundredths(comparison.median_error_thousandths),
             hundredths(comparison.ninth_decile_error_thousandths),
             self.pattern_line(),
+            self.erase_block_lines(),
             self.good_for_lines(),
             self.alike_lines(),
         );
@@ -81,13 +83,27 @@ impl Twin {
             };
             let how = comment.iter().find(|(keys, _)| !is_usual && keys.contains(&key));
             if let Some((_, why)) = how {
+                let is_assumed = key == ERASE_BLOCK
+                    && self.found_erase_block != Some(self.model.nand.erase_block);
                 text.push_str("  # ");
-                text.push_str(why);
+                text.push_str(if is_assumed { "assumed by the tables" } else { why });
             }
             text.push('\n');
         }
         CardModel::parse(&text, &Origin::File("the twin".into()))?;
         Ok(text)
+    }
+
+    /// A warning if the tables did not assume the erase block that was found, as comments.
+    fn erase_block_lines(&self) -> String {
+        let assumed = self.model.nand.erase_block;
+        match self.found_erase_block {
+            Some(found) if found != assumed => format!(
+                "# Its erase blocks of {assumed} are those that the tables assume. The device has \
+                 erase blocks\n# of {found}, so that what depends on them may differ.\n"
+            ),
+            _ => String::new(),
+        }
     }
 
     fn pattern_line(&self) -> String {

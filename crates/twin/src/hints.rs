@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct DeviceHints {
     /// Additional time of a read that crosses an erase block boundary, in nanoseconds.
     pub lookup_ns: u64,
+    /// The erase block that was found; the open-block tables may have assumed another one.
+    pub erase_block_bytes: Option<u64>,
     pub open_erase_blocks: Option<u32>,
     pub open_erase_blocks_random: Option<u32>,
     pub write_unit_bytes: Option<u64>,
@@ -45,6 +47,7 @@ impl DeviceHints {
         let possible = log.candidates.first().filter(|_| log.value.is_none()).map(|of| of.value);
         Self {
             lookup_ns: 0,
+            erase_block_bytes: bytes(&findings.erase_block),
             open_erase_blocks: count(&findings.open_erase_blocks_linear),
             open_erase_blocks_random: count(&findings.open_erase_blocks_random),
             write_unit_bytes: bytes(&findings.write_unit),
@@ -65,7 +68,7 @@ impl DeviceHints {
     /// What imported tables and their findings say.
     pub fn from_findings(imported: &Imported, findings: &GeometryFindings) -> Self {
         let found = Self::from_probe(findings);
-        let Some(QuantityValue::Bytes(unit)) = findings.erase_block.value else { return found };
+        let Some(unit) = found.erase_block_bytes else { return found };
         let rows = align_step::pool(&imported.align);
         let level = |above: bool| {
             let extra = rows.iter().filter(|row| (row.align.0 >= unit) == above);

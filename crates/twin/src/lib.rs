@@ -52,6 +52,8 @@ pub struct Twin {
     pub model: CardModel,
     /// The structure found by the search.
     pub structure: CardStructure,
+    /// The erase block that a probe found, if any. The model has the one that the tables assumed.
+    pub found_erase_block: Option<Bytes>,
     /// The simulated rates of the same procedure.
     pub rates: OpenBlockTable,
     /// Comparison of the simulated with the measured rates.
@@ -178,7 +180,16 @@ pub fn fit_to(
     let patterns = patterns.map(|all| PatternRatio::all(all, &parts_ns)).unwrap_or_default();
     like_device(&mut model, hints.device);
     let groups = CellGroup::all(&known, &rates, few_units(target, &hints, &best.structure));
-    Ok(Twin { model, structure: best.structure, rates, comparison, groups, patterns, alike })
+    Ok(Twin {
+        model,
+        structure: best.structure,
+        found_erase_block: hints.erase_block_bytes.map(Bytes),
+        rates,
+        comparison,
+        groups,
+        patterns,
+        alike,
+    })
 }
 
 /// Gives a card what a device reports: its size, up to what is still fast to simulate, its sectors

@@ -102,8 +102,23 @@ fn the_same_table_gives_the_same_valid_card_file() {
     assert_eq!((model.name.as_str(), model.layer.open_erase_blocks), ("my-card-1", Some(2)));
     assert!(model.source.contains("a small card"), "{}", model.source);
     assert!(first.contains("simulated") && first.contains("# fitted"), "{first}");
+    // Nobody measured the erase block: it is the largest write of the table.
+    assert!(first.contains("erase_unit = 131072  # assumed by the tables\n"), "{first}");
     // Without patterns, other numbers of dies are not tried.
     assert!(first.contains("dies = 1\n"), "{first}");
+}
+
+#[test]
+fn an_erase_block_is_measured_only_if_it_was_found() {
+    let twin = twin(&table("kind = \"block-mapped\"\nopen_units = 2"));
+    for (found_kib, comment, is_warned) in
+        [(128, "measured", false), (256, "assumed by the tables", true)]
+    {
+        let found_erase_block = Some(Bytes::kib(found_kib));
+        let text = Twin { found_erase_block, ..twin.clone() }.to_toml().unwrap();
+        assert!(text.contains(&format!("erase_unit = 131072  # {comment}\n")), "{text}");
+        assert_eq!(text.contains("# of 256 KiB, so that"), is_warned, "{text}");
+    }
 }
 
 #[test]

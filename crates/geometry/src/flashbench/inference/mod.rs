@@ -54,6 +54,7 @@ pub fn infer(imported: &Imported) -> Probed {
     }
     let [(_, linear), (_, random)] = &cliffs;
     let erase_block = sizes.finding();
+    let assumed = assumed_erase_block(imported, &erase_block);
     let belief = sizes.belief;
     let findings = GeometryFindings {
         erase_block,
@@ -75,7 +76,7 @@ pub fn infer(imported: &Imported) -> Probed {
     Probed {
         findings,
         evidence: ProbeEvidence { samples: Vec::new(), series: series(&rows, imported) },
-        notes: notes(imported),
+        notes: notes(imported).into_iter().chain(assumed).collect(),
         belief: Some(belief),
         ..Probed::default()
     }
@@ -90,6 +91,19 @@ fn not_in_tables() -> GeometryFindings {
         unwritten_is_faster: none(),
         ..GeometryFindings::default()
     }
+}
+
+/// A note if open-unit tables were measured with other erase blocks than those found.
+fn assumed_erase_block(imported: &Imported, erase_block: &GeometryFinding) -> Option<String> {
+    let Some(QuantityValue::Bytes(found)) = erase_block.value else { return None };
+    let cells = imported.open_erase_blocks.iter().flat_map(|table| &table.cells);
+    let assumed = cells.map(|cell| cell.write).max().filter(|assumed| assumed.0 != found)?;
+    Some(format!(
+        "the open-unit tables assume erase blocks of {assumed}, their largest write, but erase \
+         blocks of {} were found: numbers of open erase blocks, and a twin of the tables, are \
+         for those of {assumed}",
+        Bytes(found)
+    ))
 }
 
 fn notes(imported: &Imported) -> Vec<String> {
