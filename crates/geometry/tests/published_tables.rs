@@ -282,3 +282,39 @@ fn rates_are_a_reason_only_for_the_size_that_they_suggest() {
         assert_eq!(is_warned, !expected, "{step} MiB: {notes:?}");
     }
 }
+
+/// A table in which reads across boundaries of units of three times `third` take 36 % longer: two
+/// of the seven places of each row from `third` on are such boundaries.
+fn tripled(random: &mut Random, third: u64, noise_ns: f64) -> AlignTable {
+    let rows = (11..=30).rev().map(|exponent| {
+        let align = 1_u64 << exponent;
+        let extra = if align >= third { 2.5e5 * 2.0 / 7.0 } else { 0.0 };
+        let mut time = |ns: f64| ns + noise_ns * (2.0 * share(random) - 1.0);
+        let (pre_ns, post_ns) = (time(7e5), time(7e5));
+        AlignRow { align: Bytes(align), pre_ns, on_ns: time(7e5 + extra), post_ns }
+    });
+    AlignTable { rows: rows.collect() }
+}
+
+#[test]
+fn a_small_step_may_come_from_erase_blocks_of_three_times_its_size() {
+    let mut random = Random::new(6);
+    for third in [256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20] {
+        for noise_ns in [1500.0, 4000.0] {
+            let align = vec![tripled(&mut random, third, noise_ns)];
+            let found = infer(&Imported { align, ..Imported::default() }).findings.erase_block;
+            let named = format!("three times that size, {}", Bytes(3 * third));
+            assert!(found.reason.contains(&named), "{noise_ns}: {found:?}");
+        }
+        let table = stepped(&mut random, third, 1.0);
+        let found = infer(&Imported { align: vec![table], ..Imported::default() });
+        assert!(!found.findings.erase_block.reason.contains("three times"), "{found:?}");
+    }
+    for (card, is_small) in [("card-25", true), ("card-3", false), ("card-21", false)] {
+        for (_, file) in files("align").into_iter().filter(|(of, _)| of == card) {
+            let found = findings(&file).erase_block;
+            assert_eq!(found.value, Some(QuantityValue::Bytes(4 << 20)), "{card}");
+            assert_eq!(found.reason.contains("three times"), is_small, "{card}: {}", found.reason);
+        }
+    }
+}

@@ -11,8 +11,9 @@
 //! at any of them.
 //!
 //! Limits: flashbench only measures powers of two, at seven places of which some wrap around the
-//! end of the device, so the height of a step carries little information; a unit of 3 x 2^k would
-//! appear as a step of 2/7 of its height at 2^k.
+//! end of the device, so the height of a step carries little information; a unit of 3 x 2^k
+//! appears as a step of 2/7 of its height at 2^k. Steps of units of 2^k are as high as that on some
+//! cards, so only a high step rules it out ([`StepEvidence::may_be_a_third`]).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -33,6 +34,11 @@ const NOTABLE: f64 = 0.4;
 /// Likelihood of the observed step at 2^k for a unit of 3 x 2^k, relative to one of 2^k. Two of the
 /// seven places are its boundaries, so each would have to cost 3.5 times as much.
 const THIRD: f64 = 0.1;
+/// The share of the places of a row that are boundaries of a unit of 3 x 2^k.
+const THIRD_OF_PLACES: f64 = 2.0 / 7.0;
+/// The most that a read across a boundary takes in addition, as a share of an adjacent read: up to
+/// 36 % on published cards.
+const MOST_EXTRA: f64 = 0.4;
 /// Probability that the row of the unit itself is between the levels, as if the first units were
 /// mapped in a different way.
 const ON_THE_WAY: f64 = 0.25;
@@ -123,6 +129,8 @@ pub struct StepEvidence {
     at: BTreeMap<u64, f64>,
     /// By the alignment of the first of two steps: part of the evidence for each of the two.
     two_steps: BTreeMap<u64, f64>,
+    /// By the alignment of the step, its likeliest rise, as a share of the time of adjacent reads.
+    rises: BTreeMap<u64, f64>,
     /// Sizes that a step may have because rows are missing, each with the row above them.
     gaps: Vec<Vec<u64>>,
 }
@@ -153,6 +161,7 @@ impl StepEvidence {
         let mut nothing = Vec::new();
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         let mut two_steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut rises: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
         // The belief has its own prior for the size, so the prior of the partition is removed.
         let place = (rows.len() as f64).ln();
         series.partitions(|levels, log| match step(rows, levels, sought, least_rise, noise) {
@@ -164,7 +173,12 @@ impl StepEvidence {
                 let sizes = sizes_from_row(rows, step.row);
                 let mut add = |sizes: &[u64], log: f64| {
                     for &size in sizes {
-                        at.entry(size).or_default().push(log - (sizes.len() as f64).ln());
+                        let log = log - (sizes.len() as f64).ln();
+                        at.entry(size).or_default().push(log);
+                        let likeliest = rises.entry(size).or_insert((log, step.rise));
+                        if log > likeliest.0 {
+                            *likeliest = (log, step.rise);
+                        }
                     }
                 };
                 add(&sizes, log_step);
@@ -189,6 +203,7 @@ impl StepEvidence {
             nothing: sum(&nothing),
             at: sums(at),
             two_steps: sums(two_steps),
+            rises: rises.into_iter().map(|(of, (_, rise))| (of, rise / adjacent_ns)).collect(),
             gaps: sizes.filter(|sizes| sizes.len() > 1).collect(),
         })
     }
@@ -212,6 +227,13 @@ impl StepEvidence {
                 .then_some(TwoSteps { smaller: Bytes(smaller), larger: Bytes(larger), probability })
         });
         pairs.max_by(|one, other| one.probability.total_cmp(&other.probability))
+    }
+
+    /// The rise of the step at this size, in bytes, as a share of the time of adjacent reads, if it
+    /// is so small that it may as well come from units of three times the size.
+    pub fn may_be_a_third(&self, bytes: u64) -> Option<f64> {
+        let rise = self.rises.get(&bytes).copied();
+        rise.filter(|rise| *rise <= MOST_EXTRA * THIRD_OF_PLACES)
     }
 
     /// The log-likelihood of the rows under a structure, up to a constant.

@@ -11,6 +11,8 @@ use crate::findings::{GeometryFinding, QuantityValue};
 
 /// Evidence suggests a size if no other is more likely by more than this factor.
 const NEARLY: f64 = 2.0;
+/// The probability from which on a reason names three times the size of a small step.
+const NOT_RULED_OUT: f64 = 0.005;
 
 /// All evidence about the erase block, and that of each kind.
 pub(super) struct SizeEvidence {
@@ -58,7 +60,7 @@ impl SizeEvidence {
             (None, Some(_)) => Some("several unit sizes explain the rates beyond the cliff".into()),
         };
         let lacking = lacking.unwrap_or_else(|| WITHOUT_STEP.to_owned());
-        self.belief.finding(|bytes| self.reason(bytes), &lacking)
+        self.belief.finding(|bytes| self.reason(bytes) + &self.or_three_times(bytes), &lacking)
     }
 
     /// What suggests this size, in bytes, and what suggests another one.
@@ -93,12 +95,30 @@ impl SizeEvidence {
         }
     }
 
+    /// What a reason adds where reads do not rule out three times this size, in bytes.
+    fn or_three_times(&self, bytes: u64) -> String {
+        let steps = self.reads.as_ref().map(|(steps, _)| steps);
+        let rise = steps.and_then(|steps| steps.may_be_a_third(bytes));
+        let is_open = |bytes| self.belief.probability(DeviceStructure::Unit(bytes)) > NOT_RULED_OUT;
+        match rise.filter(|_| is_open(3 * bytes)) {
+            Some(rise) => format!(
+                "; the step is only {:.0} % of a read, so erase blocks may also have three times \
+                 that size, {}",
+                100.0 * rise,
+                Bytes(3 * bytes)
+            ),
+            None => String::new(),
+        }
+    }
+
     /// What begins at the larger of two sizes also begins at the smaller one.
     fn either_of(&self, steps: TwoSteps) -> GeometryFinding {
         let TwoSteps { smaller, larger, probability } = steps;
         let reason = format!(
             "reads across boundaries take longer from {smaller} on, and longer still from {larger} \
-             on: erase blocks are of either size, and what is aligned to {larger} is aligned to both"
+             on: erase blocks are of either size, and what is aligned to {larger} is aligned to \
+             both{}",
+            self.or_three_times(larger.0)
         );
         let found = GeometryFinding::found(QuantityValue::Bytes(larger.0), probability, reason);
         GeometryFinding { candidates: self.belief.shown(), ..found }
