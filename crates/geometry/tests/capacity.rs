@@ -11,7 +11,8 @@ use flashfit_geometry::writing::{self, WritingOptions};
 const MIB: u64 = 1 << 20;
 const CAPACITY: u64 = 256 * MIB;
 const BLOCK: u64 = 4096;
-/// The beginning of a block that is kept.
+const SECTOR: u64 = 512;
+/// The beginning of a sector that is kept.
 const KEPT: usize = 32;
 
 /// A device in memory that loses what is written to some of its bytes.
@@ -19,13 +20,13 @@ struct LossyDevice {
     clock: VirtualClock,
     capacity_bytes: u64,
     loses: Range<u64>,
-    blocks: BTreeMap<u64, [u8; KEPT]>,
+    sectors: BTreeMap<u64, [u8; KEPT]>,
 }
 
 impl LossyDevice {
     fn new(loses: Range<u64>) -> Self {
-        let (clock, blocks) = (VirtualClock::default(), BTreeMap::new());
-        Self { clock, capacity_bytes: CAPACITY, loses, blocks }
+        let (clock, sectors) = (VirtualClock::default(), BTreeMap::new());
+        Self { clock, capacity_bytes: CAPACITY, loses, sectors }
     }
 
     fn probe(&mut self, change: impl FnOnce(&mut WritingOptions)) -> Probed {
@@ -49,17 +50,17 @@ impl BlockDev for LossyDevice {
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
         self.clock.sleep_ns(40_000 + buffer.len() as u64 * 10);
-        for (block, part) in (offset / BLOCK..).zip(buffer.chunks_mut(BLOCK as usize)) {
-            part[..KEPT].copy_from_slice(self.blocks.get(&block).unwrap_or(&[0; KEPT]));
+        for (sector, part) in (offset / SECTOR..).zip(buffer.chunks_mut(SECTOR as usize)) {
+            part[..KEPT].copy_from_slice(self.sectors.get(&sector).unwrap_or(&[0; KEPT]));
         }
         Ok(())
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
         self.clock.sleep_ns(40_000 + data.len() as u64 * 10);
-        for (block, part) in (offset / BLOCK..).zip(data.chunks(BLOCK as usize)) {
-            if !self.loses.contains(&(block * BLOCK)) {
-                self.blocks.insert(block, part[..KEPT].try_into().expect("a block"));
+        for (sector, part) in (offset / SECTOR..).zip(data.chunks(SECTOR as usize)) {
+            if !self.loses.contains(&(sector * SECTOR)) {
+                self.sectors.insert(sector, part[..KEPT].try_into().expect("a sector"));
             }
         }
         Ok(())
@@ -92,6 +93,16 @@ fn stamps_of_an_earlier_probe_do_not_count() {
         panic!("{:?}", third.findings.capacity)
     };
     assert!(real.abs_diff(100 * MIB) <= MIB && !third.loses_data, "{real}");
+}
+
+#[test]
+fn the_border_behind_which_all_is_lost_is_found_to_the_sector() {
+    for real in [100 * MIB, 60 * MIB, 60 * MIB + 3 * SECTOR, CAPACITY - 2 * MIB - BLOCK] {
+        let probed = LossyDevice::new(real..CAPACITY).probe(|_| {});
+        let capacity = &probed.findings.capacity;
+        assert_eq!(capacity.value, Some(QuantityValue::Bytes(real)), "{capacity:?}");
+        assert!(!probed.loses_data);
+    }
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! region, including powers of two from its start, where addresses usually wrap. Then all are read
 //! back, oldest first, so that a small cache no longer holds them. A foreign block reveals where
 //! addresses wrap, and so does a run that appears in two places (`wrap`). If everything is lost
-//! behind a border, the border is located by bisection. A lost block with others behind it that
-//! were kept is a defect, not missing capacity. The number of the probe is part of each stamp,
-//! because a worn-out device that drops writes still returns the stamps of an earlier probe.
+//! behind a border, the border is located by bisection, to the sector. A lost block with others
+//! behind it that were kept is a defect, not missing capacity. The number of the probe is part of
+//! each stamp, because a worn-out device that drops writes still returns the stamps of an earlier
+//! probe.
 //! Limits: only the region is checked; a border within the last MiB is taken for a defect.
 //! Source: Bernhard, "F3: fight flash fraud" (documentation of f3probe), for the behavior of fakes.
 
@@ -24,17 +25,19 @@ use crate::probed::{FailedRequest, SamplePurpose};
 const BLOCK: u64 = 4096;
 const MARK: &[u8; 8] = b"flashfit";
 const STAMP: usize = 24;
+/// The smallest sector: a fake device can end within a block.
+const SECTOR: usize = 512;
 /// Places in addition to the powers of two.
 const SPREAD: u64 = 32;
-/// Resolution of the start of missing capacity.
+/// The least that a fake device lacks, and the least distance at which its addresses wrap.
 const GRAIN: u64 = 1 << 20;
 /// Bytes written after the blocks to evict them from small caches.
 const FLUSHING: u64 = 4 << 20;
 /// Places behind a border that are written again to confirm that all of it is lost.
 const CONFIRMING: u64 = 8;
 /// The most blocks that are written at single places: the first ones, those that locate a border
-/// by halving, and those that confirm it.
-const MOST_BLOCKS: u64 = SPREAD + 2 * 64 + CONFIRMING;
+/// by halving, and those that confirm it, of which one can end within a block.
+const MOST_BLOCKS: u64 = SPREAD + 2 * 64 + CONFIRMING + 1;
 
 /// What the device keeps of what is written to the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,11 +117,13 @@ pub fn check(
         return Ok(not_everywhere(meter, &lost, places.len()));
     };
     let border = bisect(meter, good..first, run_number)?;
-    let behind = border.end..region.end;
+    let behind = border..region.end;
     if behind.end - behind.start < GRAIN || !is_lost(meter, behind, run_number)? {
         return Ok(not_everywhere(meter, &lost, places.len()));
     }
-    Ok(missing(border.start, format!("writes beyond {} bytes are lost", border.start)))
+    let block = border - BLOCK;
+    let real = block + kept_bytes(meter, block, run_number)?;
+    Ok(missing(real, format!("writes beyond {real} bytes are lost")))
 }
 
 /// All blocks were read back.
@@ -269,15 +274,14 @@ fn least_wrap(meter: &mut Meter<'_>, wrap: u64, run_number: u64) -> Result<u64, 
     Ok(least)
 }
 
-/// The end of what is kept and the start of what is lost, at most [`GRAIN`] apart, between a kept
-/// and a lost place.
+/// The end of the last block of which at least the start is kept, between a kept and a lost place.
 fn bisect(
     meter: &mut Meter<'_>,
     between: Range<u64>,
     run_number: u64,
-) -> Result<Range<u64>, MeasurementStop> {
+) -> Result<u64, MeasurementStop> {
     let Range { start: mut kept, end: mut lost } = between;
-    while lost - kept > GRAIN {
+    while kept < lost {
         let middle = kept.midpoint(lost) / BLOCK * BLOCK;
         stamp(meter, middle, run_number)?;
         meter.flush()?;
@@ -287,7 +291,22 @@ fn bisect(
             lost = middle;
         }
     }
-    Ok(kept..lost)
+    Ok(kept)
+}
+
+/// How many bytes of a block are kept, from its start.
+fn kept_bytes(meter: &mut Meter<'_>, block: u64, run_number: u64) -> Result<u64, MeasurementStop> {
+    let mut data = [0; BLOCK as usize];
+    for (number, sector) in data.chunks_mut(SECTOR).enumerate() {
+        let place = block + (number * SECTOR) as u64;
+        sector[..STAMP].copy_from_slice(&bytes_of(place, run_number));
+    }
+    meter.write_data(SamplePurpose::WriteRandom, block, &data)?;
+    meter.flush()?;
+    meter.read(block, BLOCK)?;
+    let sectors = data.chunks(SECTOR).zip(meter.read_bytes().chunks(SECTOR));
+    let kept = sectors.take_while(|(written, read)| written[..STAMP] == read[..STAMP]).count();
+    Ok((kept * SECTOR) as u64)
 }
 
 /// Whether places spread over this range lose what is written to them, all of them.
