@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::error::ApplyError;
 
 use super::system_files::FileDraft;
-use super::{ImprovementStep, shown_words};
+use super::{ImprovementStep, mounts, shown_words};
 
 /// A change that cannot be made now.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
@@ -59,6 +59,13 @@ impl ImprovementPlan {
         all.extend(unmounted(context));
         all.extend(requested);
         let mut plan = Self::default();
+        all.retain(|improvement| {
+            let reason = why_fixed(improvement);
+            let skipped = |reason| SkippedImprovement { improvement: improvement.clone(), reason };
+            let is_possible = reason.is_none();
+            plan.skipped.extend(reason.map(skipped));
+            is_possible
+        });
         let mut fstab = FileDraft::fstab(context.root)?;
         let mut rules = FileDraft::rules(context.root)?;
         let (mut tuning, mut live, mut trims) = (Vec::new(), Vec::new(), Vec::new());
@@ -66,8 +73,10 @@ impl ImprovementPlan {
             let made = match &improvement {
                 Improvement::Superblock { .. } => superblock(context, &improvement, &mut tuning),
                 Improvement::MountOptions { volume, options, .. } => {
-                    let lines = fstab.add_options(volume, context.root, options);
+                    let mut draft = fstab.clone();
+                    let lines = draft.add_options(volume, context.root, options);
                     mount_options(context, volume, options, lines, (&mut tuning, &mut live))
+                        .map(|()| fstab = draft)
                 }
                 Improvement::QueueAttribute { disk, attribute, before, value, .. } => {
                     rules.add_rule(disk, attribute, value)?;
@@ -180,6 +189,21 @@ fn merge(all: Vec<Improvement>) -> Vec<Improvement> {
     merged
 }
 
+/// Why none of the mounts of a file system can change its options; `None` where one can, or where
+/// it is not mounted.
+fn why_fixed(improvement: &Improvement) -> Option<String> {
+    let Improvement::MountOptions { volume, options, .. } = improvement else { return None };
+    if !options.iter().any(|option| mounts::is_of_file_system(option)) {
+        return None;
+    }
+    let reason = |point: &String| {
+        let entry = mountinfo::at(Path::new(point)).ok().flatten();
+        entry.as_ref().and_then(mounts::why_fixed)
+    };
+    let reasons: Option<Vec<String>> = volume.mount_points.iter().map(reason).collect();
+    reasons?.into_iter().next()
+}
+
 fn superblock(
     context: &PlanContext<'_>,
     improvement: &Improvement,
@@ -221,14 +245,24 @@ fn mount_options(
 ) -> Result<(), String> {
     for point in &volume.mount_points {
         let entry = mountinfo::at(Path::new(point)).ok().flatten();
-        let before = entry.as_ref().map(shown_words).unwrap_or_default();
+        let mut before = entry.as_ref().map(shown_words).unwrap_or_default();
+        let is_fixed = entry.as_ref().and_then(mounts::why_fixed).is_some();
+        if let Some(entry) = entry.as_ref().filter(|_| is_fixed) {
+            // Those of the file system change, and are taken back, through another mount.
+            before = entry.options.split(',').map(str::to_owned).collect();
+        }
+        let options: Vec<String> = options
+            .iter()
+            .filter(|option| !(is_fixed && mounts::is_of_file_system(option)))
+            .cloned()
+            .collect();
         if options.iter().all(|option| before.contains(option)) {
             continue;
         }
         live.push(ImprovementStep::Remount {
             volume: volume.clone(),
             point: point.clone(),
-            options: options.to_vec(),
+            options,
             before,
         });
     }

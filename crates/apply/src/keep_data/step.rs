@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::Scheduler;
-use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume, inverse};
+use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume};
 use flashfit_host::program::quote;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,9 @@ impl std::fmt::Display for ImprovementStep {
                 write!(f, "a test mount of {} with {}", volume.name, options.join(","))
             }
             Self::Remount { point, options, .. } => {
-                write!(f, "mount -o remount,{} {point}", options.join(","))
+                let of_file_system = options.iter().any(|it| mounts::is_of_file_system(it));
+                let bind = if of_file_system { "" } else { "bind," };
+                write!(f, "mount -o remount,{bind}{} {point}", options.join(","))
             }
             Self::Queue { disk, attribute, value, .. } => {
                 write!(f, "echo {value} > /sys/block/{disk}/queue/{attribute}")
@@ -164,7 +166,7 @@ impl ImprovementStep {
                 mounts::try_options(tools, &place, &volume.kind, options).map(|()| None)
             }
             Self::Remount { point, options, .. } => {
-                mounts::remount(tools, access, Path::new(point), options).map(|()| None)
+                mounts::remount(tools, access, Path::new(point), options)
             }
             Self::Queue { attribute, value, .. } => {
                 set_queue(tools, access, attribute, value).map(|()| None)
@@ -211,20 +213,7 @@ impl ImprovementStep {
                 superblock::change(tools, &place, change).map(|()| None)
             }
             Self::Remount { point, options, before, .. } => {
-                let back: Vec<Option<String>> =
-                    options.iter().map(|option| inverse(option, before)).collect();
-                let known: Vec<String> = back.iter().flatten().cloned().collect();
-                let note = back
-                    .iter()
-                    .any(Option::is_none)
-                    .then(|| format!("{point}: {} ends at the next mount", options.join(",")));
-                match access {
-                    DeviceAccess::InUse(_) => {
-                        mounts::remount(tools, access, Path::new(point), &known).map(|()| note)
-                    }
-                    // Unmounted since, so nothing of it is in effect.
-                    DeviceAccess::Exclusive(_) => Ok(None),
-                }
+                mounts::take_back(tools, access, Path::new(point), options, before)
             }
             Self::Queue { attribute, before, .. } => {
                 set_queue(tools, access, attribute, before).map(|()| None)
