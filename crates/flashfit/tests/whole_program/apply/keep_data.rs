@@ -103,7 +103,7 @@ fn a_file_system_in_use_gets_what_the_kernel_changes_in_use() {
     let place = Place::in_memory();
     let image = with_a_letter(&place);
     let PlainLoop { node, name } = &PlainLoop::attach(Path::new(&image), 512, &[]);
-    let fstab = fstab(&place, "LABEL=none /data ext4 defaults,relatime 0 2");
+    let fstab = fstab(&place, "/dev/mmcblk9p2 /data ext4 defaults,relatime 0 2");
     let point = place.path("root/data");
     std::fs::create_dir(&point).unwrap();
     let runner = SystemRunner::default();
