@@ -136,40 +136,128 @@ pub(super) fn write_back(
         std::fs::remove_file(path).map_err(ApplyError::file(path))?;
         return Ok(reloaded(tools, path));
     }
-    let text = if now == after { was.to_owned() } else { lines_back(&now, was, after) };
-    if text == now {
-        let note = format!("{} was changed since; look at it", path.display());
-        return Ok(Some(note));
+    let back = if now == after {
+        LinesBack { text: was.to_owned(), is_complete: true }
+    } else {
+        lines_back(&now, was, after)
+    };
+    let changed = format!("{} was changed since; look at it", path.display());
+    let mut notes: Vec<String> = Vec::new();
+    notes.extend((!back.is_complete).then_some(changed));
+    if back.text != now {
+        replace(path, &back.text)?;
+        notes.extend(reloaded(tools, path));
     }
-    replace(path, &text)?;
-    Ok(reloaded(tools, path))
+    Ok((!notes.is_empty()).then(|| notes.join("; ")))
 }
 
-/// The text with each line that was changed or added as it was; others stay.
-fn lines_back(now: &str, before: &str, after: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) =
-        (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
-    let mut text = now.to_owned();
-    if old.len() == new.len() {
-        for (old, new) in old.iter().zip(&new).filter(|(old, new)| old != new) {
-            text = text.replacen(new, old, 1);
-        }
-    } else if let Some(added) = after.strip_prefix(before) {
-        text = text.replacen(added.trim_start_matches('\n'), "", 1);
+/// A text whose changes were taken back.
+struct LinesBack {
+    text: String,
+    /// Whether every change was found or is not there any more.
+    is_complete: bool,
+}
+
+/// Takes back each whole line that was changed, and removes those that were added at the end;
+/// others stay.
+fn lines_back(now: &str, before: &str, after: &str) -> LinesBack {
+    let (old, new, bare) = (bare_lines(before), bare_lines(after), bare_lines(now));
+    if new.len() < old.len() {
+        return LinesBack { text: now.to_owned(), is_complete: false };
     }
-    text
+    let mut is_complete = true;
+    let mut lines: Vec<Option<String>> = vec![None; bare.len()];
+    let (changed, added) = new.split_at(old.len());
+    for (was, is) in old.iter().zip(changed).filter(|(was, is)| was != is) {
+        let at = (0..bare.len()).find(|at| lines[*at].is_none() && bare[*at] == *is);
+        match at {
+            Some(at) => lines[at] = Some((*was).to_owned()),
+            // It may have been taken back before an interruption.
+            None => is_complete &= bare.contains(was),
+        }
+    }
+    let at = (0..bare.len()).find(|at| !added.is_empty() && bare[*at..].starts_with(added));
+    let removed = at.map_or(0..0, |at| at..at + added.len());
+    let mut text = String::with_capacity(now.len());
+    for (at, whole) in now.split_inclusive('\n').enumerate() {
+        let is_removed = removed.contains(&at);
+        let is_left = !is_removed && lines[at].is_none() && !bare[at].is_empty();
+        let is_ours = |line: &str| new.contains(&line) && !old.contains(&line);
+        is_complete &= !(is_left && is_ours(bare[at]));
+        if !is_removed {
+            text.push_str(lines[at].as_deref().unwrap_or(bare[at]));
+            text.push_str(&whole[bare[at].len()..]);
+        }
+    }
+    LinesBack { text, is_complete }
+}
+
+/// Lines without their ends: the last one may have got one since.
+fn bare_lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').map(|line| line.trim_end_matches('\n')).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What becomes of `now`, and whether something of the change may be left.
+    fn back(now: &str, before: &str, after: &str) -> (String, bool) {
+        let LinesBack { text, is_complete } = lines_back(now, before, after);
+        (text, !is_complete)
+    }
+
+    fn whole(text: &str) -> (String, bool) {
+        (text.to_owned(), false)
+    }
+
+    fn partly(text: &str) -> (String, bool) {
+        (text.to_owned(), true)
+    }
+
     #[test]
     fn lines_of_others_stay_when_a_change_is_taken_back() {
         let (before, after) = ("a\nb defaults\n", "a\nb defaults,noatime\n");
         let now = "a\nb defaults,noatime\nc\n";
-        assert_eq!(lines_back(now, before, after), "a\nb defaults\nc\n");
-        assert_eq!(lines_back("x\ny\n", before, after), "x\ny\n");
-        assert_eq!(lines_back("r\nours\ntheirs\n", "r\n", "r\nours\n"), "r\ntheirs\n");
+        assert_eq!(back(now, before, after), whole("a\nb defaults\nc\n"));
+        assert_eq!(back("x\ny\n", before, after), partly("x\ny\n"));
+        assert_eq!(back("r\nours\ntheirs\n", "r\n", "r\nours\n"), whole("r\ntheirs\n"));
+        assert_eq!(back("a\nb defaults\nc\n", before, after), whole("a\nb defaults\nc\n"));
+    }
+
+    #[test]
+    fn a_part_of_another_line_is_not_taken_back() {
+        let (before, after) = ("b defaults\n", "b defaults,noatime\n");
+        assert_eq!(
+            back("#b defaults,noatime\nb defaults,noatime\n", before, after),
+            whole("#b defaults,noatime\nb defaults\n")
+        );
+        let only = "#b defaults,noatime\nb defaults,noatime,ro\n";
+        assert_eq!(back(only, before, after), partly(only));
+        let twice = "b defaults,noatime\nb defaults,noatime\n";
+        assert_eq!(back(twice, before, after), partly("b defaults\nb defaults,noatime\n"));
+        let added = "#r\nours\nr\n";
+        assert_eq!(back("r\n#ours\n", "r\n", "r\nours\n"), whole("r\n#ours\n"));
+        assert_eq!(back("ours\nx\nr\n", "", "ours\nr\n"), partly("ours\nx\nr\n"));
+        assert_eq!(back(added, "", "ours\n"), whole("#r\nr\n"));
+    }
+
+    #[test]
+    fn a_last_line_that_has_ended_since_is_found() {
+        assert_eq!(back("b n\nc\n", "b", "b n"), whole("b\nc\n"));
+        assert_eq!(back("b n\r\nc\n", "b\r\n", "b n\r\n"), whole("b\r\nc\n"));
+        assert_eq!(back("a\nr\nx\nt\n", "a", "a\nr\nx\n"), whole("a\nt\n"));
+    }
+
+    #[test]
+    fn a_line_that_became_as_another_was_keeps_its_place() {
+        assert_eq!(back("c\nb\nx\n", "b\na\n", "c\nb\n"), whole("b\na\nx\n"));
+    }
+
+    #[test]
+    fn changed_and_added_lines_are_taken_back_together() {
+        let (before, after) = ("a 1\n", "a 2\nnew\n");
+        assert_eq!(back("t\na 2\nnew\n", before, after), whole("t\na 1\n"));
+        assert_eq!(back("t\na 2\n", before, after), whole("t\na 1\n"));
     }
 }

@@ -157,13 +157,25 @@ fn a_change_of_the_system_file_after_it_was_shown_is_kept() {
     let fstab = fstab(&place, &format!("UUID={} /data ext4 defaults 0 2", uuid(image)));
     let call = ["apply", "--keep-data", "image", "--root", "root", "--confirm", "image"];
     flashfit(&place, &[&call[..], &["--backup", "saved"]].concat()).said(0, &[]);
-    let theirs = read(fstab.clone()) + "tmpfs /tmp tmpfs defaults 0 0\n";
-    std::fs::write(&fstab, theirs).unwrap();
-    flashfit(&place, &["restore", "saved", "image", "--confirm", "image"]).said(0, &[]);
-    let text = read(fstab);
+    let ours = read(fstab.clone());
+    let line = ours.lines().last().unwrap().to_owned();
+    std::fs::write(&fstab, format!("#{line}\n{ours}tmpfs /tmp tmpfs defaults 0 0\n")).unwrap();
+    let back = ["restore", "saved", "image", "--confirm", "image"];
+    let restored = flashfit(&place, &back);
+    assert!(!restored.stdout.contains("note:"), "{}", restored.stdout);
+    let text = read(fstab.clone());
+    assert!(text.starts_with(&format!("#{line}\n# theirs\n")), "{text}");
     assert!(
         text.contains("/data ext4 defaults 0 2\n") && text.ends_with("/tmp tmpfs defaults 0 0\n")
     );
+    // A line that was changed since stays as it is, which is said.
+    flashfit(&place, &[&call[..], &["--backup", "saved-2"]].concat()).said(0, &[]);
+    let theirs = read(fstab.clone()).replace("defaults,noatime 0 2", "defaults,noatime,user 0 2");
+    std::fs::write(&fstab, &theirs).unwrap();
+    let restored = flashfit(&place, &["restore", "saved-2", "image", "--confirm", "image"]);
+    let note = format!("note: {} was changed since; look at it", fstab.display());
+    assert!(restored.stdout.contains(&note), "{}", restored.stdout);
+    assert_eq!(read(fstab), theirs);
 }
 
 #[test]
