@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use flashfit_device::WriteConsent;
-use flashfit_filesystem::improvement::{contradicts, inverse, merged};
+use flashfit_filesystem::improvement::{contradicts, inverse, is_of_file_system, merged};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::mountinfo::{self, MountEntry};
 use flashfit_host::{Program, ProgramOutcome, Runner};
@@ -20,31 +20,8 @@ use crate::verify::options_of_ext4;
 
 use super::{DeviceAccess, PinnedDevice, run_any, shown_words};
 
-/// Options of one mount, next to `ro` and `rw`, which the file system has, too.
-const OF_ONE_MOUNT: [&str; 15] = [
-    "noatime",
-    "relatime",
-    "strictatime",
-    "atime",
-    "norelatime",
-    "nodiratime",
-    "diratime",
-    "nosuid",
-    "suid",
-    "nodev",
-    "dev",
-    "noexec",
-    "exec",
-    "nosymfollow",
-    "symfollow",
-];
 /// Shown with the options of a btrfs, but it is what a mount shows of it, and stays.
 const PART_OF_BTRFS: [&str; 2] = ["subvol", "subvolid"];
-
-/// Whether an option belongs to the file system, and not to one of its mounts.
-pub(super) fn is_of_file_system(option: &str) -> bool {
-    !OF_ONE_MOUNT.contains(&option)
-}
 
 /// Why options of the file system cannot be changed through a mount; `None` if they can. A remount
 /// gives `ro` or `rw` to both at once.
@@ -149,7 +126,7 @@ fn run_remount(
 /// why the kernel must not be asked for it.
 fn remount_options(entry: &MountEntry, options: &[String]) -> Result<String, String> {
     let access = |options: &str| if is_read_only(options) { "ro" } else { "rw" };
-    let own = |word: &&str| OF_ONE_MOUNT.contains(word);
+    let own = |word: &&str| !["ro", "rw"].contains(word) && !is_of_file_system(word);
     let mut words: Vec<&str> = entry.options.split(',').filter(own).collect();
     if !words.iter().any(|word| ["noatime", "relatime"].contains(word)) {
         // Not shown, and not what mount(2) takes if nothing is named.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_filesystem::check::{CheckFinding, ExaminedDevice, Repair};
-use flashfit_filesystem::improvement::{ImprovedVolume, Improvement};
+use flashfit_filesystem::improvement::{ImprovedVolume, Improvement, is_of_file_system};
 use flashfit_host::mountinfo;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -193,7 +193,7 @@ fn merge(all: Vec<Improvement>) -> Vec<Improvement> {
 /// it is not mounted.
 fn why_fixed(improvement: &Improvement) -> Option<String> {
     let Improvement::MountOptions { volume, options, .. } = improvement else { return None };
-    if !options.iter().any(|option| mounts::is_of_file_system(option)) {
+    if !options.iter().any(|option| is_of_file_system(option)) {
         return None;
     }
     let reason = |point: &String| {
@@ -253,7 +253,7 @@ fn mount_options(
         }
         let options: Vec<String> = options
             .iter()
-            .filter(|option| !(is_fixed && mounts::is_of_file_system(option)))
+            .filter(|option| !(is_fixed && is_of_file_system(option)))
             .cloned()
             .collect();
         if options.iter().all(|option| before.contains(option)) {

@@ -7,6 +7,30 @@
 /// Of these, one is in effect.
 const ACCESS_TIMES: [&str; 5] = ["noatime", "relatime", "strictatime", "atime", "norelatime"];
 
+/// Options of one mount, next to `ro` and `rw`, which the file system has, too.
+const OF_ONE_MOUNT: [&str; 15] = [
+    "noatime",
+    "relatime",
+    "strictatime",
+    "atime",
+    "norelatime",
+    "nodiratime",
+    "diratime",
+    "nosuid",
+    "suid",
+    "nodev",
+    "dev",
+    "noexec",
+    "exec",
+    "nosymfollow",
+    "symfollow",
+];
+
+/// Whether an option belongs to the file system, and not to one of its mounts.
+pub fn is_of_file_system(option: &str) -> bool {
+    !OF_ONE_MOUNT.contains(&option)
+}
+
 /// Whether the two words are about the same thing, and differ.
 pub fn contradicts(one: &str, other: &str) -> bool {
     if one == other {
@@ -80,6 +104,12 @@ mod tests {
         assert_eq!(merged("noatime,nofail", &words("noatime")), "noatime,nofail");
         assert_eq!(merged("noatime,relatime", &words("noatime")), "noatime");
         assert_eq!(merged("nodiratime,nofail", &words("noatime")), "nodiratime,nofail,noatime");
+    }
+
+    #[test]
+    fn words_of_one_mount_are_not_of_the_file_system() {
+        assert!(["noatime", "nodev", "strictatime"].iter().all(|word| !is_of_file_system(word)));
+        assert!(["commit=60", "lazytime", "ro", "sync"].iter().all(|word| is_of_file_system(word)));
     }
 
     #[test]
