@@ -88,7 +88,7 @@ impl SshLink {
              echo none; {AS_ROOT} true || exit; \
              if [ -e {folder_arg} ] && ! {own_test}; then {refusal}; exit 1; fi; \
              if [ -S {folder_arg}/agent.socket ]; then own={folder_arg}/flashfit; [ -x $own ] || own=flashfit; \
-             {AS_ROOT} $own agent --folder {folder_arg} --end; fi"
+             ! command -v $own > /dev/null || {AS_ROOT} $own agent --folder {folder_arg} --end; fi"
         );
         let seen = link.run(runner, &link.command(&login_output::separated(&script)))?;
         let output = login_output::after(&seen.stdout).ok_or_else(|| link.no_shell(&seen))?;
@@ -168,16 +168,9 @@ impl SshLink {
     }
 
     fn copy(&self, runner: &dyn Runner, own: &Path) -> Result<(), LinkError> {
-        let (folder, program) = (quote(&self.folder), quote(&self.program));
-        // `sh` redirects the file to the standard input of ssh.
-        let there = format!(
-            "umask 077; mkdir -p {folder} || exit; if ! {}; then {}; exit 1; fi; \
-             : >> {folder}/{LOCK} && cat > {program} && chmod 700 {program} || \
-             {{ rm -f {program}; exit 1; }}; \
-             {program} --version || {{ rm -f {program}; exit {DOES_NOT_RUN}; }}",
-            is_own_test(&folder),
-            report_not_owned(&folder)
-        );
+        // `sh` redirects the file to the standard input of ssh, and says if it cannot be read.
+        let size_bytes = std::fs::metadata(own).map_or(0, |metadata| metadata.len());
+        let there = copy_script(&self.folder, &self.program, size_bytes);
         let ssh = self.command(&there).command_line();
         let program = Program::new("sh")
             .args(["-c", &format!("{ssh} < {}", quote_path(own))])
@@ -315,8 +308,25 @@ fn last_line(outcome: &ProgramOutcome) -> String {
     output.unwrap_or_else(|| "no output".to_owned())
 }
 
+/// Commands that copy a program of this size from their input. If the connection ends within the
+/// copy, what is there remains, because an earlier copy may have to end its agent.
+fn copy_script(folder: &str, program: &str, size_bytes: u64) -> String {
+    let (folder, copy, program) = (quote(folder), quote(&format!("{program}.new")), quote(program));
+    format!(
+        "umask 077; mkdir -p {folder} || exit; if ! {}; then {}; exit 1; fi; \
+         : >> {folder}/{LOCK} && cat > {copy} && chmod 700 {copy} && \
+         {{ [ \"$(wc -c < {copy})\" -eq {size_bytes} ] || \
+         {{ echo 'only a part arrived' >&2; false; }}; }} && \
+         mv -f {copy} {program} || {{ rm -f {copy}; exit 1; }}; \
+         {program} --version || {{ rm -f {program}; exit {DOES_NOT_RUN}; }}",
+        is_own_test(&folder),
+        report_not_owned(&folder)
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use flashfit_host::SystemRunner;
     use flashfit_host::program::ScriptedRunner;
 
     use super::*;
@@ -354,6 +364,31 @@ mod tests {
             let is_named = refused.contains(&format!("{found} is installed there, not {same}"));
             assert_eq!(is_named, found != "none", "{refused}");
         }
+    }
+
+    #[test]
+    fn a_copy_that_was_cut_short_takes_the_place_of_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("flashfit-token");
+        let program = folder.join("flashfit");
+        let version = |word: &str| format!("#!/bin/sh\necho {word}\n# The end of the program\n");
+        let copied = |whole: &str, arrived: usize| {
+            let script = copy_script(
+                folder.to_str().unwrap(),
+                program.to_str().unwrap(),
+                whole.len() as u64,
+            );
+            let copy = Program::new("sh").args(["-c", &script]).stdin(&whole[..arrived]);
+            SystemRunner::default().run(&copy).unwrap()
+        };
+        let first = version("first");
+        assert_eq!(copied(&first, first.len()).stdout, "first\n");
+        let second = version("second");
+        let cut = copied(&second, second.len() - 5);
+        assert!(!cut.success() && cut.stderr.contains("only a part"), "{cut:?}");
+        assert_eq!(std::fs::read_to_string(&program).unwrap(), first);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "the program and the lock");
+        assert_eq!(copied(&second, second.len()).stdout, "second\n");
     }
 
     #[test]
