@@ -41,6 +41,12 @@ pub enum ApplyError {
     /// The folder for the backup contains something else.
     #[error("{} is not empty, and a backup would overwrite what is in it", path.display())]
     Occupied { path: PathBuf },
+    /// A mounted file system of the device cannot be reached by its mount point.
+    #[error(
+        "{}: another file system is mounted there now, or hides that of this device",
+        point.display()
+    )]
+    HiddenMount { point: PathBuf },
     /// The backup would be on the device that is about to be erased.
     #[error("{} is on {}, which would be erased", folder.display(), device.display())]
     BackupOnDevice { folder: PathBuf, device: PathBuf },
@@ -182,6 +188,7 @@ impl UserError for ApplyError {
             | Self::Damaged { .. }
             | Self::SystemFile { .. } => ExitClass::Usage,
             Self::BackupOnDevice { .. }
+            | Self::HiddenMount { .. }
             | Self::OtherDevice { .. }
             | Self::UnfinishedThere { .. }
             | Self::PerhapsAnother { .. }
@@ -193,6 +200,9 @@ impl UserError for ApplyError {
     fn hint(&self) -> Option<Hint> {
         let shown = |path: &Path| quote_path(path);
         match self {
+            Self::HiddenMount { point } => {
+                Some(format!("look at what is there: findmnt {}", shown(point)).into())
+            }
             Self::Refused(error) => error.hint(),
             Self::Device(error) => error.hint(),
             Self::Locked(error) => error.hint(),

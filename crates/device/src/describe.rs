@@ -66,6 +66,13 @@ pub struct DeviceMount {
     pub kind: String,
 }
 
+impl DeviceMount {
+    /// Whether a mount shows this file system, and not another one that hides it.
+    pub fn is_seen_through(&self, system: &SystemRoots, entry: &MountEntry) -> bool {
+        is_mount_of(system, entry, self.node.trim_start_matches("/dev/"))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Device {
     /// The device node or the image file.

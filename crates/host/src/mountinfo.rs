@@ -2,11 +2,14 @@
 //! not UTF-8 must not hide the other mounts.
 
 use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountEntry {
+    /// The kernel's number of the mount.
+    pub id: u32,
     /// `major:minor` of the device; anonymous (major 0) for btrfs.
     pub device: (u32, u32),
     pub point: PathBuf,
@@ -37,6 +40,17 @@ pub fn at(point: &Path) -> std::io::Result<Option<MountEntry>> {
     Ok(read()?.into_iter().rev().find(|entry| entry.point == point))
 }
 
+/// The mount through which an open file is seen, whatever else is mounted at its path.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn of_open(file: impl AsFd) -> std::io::Result<Option<MountEntry>> {
+    let descriptor = file.as_fd().as_raw_fd();
+    let text = std::fs::read_to_string(format!("/proc/thread-self/fdinfo/{descriptor}"))?;
+    let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    Ok(read()?.into_iter().find(|entry| Some(entry.id) == id))
+}
+
 /// Parses the text of a mountinfo file and skips malformed lines.
 pub fn parse(text: &[u8]) -> Vec<MountEntry> {
     text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
@@ -51,6 +65,7 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let device = text(words[2]);
     let (major, minor) = device.split_once(':')?;
     Some(MountEntry {
+        id: text(words[0]).parse().ok()?,
         device: (major.parse().ok()?, minor.parse().ok()?),
         point: unescape(words[4]).into(),
         options: text(words[5]),
@@ -92,7 +107,7 @@ mod tests {
         let entries = parse(text);
         assert_eq!(entries.len(), 2);
         assert_eq!(entries[0].point, PathBuf::from("/mnt/a b"));
-        assert_eq!(entries[0].device, (98, 0));
+        assert_eq!((entries[0].id, entries[0].device), (36, (98, 0)));
         assert_eq!(entries[1].source, Path::new("/dev/loop0"));
         assert_eq!(entries[1].super_options, "rw,ssd");
     }
@@ -110,5 +125,7 @@ mod tests {
     #[test]
     fn this_machine_has_a_root_mount() {
         assert!(read().unwrap().iter().any(|entry| entry.point == Path::new("/")));
+        let proc = std::fs::File::open("/proc").unwrap();
+        assert_eq!(of_open(&proc).unwrap().unwrap().kind, "proc");
     }
 }

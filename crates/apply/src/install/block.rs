@@ -51,6 +51,18 @@ pub fn others(text: &str) -> Result<Vec<String>, String> {
     Ok(parts(text)?.into_iter().filter_map(theirs).collect())
 }
 
+/// The contents of our blocks.
+///
+/// # Errors
+/// As [`put`].
+pub fn bodies(text: &str) -> Result<Vec<String>, String> {
+    let ours = |part| match part {
+        Part::Theirs(_) => None,
+        Part::Ours { body, .. } => Some(body),
+    };
+    Ok(parts(text)?.into_iter().filter_map(ours).collect())
+}
+
 enum Part {
     Theirs(String),
     Ours { key: String, body: String, whole: String },

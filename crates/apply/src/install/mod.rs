@@ -62,6 +62,20 @@ impl InstallTarget {
         block::others(&read(&rules)?).map_err(marked).map(drop)
     }
 
+    /// Lines of fstab that [`Self::write`] removes: those of earlier calls, for other file systems
+    /// with the same mount points. The line for the old file system of this device is among them.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a block in it has no end.
+    pub fn replaced_lines(&self, work: &ApplyJob) -> Result<Vec<String>, ApplyError> {
+        let path = self.path(FSTAB)?;
+        let lines = work.fstab_lines("", Some(""));
+        let bodies = block::bodies(&read(&path)?)
+            .map_err(|reason| ApplyError::SystemFile { path, reason })?;
+        let replaced = bodies.iter().filter(|body| have_same_point(body, &lines));
+        Ok(replaced.flat_map(|body| body.lines()).map(str::to_owned).collect())
+    }
+
     /// Writes the line and the rule for the file system with this UUID.
     ///
     /// # Errors
@@ -75,10 +89,7 @@ impl InstallTarget {
     ) -> Result<Installed, ApplyError> {
         let mut done = Installed::default();
         let line = work.fstab_lines(uuid, verified.second_uuid.as_deref());
-        let points: Vec<&str> = line.lines().filter_map(mount_point).collect();
-        let same_point =
-            |body: &str| body.lines().filter_map(mount_point).any(|point| points.contains(&point));
-        self.put(FSTAB, uuid, &line, same_point, &mut done)?;
+        self.put(FSTAB, uuid, &line, |body| have_same_point(body, &line), &mut done)?;
         if !self.with_rule {
             done.notes
                 .push("no udev rule: an image has no kernel name that a rule could match".into());
@@ -158,6 +169,12 @@ fn copy_path(path: &Path) -> PathBuf {
     };
     let mut names = std::iter::once(name("")).chain((1..).map(|count| name(&format!("-{count}"))));
     names.find(|name| !name.exists()).expect("the numbers do not end")
+}
+
+/// Whether two texts of fstab(5) have a line for the same mount point.
+fn have_same_point(one: &str, other: &str) -> bool {
+    let points: Vec<&str> = other.lines().filter_map(mount_point).collect();
+    one.lines().filter_map(mount_point).any(|point| points.contains(&point))
 }
 
 /// The second field of a line of fstab(5).

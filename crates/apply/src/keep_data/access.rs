@@ -53,7 +53,7 @@ impl PinnedDevice {
     /// Opens the mount points of a device that was just looked at.
     ///
     /// # Errors
-    /// When one cannot be opened.
+    /// When one cannot be looked at, or another file system hides it.
     pub fn open(system: &SystemRoots, device: &Device) -> Result<Self, ApplyError> {
         let mut points = Vec::new();
         for mount in &device.mounts {
@@ -63,8 +63,9 @@ impl PinnedDevice {
                 // A file system can be mounted on a file.
                 continue;
             };
-            let Some(entry) = mountinfo::at(&point).map_err(ApplyError::file(&point))? else {
-                continue;
+            let seen = mountinfo::of_open(&root).map_err(ApplyError::file(&point))?;
+            let Some(entry) = seen.filter(|entry| mount.is_seen_through(system, entry)) else {
+                return Err(ApplyError::HiddenMount { point });
             };
             points.push(PinnedPoint { point, root: File::from(root), source: entry.source });
         }

@@ -27,6 +27,7 @@ fn words(text: &str) -> Vec<String> {
 
 fn entry(options: &str, super_options: &str) -> MountEntry {
     MountEntry {
+        id: 30,
         device: (7, 0),
         point: "/mnt".into(),
         options: options.to_owned(),
@@ -309,4 +310,17 @@ fn an_option_that_the_kernel_shows_otherwise_is_not_in_effect() {
     assert!(check_shown(&words("rw,relatime"), &words("noatime")).is_err());
     assert!(check_shown(&words("rw,commit=30"), &words("commit=60")).is_err());
     assert!(check_shown(&words("rw"), &words("commit=60")).is_ok(), "it may not be shown");
+}
+
+#[test]
+fn a_mount_that_another_one_hides_is_not_changed_in_its_place() {
+    isolated_if_root(|| {
+        let in_use = InUse::new("ext4", "rw");
+        let other = in_use.path("m1").display().to_string();
+        run(&format!("mount -t tmpfs none {other}"));
+        let error = PinnedDevice::open(&SystemRoots::default(), &in_use.describe()).unwrap_err();
+        assert!(error.to_string().contains("hides that of this device"), "{error}");
+        run(&format!("umount {other}"));
+        PinnedDevice::open(&SystemRoots::default(), &in_use.describe()).unwrap();
+    });
 }

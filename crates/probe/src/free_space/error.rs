@@ -16,8 +16,8 @@ pub enum FreeSpaceError {
     ReadOnly { point: PathBuf },
     #[error("{}: too little free space to test: the test leaves a margin", point.display())]
     NoSpace { point: PathBuf },
-    #[error("{} is not a mount of this device any more", point.display())]
-    Replaced { point: PathBuf },
+    #[error("{}: another file system is mounted there now, or hides that of this device", point.display())]
+    Hidden { point: PathBuf },
     #[error("{}/{TEST_FOLDER}: another test is under way", point.display())]
     UnderWay { point: PathBuf },
     #[error("{}/{TEST_FOLDER}: flashfit did not make it", point.display())]
@@ -43,7 +43,7 @@ impl UserError for FreeSpaceError {
         match self {
             Self::NotMounted { .. } | Self::NoSpace { .. } => ExitClass::Usage,
             Self::ReadOnly { .. }
-            | Self::Replaced { .. }
+            | Self::Hidden { .. }
             | Self::UnderWay { .. }
             | Self::Foreign { .. } => ExitClass::Refused,
             Self::Open { .. } => ExitClass::Environment,
@@ -66,10 +66,10 @@ impl UserError for FreeSpaceError {
                 Some(format!("look at it, and rename it: mv {folder} NAME").into())
             }
             Self::Open { .. } => Some("run it as root, with sudo".into()),
-            Self::UnderWay { .. }
-            | Self::Replaced { .. }
-            | Self::Failed { .. }
-            | Self::Interrupted => None,
+            Self::Hidden { point } => {
+                Some(format!("look at what is there: findmnt {}", quote_path(point)).into())
+            }
+            Self::UnderWay { .. } | Self::Failed { .. } | Self::Interrupted => None,
         }
     }
 }

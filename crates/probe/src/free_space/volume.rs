@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use flashfit_device::describe::DeviceMount;
 use flashfit_device::direct::AlignedBuffer;
-use flashfit_device::{Bytes, Device};
+use flashfit_device::{Bytes, Device, SystemRoots};
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::{mountinfo, path_text};
 use rustix::fs::{Advice, Mode, OFlags};
@@ -68,7 +69,7 @@ pub fn of_device(device: &Device) -> Result<(Vec<MountedFileSystem>, Vec<String>
         if nodes.contains(&mount.node) {
             continue;
         }
-        match MountedFileSystem::open(mount.point.clone()) {
+        match MountedFileSystem::open(mount) {
             Ok(volume) => {
                 nodes.insert(&mount.node);
                 volumes.push(volume);
@@ -84,16 +85,16 @@ pub fn of_device(device: &Device) -> Result<(Vec<MountedFileSystem>, Vec<String>
 }
 
 impl MountedFileSystem {
-    fn open(point: PathBuf) -> Result<Self, FreeSpaceError> {
+    fn open(mount: &DeviceMount) -> Result<Self, FreeSpaceError> {
+        let point = mount.point.clone();
         let failed = |source: io::Error| FreeSpaceError::Open { point: point.clone(), source };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::open(&point, flags, Mode::empty());
         let root = File::from(root.map_err(|errno| failed(errno.into()))?);
-        let opened = root.metadata().map_err(failed)?.dev();
-        let opened = (rustix::fs::major(opened), rustix::fs::minor(opened));
-        let mounted = mountinfo::at(&point).map_err(failed)?;
-        let Some(mounted) = mounted.filter(|mounted| mounted.device == opened) else {
-            return Err(FreeSpaceError::Replaced { point });
+        let system = SystemRoots::default();
+        let seen = mountinfo::of_open(&root).map_err(failed)?;
+        let Some(mounted) = seen.filter(|seen| mount.is_seen_through(&system, seen)) else {
+            return Err(FreeSpaceError::Hidden { point });
         };
         let is_read_only = |options: &str| options.split(',').any(|option| option == "ro");
         if is_read_only(&mounted.options) || is_read_only(&mounted.super_options) {

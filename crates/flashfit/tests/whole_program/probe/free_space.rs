@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use flashfit_host::SystemRunner;
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
 use flashfit_test_support::programs;
 use rustix::process::Signal;
@@ -183,6 +184,29 @@ fn an_ended_test_leaves_nothing_and_a_killed_one_is_cleared_by_the_next() {
     card.is_as_before();
 }
 
+/// A btrfs shows another device number than the one that its mount has.
+#[test]
+fn a_btrfs_is_tested() {
+    if cannot_test() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("card.img", 256);
+    let device = LoopDevice::attach(&image, LoopOptions::default()).unwrap();
+    let node = device.node();
+    let mkfs = std::process::Command::new("mkfs.btrfs").arg("-q").arg(node).status();
+    assert!(mkfs.unwrap().success());
+    let point = place.path("point");
+    std::fs::create_dir(&point).unwrap();
+    let runner = SystemRunner::default();
+    let mounted = Mounted::new(&runner, node, "btrfs", &point, &[]).unwrap();
+    let node = node.to_str().unwrap();
+    let args = ["probe", node, "--capacity", "--keep-data", "--dry-run", "--json"];
+    let would = place.flashfit(&args).document("flashfit.would-test-free-space");
+    assert_eq!(would["places"].as_array().unwrap().len(), 1, "{would:#}");
+    drop(mounted);
+}
+
 #[test]
 fn what_cannot_be_tested_is_refused() {
     if cannot_test() {
@@ -198,6 +222,12 @@ fn what_cannot_be_tested_is_refused() {
     let confirmed = card.args(&["--confirm", &name]);
     card.place.flashfit(&confirmed).said(3, &["is mounted read-only", "remount,rw"]);
     remount("rw");
+    // What hides it is not tested in its place.
+    let runner = SystemRunner::default();
+    let hiding = Mounted::new(&runner, Path::new("none"), "tmpfs", &card.point, &[]).unwrap();
+    card.place.flashfit(&confirmed).said(3, &["another file system", "findmnt"]);
+    assert!(!card.folder().exists());
+    drop(hiding);
     // A link in place of the directory is not followed.
     let elsewhere = card.place.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
