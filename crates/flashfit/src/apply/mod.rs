@@ -50,8 +50,10 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let packed = to_pack(args.from.as_deref(), &source.plan)?;
     // Also a plan that cannot be carried out is found now.
     let job = |node: &Path| ApplyJob::of(&source.plan, &source.fs_catalog, node, packed.as_deref());
-    job(&source.plan.example_node())?;
+    let shown_job = job(&source.plan.example_node())?;
     let install = install(args, &device);
+    let replaced = install.as_ref().map(|install| install.replaced_lines(&shown_job));
+    let replaced = replaced.transpose()?.unwrap_or_default();
     let backup = args.backup.clone().unwrap_or_else(|| {
         backup::default_folder(&device, flashfit_host::calendar::unix_seconds())
     });
@@ -60,7 +62,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         &device,
         &source.plan,
         &backup,
-        install.as_ref(),
+        install.as_ref().map(|install| (install, replaced.as_slice())),
         [point.as_deref(), packed.as_deref()],
     );
     if args.agreed.dry_run {

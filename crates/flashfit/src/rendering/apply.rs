@@ -74,12 +74,12 @@ fn seen(runner: &dyn Runner, device: &Device, start: Bytes, size: Bytes) -> Opti
     })
 }
 
-/// What is going to be done.
+/// What is going to be done. With the target of an installation are the lines that it removes.
 pub fn doing(
     device: &Device,
     plan: &Plan,
     backup: &Path,
-    install: Option<&InstallTarget>,
+    install: Option<(&InstallTarget, &[String])>,
     [point, packed]: [Option<&Path>; 2],
 ) -> String {
     let mut lines = vec![
@@ -109,12 +109,16 @@ pub fn doing(
             device.path.display()
         ));
     }
-    if let Some(install) = install {
+    if let Some((install, replaced)) = install {
         lines.push(format!("Into {}: etc/fstab", install.root.display()));
         lines.push(format!("  {}", plan.fstab_line));
         let image = plan.layers.iter().flat_map(|layers| layers.fstab_lines.clone());
         let second = plan.second.iter().map(|second| second.fstab_line.clone());
         lines.extend(image.chain(second).map(|line| format!("  {line}")));
+        if !replaced.is_empty() {
+            lines.push("in place of these lines from an earlier apply, which are removed:".into());
+            lines.extend(replaced.iter().map(|line| format!("  {}", plain(line))));
+        }
         if install.with_rule {
             lines.push("and etc/udev/rules.d/60-flashfit.rules".to_owned());
             lines.push(format!("  {}", plan.udev_rule));

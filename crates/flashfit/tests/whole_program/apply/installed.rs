@@ -37,6 +37,10 @@ fn the_systems_files_keep_their_content() {
     let rules = place.path("root/etc/udev/rules.d/60-flashfit.rules");
     assert!(read(rules.clone()).contains("ATTR{queue/scheduler}=\"none\""));
     // The second time with another file system; there is still one block.
+    let args = ["apply", "plan.json", node, "--dry-run", "--install", "--root", "root"];
+    let shown = flashfit(&place, &args).stdout;
+    let removed = format!("which are removed:\n  {}\n", line.trim());
+    assert!(shown.contains(&removed), "{shown}");
     let again = install("two")["verified"]["uuid"].as_str().unwrap().to_owned();
     assert_ne!(again, uuid);
     let text = read(fstab.clone());
