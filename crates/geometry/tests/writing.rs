@@ -474,3 +474,20 @@ fn a_window_of_few_erase_blocks_shows_no_log_that_is_not_there() {
         }
     }
 }
+
+/// Of two consecutive writes, the second fits into the buffer that the first emptied.
+#[test]
+fn a_write_buffer_of_one_write_unit_is_no_log() {
+    let text = CARD
+        .replace("[nand]", "[nand]\nplanes = 4")
+        .replace("spare_units = 12", "spare_units = 60");
+    let text = format!(
+        "{text}kind = \"block-mapped\"\nopen_units = 4\nopen_units_random = 1\n[cache]\n\
+         bytes = \"64KiB\"\norder = \"unordered\"\nflush_ns = 100_000\nundeclared = true\n"
+    );
+    let model = CardModel::parse(&text, &Origin::File("test".into())).expect("a card file");
+    for seed in 1..5 {
+        let found = probe_region(&model, 0..model.capacity.0, seed).findings.small_write_log;
+        assert_eq!(found.value, None, "{seed}: {found:?}");
+    }
+}

@@ -1,10 +1,10 @@
 //! Checks whether small writes go to a separate log.
 //!
 //! Some merging layers send writes up to a size to a page-mapped log. Scattered writes up to that
-//! size then cause no merge, and larger ones do. Sizes are tried in turn, each at different places.
-//! Limits: sizes of 2^k up to 64 KiB; garbage collection of the log, which is rare, is not
-//! measured. Source: cards in flashbench surveys that write 4 KiB, but not 16 KiB, at the same rate
-//! to any number of erase blocks.
+//! size then cause no merge, and larger ones do. All sizes are tried in rounds, in random order and
+//! each at different places. Limits: sizes of 2^k up to 64 KiB; garbage collection of the log,
+//! which is rare, is not measured. Source: cards in flashbench surveys that write 4 KiB, but not
+//! 16 KiB, at the same rate to any number of erase blocks.
 
 use super::boundaries::SensedMerging;
 use super::meter::{MeasurementStop, Meter};
@@ -31,8 +31,12 @@ pub fn measure(
     let window = &merging.window;
     let mut times = vec![Vec::new(); SIZES.len()];
     let room = (window.end - window.start - SIZES[SIZES.len() - 1]) / WRITES;
+    let mut order: Vec<usize> = (0..SIZES.len()).collect();
     for round in 0..WRITES {
-        for (at, &size) in SIZES.iter().enumerate() {
+        // A small write fits into a buffer that the one before it has just emptied.
+        meter.random.shuffle(&mut order);
+        for &at in &order {
+            let size = SIZES[at];
             // Not where the previous write ended, which it would continue.
             let place = meter.random.below(room / size) * size;
             let spread = (round * 7 + at as u64 * 3) % WRITES * room;
