@@ -81,6 +81,10 @@ fn brought(given: &Path, who: &DeviceFingerprint) -> Result<PathBuf, ApplyError>
     if let Some(what) = backup.manifest().device.difference(who) {
         return Err(ApplyError::OtherDevice { folder: given.to_owned(), what });
     }
+    if backup.manifest().device.file.is_some() != who.file.is_some() {
+        let what = "only one of them is an image file".to_owned();
+        return Err(ApplyError::OtherDevice { folder: given.to_owned(), what });
+    }
     let unfinished = |journal: ApplyJournal| journal.stage().is_unfinished();
     if ApplyJournal::read(given)?.is_some_and(unfinished) {
         absolute(given)

@@ -74,14 +74,17 @@ impl DeviceFingerprint {
         })
     }
 
-    /// Whether both are image files, and not the same one. A copy is another file.
+    /// Whether both are image files, and not the same one, or only one of them is an image file. A
+    /// copy is another file.
     pub fn is_other_file(&self, now: &Self) -> bool {
         let id = |file: &(u64, u64, u64)| {
             let (device, inode, created_ns) = *file;
             ObjectId { device, inode, node: 0, created_ns }
         };
-        let files = self.file.as_ref().zip(now.file.as_ref());
-        files.is_some_and(|(before, now)| !id(before).is_same_file(&id(now)))
+        match (&self.file, &now.file) {
+            (Some(before), Some(now)) => !id(before).is_same_file(&id(now)),
+            (before, now) => before.is_some() != now.is_some(),
+        }
     }
 
     /// Whether `now` is this one for sure enough to say that its work was left unfinished: images
@@ -190,5 +193,17 @@ mod tests {
         let moved = DeviceFingerprint { file: Some((2, 1, 7)), ..image(1) };
         let before = DeviceFingerprint { file: Some((1, 1, 7)), ..image(1) };
         assert!(!before.is_other_file(&moved), "the device's number changed with a boot");
+    }
+
+    #[test]
+    fn an_image_and_a_card_of_the_same_size_are_not_the_same() {
+        let image = DeviceFingerprint {
+            kind: DeviceKind::Image,
+            file: Some((1, 1, 7)),
+            identity: DeviceIdentity::default(),
+            ..card("", 0)
+        };
+        assert!(image.is_other_file(&card("a", 1)) && card("a", 1).is_other_file(&image));
+        assert!(!card("a", 1).is_other_file(&card("a", 2)));
     }
 }

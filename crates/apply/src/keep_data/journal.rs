@@ -88,7 +88,7 @@ impl ImprovementJournal {
                     return Err(ApplyError::OtherDevice { folder, what });
                 }
                 if found.device.is_other_file(&device) {
-                    let what = "it is another file of the same size".to_owned();
+                    let what = "it is another file of the same size, or not a file".to_owned();
                     return Err(ApplyError::OtherDevice { folder, what });
                 }
                 if found.is_finished || found.is_restoring {

@@ -25,7 +25,8 @@ impl ImprovementJournal {
         self.device.difference(&DeviceFingerprint::of(system, device))
     }
 
-    /// Whether `device` is an image file, and not the one of this journal. A copy is another file.
+    /// Whether `device` is another image file than that of this journal, or only one of them is an
+    /// image file. A copy is another file.
     pub fn is_other_file(&self, system: &SystemRoots, device: &flashfit_device::Device) -> bool {
         self.device.is_other_file(&DeviceFingerprint::of(system, device))
     }

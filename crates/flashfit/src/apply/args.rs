@@ -135,7 +135,7 @@ pub struct RestoreArgs {
     /// Device node or image file. What was written to it since then will be lost.
     #[arg(value_parser = target_name())]
     pub target: String,
-    /// Write to a copy of the image file that the backup was made of.
+    /// Write to a copy of the image file or device that the backup was made of.
     #[arg(long)]
     pub to_copy: bool,
     #[command(flatten)]

@@ -21,8 +21,8 @@ use crate::output::{self, note_with_commands};
 const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. The rest is \
                             not written: file contents that were overwritten are lost.";
 
-pub const ANOTHER_FILE: &str = "This is not the file that the backup was made from, but one of the \
-                            same size. Restore to a copy of that file only.";
+pub const ANOTHER_FILE: &str = "This is not the file or device that the backup was made from, but \
+                                one of the same size. Restore to a copy of it only.";
 
 #[derive(JsonSchema, Serialize)]
 pub struct RestoredDocument {
@@ -76,15 +76,18 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     present(args, &backup, &device)
 }
 
-/// Refuses another file than that of the backup, unless the user names it as a copy, or is asked.
+/// Refuses another file or device than that of the backup, unless the user names it as a copy, or is asked.
 pub fn refuse_copy(is_copy: bool, args: &RestoreArgs, device: &Device) -> Result<(), CommandError> {
     if !is_copy || args.to_copy || args.agreed.confirm.is_none() {
         return Ok(());
     }
     Err(CommandError::new(
         ExitClass::Refused,
-        format!("{} is not the file that the backup was made from", device.path.display()),
-        Some("if it is a copy of that file: add --to-copy"),
+        format!(
+            "{} is not the file or device that the backup was made from",
+            device.path.display()
+        ),
+        Some("if it is a copy of that: add --to-copy"),
     ))
 }
 

@@ -272,11 +272,18 @@ fn a_backup_is_restored_to_another_image_only_as_a_copy() {
     let other = place.image("other", 64);
     let before = std::fs::read(&other).unwrap();
     let back = ["restore", "saved", "other", "--confirm", "other"];
-    flashfit(&place, &back).said(3, &["not the file that the backup was made from", "--to-copy"]);
+    flashfit(&place, &back).said(3, &["not the file or device that the backup", "--to-copy"]);
     assert!(std::fs::read(&other).unwrap() == before, "the other image was written to");
     let dry = flashfit(&place, &["restore", "saved", "other", "--dry-run"]);
     assert!(dry.stdout.contains("This is not the file"), "{}", dry.stdout);
     flashfit(&place, &[&back[..], &["--to-copy"]].concat()).said(0, &[]);
+    // A loop device whose file was removed is a device like any other.
+    let PlainLoop { node, name } = &PlainLoop::attach(&other, 512, &[]);
+    let before = std::fs::read(node).unwrap();
+    std::fs::remove_file(&other).unwrap();
+    let back = ["restore", "saved", node, "--confirm", name];
+    flashfit(&place, &back).said(3, &["not the file or device that the backup", "--to-copy"]);
+    assert!(std::fs::read(node).unwrap() == before, "the device was written to");
 }
 
 #[test]
