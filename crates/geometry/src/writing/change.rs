@@ -4,8 +4,10 @@
 //! numbers. Beyond it, each write costs a merge, or the cost rises gradually if only a part of a
 //! unit is closed and continuations go to a log. The level below the change, its height and the
 //! extra variation are unknowns. A gradual rise is a hypothesis of its own and gives no number,
-//! since it may start late. Limits: one change; a number that is only certain to within one is
-//! reported as such.
+//! since it may start late. Neither does a change beyond which writes to the same unit are slow in
+//! one round and fast in the next: a device that closes any of its open erase blocks, not the least
+//! recent one, often still has the next one open. Limits: one change; a number that is only certain
+//! to within one is reported as such.
 
 use super::open_erase_blocks::{UnitOrder, UnitWriteCost};
 use crate::belief::{log_student_3, log_sum_exp};
@@ -30,6 +32,11 @@ const SURE_OF_SHAPE: f64 = 0.985;
 /// Expected log ratio of a write to one unit to the base time, and its spread.
 const MORE: f64 = 0.1;
 const MORE_SPREAD: f64 = 0.4;
+/// So many further numbers with the same cost can be open, if more than these cost more.
+const LEAST_FLAT: usize = 3;
+/// The largest log variation of the same cost, and the smallest log height of a larger one.
+const FLAT: f64 = 0.1;
+const LARGER: f64 = 0.7;
 
 /// A hypothesis for costs beyond the open erase blocks.
 #[derive(Debug, Clone, Copy)]
@@ -182,6 +189,13 @@ pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> Geome
         );
         return GeometryFinding::inconclusive(reason, candidates);
     }
+    if order == UnitOrder::Linear && is_mixed(costs, open) {
+        let reason = format!(
+            "{reason}, but some of these are as fast as with fewer, as if the device closes any of \
+             its open erase blocks: no exact number shows"
+        );
+        return GeometryFinding::inconclusive(reason, candidates);
+    }
     if best.probability >= SURE_OF_SHAPE {
         let found = GeometryFinding::found(best.value, best.probability, reason);
         GeometryFinding { candidates, ..found }
@@ -191,6 +205,30 @@ pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> Geome
     } else {
         GeometryFinding::inconclusive(format!("{reason}; the exact number is unclear"), candidates)
     }
+}
+
+/// The typical log cost with up to this number of units.
+fn log_level(costs: &[UnitWriteCost], open: u32) -> f64 {
+    let within = costs.iter().filter(|cost| cost.units <= open);
+    let logs: Vec<f64> = within.map(|cost| cost.time_ns.ln()).collect();
+    if logs.is_empty() { f64::INFINITY } else { crate::belief::median(&logs) }
+}
+
+/// Whether writes beyond the number are fast or slow without order.
+fn is_mixed(costs: &[UnitWriteCost], open: u32) -> bool {
+    let level = log_level(costs, open);
+    let mut beyond = costs.iter().filter(|cost| cost.units > open);
+    beyond.any(|cost| cost.is_irregular && cost.time_ns.ln() - level > LARGER)
+}
+
+/// Whether writes to several more units than this number in turn cost the same, and those to more
+/// than these much more: the number is larger.
+pub fn is_too_small(costs: &[UnitWriteCost], open: u32) -> bool {
+    let level = log_level(costs, open);
+    let height = |cost: &UnitWriteCost| cost.time_ns.ln() - level;
+    let more: Vec<f64> = costs.iter().filter(|cost| cost.units > open).map(height).collect();
+    let flat = (0..more.len()).filter(|at| more[*at].abs() < FLAT).nth(LEAST_FLAT - 1);
+    flat.is_some_and(|at| more[at..].iter().any(|height| *height > LARGER))
 }
 
 fn mean<'a>(costs: impl Iterator<Item = &'a UnitWriteCost>, otherwise: f64) -> f64 {
@@ -205,7 +243,12 @@ mod tests {
     fn costs(times_ms: &[f64]) -> Vec<UnitWriteCost> {
         (1..)
             .zip(times_ms)
-            .map(|(units, ms)| UnitWriteCost { units, time_ns: ms * 1e6, error: 0.02 })
+            .map(|(units, ms)| UnitWriteCost {
+                units,
+                time_ns: ms * 1e6,
+                error: 0.02,
+                is_irregular: false,
+            })
             .collect()
     }
 
@@ -234,6 +277,32 @@ mod tests {
         ] {
             assert_eq!(finding(&costs(&rise), 7.5e6, UnitOrder::Linear).value, None);
         }
+    }
+
+    #[test]
+    fn an_irregular_change_gives_no_number() {
+        let times = [25.0, 25.0, 25.0, 25.0, 158.0, 188.0, 283.0];
+        let sharp = finding(&costs(&times), 2.4e7, UnitOrder::Linear);
+        assert_eq!(sharp.value, Some(QuantityValue::Count(4)));
+        let mut mixed = costs(&times);
+        for cost in &mut mixed {
+            cost.is_irregular = true;
+        }
+        let found = finding(&mixed, 2.4e7, UnitOrder::Linear);
+        assert_eq!(found.value, None, "{found:?}");
+        assert!(found.reason.contains("closes any of its open"), "{}", found.reason);
+        assert!(!found.candidates.is_empty());
+    }
+
+    #[test]
+    fn a_number_is_too_small_if_further_ones_cost_the_same() {
+        let times = [14.0, 14.0, 14.0, 14.0, 14.0, 34.0, 14.0, 50.0, 93.0];
+        assert!(is_too_small(&costs(&times), 1));
+        assert!(is_too_small(&costs(&times), 3));
+        // Merges of chunks are seldom at first, and without a rise nothing contradicts.
+        assert!(!is_too_small(&costs(&times), 4));
+        assert!(!is_too_small(&costs(&[14.0; 9]), 1));
+        assert!(!is_too_small(&[], 1));
     }
 
     #[test]

@@ -197,7 +197,12 @@ impl WriteSession<'_> {
             self.meter.probed.evidence.series.push(series);
             let is_lacking = order == UnitOrder::Linear && found.value.is_none();
             if is_lacking && unit.is_some_and(|unit| merges || unit <= QUIETLY_MERGED) {
-                found = self.begin_further_units(&ground)?.unwrap_or(found);
+                let begun = self.begin_further_units(&ground)?;
+                let agrees = |of: &GeometryFinding| {
+                    !matches!(of.value, Some(QuantityValue::Count(open))
+                        if change::is_too_small(&costs, open))
+                };
+                found = begun.filter(agrees).unwrap_or(found);
             }
             match order {
                 UnitOrder::Linear => self.meter.probed.findings.open_erase_blocks_linear = found,

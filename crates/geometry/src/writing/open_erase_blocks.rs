@@ -20,6 +20,12 @@ pub const MAX_UNITS: u32 = 17;
 const ROUNDS: u64 = 9;
 /// The fewest times per number of units.
 const LEAST_TIMES: usize = 20;
+/// A slow write takes more than this many times as long as the fastest.
+const SLOW: f64 = 2.5;
+/// The least share of writes that are fast in one round and slow in the next, or the reverse, if
+/// units are closed at random; and the fewest slow ones if only the first rounds have them.
+const CHANGING: f64 = 0.3;
+const FEWEST_SLOW: usize = 3;
 /// The cost ratio to a single unit beyond which the count is exceeded.
 const BEYOND: f64 = 3.0;
 /// Numbers of units measured beyond the change.
@@ -39,6 +45,9 @@ pub struct UnitWriteCost {
     pub time_ns: f64,
     /// Standard error of its logarithm.
     pub error: f64,
+    /// Whether writes to the same unit are fast in one round and slow in the next, or slow in the
+    /// first rounds only: the device does not close the least recent one.
+    pub is_irregular: bool,
 }
 
 /// The units to write, and the write size.
@@ -129,6 +138,7 @@ impl UnitPlacement {
             UnitOrder::Random => SamplePurpose::WriteRandom,
         };
         let mut times = Vec::new();
+        let per_pass = (rounds - 1) * u64::from(units);
         while times.len() < LEAST_TIMES {
             let count = units as usize;
             let starts: Vec<u64> = numbers[..count].iter().map(|at| self.start(*at)).collect();
@@ -151,6 +161,8 @@ impl UnitPlacement {
                 }
             }
         }
+        let mut passes = times.chunks(usize::try_from(per_pass).expect("it is held in memory"));
+        let is_irregular = passes.any(|times| is_irregular(times, units as usize));
         times.sort_by(f64::total_cmp);
         let time_ns = match order {
             UnitOrder::Linear => trimmed_mean(&times),
@@ -161,8 +173,20 @@ impl UnitPlacement {
         let kept = &times[..times.len() - times.len() / 16];
         let square: f64 = kept.iter().map(|time| (time / time_ns - 1.0).powi(2)).sum();
         let error = square.sqrt() / kept.len() as f64;
-        Ok(UnitWriteCost { units, time_ns, error })
+        Ok(UnitWriteCost { units, time_ns, error, is_irregular })
     }
+}
+
+/// Whether which writes are slow differs from round to round.
+fn is_irregular(times: &[f64], units: usize) -> bool {
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let slow: Vec<bool> = times.iter().map(|time| *time > SLOW * least).collect();
+    let changes = slow.iter().zip(&slow[units.min(slow.len())..]);
+    let (all, changed) = (changes.len(), changes.filter(|(one, next)| one != next).count());
+    let (early, late) = slow.split_at(slow.len() / 2);
+    let settles =
+        early.iter().filter(|slow| **slow).count() >= FEWEST_SLOW && !late.contains(&true);
+    settles || all > 0 && changed as f64 >= CHANGING * all as f64
 }
 
 /// The mean without the slowest sixteenth of sorted times: it excludes rare stalls but keeps
@@ -184,5 +208,23 @@ pub fn series(name: &str, costs: &[UnitWriteCost]) -> PlotSeries {
         x_unit: "count".to_owned(),
         y_unit: "ns".to_owned(),
         points: points.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn which_writes_are_slow_is_regular_if_the_least_recent_unit_is_closed() {
+        let is_irregular = |text: &str, units: usize| {
+            let times = text.chars().map(|of| if of == '#' { 300e6 } else { 14e6 });
+            super::is_irregular(&times.collect::<Vec<_>>(), units)
+        };
+        // Drawn cards with nine and seven, and stalls.
+        assert!(!is_irregular("#######...#######...#######...#######...", 10));
+        assert!(!is_irregular("###.....###.....###.....###.....", 8));
+        assert!(!is_irregular("........#........#..............", 8));
+        // Two cards with six that close a random one.
+        assert!(is_irregular("#.#..##.....#.....#.##....#...#.....##..#...#..#.#...#.#", 7));
+        assert!(is_irregular("####.#.#..#.....................", 4));
     }
 }

@@ -307,7 +307,7 @@ fn cost(units: u32, times: &[f64]) -> UnitWriteCost {
     // Of a normal distribution, the median deviation is two thirds of the standard deviation, and
     // a median is a quarter less exact than a mean.
     let error = 1.5 * 1.25 * median(&deviations) / (times.len() as f64).sqrt();
-    UnitWriteCost { units, time_ns, error: error.max(LEAST_ERROR) }
+    UnitWriteCost { units, time_ns, error: error.max(LEAST_ERROR), is_irregular: false }
 }
 
 #[cfg(test)]
@@ -349,7 +349,10 @@ mod tests {
             let candidates = shares.iter().map(candidate).collect();
             let time_ns = |units| if units <= 8 { 8e6 } else { beyond_ms * 1e6 };
             let costs = (1..=13)
-                .map(|units| UnitWriteCost { units, time_ns: time_ns(units), error: 0.03 })
+                .map(|units| {
+                    let time_ns = time_ns(units);
+                    UnitWriteCost { units, time_ns, error: 0.03, is_irregular: false }
+                })
                 .collect();
             let finding = GeometryFinding::inconclusive("", candidates);
             Openings { finding, costs, is_step }
