@@ -69,7 +69,11 @@ pub struct DeviceMount {
 impl DeviceMount {
     /// Whether a mount shows this file system, and not another one that hides it.
     pub fn is_seen_through(&self, system: &SystemRoots, entry: &MountEntry) -> bool {
-        is_mount_of(system, entry, self.node.trim_start_matches("/dev/"))
+        // Any name can be given as the source of a tmpfs.
+        let has_device = entry.device.0 != 0 || entry.kind == "btrfs";
+        let is_there = entry.point == self.point && entry.kind == self.kind;
+        let name = self.node.trim_start_matches("/dev/");
+        has_device && is_there && is_mount_of(system, entry, name)
     }
 }
 

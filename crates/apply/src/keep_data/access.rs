@@ -5,7 +5,6 @@
 //! the meantime.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -46,7 +45,6 @@ pub struct PinnedDevice {
 struct PinnedPoint {
     point: PathBuf,
     root: File,
-    source: PathBuf,
 }
 
 impl PinnedDevice {
@@ -58,16 +56,15 @@ impl PinnedDevice {
         let mut points = Vec::new();
         for mount in &device.mounts {
             let point = mount.point.clone();
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let Ok(root) = rustix::fs::open(&point, flags, Mode::empty()) else {
+            let Ok(root) = open_point(&point) else {
                 // A file system can be mounted on a file.
                 continue;
             };
             let seen = mountinfo::of_open(&root).map_err(ApplyError::file(&point))?;
-            let Some(entry) = seen.filter(|entry| mount.is_seen_through(system, entry)) else {
+            if !seen.is_some_and(|entry| mount.is_seen_through(system, &entry)) {
                 return Err(ApplyError::HiddenMount { point });
-            };
-            points.push(PinnedPoint { point, root: File::from(root), source: entry.source });
+            }
+            points.push(PinnedPoint { point, root });
         }
         let fingerprint = DeviceFingerprint::of(system, device);
         Ok(Self { device: device.clone(), fingerprint, points, _locked_disk: None })
@@ -86,15 +83,12 @@ impl PinnedDevice {
     pub(super) fn mount(&self, point: &Path) -> Result<MountEntry, ApplyError> {
         let gone = || changed(point, "another file system is mounted there now");
         let pinned = self.points.iter().find(|pinned| pinned.point == point).ok_or_else(gone)?;
-        let failed = ApplyError::file(point);
-        let (before, now) = (pinned.root.metadata(), std::fs::metadata(point));
-        let (before, now) = match (before, now) {
-            (Ok(before), Ok(now)) => (before, now),
-            (Err(error), _) | (_, Err(error)) => return Err(failed(error)),
-        };
-        let entry = mountinfo::at(point).map_err(ApplyError::file(point))?.ok_or_else(gone)?;
-        let is_same = (before.dev(), before.ino()) == (now.dev(), now.ino());
-        if is_same && entry.source == pinned.source { Ok(entry) } else { Err(gone()) }
+        let seen = |root: &File| mountinfo::of_open(root).map_err(ApplyError::file(point));
+        let now = open_point(point).map_err(|errno| ApplyError::file(point)(errno.into()))?;
+        let before = seen(&pinned.root)?.ok_or_else(gone)?;
+        // The number of a mount is not given to another one as long as its root is open.
+        let entry = seen(&now)?.filter(|now| now.id == before.id && now.point == point);
+        entry.ok_or_else(gone)
     }
 }
 
@@ -186,6 +180,11 @@ fn partition(
             std::thread::sleep(POLL_INTERVAL);
         }
     }
+}
+
+fn open_point(point: &Path) -> rustix::io::Result<File> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(point, flags, Mode::empty()).map(File::from)
 }
 
 fn changed(path: &Path, what: &str) -> ApplyError {

@@ -321,6 +321,13 @@ fn a_mount_that_another_one_hides_is_not_changed_in_its_place() {
         let error = PinnedDevice::open(&SystemRoots::default(), &in_use.describe()).unwrap_err();
         assert!(error.to_string().contains("hides that of this device"), "{error}");
         run(&format!("umount {other}"));
-        PinnedDevice::open(&SystemRoots::default(), &in_use.describe()).unwrap();
+        let pinned = PinnedDevice::open(&SystemRoots::default(), &in_use.describe()).unwrap();
+        assert!(pinned.mount(&in_use.path("m1")).is_ok());
+        // A tmpfs may have any name as its source.
+        let node = in_use.device.node().display();
+        run(&format!("mount -t tmpfs {node} {other}"));
+        assert!(PinnedDevice::open(&SystemRoots::default(), &in_use.describe()).is_err());
+        assert!(pinned.mount(&in_use.path("m1")).is_err());
+        run(&format!("umount {other}"));
     });
 }
