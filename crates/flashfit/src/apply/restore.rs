@@ -76,7 +76,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     present(args, &backup, &device)
 }
 
-/// Refuses another file or device than that of the backup, unless the user names it as a copy, or is asked.
+/// Refuses what the backup was not made from, unless the user names it as a copy, or is asked.
 pub fn refuse_copy(is_copy: bool, args: &RestoreArgs, device: &Device) -> Result<(), CommandError> {
     if !is_copy || args.to_copy || args.agreed.confirm.is_none() {
         return Ok(());
