@@ -36,7 +36,9 @@ impl PlanLives {
             life.filesystem == plan.setup.filesystem
                 && life.option.as_ref().is_none_or(|option| options.contains(option))
         };
-        let parts: Vec<String> = self.measured.iter().filter(is_of_it).map(part).collect();
+        let pairs = self.cards.len() * self.usages.len();
+        let parts: Vec<String> =
+            self.measured.iter().filter(is_of_it).map(|life| part(life, pairs)).collect();
         let conditions = format!(
             "simulated, {} card models, usage {}",
             self.cards.len(),
@@ -46,15 +48,24 @@ impl PlanLives {
     }
 }
 
-fn part(life: &MeasuredLife) -> String {
+/// One comparison, of so many pairs of a card model and a usage model.
+fn part(life: &MeasuredLife, pairs: usize) -> String {
     let MeasuredLife { filesystem, option, against, middle, low, high, .. } = life;
     let (what, than) = match option {
         Some(option) => (option, "without it".to_owned()),
         None => (filesystem, format!("with {against}")),
     };
-    if *low <= 1.0 && 1.0 <= *high {
+    let text = if *low <= 1.0 && 1.0 <= *high {
         format!("{what}: no clear difference, {low} to {high} times as long as {than}")
     } else {
         format!("{what}: {low} to {high} times as long as {than}, typically {middle}")
+    };
+    match life.too_slow {
+        0 => text,
+        _ => format!(
+            "{text}, in {} of {pairs} pairs of card and usage; in the others the card cannot write \
+             as much",
+            life.comparisons
+        ),
     }
 }

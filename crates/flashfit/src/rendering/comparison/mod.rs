@@ -57,7 +57,7 @@ fn verdict(difference: &RunDifference, by: Criterion) -> &'static str {
         (RunVerdict::Worse, _) => "slower",
         (RunVerdict::NoDifference, _) if difference.is_equivalent(CONFIDENCE) => "no difference",
         (RunVerdict::NoDifference, _) => "cannot tell",
-        (RunVerdict::Unknown, _) => "measured once",
+        (RunVerdict::Unknown, _) => "too few repeats",
     }
 }
 
@@ -138,8 +138,7 @@ fn sentence(view: &ComparisonView<'_>, pair: &RunPair) -> String {
     };
     if found.verdict(CONFIDENCE) == RunVerdict::Unknown {
         return format!(
-            "{name} compared with A: {setups}, measured once under each workload: {}, without an \
-             interval.{same}",
+            "{name} compared with A: {setups}: {}, with too few repeats for an interval.{same}",
             change(found.log)
         );
     }
