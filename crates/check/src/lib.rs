@@ -23,7 +23,7 @@ use flashfit_wear_counters::{WearReading, WearSources};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use price::{MakingPrice, TestPrice, of as price, of_making, tuning_bytes};
+pub use price::{MakingPrice, TestPrice, of as price, of_making};
 pub use reading::{QUICK_READ_NS, QuickReading, SkippedReading, is_file, read_quickly};
 pub use volumes::VolumeNodes;
 pub use write_price::{
@@ -68,6 +68,14 @@ pub struct DeviceCheck {
     pub test: Option<TestPrice>,
 }
 
+impl DeviceCheck {
+    /// Whether its reads fail, so that nothing should be written to it.
+    pub fn is_unreadable(&self) -> bool {
+        let QuickReading::Skipped { reason } = &self.reading else { return false };
+        matches!(reason, SkippedReading::Unreadable { .. })
+    }
+}
+
 /// Looks at a device or an image. `None` for a card model, which starts empty.
 pub fn look(
     request: CheckRequest<'_>,
@@ -81,7 +89,9 @@ pub fn look(
     let reading = read_quickly(name, target, &request.given, max_read_ns, observer);
     let is_file = reading::is_file(device);
     let test = match reading {
-        QuickReading::Skipped { reason: SkippedReading::CannotOpen { .. } } => None,
+        QuickReading::Skipped {
+            reason: SkippedReading::CannotOpen { .. } | SkippedReading::Unreadable { .. },
+        } => None,
         _ if is_file => None,
         _ => price::of(request.target),
     };
@@ -96,7 +106,11 @@ pub fn look(
         request.unfinished,
     );
     examined.unfinished_improvement = request.unfinished_improvement;
-    let findings = check::check(&examined, catalog);
+    let mut findings = check::check(&examined, catalog);
+    if let QuickReading::Skipped { reason: SkippedReading::Unreadable { message } } = &reading {
+        // The worst comes first.
+        findings.insert(0, unreadable(name, message));
+    }
     Some(DeviceCheck {
         verdict: verdict(&findings),
         findings,
@@ -108,4 +122,15 @@ pub fn look(
         wear,
         test,
     })
+}
+
+fn unreadable(name: &str, message: &str) -> CheckFinding {
+    CheckFinding {
+        check: "readable",
+        subject: name.to_owned(),
+        severity: Severity::Bad,
+        evidence: format!("reads fail: {message}; the kernel's messages may say more: dmesg"),
+        cost: "it may be failing: save its files elsewhere before anything else".to_owned(),
+        repair: None,
+    }
 }

@@ -71,13 +71,6 @@ fn making(rate: Option<&TestPrice>, partition_bytes: u64) -> MakingPrice {
     MakingPrice { written_bytes, time_ns }
 }
 
-/// The most that `tune` writes in this time, in bytes, at the rate that the price assumes.
-pub fn tuning_bytes(price: &TestPrice, time_ns: u64) -> Bytes {
-    let bytes =
-        u128::from(price.most_bytes) * u128::from(time_ns) / u128::from(price.most_ns.max(1));
-    Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

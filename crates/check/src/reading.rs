@@ -9,6 +9,7 @@ use flashfit_geometry::GeometryFindings;
 use flashfit_geometry::probed::{ProbeError, ProbeObserver};
 use flashfit_probe::{ProbeRun, ProbeRunError, ProbeRunOptions, Remapped};
 use flashfit_target::InspectedTarget;
+use flashfit_user_error::{ExitClass, UserError as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,7 +43,11 @@ pub enum SkippedReading {
     CannotOpen {
         message: String,
     },
-    /// The device failed or vanished, or the user interrupted.
+    /// The device fails to read, or vanished.
+    Unreadable {
+        message: String,
+    },
+    /// The user interrupted, or the computer cannot do it.
     Failed {
         message: String,
     },
@@ -96,7 +101,13 @@ fn read_or_reason(
     }
     let options =
         ProbeRunOptions { max_read_ns: Some(max_read_ns), ..ProbeRunOptions::usual(name, false) };
-    let failed = |error: &ProbeRunError| SkippedReading::Failed { message: error.to_string() };
+    let failed = |error: &ProbeRunError| {
+        let message = error.to_string();
+        match error.class() {
+            ExitClass::Io => SkippedReading::Unreadable { message },
+            _ => SkippedReading::Failed { message },
+        }
+    };
     let probe = ProbeRun::new(target, options).map_err(|error| failed(&error))?;
     let mut no_consent = |_: &Device, _: &_| unreachable!("a reading probe asks for no consent");
     match probe.run(&mut no_consent, observer) {

@@ -19,7 +19,7 @@ mod nilfs2;
 mod squashfs;
 mod xfs;
 
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use flashfit_host::{Program, ProgramError, Runner};
@@ -27,6 +27,9 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What blkid(8) reads at least at the beginning and at the end.
+const AT_BEGIN_BYTES: u64 = 128 << 10;
+const AT_END_BYTES: u64 = 64 << 10;
 /// Large enough for every superblock that is read here.
 const FIRST_BYTES: usize = 8 << 10;
 
@@ -199,8 +202,8 @@ fn identify(runner: &dyn Runner, node: &Path) -> Result<Option<Identity>, FactsE
     let outcome = runner.run(&program)?;
     match outcome.code {
         Some(0) => {}
-        // It says the same of a node that it cannot open.
-        Some(2) => return first_bytes(node).map(|_| None),
+        // It says the same of a node that it cannot open or read.
+        Some(2) => return read_ends(node).map(|()| None),
         Some(8) => {
             return Err(FactsError::UnexpectedOutput {
                 command_line: outcome.command_line,
@@ -247,6 +250,22 @@ fn first_bytes(node: &Path) -> Result<Vec<u8>, FactsError> {
     let limit = u64::try_from(FIRST_BYTES).expect("it is small");
     file.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
+}
+
+/// Reads where superblocks may be: at both ends.
+fn read_ends(node: &Path) -> Result<(), FactsError> {
+    let unreadable = |source| FactsError::Unreadable { path: node.to_owned(), source };
+    let mut file = std::fs::File::open(node).map_err(unreadable)?;
+    let mut part = Vec::new();
+    file.by_ref().take(AT_BEGIN_BYTES).read_to_end(&mut part).map_err(unreadable)?;
+    // Of a device without a length, there is no end to read.
+    let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
+    if length > AT_BEGIN_BYTES {
+        let start = length.saturating_sub(AT_END_BYTES);
+        file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
+        file.take(AT_END_BYTES).read_to_end(&mut part).map_err(unreadable)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

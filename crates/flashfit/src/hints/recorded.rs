@@ -1,6 +1,6 @@
 //! Hints for the search and for recorded runs.
 
-use flashfit_host::dir::DirError;
+use flashfit_host::dir::{DirError, DirObstacle};
 use flashfit_host::program::quote_path;
 use flashfit_search::{SearchError, SpaceError};
 use flashfit_tune::compare::CompareError;
@@ -11,6 +11,7 @@ use flashfit_tune::{ConclusionError, Criterion, LeastBudget, ProblemError, TuneE
 
 use super::of;
 
+const NAME_RUN: &str = "name the directory that flashfit tune printed";
 const OTHER_MERIT: &str = "rank by another score: --by throughput";
 
 pub fn run_dir(error: &RunDirError) -> Option<String> {
@@ -20,11 +21,12 @@ pub fn run_dir(error: &RunDirError) -> Option<String> {
             quote_path(path)
         )),
         RunDirError::Occupied { .. } => Some("name another directory with --dir".to_owned()),
-        RunDirError::NoRun { .. } => {
-            Some("name the directory that flashfit tune printed".to_owned())
-        }
+        RunDirError::NoRun { .. } => Some(NAME_RUN.to_owned()),
         RunDirError::Dir(DirError::Full { .. }) => {
             Some("make room, then: flashfit tune --resume DIR".to_owned())
+        }
+        RunDirError::Dir(DirError::Invalid { obstacle: DirObstacle::NotAFolder, .. }) => {
+            of(error).or_else(|| Some(NAME_RUN.to_owned()))
         }
         other => of(other),
     }

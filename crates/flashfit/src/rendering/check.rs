@@ -106,7 +106,9 @@ pub fn text(checked: &DeviceCheck, next: &NextCommands, width: usize) -> String 
     genuine(&mut text, checked, width);
     section(&mut text, "To improve it without losing data:", &next.keeps_data);
     section(&mut text, "To improve it after you saved its files elsewhere:", &next.erases);
-    text.push_str("\nNext:\n");
+    if !next.commands.is_empty() {
+        text.push_str("\nNext:\n");
+    }
     for command in &next.commands {
         writeln!(text, "  {}", plain_command(&command.line)).expect("a string takes any text");
         paragraph(&mut text, "      ", &command.price, width);
@@ -200,7 +202,9 @@ fn why(reason: &SkippedReading) -> String {
         SkippedReading::Given => "the erase block was given".to_owned(),
         SkippedReading::TooSmall => "the device is too small to measure".to_owned(),
         SkippedReading::CannotOpen { message } => format!("{message}; run it as root"),
-        SkippedReading::Failed { message } => message.clone(),
+        SkippedReading::Unreadable { message } | SkippedReading::Failed { message } => {
+            message.clone()
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashfit_check::{DeviceCheck, TestPrice, of_written_and_read, tuning_bytes};
+use flashfit_check::{DeviceCheck, TestPrice, of_written_and_read};
 use flashfit_device::Bytes;
 use flashfit_filesystem::check::{Repair, Severity};
 use flashfit_geometry::Sourced;
@@ -14,8 +14,8 @@ use serde::Serialize;
 use super::check::{command, size_argument};
 use super::duration;
 
-/// The budget that `next` proposes, as typed and in nanoseconds.
-const TUNE_BUDGET: (&str, u64) = ("30min", 1_800_000_000_000);
+/// The budget that `next` proposes.
+const TUNE_BUDGET: &str = "30min";
 
 /// A command that may follow, and what it costs.
 #[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -53,6 +53,9 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
             list.push(line);
         }
     }
+    if checked.is_unreadable() {
+        return next;
+    }
     let target = quote(name);
     let known = checked.reading.geometry();
     let flag = |name, known: Option<Sourced>| {
@@ -70,13 +73,10 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
         false,
     );
     if let Some(price) = checked.test.as_ref().filter(|_| !checked.is_file) {
-        let (budget, ns) = TUNE_BUDGET;
         push(
-            format!("flashfit tune {target}{erase_block} --budget {budget}"),
-            format!(
-                "the fastest setup; takes about 30 min, writes an estimated {} or less, ERASES it",
-                tuning_bytes(price, ns)
-            ),
+            format!("flashfit tune {target}{erase_block} --budget {TUNE_BUDGET}"),
+            "the fastest setup; takes about 30 min, says what it writes before it asks, ERASES it"
+                .to_owned(),
             true,
         );
         if !checked.device.mounts.is_empty() {

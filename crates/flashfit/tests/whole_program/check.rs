@@ -1,5 +1,6 @@
 //! `flashfit check` on a served card, and errors as documents for scripts.
 
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use crate::card::Serving;
@@ -37,6 +38,34 @@ fn a_check_measures_the_erase_block_and_proposes_what_follows() {
         assert!(text.contains(part), "{part}: {text}");
     }
     place.flashfit(&["check", card.arg(), "--strict"]).said(1, &["could not be determined"]);
+}
+
+/// Its first bytes may still be in the page cache.
+#[test]
+fn a_device_that_cannot_be_read_is_not_said_to_be_empty_or_fine() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let card = Serving::of(place.command(&["card", "serve", "sd-c4-block"]));
+    let mkfs = std::process::Command::new("mkfs.ext4").arg("-q").arg(card.arg()).status();
+    assert!(mkfs.unwrap().success());
+    let mut start = [0; 64 << 10];
+    std::fs::File::open(card.arg()).unwrap().read_exact(&mut start).unwrap();
+    place.flashfit(&["card", "cut", card.arg()]).said(0, &[]);
+    let ended = place.flashfit(&["check", card.arg(), "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    let checked: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let checked = &checked["data"];
+    assert_eq!(checked["verdict"], "bad", "{checked:#}");
+    assert_eq!(checked["findings"][0]["check"], "readable", "{checked:#}");
+    assert_eq!(checked["next"]["commands"], serde_json::json!([]), "{checked:#}");
+    let text = place.flashfit(&["check", card.arg()]).stdout.replace('\n', " ");
+    assert!(text.contains("something is wrong") && text.contains("reads fail"), "{text}");
+    assert!(!text.contains("no known file system") && !text.contains("Next:"), "{text}");
+    // Where nothing is timed, the file system still cannot be read.
+    let given = place.flashfit(&["check", card.arg(), "--erase-block", "4MiB"]).stdout;
+    assert!(!given.contains("no known file system"), "{given}");
 }
 
 #[test]

@@ -89,6 +89,8 @@ impl UserError for DirError {
 
     fn hint(&self) -> Option<Hint> {
         let Self::Invalid { path, obstacle } = self else { return None };
+        // Of what is no link, only the caller knows which directory was meant.
+        let is_link = path.components().collect::<PathBuf>().is_symlink();
         let path = quote_path(path);
         match obstacle {
             DirObstacle::Owner(_) => {
@@ -97,14 +99,14 @@ impl UserError for DirError {
             DirObstacle::OthersMayWrite => {
                 Some(format!("remove that permission: chmod o-w {path}").into())
             }
-            DirObstacle::NotAFolder => {
+            DirObstacle::NotAFolder if is_link => {
                 Some(format!("name the directory itself: realpath {path}").into())
             }
             DirObstacle::NotAFile => Some(format!("check its type: ls -l {path}").into()),
             DirObstacle::SeveralNames => {
                 Some(format!("make a separate copy: cp {path} copy && mv copy {path}").into())
             }
-            DirObstacle::Larger(_) | DirObstacle::NotAName => None,
+            DirObstacle::NotAFolder | DirObstacle::Larger(_) | DirObstacle::NotAName => None,
         }
     }
 }

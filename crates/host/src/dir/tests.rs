@@ -63,6 +63,16 @@ fn links_to_files_are_not_followed() {
 }
 
 #[test]
+fn only_of_a_link_another_name_is_proposed() {
+    let (root, dir, _) = folder();
+    let (link, file) = (root.path().join("link"), root.path().join("file"));
+    symlink(dir.path(), &link).expect("a link");
+    std::fs::write(&file, "").expect("a file");
+    let hinted = |path: &Path| DirHandle::open(path).unwrap_err().hint().is_some();
+    assert!(hinted(&link) && hinted(&link.join("")) && !hinted(&file));
+}
+
+#[test]
 fn links_to_folders_are_not_followed() {
     let (root, dir, _) = folder();
     let link = root.path().join("link");
