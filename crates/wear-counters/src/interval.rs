@@ -43,12 +43,12 @@ pub fn mean(counts: &[u64], step: u64) -> Option<CountInterval> {
     })
 }
 
-/// The ratio of two counters; `None` if the second counted nothing beyond its step.
+/// The ratio of two counters; `None` if one of them counted nothing beyond its step.
 pub fn ratio(above: (&[u64], u64), below: (&[u64], u64)) -> Option<CountInterval> {
     let sum = |counts: &[u64]| counts.iter().map(|count| as_f64(*count)).sum::<f64>();
     let (top, bottom) = (sum(above.0), sum(below.0));
     let (top_step, bottom_step) = (as_f64(above.1), as_f64(below.1));
-    if bottom <= bottom_step {
+    if bottom <= bottom_step || top <= top_step {
         return None;
     }
     let middle = top / bottom;
@@ -108,13 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_needs_a_denominator_above_its_step() {
+    fn a_ratio_needs_counters_above_their_steps() {
         let two = ratio((&[200, 200, 200], 1), (&[100, 100, 100], 1)).unwrap();
         let (low, high) = (two.low.unwrap(), two.high.unwrap());
         assert!((two.middle - 2.0).abs() < 1e-9 && low < 2.0 && high > 2.0);
         assert!(high - low < 0.03, "{two:?}");
         assert_eq!(ratio((&[5], 1), (&[0], 1)), None);
         assert_eq!(ratio((&[5], 1), (&[10], 10)), None);
+        assert_eq!(ratio((&[0, 0, 10], 10), (&[100, 100, 100], 1)), None);
     }
 
     #[test]

@@ -150,12 +150,16 @@ impl WearMeasurement {
         for wrapped in runs.0.iter().flatten().filter_map(wrap_note) {
             notes.push(wrapped);
         }
+        let write_amplification = amplification(&counters, runs);
+        if write_amplification.is_none() {
+            notes.extend(counters.iter().filter_map(unmoved));
+        }
         let steps_counted = runs.total(&goal.id) / goal.step;
         Self {
             device: first.device.clone(),
             kind: first.kind,
             runs: runs.count(),
-            write_amplification: amplification(&counters, runs),
+            write_amplification,
             goal: goal.id.clone(),
             steps_wanted,
             steps_counted,
@@ -179,6 +183,23 @@ fn updated(needed: NeededVolume, runs: &WearRuns, counted: u64, wanted: u64) -> 
         Some(bytes) => NeededVolume { bytes, basis: VolumeBasis::Measured },
         None => needed,
     }
+}
+
+/// That a counter of what went to the flash moved too little for a ratio.
+fn unmoved(counter: &MeasuredCounter) -> Option<String> {
+    let is_of_flash = matches!(
+        counter.measures,
+        WearQuantity::FlashWritten
+            | WearQuantity::FlashWrittenForHost
+            | WearQuantity::FlashWrittenByController
+    );
+    (is_of_flash && counter.not_believed.is_none() && counter.total <= counter.step).then(|| {
+        format!(
+            "`{}` counts in steps of {} and moved by one at most, so the write amplification is \
+             not known: more must be written",
+            counter.id, counter.step
+        )
+    })
 }
 
 fn wrap_note(difference: &CounterDifference) -> Option<String> {
@@ -317,6 +338,18 @@ mod tests {
         ]);
         assert!((found.write_amplification.unwrap().middle - 2.0).abs() < 1e-6);
         assert!(found.notes.is_empty(), "{:?}", found.notes);
+    }
+
+    #[test]
+    fn a_counter_that_hardly_moved_gives_no_amplification() {
+        for steps in [0, 1] {
+            let mut counters = vec![(KERNEL_WRITTEN, WearQuantity::HostWritten, 100 * MIB, 512)];
+            counters.push(("x.flash", WearQuantity::FlashWritten, 0, 1 << 30));
+            counters.push(("y.flash", WearQuantity::FlashWritten, steps * 100, 1000));
+            let found = measurement(&counters);
+            assert_eq!(found.write_amplification, None, "{steps}");
+            assert!(found.notes[0].contains("more must be written"), "{:?}", found.notes);
+        }
     }
 
     #[test]

@@ -163,14 +163,17 @@ impl Draw {
     }
 
     /// All at the median, except one at its 5 % or 95 % quantile.
-    fn only(assumption: Assumption, upper: bool) -> Self {
+    fn only(assumption: Assumption, upper: bool, unknown: &Uncertainty) -> Self {
         let (z, share) = if upper { (Q95, 0.95) } else { (-Q95, 0.05) };
         match assumption {
             Assumption::Volume => Self { volume: z, ..MEDIAN },
             Assumption::Endurance => Self { endurance: z, ..MEDIAN },
             Assumption::BlockSpread => Self { spread: z, ..MEDIAN },
             Assumption::EarlyFailures => Self { early: share, ..MEDIAN },
-            Assumption::Simulation => Self { simulation: z, replay: z, ..MEDIAN },
+            Assumption::Simulation => {
+                let z = z * share_of_both(unknown.model_factor, unknown.replay_factor);
+                Self { simulation: z, replay: z, ..MEDIAN }
+            }
             Assumption::WorkloadSeed => Self { seed: if upper { 1.0 } else { 0.0 }, ..MEDIAN },
             Assumption::UsedLife => Self { used: share, ..MEDIAN },
         }
@@ -198,6 +201,14 @@ pub struct LifeEnd {
     pub limit: LifeLimit,
     /// Until the spare blocks are used up: until then the device accepts writes.
     pub writable_years: f64,
+}
+
+/// The share of each of two independent errors at which their product is at its quantile: their
+/// logarithms add up like lengths at a right angle.
+fn share_of_both(one: f64, other: f64) -> f64 {
+    let (one, other) = (ln(one), ln(other));
+    let sum = one + other;
+    if sum > 0.0 { (one * one + other * other).sqrt() / sum } else { 1.0 }
 }
 
 fn factor(of: f64, z: f64) -> f64 {
@@ -297,8 +308,8 @@ impl LifeModel {
             .into_iter()
             .filter(unknown)
             .map(|assumption| {
-                let mut years =
-                    [false, true].map(|upper| self.end(&Draw::only(assumption, upper)).years);
+                let mut years = [false, true]
+                    .map(|upper| self.end(&Draw::only(assumption, upper, &self.uncertainty)).years);
                 years.sort_by(f64::total_cmp);
                 (assumption, years)
             })

@@ -47,6 +47,18 @@ fn draws_are_paired_and_more_uncertainty_widens_the_interval() {
 }
 
 #[test]
+fn the_error_of_the_simulation_is_at_its_quantile() {
+    let mut even = model(vec![0.001; 50]);
+    even.uncertainty.model_factor = 1.6;
+    even.uncertainty.replay_factor = 1.15;
+    let effects = even.sensitivity();
+    let of_it = effects.iter().find(|(of, _)| *of == Assumption::Simulation).unwrap().1;
+    let half = (of_it[1] / of_it[0]).sqrt();
+    let expected = 1.6_f64.ln().hypot(1.15_f64.ln()).exp();
+    assert!((half - expected).abs() < 0.01, "{half} {expected}");
+}
+
+#[test]
 fn twice_the_cost_halves_the_years_and_an_unsure_cost_widens_them() {
     let years = Interval { low: 2.0, median: 4.0, high: 8.0 };
     assert_eq!(years.at_cost(1.0, 1.0), years);
