@@ -2,7 +2,6 @@
 //!
 //! Times are extrapolated from a few reads, as `probe --write` does before it asks.
 
-use flashfit_device::Bytes;
 use flashfit_probe::{ProbeRun, ProbeRunOptions, WriteEstimate};
 use flashfit_target::InspectedTarget;
 use schemars::JsonSchema;

@@ -90,6 +90,7 @@ pub fn doing(
             backup.display()
         ),
     ];
+    lines.extend(super::mounting::why_not_here(plan));
     let writing = plan.all_commands().filter(|command| command.writes);
     lines.extend(writing.flat_map(|command| shown(command, device)));
     if let (Some(layers), Some(packed)) = (&plan.layers, packed) {

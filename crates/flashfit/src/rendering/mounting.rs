@@ -9,6 +9,7 @@ use flashfit_device::DeviceKind;
 use flashfit_filesystem::plan::{Plan, PlannedCommand, SECOND_UUID_PLACE};
 use flashfit_host::path_text;
 use flashfit_host::program::{quote, quote_path};
+use flashfit_option_probe::kernel;
 use flashfit_report::text::fold_command;
 
 use crate::output;
@@ -16,6 +17,7 @@ use crate::output;
 const MOUNT: &str = "mount";
 /// Of `mount`.
 const OPTIONS: &str = "-o";
+const KIND: &str = "-t";
 
 /// What the user can type and copy after `plan` was applied; `point` is where the file system is
 /// mounted already.
@@ -34,6 +36,9 @@ pub fn how_to_mount(plan: &Plan, applied: &Applied, point: Option<&Path>) -> Vec
     if !commands.is_empty() {
         lines.push(match layers {
             Some(_) => "The directory is packed. To mount the whole now, as root:".to_owned(),
+            None if why_not_here(plan).is_some() => {
+                "To mount it on a machine whose kernel has the file system, as root:".to_owned()
+            }
             None => "To mount it now, as root:".to_owned(),
         });
         lines.extend(commands.into_iter().map(|line| format!("  {line}")));
@@ -46,6 +51,15 @@ pub fn how_to_mount(plan: &Plan, applied: &Applied, point: Option<&Path>) -> Vec
     }
     lines.extend(rule(plan, applied));
     lines
+}
+
+/// Why the file system cannot be mounted on this machine; `None` if it can. It may be meant for
+/// another one.
+pub fn why_not_here(plan: &Plan) -> Option<String> {
+    let mount = plan.commands.iter().find(|command| command.program == MOUNT)?;
+    let at = mount.args.iter().position(|word| word == KIND)?;
+    let kind = mount.args.get(at + 1).filter(|kind| !kernel::has(kind))?;
+    Some(format!("This kernel has no {kind}: the file system cannot be mounted on this machine."))
 }
 
 /// The planned command, for the file system that was made.

@@ -1,6 +1,7 @@
 //! What `apply` says of a setup: its risk at a power cut before, and how it is mounted after.
 
 use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_option_probe::kernel;
 use serde_json::Value;
 
 use super::{apply, flashfit, plan, read};
@@ -120,4 +121,17 @@ fn a_device_is_mounted_by_its_uuid_and_installed_lines_are_not_repeated() {
     let done = apply(&["--backup", "two", "--install", "--root", "root"]);
     assert!(done.contains("To mount it now"), "{done}");
     assert!(!done.contains("/etc/fstab (") && !done.contains("ATTR{"), "{done}");
+}
+
+#[test]
+fn a_file_system_that_this_kernel_lacks_is_named_before_it_is_made() {
+    let place = Place::in_memory();
+    place.image("image", 128);
+    for kind in ["f2fs", "ext4"] {
+        let file = format!("{kind}.json");
+        flashfit(&place, &["plan", "image", "--fs", kind, "--output", &file]).said(0, &[]);
+        let shown = dry_run(&place, &file, &[]).stdout.replace('\n', " ");
+        let is_named = shown.contains(&format!("This kernel has no {kind}"));
+        assert_eq!(is_named, !kernel::has(kind), "{shown}");
+    }
 }
