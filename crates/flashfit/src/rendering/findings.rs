@@ -64,6 +64,9 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
         ],
         TERMINAL_TIES,
     );
+    if conclusion.recommendation.as_ref().is_some_and(|found| !found.is_compared) {
+        return finding;
+    }
     for tie in &answer.ties {
         let setup = &conclusion.problem.setups[tie.candidate];
         let mut notes = Vec::new();

@@ -63,7 +63,7 @@ pub fn extended(
     }
     let filesystems = FileSystemCatalog::load(spec.catalog_dir.as_deref())?;
     spec_check::check(&spec, &filesystems, &catalog)?;
-    if searches_again(&before, &spec, made) {
+    if searches_again(&before, &spec, trials) {
         spec.phase = SearchPhase::after(trials);
         note(
             "the run is extended: earlier trials count, and the answer is confirmed with fresh ones",
@@ -82,7 +82,7 @@ fn spent(trials: &[TrialRecord]) -> (u32, Spent) {
 }
 
 /// Whether the answer may be another one, so that earlier confirming trials confirm nothing.
-fn searches_again(before: &RunSpec, spec: &RunSpec, made: u32) -> bool {
+fn searches_again(before: &RunSpec, spec: &RunSpec, trials: &[TrialRecord]) -> bool {
     let grown = (&before.workloads, &before.filesystems, &before.options, before.repeats)
         != (&spec.workloads, &spec.filesystems, &spec.options, spec.repeats);
     // A search that ranks chose its finalists by its budget. An adaptive one that races its
@@ -91,7 +91,13 @@ fn searches_again(before: &RunSpec, spec: &RunSpec, made: u32) -> bool {
     let (mut before, now) = (before.limits.clone(), &spec.limits);
     if is_adaptive && before.trials.is_none() && now.trials.is_some() {
         // A number of trials that takes the place of a time is more only beyond those made.
-        before = Budget { trials: Some(made), budget_ns: None, ..before };
+        before = Budget { trials: Some(spent(trials).0), budget_ns: None, ..before };
+    }
+    let is_later = |trial: &TrialRecord| trial.batch.is_none_or(|batch| batch.number > 0);
+    let size = trials.first().and_then(|trial| trial.batch).map_or(0, |batch| batch.size as usize);
+    if !grown && trials.len() < size && !trials.iter().any(is_later) {
+        // The first batch goes on.
+        return false;
     }
     grown || if is_adaptive { now.is_much_more_than(&before) } else { *now != before }
 }

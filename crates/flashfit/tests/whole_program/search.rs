@@ -131,6 +131,12 @@ fn a_budget_that_is_too_small_is_refused_with_the_minimum() {
     preview.said(2, &["too few trials"]);
     let short = place.flashfit(&tune(&card, &["--budget", "1ms"]));
     short.said(2, &["the budget is too small", "--budget", "with fewer file systems"]);
+    // With more, it goes on where it ended.
+    let made = place.recorded().len();
+    place
+        .flashfit(&["tune", "--resume", "run", "--budget", "20s", "--progress", "never"])
+        .said(0, &[]);
+    assert!(place.recorded().len() > made + 1, "{made} trials were made");
 }
 
 #[test]
