@@ -10,7 +10,7 @@
 //! Limits: not in runs on several boards, with a number of trials as the budget or less than six
 //! minutes, or where the trials so far say that their share of the budget is not enough for trials
 //! that are four times as long. The longest are half a minute, so there are none if a trial takes
-//! more than an eighth of a minute: a device that is written for hours may be slower still.
+//! more than 7.5 s: a device that is written for hours may be slower still.
 
 use flashfit_bench::MeasurementLength;
 use flashfit_filesystem::Setup;

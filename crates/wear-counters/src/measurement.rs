@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use flashfit_device::{DeviceKind, MeasuredDevice};
+use flashfit_device::{Bytes, DeviceKind, MeasuredDevice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -193,11 +193,15 @@ fn unmoved(counter: &MeasuredCounter) -> Option<String> {
             | WearQuantity::FlashWrittenForHost
             | WearQuantity::FlashWrittenByController
     );
+    let step = match counter.unit {
+        CounterUnit::Bytes => Bytes(counter.step).to_string(),
+        _ => counter.step.to_string(),
+    };
     (is_of_flash && counter.not_believed.is_none() && counter.total <= counter.step).then(|| {
         format!(
-            "`{}` counts in steps of {} and moved by one at most, so the write amplification is \
+            "`{}` counts in steps of {step} and moved by one at most, so the write amplification is \
              not known: more must be written",
-            counter.id, counter.step
+            counter.id
         )
     })
 }
@@ -301,8 +305,6 @@ fn amplification(counters: &[MeasuredCounter], runs: &WearRuns) -> Option<CountI
 
 #[cfg(test)]
 mod tests {
-    use flashfit_device::Bytes;
-
     use super::*;
     use crate::difference::differences;
     use crate::difference::tests::reading;

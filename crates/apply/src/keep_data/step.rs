@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::Scheduler;
-use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume, is_of_file_system};
+use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume, remount_words};
 use flashfit_host::program::quote;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,9 +61,7 @@ impl std::fmt::Display for ImprovementStep {
                 write!(f, "a test mount of {} with {}", volume.name, options.join(","))
             }
             Self::Remount { point, options, .. } => {
-                let of_file_system = options.iter().any(|it| is_of_file_system(it));
-                let bind = if of_file_system { "" } else { "bind," };
-                write!(f, "mount -o remount,{bind}{} {point}", options.join(","))
+                write!(f, "mount -o {} {point}", remount_words(options))
             }
             Self::Queue { disk, attribute, value, .. } => {
                 write!(f, "echo {value} > /sys/block/{disk}/queue/{attribute}")

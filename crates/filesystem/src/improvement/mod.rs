@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::Volume;
 
-pub use mount_words::{contradicts, inverse, is_of_file_system, merged};
+pub use mount_words::{contradicts, inverse, is_of_file_system, merged, remount_words};
 pub use requested::{RequestError, RequestedImprovements, requested};
 
 /// The file system that a change is about, as it was when the change was proposed.
@@ -90,10 +90,7 @@ impl Improvement {
         match self {
             Self::MountOptions { volume, options, .. } => {
                 let point = volume.mount_points.first().map_or("MOUNT-POINT", String::as_str);
-                // Without it, a read-only bind mount makes the whole file system read-only.
-                let of_file_system = options.iter().any(|option| is_of_file_system(option));
-                let bind = if of_file_system { "" } else { "bind," };
-                format!("mount -o remount,{bind}{} {}", options.join(","), quote(point))
+                format!("mount -o {} {}", remount_words(options), quote(point))
             }
             Self::QueueAttribute { disk, attribute, value, .. } => {
                 format!("echo {} > /sys/block/{disk}/queue/{attribute}", quote(value))

@@ -31,6 +31,14 @@ pub fn is_of_file_system(option: &str) -> bool {
     !OF_ONE_MOUNT.contains(&option)
 }
 
+/// What `-o` of mount(8) is given to change these options of a mount in use. With `bind`, it leaves
+/// the file system as it is: without it, a read-only bind mount makes all of it read-only.
+pub fn remount_words(options: &[String]) -> String {
+    let of_file_system = options.iter().any(|option| is_of_file_system(option));
+    let bind = if of_file_system { "" } else { "bind," };
+    format!("remount,{bind}{}", options.join(","))
+}
+
 /// Whether the two words are about the same thing, and differ.
 pub fn contradicts(one: &str, other: &str) -> bool {
     if one == other {

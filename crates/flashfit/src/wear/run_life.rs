@@ -47,7 +47,7 @@ impl LifeChoice {
         self.given.min_years_thousandths
     }
 
-    /// With a usage model, what is not given anew is as in these recorded estimates.
+    /// With a usage model, what is not given is as in these recorded estimates.
     pub fn or_recorded(mut self, recorded: Option<&RunLife>) -> Self {
         if let Some(recorded) = recorded.filter(|_| self.has_usage()) {
             self.given = self.given.or(&recorded.given);
