@@ -435,3 +435,22 @@ fn zones_that_are_asked_for_are_in_the_numbers() {
         assert_eq!(mkfs, sections == 2, "{plan:#?}");
     }
 }
+
+#[test]
+fn a_second_partition_is_on_its_own_erase_blocks_only_if_they_are_known() {
+    let catalog = FileSystemCatalog::load(None).expect("the built-in catalog");
+    let ext4 = catalog.filesystem("ext4").expect("built in");
+    let second = Some("swap:512MiB".parse().expect("a partition"));
+    let request = PlanRequest { second, ..request(None) };
+    let reason = |erase_block: Option<u64>| {
+        let device = device(8 << 30, 512);
+        let made =
+            plan(ext4, device, geometry(erase_block, None), Geometry::default(), &request);
+        made.expect("it fits").partitions[1].reason.clone()
+    };
+    let known = reason(Some(4 * MIB));
+    assert!(known.contains("no erase block is shared"), "{known}");
+    let unknown = reason(None);
+    assert!(unknown.contains("of the usual 1 MiB"), "{unknown}");
+    assert!(unknown.contains("is shared with the first partition is not known"), "{unknown}");
+}

@@ -105,7 +105,8 @@ pub(super) fn find_placement(
         }
         PartitionLayout::Partition { start_bytes, size_bytes, .. } => {
             let behind = second.zip(layout.second).map(|(second, place)| {
-                second_partition(table, &second.content, place, (layout.unit, end))
+                let known = used.erase_block.as_ref().map(|known| known.bytes);
+                second_partition(table, &second.content, place, (layout.unit, known, end))
             });
             let partition = PlannedPartition {
                 number: 1,
@@ -136,18 +137,25 @@ fn second_partition(
     table: PartitionTable,
     content: &str,
     place: SecondPlace,
-    (unit, end): (Bytes, PartitionEnd),
+    (unit, erase_block, end): (Bytes, Option<Bytes>, PartitionEnd),
 ) -> PlannedPartition {
     let whole = end.what_is_whole();
+    let grid = match erase_block {
+        Some(_) => format!(
+            "{whole} of the erase block of {unit}, so no erase block is shared with the first \
+             partition"
+        ),
+        None => format!(
+            "{whole} of the usual {unit}; whether an erase block is shared with the first \
+             partition is not known"
+        ),
+    };
     PlannedPartition {
         number: 2,
         start_bytes: place.start_bytes,
         size_bytes: place.size_bytes,
         kind: table.kind_of(place.content).to_owned(),
-        reason: format!(
-            "{content}: {whole} of {unit}, so that no erase block is shared with the first \
-             partition"
-        ),
+        reason: format!("{content}: {grid}"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! A second partition: swap space, or a file system for data, behind the first one and on its own
-//! erase blocks.
+//! A second partition: swap space, or a file system for data, behind the first one; on its own
+//! erase blocks where these are known.
 //!
 //! Limits: its file system has the usual options (`geometry` and `noatime` where they can be used)
 //! and no label.
