@@ -444,8 +444,7 @@ fn a_second_partition_is_on_its_own_erase_blocks_only_if_they_are_known() {
     let request = PlanRequest { second, ..request(None) };
     let reason = |erase_block: Option<u64>| {
         let device = device(8 << 30, 512);
-        let made =
-            plan(ext4, device, geometry(erase_block, None), Geometry::default(), &request);
+        let made = plan(ext4, device, geometry(erase_block, None), Geometry::default(), &request);
         made.expect("it fits").partitions[1].reason.clone()
     };
     let known = reason(Some(4 * MIB));
