@@ -91,7 +91,9 @@ def judged(runs, chosen_by):
 def main():
     folder = pathlib.Path(__file__).parent.parent / "examples/grids"
     given = [pathlib.Path(name) for name in sys.argv[1:] if name != "--all"]
-    archives = given or sorted(folder.glob("*.tar.gz"))
+    # similar.tar.gz has runs of several devices, and is not a grid.
+    stored = (path for path in folder.glob("*.tar.gz") if path.name != "similar.tar.gz")
+    archives = given or sorted(stored)
     grids = {archive.name.removesuffix(".tar.gz"): runs_of(archive) for archive in archives}
     names = sorted(next(iter(grids.values()))[0][0])
     rows = []
