@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
+use crate::loop_renewal;
+
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
@@ -26,6 +28,10 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Another process may take the free device before it is configured.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
+/// Another process may take the device that was made again, and leave another changed one.
+const RENEWALS: u32 = 5;
+/// How the kernel refuses a device that was free a moment before.
+const AT_THE_SAME_TIME: [i32; 3] = [libc::EBUSY, libc::ENOENT, libc::ENXIO];
 
 #[repr(C)]
 struct LoopInfo64 {
@@ -126,7 +132,7 @@ impl LoopDevice {
     pub fn attach(file: &Path, options: LoopOptions) -> Result<Self, LoopError> {
         let failed = |source| LoopError { file: file.to_owned(), source };
         let opened = OpenOptions::new().read(true).write(!options.read_only).open(file);
-        attach(&opened.map_err(failed)?, file, options).map_err(failed)
+        attach_clean(&opened.map_err(failed)?, file, options).map_err(failed)
     }
 
     /// Attaches an open file. `name` only appears in errors and in the device's status.
@@ -135,7 +141,7 @@ impl LoopDevice {
     /// Those of [`LoopDevice::attach`], and when another file ends up attached.
     pub fn attach_file(file: &File, name: &Path, options: LoopOptions) -> Result<Self, LoopError> {
         let failed = |source| LoopError { file: name.to_owned(), source };
-        let device = attach(file, name, options).map_err(failed)?;
+        let device = attach_clean(file, name, options).map_err(failed)?;
         let expected = file.metadata().map_err(failed)?;
         if backing_of(&device.open) == Some((expected.dev(), expected.ino())) {
             return Ok(device);
@@ -185,23 +191,58 @@ pub fn backing_of(device: &File) -> Option<(u64, u64)> {
     Some((info.device, info.inode))
 }
 
+/// Attaches to a device whose queue passes flushes and discards on, whatever an earlier user of the
+/// device had set: see [`crate::loop_renewal`].
+fn attach_clean(backing: &File, file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
+    let mut device = attach(backing, file, options)?;
+    for _ in 0..RENEWALS {
+        let queue = device.queue();
+        // Refused where the file takes no flushes, and then there is nothing to set back.
+        let _ = std::fs::write(queue.join("write_cache"), "write back");
+        if !withholds_discards(&queue) {
+            break;
+        }
+        let node = device.node.clone();
+        drop(device);
+        // One that cannot be made again is used as it is.
+        let _ = loop_renewal::renew(&node);
+        device = attach(backing, file, options)?;
+    }
+    Ok(device)
+}
+
+/// Whether discards are switched off that the file would take.
+fn withholds_discards(queue: &Path) -> bool {
+    let is_zero = |name: &str| {
+        std::fs::read_to_string(queue.join(name)).is_ok_and(|text| text.trim() == "0")
+    };
+    is_zero("discard_max_bytes") && !is_zero("discard_max_hw_bytes")
+}
+
 fn attach(backing: &File, file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
     let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
     let mut last = std::io::Error::from_raw_os_error(libc::EBUSY);
     for _ in 0..TRIES {
         let number = ioctl(&control, LOOP_CTL_GET_FREE, std::ptr::null_mut())?;
         let node = PathBuf::from(format!("/dev/loop{number}"));
-        let device = OpenOptions::new().read(true).write(true).open(&node)?;
         let mut config = config_for(backing, file, options);
-        match ioctl(&device, LOOP_CONFIGURE, std::ptr::from_mut(&mut config).cast()) {
-            Ok(_) => {
+        let opened = OpenOptions::new().read(true).write(true).open(&node);
+        let configured = opened.and_then(|device| {
+            ioctl(&device, LOOP_CONFIGURE, std::ptr::from_mut(&mut config).cast())?;
+            Ok(device)
+        });
+        match configured {
+            Ok(device) => {
                 clear_own_read_only(&device)?;
                 return Ok(LoopDevice { node, open: device });
             }
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
+            // Others attach at the same time or make the device again, or the kernel still
+            // detaches it.
+            Err(error) if AT_THE_SAME_TIME.contains(&error.raw_os_error().unwrap_or(0)) => {
+                last = error;
+            }
             Err(error) => return Err(error),
         }
-        // Others attach at the same time, or the kernel still detaches the device.
         std::thread::sleep(PAUSE);
     }
     Err(last)
@@ -269,6 +310,38 @@ mod tests {
         let mut flag: libc::c_int = 0;
         ioctl(&device.open, BLKROSET, std::ptr::from_mut(&mut flag).cast()).unwrap();
         assert!(is_read_only(device.node()), "the disk's own flag is what protects the file");
+    }
+
+    #[test]
+    fn settings_of_an_earlier_user_are_not_inherited() {
+        if flashfit_test_support::skip(flashfit_test_support::block_devices()) {
+            return;
+        }
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(1 << 20).unwrap();
+        let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+        let attach = || LoopDevice::attach(image.path(), options).unwrap();
+        let read = |device: &LoopDevice, name: &str| {
+            std::fs::read_to_string(device.queue().join(name)).unwrap().trim().to_owned()
+        };
+        let mut first = attach();
+        // Others may take the device meanwhile.
+        for _ in 0..20 {
+            let before = ["discard_max_bytes", "write_cache"].map(|name| read(&first, name));
+            std::fs::write(first.queue().join("discard_max_bytes"), "0").unwrap();
+            std::fs::write(first.queue().join("write_cache"), "write through").unwrap();
+            let node = first.node().to_owned();
+            drop(first);
+            std::thread::sleep(Duration::from_millis(50));
+            let second = attach();
+            let after = ["discard_max_bytes", "write_cache"].map(|name| read(&second, name));
+            assert_eq!(after, before);
+            if second.node() == node {
+                return;
+            }
+            first = second;
+        }
+        panic!("no device was attached twice");
     }
 
     #[test]

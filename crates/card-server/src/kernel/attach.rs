@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::loop_renewal;
 use flashfit_host::mount::enter_private_namespace;
 
@@ -13,9 +13,6 @@ use super::fuse_thread::{self, CopiedFiles};
 use super::{queue, way};
 use crate::live::LiveCard;
 use crate::serve::ServeError;
-
-/// Another process may take the device that was made again, and leave another stale one.
-const RENEWALS: u32 = 3;
 
 /// A card behind this kernel; detached when dropped.
 pub struct KernelCard {
@@ -33,13 +30,15 @@ impl KernelCard {
         enter_private_namespace()?;
         fuse_thread::stay_out_of_reclaim();
         let served = card.clone();
+        let sector_bytes = card.description().sector_bytes;
+        let options = LoopOptions { sector_bytes, ..LoopOptions::default() };
         let (attached, ended) = fuse_thread::with_mounted(
             &covered_folder()?,
             "flashfit-card",
             // The card may be in a file.
             CopiedFiles::Kept,
             move || CardFile::new(served),
-            |folder| attach(&folder.join(file_name()), card),
+            |folder| LoopDevice::attach(&folder.join(file_name()), options),
         )
         .map_err(ServeError::Fuse)?;
         let device = attached?;
@@ -90,11 +89,12 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let queue = self.device.take().map(|device| device.queue());
-        if let (Err(_), Some(queue)) = (loop_renewal::renew(&self.node), queue) {
-            // Still in use, so the least that is owed to the next user.
-            let _ = queue::set_cache(&queue, true);
+        if let Some(device) = self.device.take() {
+            // While it is still this card's: one in use is not made again, and the next user is owed
+            // this at least.
+            let _ = queue::set_cache(&device.queue(), true);
         }
+        let _ = loop_renewal::renew(&self.node);
     }
 }
 
@@ -107,23 +107,4 @@ fn covered_folder() -> Result<PathBuf, ServeError> {
     folder.ok_or_else(|| {
         ServeError::Fuse(std::io::Error::other("there is no folder /tmp, /run or /mnt"))
     })
-}
-
-/// Attaches the file; where the free device passes no discards because of what a card that was
-/// killed has left, it is made again first.
-fn attach(file: &Path, card: &LiveCard) -> Result<LoopDevice, LoopError> {
-    let wanted = card.description();
-    let options = LoopOptions { sector_bytes: wanted.sector_bytes, ..LoopOptions::default() };
-    let mut device = LoopDevice::attach(file, options)?;
-    for _ in 0..RENEWALS {
-        if wanted.discard_granularity_bytes == 0 || queue::passes_discards(&device.queue()) {
-            break;
-        }
-        let node = device.node().to_owned();
-        drop(device);
-        // One that cannot be made again is used as it is, and the queue's notes say so.
-        let _ = loop_renewal::renew(&node);
-        device = LoopDevice::attach(file, options)?;
-    }
-    Ok(device)
 }

@@ -50,7 +50,7 @@ fn set_depth(queue: &Path, depth: u32) -> Vec<String> {
     }
 }
 
-pub fn passes_discards(queue: &Path) -> bool {
+fn passes_discards(queue: &Path) -> bool {
     std::fs::read_to_string(queue.join(DISCARD_MAXIMUM)).is_ok_and(|text| text.trim() != "0")
 }
 

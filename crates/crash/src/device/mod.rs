@@ -26,6 +26,8 @@ pub struct CrashDevice {
     disk: Arc<Mutex<OverlayDisk>>,
     device: Option<LoopDevice>,
     node: PathBuf,
+    /// What it was before, in KiB.
+    read_ahead: Option<String>,
     _ended: Receiver<()>,
 }
 
@@ -48,8 +50,10 @@ impl CrashDevice {
         let device = device?;
         let node = device.node().to_owned();
         let queue = device.queue();
-        let attached = Self { disk, device: Some(device), node, _ended: ended };
+        let mut attached =
+            Self { disk, device: Some(device), node, read_ahead: None, _ended: ended };
         let set = |name: &str, value: &str| fs::write(queue.join(name), value);
+        attached.read_ahead = fs::read_to_string(queue.join("read_ahead_kb")).ok();
         set("write_cache", "write back")
             .and_then(|()| set("scheduler", "none"))
             // What is read ahead depends on time, and would differ between equal states.
@@ -84,9 +88,11 @@ impl CrashDevice {
 
 impl Drop for CrashDevice {
     fn drop(&mut self) {
-        drop(self.device.take());
+        if let (Some(device), Some(before)) = (self.device.take(), &self.read_ahead) {
+            let _ = fs::write(device.queue().join("read_ahead_kb"), before.trim());
+        }
         // The next user of the loop device finds none of the settings. One that is still in use
-        // keeps them.
+        // keeps the others.
         let _ = loop_renewal::renew(&self.node);
     }
 }

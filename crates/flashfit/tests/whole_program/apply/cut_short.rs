@@ -81,7 +81,9 @@ fn put_in(place: &Place, node: &str, byte: u8) {
     let file = place.path("card");
     std::fs::write(&file, vec![byte; 64 << 20]).unwrap();
     let losetup = Program::new("losetup").args([node, &file.display().to_string()]);
-    SystemRunner::default().run_checked(&losetup).unwrap();
+    // The kernel shows that a card has gone a moment before the device is free.
+    let attach = || SystemRunner::default().run_checked(&losetup).is_ok();
+    wait_until("the reader takes the card", attach);
     std::fs::remove_file(file).unwrap();
 }
 
