@@ -368,6 +368,35 @@ fn page_mapped_cards_are_found_by_erasures_and_update_logs_by_parts() {
     assert_eq!(found.value, Some(QuantityValue::Bytes(4 * MIB)), "{found:?}");
 }
 
+/// A fast area of a few blocks looks like a log for small writes, which would mean that each cell
+/// stores one bit, and a smaller erase block.
+#[test]
+fn a_small_fast_area_hides_no_bits_per_cell() {
+    let area = "spare_units = 60\n[nand.pslc]\nunits = 4\nread_ns = 40_000\n\
+                program_ns = 200_000\nerase_ns = 5_000_000\nendurance_cycles = 30_000";
+    for (cell, dies, unit_mib) in [("mlc", 1, 4), ("mlc", 4, 6), ("tlc", 4, 6), ("qlc", 1, 16)] {
+        let flash = format!("[nand]\ncell = \"{cell}\"\nplanes = 2\ndies = {dies}");
+        let capacity = 80 * unit_mib * MIB;
+        let text = CARD
+            .replace("\"512MiB\"", &capacity.to_string())
+            .replace("\"4MiB\"", &(unit_mib * MIB).to_string())
+            .replace("[nand]", &flash)
+            .replace("program_ns = 1_300_000", "program_ns = 800_000")
+            .replace("spare_units = 12", area)
+            .replace("command_ns = 600_000", "command_ns = 283_000");
+        let text = format!("{text}kind = \"page-mapped\"\n");
+        let model = CardModel::parse(&text, &Origin::File("test".into())).expect("a card file");
+        let unit = QuantityValue::Bytes(unit_mib * MIB);
+        for seed in [1, 2] {
+            let found = probe_region(&model, 0..capacity, seed).findings.erase_block;
+            assert!(
+                found.value.is_none_or(|value| value == unit),
+                "{cell}, {unit_mib} MiB, {seed}: {found:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_seed_determines_the_probe() {
     let run = || {

@@ -77,7 +77,7 @@ const TOO_SMALL: &str = "the region or the write budget is too small";
 pub struct KnownUnits {
     pub erase_block: Option<u64>,
     pub write_unit: Option<u64>,
-    /// Whether it has a log for small writes.
+    /// Whether erasures show a log for small writes.
     pub has_log: bool,
 }
 
@@ -131,12 +131,17 @@ pub fn measure(
                 let reason = "what slows down has blocks as large as erase blocks";
                 return Ok(SoughtArea::unclear(GeometryFinding::inconclusive(reason, Vec::new())));
             }
-            let is_fast = is_slow_in_large_requests(meter, window, &seen, may_be_log)?;
-            let only_small = "only small requests slow down, as a log for them does";
-            return Ok(if is_fast {
-                found(&seen)
-            } else {
-                SoughtArea::absent(only_small, WrittenFirst::Log)
+            return Ok(match large_requests(meter, window, &seen, may_be_log)? {
+                Some(true) => found(&seen),
+                Some(false) => {
+                    let only_small = "only small requests slow down, as a log for them does";
+                    SoughtArea::absent(only_small, WrittenFirst::Log)
+                }
+                None => {
+                    let either = "what slows down may be a fast area or a log for small writes";
+                    let finding = GeometryFinding::inconclusive(either, Vec::new());
+                    SoughtArea { finding, shown: known.has_log.then_some(WrittenFirst::Log) }
+                }
             });
         }
     }
@@ -231,24 +236,24 @@ fn of_size(
     Ok(None)
 }
 
-/// Whether valid data is slow in large requests, too. Only small ones go to a log for small writes,
-/// which looks like a fast area.
-fn is_slow_in_large_requests(
+/// Whether valid data is slow in large requests, too; `None` if that is unclear. Only small ones go
+/// to a log for small writes, which looks like a fast area.
+fn large_requests(
     meter: &mut Meter<'_>,
     window: &Range<u64>,
     seen: &FoundArea,
     may_be_log: bool,
-) -> Result<bool, MeasurementStop> {
+) -> Result<Option<bool>, MeasurementStop> {
     // Those that are written over and over fit into the area.
     let area = seen.bytes as u64;
     let length = (1 << (area / (2 * PLACES)).max(SHORTEST).ilog2()).min(LARGE);
     let trial = Trial::of_length(window, length, (4 * area).max(FEWEST_LARGE * length));
     if seen.bytes > CERTAINLY_NO_LOG {
-        return Ok(true);
+        return Ok(Some(true));
     }
     // Shorter requests may go to a log, too.
     if may_be_log && length < LARGE {
-        return Ok(false);
+        return Ok(None);
     }
     let (mut ratios, mut same) = ([0.0; 3], 0);
     for ratio in &mut ratios {
@@ -259,16 +264,18 @@ fn is_slow_in_large_requests(
             same += 1;
         }
     }
-    Ok(are_slow(ratios, may_be_log) || same >= MOST_ARE_SAME && !may_be_log)
+    if same >= MOST_ARE_SAME && !may_be_log {
+        return Ok(Some(true));
+    }
+    Ok(are_slow(ratios, may_be_log))
 }
 
-/// Whether three ratios show that large requests are slow; all of them clearly if it may be a log.
-fn are_slow(ratios: [f64; 3], may_be_log: bool) -> bool {
+/// Whether three ratios show that large requests are slow. If it may be a log, all of them must
+/// show it clearly: a small fast area can slow them down less.
+fn are_slow(ratios: [f64; 3], may_be_log: bool) -> Option<bool> {
     let least = ratios.into_iter().fold(f64::INFINITY, f64::min);
-    if may_be_log {
-        return least > SLOWER_THAN_LOG;
-    }
-    median(&ratios) > fold_trial::SLOWER || least > fold_trial::SLOWER_PERIODICALLY
+    let is_slower = median(&ratios) > fold_trial::SLOWER || least > fold_trial::SLOWER_PERIODICALLY;
+    (!may_be_log || !is_slower || least > SLOWER_THAN_LOG).then_some(is_slower)
 }
 
 /// The area, if these results tell.
@@ -468,10 +475,13 @@ mod tests {
 
     #[test]
     fn two_blocks_are_no_log_if_large_requests_are_clearly_slow() {
-        assert!(are_slow([2.9, 2.8, 3.1], true));
-        assert!(!are_slow([2.9, 1.2, 3.1], true));
-        assert!(are_slow([1.1, 1.12, 1.08], false));
-        assert!(!are_slow([1.01, 1.12, 1.08], false));
+        assert_eq!(are_slow([2.9, 2.8, 3.1], true), Some(true));
+        assert_eq!(are_slow([1.0, 1.01, 1.02], true), Some(false));
+        assert_eq!(are_slow([1.1, 1.12, 1.08], false), Some(true));
+        assert_eq!(are_slow([1.01, 1.12, 1.08], false), Some(false));
+        // Of three bits per cell, or an outlier.
+        assert_eq!(are_slow([1.4, 1.38, 1.41], true), None);
+        assert_eq!(are_slow([2.9, 1.2, 3.1], true), None);
     }
 
     #[test]
