@@ -58,7 +58,7 @@ pub struct Conclusion {
     pub problem: Problem,
     /// The history as seen by the search.
     pub history: Vec<Observation>,
-    /// The same, in which repeated records confirm nothing.
+    /// The same, in which each record counts once.
     pub(crate) evidence: Vec<Observation>,
     /// Whether the strategy chooses the winner before the confirming trials.
     pub(crate) chosen_before: bool,
@@ -118,9 +118,9 @@ impl Conclusion {
         Ok(Self { start_effects, without_figure, setups_without_figure, ..found })
     }
 
-    /// The conclusion of a history with its records. If confirming trials may repeat each other,
-    /// `copied` marks the copies (otherwise it is empty): a setup's round with a copy confirms
-    /// nothing.
+    /// The conclusion of a history with its records. If trials may repeat each other, `copied` marks
+    /// the copies (otherwise it is empty): they are no evidence, and a setup's round with a copy
+    /// confirms nothing.
     pub fn of(
         problem: Problem,
         history: Vec<Observation>,
@@ -136,7 +136,7 @@ impl Conclusion {
             // Without the 0, differences to be ignored are -0 and 0, which are ordered.
             wear[profile.candidate] = profile.wear.map(|wear| 0.0 - (wear / WEAR_STEP).round());
         }
-        let evidence = without_copied_rounds(&history, copied);
+        let (evidence, evidence_costs) = without_copies(&history, &costs, copied);
         let constraint =
             constraint::is_set(&history).then(|| constraint::evidence(&problem.space, &history));
         let safe_enough: Vec<bool> =
@@ -152,7 +152,7 @@ impl Conclusion {
         let chosen_before = rules.strategy != StrategyKind::Adaptive;
         let driver = SearchDriver::new(&problem, rules);
         let winner = driver.choice(&history, &costs);
-        let answer = winner.map(|winner| driver.answer(winner, &evidence, &costs, &wear));
+        let answer = winner.map(|winner| driver.answer(winner, &evidence, &evidence_costs, &wear));
         let recommendation = answer.as_ref().map(|answer| {
             let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before);
             let baseline = problem.space.baseline;
@@ -231,24 +231,34 @@ fn lasting_only(mut problem: Problem, lives: &SetupLives) -> Problem {
     problem
 }
 
-/// The history in which rounds of a candidate that contain a copy no longer count as confirming.
-fn without_copied_rounds(history: &[Observation], copied: &[bool]) -> Vec<Observation> {
+/// The history without copies, and its costs. Rounds of a candidate that contain one no longer count
+/// as confirming.
+fn without_copies(
+    history: &[Observation],
+    costs: &[TrialCost],
+    copied: &[bool],
+) -> (Vec<Observation>, Vec<TrialCost>) {
+    if !copied.contains(&true) {
+        return (history.to_vec(), costs.to_vec());
+    }
     let round =
         |observation: &Observation| (observation.proposal.candidate, observation.proposal.repeat);
+    let confirms = |observation: &Observation| observation.proposal.purpose == Purpose::Confirm;
     let spoiled: BTreeSet<(CandidateIndex, u32)> = history
         .iter()
         .zip(copied)
-        .filter(|(_, copied)| **copied)
+        .filter(|(observation, copied)| **copied && confirms(observation))
         .map(|(observation, _)| round(observation))
         .collect();
-    let mut evidence = history.to_vec();
-    for observation in &mut evidence {
-        if observation.proposal.purpose == Purpose::Confirm && spoiled.contains(&round(observation))
-        {
+    let kept = history.iter().zip(costs).zip(copied).filter(|(_, copied)| !**copied);
+    let evidence = kept.map(|((observation, cost), _)| {
+        let mut observation = *observation;
+        if confirms(&observation) && spoiled.contains(&round(&observation)) {
             observation.proposal.purpose = Purpose::Search;
         }
-    }
-    evidence
+        (observation, *cost)
+    });
+    evidence.unzip()
 }
 
 /// The choice if every setup were safe enough.
@@ -261,4 +271,36 @@ fn if_all_were_allowed(
     let mut all = problem.clone();
     all.space.candidates.iter_mut().for_each(|candidate| candidate.allowed = true);
     SearchDriver::new(&all, rules).choice(history, costs)
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_search::{Batch, Proposal, TrialLength, TrialOutcome};
+
+    use super::*;
+
+    #[test]
+    fn copies_are_no_evidence_and_their_rounds_confirm_nothing() {
+        let made = |candidate, workload, purpose, repeat| {
+            let batch = Batch { number: 0, size: 5 };
+            let length = TrialLength::Full;
+            let proposal = Proposal { candidate, workload, length, purpose, repeat, batch };
+            let outcome = TrialOutcome::Measured { log_merit: 1.0, excess: None };
+            Observation { proposal, visit: 0, start: 0, outcome }
+        };
+        let history = [
+            made(0, 0, Purpose::Search, 0),
+            made(0, 0, Purpose::Confirm, 0),
+            made(0, 1, Purpose::Confirm, 0),
+            made(0, 0, Purpose::Confirm, 1),
+            made(0, 1, Purpose::Confirm, 1),
+        ];
+        let costs = [1, 2, 3, 4, 5].map(|time_ns| TrialCost { time_ns, ..TrialCost::default() });
+        let copied = [true, false, false, true, false];
+        let (evidence, kept) = without_copies(&history, &costs, &copied);
+        assert_eq!(kept, [costs[1], costs[2], costs[4]]);
+        let purposes: Vec<Purpose> = evidence.iter().map(|of| of.proposal.purpose).collect();
+        assert_eq!(purposes, [Purpose::Confirm, Purpose::Confirm, Purpose::Search]);
+        assert_eq!(without_copies(&history, &costs, &[]).0.len(), 5);
+    }
 }

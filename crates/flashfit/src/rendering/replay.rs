@@ -105,7 +105,7 @@ pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
         setups: replayed.recorded.iter().flatten().count(),
         setups_recorded: recording.setups().len(),
         workloads: replayed.problem.workloads.clone(),
-        stop: stop(replayed.ended),
+        stop: stop(replayed),
         trials: trials(replayed),
         choice: found.and_then(|found| index(&found.winner)).map(|at| recorded_setup(replayed, at)),
         recommended: found
@@ -121,9 +121,12 @@ pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
     }
 }
 
-fn stop(ended: RunEnd) -> StopPart {
-    let (reason, probability) = match ended {
-        RunEnd::Search(SearchEnd::Confident { probability }) => ("sure-enough", Some(probability)),
+fn stop(replayed: &Replayed) -> StopPart {
+    let (reason, probability) = match replayed.ended {
+        // The search took repeats for new trials.
+        RunEnd::Search(SearchEnd::Confident { probability }) => {
+            ("sure-enough", Some(probability).filter(|_| replayed.drawn_again == 0))
+        }
         RunEnd::Search(SearchEnd::Budget) => ("budget", None),
         RunEnd::Search(SearchEnd::Exhausted) => ("exhausted", None),
         RunEnd::Search(SearchEnd::AllFailed { .. }) => ("all-failed", None),
@@ -197,10 +200,7 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
         counted.made,
         counted.short,
         replayed.full_length_trials(),
-        verdict::ended(
-            replayed.ended,
-            replayed.problem.prior.as_ref().map(|prior| super::prior::assumption(prior.is_twin())),
-        ),
+        ended(replayed),
     ));
     lines.push(String::new());
     let Some(found) = &conclusion.recommendation else {
@@ -236,8 +236,8 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     if counted.drawn_again > 0 {
         lines.push(String::new());
         lines.push(format!(
-            "{} draws repeated a recorded trial, because the record has no others. Repeats of \
-             confirming trials do not confirm anything; other repeats make intervals too narrow.",
+            "{} draws repeated a recorded trial, because the record has no others. Repeats are no \
+             evidence of a gain; the search took them for new trials.",
             counted.drawn_again
         ));
     }
@@ -268,6 +268,15 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
         }
     }
     wrapped(&lines, width)
+}
+
+fn ended(replayed: &Replayed) -> String {
+    let sure = matches!(replayed.ended, RunEnd::Search(SearchEnd::Confident { .. }));
+    if sure && replayed.drawn_again > 0 {
+        return "ended when it was sure enough of its choice, if repeats were new trials".to_owned();
+    }
+    let prior = replayed.problem.prior.as_ref();
+    verdict::ended(replayed.ended, prior.map(|prior| super::prior::assumption(prior.is_twin())))
 }
 
 fn recorded_line(shown: &ReplayView<'_>, name: &str, candidate: CandidateIndex) -> String {

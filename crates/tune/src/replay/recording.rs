@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flashfit_catalog::CatalogEntryError;
+use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, Scheduler, Setup};
 use flashfit_user_error::{ExitClass, Hint, UserError};
 use serde::Deserialize;
@@ -192,6 +193,8 @@ pub struct Recording {
     pub allow: Option<Durability>,
     /// The device of the first run as the user named it, if recorded.
     pub target: Option<String>,
+    /// The size of that device, if recorded.
+    pub capacity: Option<Bytes>,
     /// How long setups last by the first run, if it had a usage model.
     pub life: Option<RunLife>,
     /// Workload weights of the first run other than 1, in thousandths.
@@ -227,6 +230,7 @@ impl Recording {
             judge: Objective { by: Criterion::Throughput, p99_write_max_ns: None },
             allow: None,
             target: None,
+            capacity: None,
             life: None,
             weights_thousandths: BTreeMap::new(),
             devices: Vec::new(),
@@ -257,6 +261,8 @@ impl Recording {
                 recording.judge.p99_write_max_ns = spec.p99_write_max_ns;
                 recording.allow = spec.allow;
                 recording.target = spec.target.clone();
+                let capacity = header.facts.device.capacity.as_ref();
+                recording.capacity = capacity.and_then(Value::as_u64).map(Bytes);
                 recording.life = spec.life.clone();
                 recording.weights_thousandths = spec.weights_thousandths.clone();
             }

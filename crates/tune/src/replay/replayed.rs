@@ -8,7 +8,7 @@ use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
 use flashfit_search::{CandidateIndex, NextStep, Observation, TrialOutcome};
 
 use super::recording::{Recording, ReplayError};
-use super::sampler::ReplaySampler;
+use super::sampler::{ReplaySampler, copies};
 use crate::budget::BudgetReached;
 use crate::budget::TrialCost;
 use crate::driver::{self, DriverRules, SearchDriver};
@@ -57,7 +57,7 @@ pub struct Replayed {
     pub history: Vec<Observation>,
     /// The recorded cost of each trial.
     pub costs: Vec<TrialCost>,
-    /// By trial, whether it is a confirming trial that repeats an earlier confirming one.
+    /// By trial, whether it repeats a recorded trial that another one stands for.
     pub copied: Vec<bool>,
     pub ended: RunEnd,
     pub choice: Option<CandidateIndex>,
@@ -165,7 +165,7 @@ pub fn replay(
     let mut driver = SearchDriver::new(&problem, &rules);
     let mut history: Vec<Observation> = Vec::new();
     let mut costs: Vec<TrialCost> = Vec::new();
-    let mut copied: Vec<bool> = Vec::new();
+    let mut draws = Vec::new();
     let ended = 'search: loop {
         let proposals = match driver.next(&history, &costs)? {
             NextStep::Done(stop) => break RunEnd::Search(stop),
@@ -187,7 +187,7 @@ pub fn replay(
             // Recorded starts are drawn at random and not paired: they count as noise.
             history.push(Observation { proposal, visit, start: 0, outcome: draw.outcome });
             costs.push(draw.cost);
-            copied.push(draw.copied);
+            draws.push((proposal, draw.place));
         }
         driver::close_batch(&mut history);
         driver = driver.excluding(short_lived.clone());
@@ -201,7 +201,7 @@ pub fn replay(
         problem,
         history,
         costs,
-        copied,
+        copied: copies(&draws),
         ended,
         choice,
         recorded,

@@ -4,9 +4,9 @@
 //! They are drawn in a random order determined by the seed, without replacement until each was
 //! drawn once, then with replacement. This avoids repeated draws where possible, so confirming
 //! trials are new as long as the recording has unused trials. After that, confirming trials use
-//! each trial that only the search has seen once; one that repeats an earlier confirming trial is a
-//! copy and confirms nothing. Limit: an interval based on trials that the search has seen is too
-//! narrow; repeated draws are counted.
+//! each trial that only the search has seen once. Of the draws of one trial, one is evidence
+//! ([`copies`]); repeated draws are counted. Limit: the search itself takes them for new trials, so
+//! it may end too early.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +23,31 @@ type Kind = (usize, usize, bool);
 pub struct ReplaySample {
     pub outcome: TrialOutcome,
     pub cost: TrialCost,
-    /// Whether it is a confirming trial that repeats an earlier confirming one.
-    pub copied: bool,
+    /// Which of the recorded trials of its kind it is, if there is any.
+    pub place: Option<usize>,
+}
+
+/// Which draws repeat a recorded trial that another draw stands for: the first confirming one, or
+/// the first one if none confirms.
+pub fn copies(draws: &[(Proposal, Option<usize>)]) -> Vec<bool> {
+    let source = |(proposal, place): &(Proposal, Option<usize>)| {
+        place.map(|place| (kind_of(proposal), place))
+    };
+    let mut counts: BTreeMap<(Kind, usize), usize> = BTreeMap::new();
+    for (at, draw) in draws.iter().enumerate() {
+        let Some(source) = source(draw) else { continue };
+        let first = counts.entry(source).or_insert(at);
+        let confirms = |at: usize| draws[at].0.purpose == Purpose::Confirm;
+        if confirms(at) && !confirms(*first) {
+            *first = at;
+        }
+    }
+    let is_copy = |(at, draw)| source(draw).is_some_and(|source| counts[&source] != at);
+    draws.iter().enumerate().map(is_copy).collect()
+}
+
+fn kind_of(proposal: &Proposal) -> Kind {
+    (proposal.candidate, proposal.workload, proposal.length == TrialLength::Short)
 }
 
 /// The draws from one pool.
@@ -75,12 +98,12 @@ impl ReplaySampler {
 
     /// Draws a trial for a proposal; [`TrialOutcome::Missing`] if none was recorded.
     pub fn draw(&mut self, proposal: &Proposal) -> ReplaySample {
-        let kind = (proposal.candidate, proposal.workload, proposal.length == TrialLength::Short);
+        let kind = kind_of(proposal);
         let Some(trials) = self.trials.get(&kind) else {
             return ReplaySample {
                 outcome: TrialOutcome::Missing,
                 cost: TrialCost::default(),
-                copied: false,
+                place: None,
             };
         };
         let drawn = self.drawn.entry(kind).or_default();
@@ -98,9 +121,11 @@ impl ReplaySampler {
             })
         };
         drawn.count += 1;
-        let copied = confirms && !drawn.confirmed.insert(place);
+        if confirms {
+            drawn.confirmed.insert(place);
+        }
         let (outcome, cost) = trials[place];
-        ReplaySample { outcome, cost, copied }
+        ReplaySample { outcome, cost, place: Some(place) }
     }
 
     /// The number of repeated draws.
@@ -167,16 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_seen_by_the_search_confirms_once_and_is_then_a_copy() {
+    fn of_the_draws_of_one_trial_the_first_confirming_one_counts() {
         let mut sampler = sampler(1);
-        for repeat in 0..5 {
-            sampler.draw(&proposal(0, TrialLength::Full, repeat));
-        }
-        let confirming =
-            Proposal { purpose: Purpose::Confirm, ..proposal(0, TrialLength::Full, 0) };
-        let copied: Vec<bool> = (0..7).map(|_| sampler.draw(&confirming).copied).collect();
-        assert_eq!(copied, [false, false, false, false, false, true, true]);
-        assert_eq!(sampler.drawn_again(), 7);
+        let searching = proposal(0, TrialLength::Full, 0);
+        let confirming = Proposal { purpose: Purpose::Confirm, ..searching };
+        let proposals = [[searching; 6].as_slice(), &[confirming; 7]].concat();
+        let mut drawn = |proposal: Proposal| (proposal, sampler.draw(&proposal).place);
+        let draws: Vec<_> = proposals.into_iter().map(&mut drawn).collect();
+        let missing = (proposal(1, TrialLength::Full, 0), None);
+        let copied = copies(&[draws, vec![missing, missing]].concat());
+        assert_eq!(copied[..6], [true; 6], "what the search has seen is drawn again");
+        assert_eq!(copied[6..], [[false; 5].as_slice(), &[true; 2], &[false; 2]].concat());
+        assert_eq!(sampler.drawn_again(), 8);
+        let short = proposal(0, TrialLength::Short, 0);
+        let alone = [(searching, Some(0)), (short, Some(0)), (searching, Some(0))];
+        assert_eq!(copies(&alone), [false, false, true]);
     }
 
     #[test]
