@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use flashfit_search::{
     self as search, Batch, CandidateIndex, Goal, NextStep, Observation, Proposal, Purpose,
-    SearchEnd, SearchError, SearchPrior, ShortRun, Strategy,
+    SearchEnd, SearchError, SearchPrior, ShortRun, Strategy, least_trials,
 };
 
 use crate::budget::{Budget, Spent, TrialCost};
@@ -24,6 +24,11 @@ use crate::spec::RunSpec;
 const PROBABILITY: f64 = 0.9;
 /// Assumed cost of a short trial relative to a full-length one before it is measured.
 const SHORT_COST: f64 = 0.4;
+/// And where the budget is not more than so many times the least that can confirm a result: mkfs and
+/// the state in which a trial starts take as long before a short one, and too many of those would
+/// leave too few confirming trials.
+const CAREFUL_SHORT_COST: f64 = 0.95;
+const TIGHT: f64 = 2.0;
 /// The fewest trials of each length for comparing their costs.
 const ENOUGH_FOR_COST: usize = 3;
 
@@ -212,30 +217,43 @@ impl<'a> SearchDriver<'a> {
         let before = whole_batches(history);
         let known: Vec<(&Observation, &TrialCost)> =
             history.iter().zip(costs).filter(|(observation, _)| before(observation)).collect();
-        let mut found = search::SearchSettings {
-            trials: limits.trials.map(f64::from),
-            short: short.then(|| ShortRun { cost: short_cost(&known) }),
-            goal: Goal {
-                within: f64::from(limits.within_hundredths.max(1)) / 10_000.0,
-                probability: PROBABILITY,
-            },
-            repeats: self.affordable_repeats(*repeats),
-            seed: *seed,
+        let measured = short_cost(&known);
+        // What a trial costs is not known yet: the first batch finds out, with one of each file
+        // system.
+        let finds_cost =
+            known.is_empty() && (limits.budget_ns.is_some() || limits.max_write_bytes.is_some());
+        let with_cost = |cost: f64| {
+            let mut found = search::SearchSettings {
+                trials: limits.trials.map(f64::from),
+                short: short.then_some(ShortRun { cost }),
+                goal: Goal {
+                    within: f64::from(limits.within_hundredths.max(1)) / 10_000.0,
+                    probability: PROBABILITY,
+                },
+                repeats: self.affordable_repeats(*repeats),
+                seed: *seed,
+            };
+            if finds_cost {
+                let families = to_f64(count(self.problem.families()));
+                found.trials = Some(found.trials.map_or(families, |trials| trials.min(families)));
+            }
+            let costs: Vec<TrialCost> = known.iter().map(|(_, cost)| **cost).collect();
+            if let Some(left) = limits.trials_left(&spent(&costs)) {
+                let observation: Vec<Observation> =
+                    known.iter().map(|(observation, _)| **observation).collect();
+                let made = search::spent(&observation, &found);
+                // Assumes the same share of short trials as before.
+                let affordable =
+                    made + to_f64(left) * made / to_f64(count(observation.len())).max(1.0);
+                found.trials =
+                    Some(found.trials.map_or(affordable, |trials| trials.min(affordable)));
+            }
+            found
         };
-        if known.is_empty() && (limits.budget_ns.is_some() || limits.max_write_bytes.is_some()) {
-            // What a trial costs is not known yet: the first batch finds out, with one of each file
-            // system.
-            let families = to_f64(count(self.problem.families()));
-            found.trials = Some(found.trials.map_or(families, |trials| trials.min(families)));
-        }
-        let costs: Vec<TrialCost> = known.iter().map(|(_, cost)| **cost).collect();
-        if let Some(left) = limits.trials_left(&spent(&costs)) {
-            let observation: Vec<Observation> =
-                known.iter().map(|(observation, _)| **observation).collect();
-            let made = search::spent(&observation, &found);
-            // Assumes the same share of short trials as before.
-            let affordable = made + to_f64(left) * made / to_f64(count(observation.len())).max(1.0);
-            found.trials = Some(found.trials.map_or(affordable, |trials| trials.min(affordable)));
+        let mut found = with_cost(measured.unwrap_or(SHORT_COST));
+        let is_tight = found.trials.is_some_and(|trials| self.is_tight(trials));
+        if measured.is_none() && is_tight && !finds_cost {
+            found = with_cost(CAREFUL_SHORT_COST);
         }
         if !self.strategy_confirms() {
             let least = to_f64(count(self.problem.families()));
@@ -243,6 +261,14 @@ impl<'a> SearchDriver<'a> {
                 found.trials.map(|trials| (trials - self.reserved(trials)).max(least.min(trials)));
         }
         found
+    }
+
+    /// Whether so many trials hardly suffice to confirm what a search finds.
+    fn is_tight(&self, trials: f64) -> bool {
+        let space = &self.problem.space;
+        let least =
+            least_trials(space.candidates.len(), self.problem.families(), space.workloads.len());
+        trials < TIGHT * to_f64(count(least))
     }
 
     /// The number of repeats with which a ranking strategy can finish within the trial budget: one
@@ -415,7 +441,7 @@ pub(crate) fn whole_batches(history: &[Observation]) -> impl Fn(&Observation) ->
 /// The total cost in full-length trials; short ones count by their relative time.
 pub fn full_length_trials(history: &[Observation], costs: &[TrialCost]) -> f64 {
     let known: Vec<(&Observation, &TrialCost)> = history.iter().zip(costs).collect();
-    let short = Some(ShortRun { cost: short_cost(&known) });
+    let short = Some(ShortRun { cost: short_cost(&known).unwrap_or(SHORT_COST) });
     search::spent(history, &search::SearchSettings { short, ..search::SearchSettings::default() })
 }
 
@@ -427,8 +453,8 @@ fn spent(costs: &[TrialCost]) -> Spent {
     spent
 }
 
-/// The relative cost of a short trial by the mean times.
-fn short_cost(known: &[(&Observation, &TrialCost)]) -> f64 {
+/// The relative cost of a short trial by the mean times; `None` before enough are measured.
+fn short_cost(known: &[(&Observation, &TrialCost)]) -> Option<f64> {
     let mean = |length: search::TrialLength| {
         let times: Vec<u64> = known
             .iter()
@@ -438,10 +464,8 @@ fn short_cost(known: &[(&Observation, &TrialCost)]) -> f64 {
         (times.len() >= ENOUGH_FOR_COST)
             .then(|| times.iter().map(|ns| to_f64(*ns)).sum::<f64>() / to_f64(count(times.len())))
     };
-    match (mean(search::TrialLength::Short), mean(search::TrialLength::Full)) {
-        (Some(short), Some(full)) => (short / full).clamp(0.05, 0.95),
-        _ => SHORT_COST,
-    }
+    let short = mean(search::TrialLength::Short)?;
+    Some((short / mean(search::TrialLength::Full)?).clamp(0.05, 0.95))
 }
 
 fn count(length: usize) -> u64 {

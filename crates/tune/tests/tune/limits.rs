@@ -111,6 +111,21 @@ fn the_adaptive_search_finds_the_best_setup_and_skips_failures() {
     assert!(!went.watcher.thoughts.is_empty());
 }
 
+/// Short trials take as long as others here, as where most of the time is that of mkfs.
+#[test]
+fn the_least_budget_confirms_what_it_finds_where_short_trials_cost_as_much() {
+    let least = flashfit_search::least_trials(usize::MAX, 2, 2);
+    for trials in [least, least + 1] {
+        let spec = adaptive(Some(u32::try_from(trials).unwrap()));
+        let went = whole(&spec);
+        went.ended.unwrap();
+        let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+        let recommendation = found.recommendation.unwrap();
+        let rounds = recommendation.gain.unwrap().count;
+        assert!(rounds >= flashfit_search::MIN_ROUNDS, "{rounds} rounds of {trials} trials");
+    }
+}
+
 #[test]
 fn an_adaptive_run_interrupted_anywhere_resumes_with_the_same_trials() {
     let spec = adaptive(Some(36));
