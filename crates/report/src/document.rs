@@ -136,6 +136,9 @@ pub struct ReportedGain {
 /// An interval whose ends differ by more is given in times, and is too wide for a figure.
 const WIDEST_RATIO: f64 = 4.0;
 
+/// With fewer repeats, nothing is said to be known.
+const FEWEST_REPEATS: u32 = 4;
+
 impl ReportedGain {
     /// `+12.4 % (95 % interval +2.0 % to +23.9 %, of the mean +8.1 % to +16.9 %, 8 repeats)`.
     /// No figure, if the interval of the mean is too wide for one.
@@ -145,7 +148,8 @@ impl ReportedGain {
             many => format!("{many} repeats"),
         };
         if let Some(times) = self.no_figure() {
-            let known = self.percent_low > 0.0 || self.percent_high < 0.0;
+            let excludes_zero = self.percent_low > 0.0 || self.percent_high < 0.0;
+            let known = excludes_zero && self.repeats >= FEWEST_REPEATS;
             return match known {
                 true => format!("{times} on average (after {repeats})"),
                 false => format!("unknown (after {repeats}, on average anything from {times})"),
@@ -372,5 +376,10 @@ mod tests {
         );
         let better = gain(10.0, 900.0);
         assert_eq!(better.describe(), "1.1 to 10 times on average (after 8 repeats)");
+        let few = ReportedGain { repeats: 3, ..better };
+        assert_eq!(
+            few.describe(),
+            "unknown (after 3 repeats, on average anything from 1.1 to 10 times)"
+        );
     }
 }

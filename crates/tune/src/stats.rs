@@ -13,7 +13,7 @@ const MAX_FREEDOM: f64 = 30.0;
 /// An estimate with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Median of the values, or their mean for ratios.
+    /// The mean, which is in its interval.
     pub middle: f64,
     /// The interval of the mean; `None` with fewer than two values.
     pub interval: Option<(f64, f64)>,
@@ -26,11 +26,11 @@ pub struct Estimate {
 impl Estimate {
     /// `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
-        let middle = median(values)?;
-        let interval = half_width_95(values).map(|half| {
-            let mean = mean(values);
-            (mean - half, mean + half)
-        });
+        if values.is_empty() {
+            return None;
+        }
+        let middle = mean(values);
+        let interval = half_width_95(values).map(|half| (middle - half, middle + half));
         Some(Self { middle, interval, seen: None, count: values.len() })
     }
 
@@ -101,6 +101,13 @@ mod tests {
         let (low, high) = estimate.interval.unwrap();
         assert!(close(low, 1.0368) && close(high, 4.9632), "{low} {high}");
         assert!(close(estimate.middle, 3.0));
+    }
+
+    #[test]
+    fn an_estimate_is_in_its_interval_whatever_the_values() {
+        let estimate = Estimate::of(&[[3.0; 12].as_slice(), &[1.0]].concat()).unwrap();
+        let (low, high) = estimate.interval.unwrap();
+        assert!(low < estimate.middle && estimate.middle < high, "{estimate:?}");
     }
 
     #[test]

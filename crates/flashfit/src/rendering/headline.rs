@@ -2,6 +2,7 @@
 
 use flashfit_filesystem::Setup;
 use flashfit_report::quantity::{whole, whole_change};
+use flashfit_search::MIN_ROUNDS;
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
 use flashfit_tune::{Criterion, Recommendation};
@@ -147,7 +148,8 @@ fn likely(setup: &str, baseline: &str, found: &Recommendation, by: Criterion) ->
 }
 
 /// The gain of each workload, or with many workloads the largest gain and every loss:
-/// `: random-write +60 %, sync-files -13 %`. A change whose interval includes 0 is marked.
+/// `: random-write +60 %, sync-files -13 %`. A change of too few rounds, or whose interval includes
+/// 0, is marked.
 fn by_workload(found: &Recommendation) -> String {
     let mut gains: Vec<&(String, Estimate)> = found.gain_by_workload.iter().collect();
     gains.sort_by(|a, b| b.1.middle.total_cmp(&a.1.middle));
@@ -157,7 +159,8 @@ fn by_workload(found: &Recommendation) -> String {
         .enumerate()
         .filter(|(at, (_, gain))| all || *at == 0 || gain.middle < 0.0)
         .map(|(_, (workload, gain))| {
-            let doubt = if gain.excludes_zero() { "" } else { " (cannot tell)" };
+            let is_known = gain.excludes_zero() && gain.count >= MIN_ROUNDS;
+            let doubt = if is_known { "" } else { " (cannot tell)" };
             format!("{workload} {} %{doubt}", whole_change(percent(gain.middle)))
         })
         .collect();
