@@ -10,6 +10,7 @@ use flashfit_host::{Runner, SystemRunner};
 
 use super::card::{PluggedCard, SavedCard};
 use super::ledger::{CutLedger, Taken};
+use super::limits::WorkLimits;
 use super::machine::{Guest, SILENCE_LIMIT, SavedMachine, unexpected};
 use super::wire::{Arrival, GuestMount, GuestReply, GuestRequest};
 use crate::CrashError;
@@ -18,6 +19,8 @@ use crate::workload::CrashWorkload;
 
 /// A guest that is silent because its card is gone is not waited for.
 const LOOK_UP: Duration = Duration::from_millis(10);
+/// How long a program may work without a power cut.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(120);
 /// Making a file system of some hundred megabytes takes less than a second.
 const MKFS_LIMIT: Duration = Duration::from_secs(120);
 
@@ -90,6 +93,9 @@ impl CutBench<'_> {
 
     /// Lets the guest work, until it is done or for `time`, or until `is_cut`. What arrives after
     /// that is not acknowledged.
+    ///
+    /// # Errors
+    /// Without `time`, when built-in work is silent for long, or a program does not end.
     pub(super) fn work(
         &self,
         guest: &mut Guest,
@@ -98,37 +104,37 @@ impl CutBench<'_> {
         is_cut: &AtomicBool,
     ) -> Result<WorkDone, CrashError> {
         let mut ledger = self.workload.ledger(seed);
+        let limits = WorkLimits::of(self.workload, PROGRAM_LIMIT);
         let start = Instant::now();
-        let mut end = start + time.unwrap_or(SILENCE_LIMIT);
+        let (end, mut last) = (time.map(|time| start + time), start);
         if ledger.is_paced() {
             guest.send(&GuestRequest::Go)?;
         }
         loop {
-            let heard = guest.until(
-                Instant::now() + LOOK_UP.min(end.saturating_duration_since(Instant::now())),
-            )?;
+            let now = Instant::now();
+            let left = end.map(|end| end.saturating_duration_since(now));
+            let heard = guest.until(now + left.map_or(LOOK_UP, |left| LOOK_UP.min(left)))?;
             if is_cut.load(Ordering::SeqCst) {
                 break;
             }
+            let is_over = end.is_some_and(|end| Instant::now() >= end);
             let message = match heard {
-                Arrival::Nothing if Instant::now() < end => continue,
-                Arrival::Nothing if time.is_some() => break,
+                Arrival::Nothing if is_over => break,
                 Arrival::Nothing => {
-                    return Err(CrashError::Silent { seconds: SILENCE_LIMIT.as_secs() });
+                    if end.is_none() {
+                        limits.check(start, last)?;
+                    }
+                    continue;
                 }
                 Arrival::End => return Err(CrashError::GuestEnded { console: guest.last_line() }),
                 Arrival::Message(message) => message,
             };
+            last = Instant::now();
             match ledger.take(message)? {
-                Taken::Operation => {
-                    if time.is_none() {
-                        end = Instant::now() + SILENCE_LIMIT;
-                    } else if Instant::now() >= end {
-                        break;
-                    }
-                    guest.send(&GuestRequest::Go)?;
-                }
-                Taken::Ended if time.is_none() => break,
+                Taken::Operation | Taken::Line if is_over => break,
+                Taken::Operation => guest.send(&GuestRequest::Go)?,
+                Taken::Ended if end.is_none() => break,
+                Taken::Line if end.is_none() => limits.check(start, last)?,
                 Taken::Line | Taken::Ended => {}
             }
         }

@@ -4,7 +4,7 @@
 //! The checking program runs on an image of the card, which is as fast as this machine. The same
 //! program checks crash states, so both are judged alike.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_host::Runner;
@@ -13,7 +13,7 @@ use super::bench::{CutBench, CutSetup};
 use super::machine::{Guest, SILENCE_LIMIT, unexpected};
 use super::wire::{GuestReply, GuestRequest};
 use crate::CrashError;
-use crate::observe::remains::{Look, Remains};
+use crate::observe::remains::{Look, Remains, ShownToMachine, look_in_machine};
 use crate::observe::{FSCK_LIMIT, repair_failure, said};
 
 pub(super) struct CardRemains<'a> {
@@ -23,11 +23,23 @@ pub(super) struct CardRemains<'a> {
     pub image: &'a Path,
     /// The machine, if it can go on working.
     pub guest: Option<Guest>,
+    /// After a repair: what the card contains instead.
+    repaired: Option<PathBuf>,
 }
 
-impl Remains for CardRemains<'_> {
-    /// A guest that hangs or ends is what the file system did to it.
-    fn look(&mut self, input: &str) -> Result<Look, CrashError> {
+impl<'a> CardRemains<'a> {
+    pub(super) fn new(
+        bench: &'a CutBench<'a>,
+        setup: &'a CutSetup<'a>,
+        image: &'a Path,
+        guest: Option<Guest>,
+    ) -> Self {
+        Self { bench, setup, image, guest, repaired: None }
+    }
+}
+
+impl ShownToMachine for CardRemains<'_> {
+    fn look_once(&mut self, input: &str) -> Result<Look, CrashError> {
         let mut guest = match self.guest.take() {
             Some(guest) => guest,
             None => self.bench.restore()?,
@@ -40,14 +52,34 @@ impl Remains for CardRemains<'_> {
                 Ok(Look { view: *view, recovery: Duration::from_nanos(mount_ns) })
             }
             Ok(other) => Err(unexpected(&other)),
-            Err(error @ (CrashError::Silent { .. } | CrashError::GuestEnded { .. }))
-                if !self.bench.runner.interrupt().is_raised() =>
-            {
-                guest.kill();
-                Ok(Look::not_mounted(error.to_string()))
+            Err(error) if !self.is_end(&error) => Err(error),
+            Err(error) => {
+                match error {
+                    CrashError::GuestEnded { .. } => guest.check_end()?,
+                    _ => guest.kill(),
+                }
+                Err(error)
             }
-            Err(error) => Err(error),
         }
+    }
+
+    /// A guest that hangs or ends is what the file system did to it.
+    fn is_end(&self, error: &CrashError) -> bool {
+        let is_end = matches!(error, CrashError::Silent { .. } | CrashError::GuestEnded { .. });
+        is_end && !self.bench.runner.interrupt().is_raised()
+    }
+
+    /// What the card could not read is zeros then.
+    fn show_again(&mut self) -> Result<(), CrashError> {
+        // Meanwhile, the card serves the last requests of the dead machine.
+        self.guest = Some(self.bench.restore()?);
+        self.bench.card.write_back(self.repaired.as_deref().unwrap_or(self.image))
+    }
+}
+
+impl Remains for CardRemains<'_> {
+    fn look(&mut self, input: &str) -> Result<Look, CrashError> {
+        look_in_machine(self, input)
     }
 
     fn damage(&mut self) -> Result<Option<String>, CrashError> {
@@ -70,6 +102,7 @@ impl Remains for CardRemains<'_> {
             guest.kill();
         }
         self.bench.card.write_back(&copy)?;
+        self.repaired = Some(copy);
         Ok(Some(not_repaired))
     }
 }

@@ -23,6 +23,9 @@ const MEMORY_MIB: u32 = 320;
 const READY_WAIT: Duration = Duration::from_secs(180);
 /// A guest that says nothing for so long hangs.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(120);
+/// QEMU closes the channel before it has ended.
+const END_WAIT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Modules besides those of the file systems.
 const MODULES: [&str; 5] =
     ["crc32c_generic", "nls_cp437", "nls_ascii", "nls_iso8859-1", "nls_utf8"];
@@ -237,6 +240,18 @@ impl Guest {
     /// The last line of its console.
     pub fn last_line(&self) -> String {
         self.vm.last_error_line().unwrap_or_default()
+    }
+
+    /// Ends one whose channel was closed.
+    ///
+    /// # Errors
+    /// When QEMU failed or was killed, which says nothing about what the guest did.
+    pub fn check_end(self) -> Result<(), CrashError> {
+        let until = Instant::now() + END_WAIT;
+        while self.vm.is_running() && Instant::now() < until {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Ok(self.vm.stop()?)
     }
 
     /// Ends it as a power cut does. When this returns, it is dead.

@@ -15,6 +15,7 @@ pub(crate) mod examine;
 pub mod guest;
 pub(crate) mod kept;
 pub(crate) mod ledger;
+pub(crate) mod limits;
 pub(crate) mod machine;
 pub(crate) mod rounds;
 pub(crate) mod turn;
@@ -92,7 +93,8 @@ impl CutCampaign<'_> {
             let image = bench.machine.folder().join("new.img");
             let ready = CutSetup::new(setup, &model, &image, self.runner)?;
             let pace = self.without_cut(&bench, &ready)?;
-            turns.push(Turn { setup: ready, kept: 0, pace });
+            let kept = rounds.kept(turns.len(), &setup.label);
+            turns.push(Turn { setup: ready, kept, pace });
         }
         let mut guest = None;
         rounds.run(&|batch| watch(&CutEvent::Cut(batch)), &mut |setup, round| {
@@ -139,7 +141,7 @@ impl CutCampaign<'_> {
         let written = bench.card.writes() - writes;
         let image = self.folder.draft_path();
         bench.card.image(&image)?;
-        let mut remains = CardRemains { bench, setup, image: &image, guest: Some(guest) };
+        let mut remains = CardRemains::new(bench, setup, &image, Some(guest));
         let setup = setup.setup;
         let examination = Examination { workload: bench.workload, setup, ledger: &done.ledger };
         examination.of(&mut remains)?.check_without_cut(setup)?;

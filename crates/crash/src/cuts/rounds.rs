@@ -72,6 +72,12 @@ impl<'a> Rounds<'a> {
         self.folder.check_room(ROOM)
     }
 
+    /// How many images of a setup earlier commands kept.
+    pub(crate) fn kept(&self, setup: usize, label: &str) -> u64 {
+        let recorded = 0..self.left[setup].0;
+        recorded.filter(|round| self.folder.image_path(label, *round).exists()).count() as u64
+    }
+
     /// Lets `cut` make each power cut, of the setup and the round that it is given.
     pub(crate) fn run(
         mut self,
@@ -241,6 +247,26 @@ mod tests {
         broken.counts.broken = 1;
         folder.append(&mut broken).unwrap();
         assert!(is_done(100_000, Some(1)) && !is_done(100_000, Some(2)));
+    }
+
+    #[test]
+    fn images_that_earlier_commands_kept_count() {
+        let (place, runner) = (tempfile::tempdir().unwrap(), SystemRunner::default());
+        let plan = plan();
+        let folder = CampaignFolder::open(place.path(), &plan).unwrap();
+        let label = &plan.setups[0];
+        for round in 0..3 {
+            folder.append(&mut StateBatch { setup: label.clone(), ..batch(round) }).unwrap();
+        }
+        // Of another setup, and of a power cut that a kill kept from being recorded.
+        for (label, round) in
+            [(label.as_str(), 0), (label, 2), (&format!("{label}:x"), 1), (label, 3)]
+        {
+            std::fs::write(folder.draft_path(), "").unwrap();
+            folder.keep_cut(label, round, &[]).unwrap();
+        }
+        let rounds = Rounds::new(&plan, &folder, &runner, &CutLimits::default()).unwrap();
+        assert_eq!(rounds.kept(0, label), 2);
     }
 
     #[test]

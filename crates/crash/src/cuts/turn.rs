@@ -108,7 +108,7 @@ impl CutCampaign<'_> {
             Err(why) => (examination.of_dead(why), None),
             Ok(guest) => {
                 let (setup, guest) = (&turn.setup, Some(guest));
-                let mut remains = CardRemains { bench, setup, image: &image, guest };
+                let mut remains = CardRemains::new(bench, setup, &image, guest);
                 (examination.of(&mut remains)?, remains.guest)
             }
         };

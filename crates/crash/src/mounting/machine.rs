@@ -17,6 +17,7 @@ use flashfit_vm::{Disk, DiskInterface, Kernel};
 use super::{Work, WorkError};
 use crate::CrashError;
 use crate::cuts::ledger::{CutLedger, Taken};
+use crate::cuts::limits::WorkLimits;
 use crate::cuts::machine::{
     Guest, MachineChoice, SILENCE_LIMIT, boot, kernel, machine_options, unexpected,
 };
@@ -89,9 +90,18 @@ impl<'a> StateMachine<'a> {
             Some(guest) => guest,
             None => self.booted()?,
         };
-        let answer = ask(&mut guest)?;
-        *running = Some(guest);
-        Ok(answer)
+        match ask(&mut guest) {
+            Ok(answer) => {
+                *running = Some(guest);
+                Ok(answer)
+            }
+            Err(error) => {
+                if self.is_end(&error) {
+                    guest.check_end()?;
+                }
+                Err(error)
+            }
+        }
     }
 
     fn booted(&self) -> Result<Guest, CrashError> {
@@ -122,7 +132,7 @@ impl<'a> StateMachine<'a> {
             GuestReply::NotMounted(reason) => return Err(WorkError::NotMounted(reason)),
             other => return Err(unexpected(&other).into()),
         }
-        let limits = WorkLimits::of(work.workload);
+        let limits = WorkLimits::of(work.workload, WORK_LIMIT);
         let ledger = CutLedger::new(operations);
         Ok(self.with(|guest| worked(guest, ledger, log, limits, work.is_over)))
     }
@@ -141,7 +151,7 @@ impl<'a> StateMachine<'a> {
         })
     }
 
-    /// A machine that ends at a state shows it again to a new one: what ends twice is the state.
+    /// Looks once; a machine that ends is dead then.
     pub(super) fn look(
         &self,
         mount: GuestMount,
@@ -150,67 +160,25 @@ impl<'a> StateMachine<'a> {
     ) -> Result<Look, CrashError> {
         let workload = workload.clone();
         let request = GuestRequest::Check { mount, workload, input: input.to_owned() };
-        let once = || {
-            self.with(|guest| {
-                guest.send(&request)?;
-                match guest.reply(SILENCE_LIMIT)? {
-                    GuestReply::Checked { view, mount_ns } => {
-                        Ok(Look { view: *view, recovery: Duration::from_nanos(mount_ns) })
-                    }
-                    other => Err(unexpected(&other)),
+        self.with(|guest| {
+            guest.send(&request)?;
+            match guest.reply(SILENCE_LIMIT)? {
+                GuestReply::Checked { view, mount_ns } => {
+                    Ok(Look { view: *view, recovery: Duration::from_nanos(mount_ns) })
                 }
-            })
-        };
-        match once() {
-            Err(error) if self.is_end(&error) => {}
-            result => return result,
-        }
-        match once() {
-            Err(error) if self.is_end(&error) => Ok(Look::not_mounted(error.to_string())),
-            result => result,
-        }
+                other => Err(unexpected(&other)),
+            }
+        })
     }
 
     /// Whether the kernel stopped, and not the user.
-    fn is_end(&self, error: &CrashError) -> bool {
+    pub(super) fn is_end(&self, error: &CrashError) -> bool {
         !self.runner.interrupt().is_raised() && matches!(error, CrashError::GuestEnded { .. })
     }
 }
 
 /// How often it is asked whether the work is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(200);
-
-/// How long a machine may work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct WorkLimits {
-    total: Option<Duration>,
-    /// From one reply to the next.
-    silence: Duration,
-}
-
-impl WorkLimits {
-    /// A program may work for long without a line. The built-in work ends, however slow an emulated
-    /// machine is.
-    fn of(workload: &CrashWorkload) -> Self {
-        match workload {
-            CrashWorkload::Program(_) => Self { total: Some(WORK_LIMIT), silence: WORK_LIMIT },
-            _ => Self { total: None, silence: SILENCE_LIMIT },
-        }
-    }
-
-    /// Why the work is not waited for any longer.
-    fn over(self, start: Instant, asked: Instant) -> Result<(), CrashError> {
-        match self.total {
-            Some(total) if start.elapsed() >= total => {
-                Err(CrashError::WorkloadEndless { seconds: total.as_secs() })
-            }
-            _ if asked.elapsed() >= self.silence => {
-                Err(CrashError::Silent { seconds: self.silence.as_secs() })
-            }
-            _ => Ok(()),
-        }
-    }
-}
 
 /// What a machine says of its work, if that came in time and is still wanted.
 fn reply(
@@ -224,7 +192,7 @@ fn reply(
         if is_over() {
             return Err(CrashError::WorkStopped);
         }
-        limits.over(start, asked)?;
+        limits.check(start, asked)?;
         match guest.until(Instant::now() + LOOK_UP)? {
             Arrival::Message(reply) => return Ok(reply),
             Arrival::Nothing => {}
@@ -257,25 +225,5 @@ fn worked(
             }
             Taken::Ended => return Ok(ledger.at_positions(&positions)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::ProgramWorkload;
-
-    #[test]
-    fn a_program_may_be_silent_for_long_and_built_in_work_may_take_longer() {
-        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
-        let program = ProgramWorkload { run: String::new(), check: String::new() };
-        let program = WorkLimits::of(&CrashWorkload::Program(program));
-        assert!(program.over(ago(200), ago(200)).is_ok());
-        let ended = program.over(ago(300), ago(1));
-        assert!(matches!(ended, Err(CrashError::WorkloadEndless { seconds: 300 })), "{ended:?}");
-        let files = WorkLimits::of(&CrashWorkload::Files);
-        assert!(files.over(ago(3000), ago(1)).is_ok());
-        let ended = files.over(ago(200), ago(120));
-        assert!(matches!(ended, Err(CrashError::Silent { seconds: 120 })), "{ended:?}");
     }
 }

@@ -147,6 +147,14 @@ impl Mounting<'_> {
             Self::Machine(machine) => machine.look(mount_of(recipe), what.workload, what.input),
         }
     }
+
+    /// Whether what was shown may have ended the machine that looked at it.
+    pub(crate) fn is_end(&self, error: &CrashError) -> bool {
+        match self {
+            Self::Here(_) => false,
+            Self::Machine(machine) => machine.is_end(error),
+        }
+    }
 }
 
 /// Why no work was done.

@@ -20,7 +20,7 @@ use crate::device::{CrashDevice, DiskContents, ReadBlock};
 use crate::log::LogEntry;
 use crate::mounting::{Looking, Mounting};
 use crate::workload::CrashWorkload;
-use remains::{Look, Remains};
+use remains::{Look, Remains, ShownToMachine, look_in_machine};
 
 pub use mount::{await_free, mount_with, unmount_at};
 pub use mounted::{MountLook, MountedView, ProgramView};
@@ -93,6 +93,7 @@ impl StateObserver<'_> {
             device,
             contents,
             kernel_log: KernelLog::from_now(),
+            is_repaired: false,
             records_recovery: record_recovery,
             recovery_log: Vec::new(),
             reads: Vec::new(),
@@ -110,6 +111,8 @@ struct ShownState<'a> {
     device: &'a CrashDevice,
     contents: DiskContents,
     kernel_log: KernelLog,
+    /// Whether the device shows what a repair made of the contents.
+    is_repaired: bool,
     /// Whether the requests of the next mount are kept.
     records_recovery: bool,
     recovery_log: Vec<LogEntry>,
@@ -130,8 +133,8 @@ impl ShownState<'_> {
     }
 }
 
-impl Remains for ShownState<'_> {
-    fn look(&mut self, input: &str) -> Result<Look, CrashError> {
+impl ShownToMachine for ShownState<'_> {
+    fn look_once(&mut self, input: &str) -> Result<Look, CrashError> {
         let StateObserver { runner, recipe, workload, .. } = *self.observer;
         let what = Looking { runner, device: self.device, recipe, workload, input };
         let records = std::mem::take(&mut self.records_recovery);
@@ -140,6 +143,26 @@ impl Remains for ShownState<'_> {
                 self.recovery_log = self.device.disk().take_recorded();
             }
         })
+    }
+
+    fn is_end(&self, error: &CrashError) -> bool {
+        self.observer.mounting.is_end(error)
+    }
+
+    fn show_again(&mut self) -> Result<(), CrashError> {
+        if self.is_repaired {
+            return self.repair().map(drop);
+        }
+        self.keep_reads();
+        self.device.drop_pages()?;
+        self.device.disk().load(self.contents.clone());
+        Ok(())
+    }
+}
+
+impl Remains for ShownState<'_> {
+    fn look(&mut self, input: &str) -> Result<Look, CrashError> {
+        look_in_machine(self, input)
     }
 
     fn damage(&mut self) -> Result<Option<String>, CrashError> {
@@ -159,6 +182,7 @@ impl Remains for ShownState<'_> {
         let outcome = self.observer.runner.run(&repair.timeout(FSCK_LIMIT));
         let not_repaired = repair_failure(outcome)?.map(|text| self.without_name(&text));
         self.device.drop_pages()?;
+        self.is_repaired = true;
         Ok(Some(not_repaired))
     }
 }
