@@ -5,7 +5,8 @@
 //! past its rating, and the spare blocks used up by blocks that fail. A maker promises nothing
 //! past the rating; the device accepts writes until its spare blocks are used up. What is not
 //! known is drawn: the endurance of the device, the spread of its blocks, blocks that fail early,
-//! the volume that is written, and the error of the simulation.
+//! the volume that is written, and the error of the simulation. A used device is taken as worn by
+//! the same use; if it could not work after that, by one that wore its blocks more evenly.
 
 use flashfit_device::random::Random;
 use schemars::JsonSchema;
@@ -13,11 +14,14 @@ use schemars::JsonSchema;
 use crate::device_class::MODEL_FACTOR;
 use crate::draws::{Q95, exp, normal, quantile, uniform};
 pub use crate::erase_rates::EraseRates;
+use crate::erase_rates::PastWear;
 use crate::used_life::UsedLife;
 
 pub const YEAR_DAYS: f64 = 365.25;
-/// How often an endurance is drawn for a device that still works.
-const DRAWS_OF_ENDURANCE: u32 = 30;
+/// How often an endurance is drawn for a device that still works, after the same use and then
+/// after one that wore its blocks more evenly.
+const DRAWS_OF_ENDURANCE: u32 = 15;
+const DRAWS_OF_EVENNESS: u32 = 15;
 
 /// What a device reaches in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, serde::Serialize)]
@@ -130,6 +134,8 @@ struct Draw {
     seed: f64,
     /// Within the step of the register, 0 to 1.
     used: f64,
+    /// How evenly the device was worn, 0 to 1; see [`PastWear`].
+    evenness: f64,
     blocks: u64,
 }
 
@@ -142,6 +148,7 @@ const MEDIAN: Draw = Draw {
     replay: 0.0,
     seed: 0.5,
     used: 0.5,
+    evenness: 0.0,
     blocks: 0,
 };
 
@@ -156,26 +163,27 @@ impl Draw {
             simulation: normal(random),
             seed: uniform(random),
             used: 0.0,
+            evenness: 0.0,
             blocks: random.next_u64(),
         };
         let used = uniform(&mut Random::new(!drawn.blocks));
         Self { used, ..drawn }
     }
 
-    /// All at the median, except one at its 5 % or 95 % quantile.
-    fn only(assumption: Assumption, upper: bool, unknown: &Uncertainty) -> Self {
+    /// All as in `median`, except one at its 5 % or 95 % quantile.
+    fn only(assumption: Assumption, upper: bool, unknown: &Uncertainty, median: Self) -> Self {
         let (z, share) = if upper { (Q95, 0.95) } else { (-Q95, 0.05) };
         match assumption {
-            Assumption::Volume => Self { volume: z, ..MEDIAN },
-            Assumption::Endurance => Self { endurance: z, ..MEDIAN },
-            Assumption::BlockSpread => Self { spread: z, ..MEDIAN },
-            Assumption::EarlyFailures => Self { early: share, ..MEDIAN },
+            Assumption::Volume => Self { volume: z, ..median },
+            Assumption::Endurance => Self { endurance: z, ..median },
+            Assumption::BlockSpread => Self { spread: z, ..median },
+            Assumption::EarlyFailures => Self { early: share, ..median },
             Assumption::Simulation => {
                 let z = z * share_of_both(unknown.model_factor, unknown.replay_factor);
-                Self { simulation: z, replay: z, ..MEDIAN }
+                Self { simulation: z, replay: z, ..median }
             }
-            Assumption::WorkloadSeed => Self { seed: if upper { 1.0 } else { 0.0 }, ..MEDIAN },
-            Assumption::UsedLife => Self { used: share, ..MEDIAN },
+            Assumption::WorkloadSeed => Self { seed: if upper { 1.0 } else { 0.0 }, ..median },
+            Assumption::UsedLife => Self { used: share, ..median },
         }
     }
 }
@@ -228,6 +236,7 @@ fn ln(x: f64) -> f64 {
 impl LifeModel {
     /// The end for one draw, and when each limit is reached, in days.
     fn days(&self, draw: &Draw) -> [f64; 3] {
+        let Some(used) = self.used.at(draw.used) else { return [0.0; 3] };
         let unknown = &self.uncertainty;
         let last = self.courses.len() - 1;
         let course = &self.courses[((draw.seed * (last + 1) as f64) as usize).min(last)];
@@ -238,17 +247,15 @@ impl LifeModel {
             * factor(unknown.replay_factor, draw.replay);
         let spread = unknown.block_spread * factor(1.5, draw.spread);
         let early = unknown.early_failures * draw.early;
-        let used = self.used.at(draw.used);
+        let past = PastWear { mean: used, evenness: draw.evenness };
         let mut random = Random::new(draw.blocks);
-        let mut failures = course.failures(|| {
-            let own = (endurance * (1.0 + spread * normal(&mut random))).max(0.02);
-            own - used
-        });
+        let mut failures =
+            course.failures(past, || (endurance * (1.0 + spread * normal(&mut random))).max(0.02));
         failures.sort_by(f64::total_cmp);
         let allowed = (self.spare_share - early).max(0.0) * failures.len() as f64;
         let spares = failures[(allowed as usize).min(failures.len() - 1)];
-        let rest = endurance - used;
-        [course.mean_until(rest), course.most_until(rest), spares].map(|gib| gib / pace)
+        [course.mean_until(endurance, past), course.most_until(endurance, past), spares]
+            .map(|gib| gib / pace)
     }
 
     fn end(&self, draw: &Draw) -> LifeEnd {
@@ -267,30 +274,44 @@ impl LifeModel {
     /// Draws that are the same for all models with this seed, except what is `own` to each, so that
     /// they can be compared in pairs.
     ///
-    /// The device still works, so that an endurance that is used up already is drawn again, and so
-    /// are blocks of which too many have failed; only one far past its rating ends at once.
+    /// The device still works, so that what would have ended it is drawn again; only one far past
+    /// its rating ends at once.
     pub fn ends(&self, draws: usize, seed: u64, own: u64) -> Vec<LifeEnd> {
         let (mut random, mut own) = (Random::new(seed), Random::new(own));
         let mut drawn = || {
             let mut draw = Draw::new(&mut random, &mut own);
-            for _ in 1..DRAWS_OF_ENDURANCE {
+            for attempt in 1..DRAWS_OF_ENDURANCE + DRAWS_OF_EVENNESS {
                 let endurance = factor(self.uncertainty.endurance_factor, draw.endurance);
-                if endurance > self.used.at(draw.used) {
+                if self.used.at(draw.used) < Some(endurance) {
                     let end = self.end(&draw);
-                    if end.years > 0.0 {
+                    if end.writable_years > 0.0 {
                         return end;
                     }
                 }
-                draw = Draw::new(&mut random, &mut own);
+                // The numbers of the next life stay the same for all setups.
+                let mut again = Random::new(draw.blocks);
+                let new = Draw::new(&mut again, &mut Random::new(0));
+                draw = Draw { replay: draw.replay, ..new };
+                if attempt >= DRAWS_OF_ENDURANCE {
+                    draw.evenness = uniform(&mut again);
+                }
             }
             self.end(&draw)
         };
         (0..draws).map(|_| drawn()).collect()
     }
 
+    /// Everything at its median, with the least evenness at which the device still works.
+    fn median(&self) -> Draw {
+        (0..=10)
+            .map(|tenths| Draw { evenness: f64::from(tenths) / 10.0, ..MEDIAN })
+            .find(|draw| self.end(draw).writable_years > 0.0)
+            .unwrap_or(MEDIAN)
+    }
+
     /// Years until each limit, with everything unknown at its median.
     pub fn median_years(&self) -> [(LifeLimit, f64); 3] {
-        let days = self.days(&MEDIAN);
+        let days = self.days(&self.median());
         let mut years = LifeLimit::ALL.map(|limit| (limit, 0.0));
         for (end, days) in years.iter_mut().zip(days) {
             end.1 = days / YEAR_DAYS;
@@ -302,14 +323,16 @@ impl LifeModel {
     /// the most influential first.
     pub fn sensitivity(&self) -> Vec<(Assumption, [f64; 2])> {
         let unknown = |assumption: &Assumption| {
-            *assumption != Assumption::UsedLife || self.used.low < self.used.high
+            *assumption != Assumption::UsedLife || self.used.at(1.0) > Some(self.used.low)
         };
+        let median = self.median();
         let mut found: Vec<(Assumption, [f64; 2])> = Assumption::ALL
             .into_iter()
             .filter(unknown)
             .map(|assumption| {
-                let mut years = [false, true]
-                    .map(|upper| self.end(&Draw::only(assumption, upper, &self.uncertainty)).years);
+                let mut years = [false, true].map(|upper| {
+                    self.end(&Draw::only(assumption, upper, &self.uncertainty, median)).years
+                });
                 years.sort_by(f64::total_cmp);
                 (assumption, years)
             })

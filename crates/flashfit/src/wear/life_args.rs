@@ -92,8 +92,8 @@ pub struct WearEstimateArgs {
     /// Model a device as this card; by default by its kind.
     #[arg(long, value_name = "CARD")]
     pub class: Option<String>,
-    /// Life that is used already, in percent of the rating [default: what the device reports, else
-    /// 0].
+    /// Life that is used already: the mean of all erase blocks, in percent of the rating [default:
+    /// what the device reports, else 0].
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=300))]
     pub used: Option<u32>,
     /// Show how likely the device is to last this many years.

@@ -40,13 +40,17 @@ impl Registers {
     }
 
     fn of(counter: &WearCounter) -> Self {
-        let used = UsedLife::from_step(counter.value, counter.step);
-        let text = format!(
-            "; {} to {} % of its life used, according to the device ({})",
-            counter.value,
-            counter.value.saturating_add(counter.step),
-            counter.source
-        );
+        let (used, share) = if counter.is_saturated {
+            (UsedLife::at_end(counter.value), format!("{} % or more", counter.value))
+        } else {
+            let end = counter.value.saturating_add(counter.step);
+            (
+                UsedLife::from_step(counter.value, counter.step),
+                format!("{} to {end} %", counter.value),
+            )
+        };
+        let source = &counter.source;
+        let text = format!("; {share} of its life used, according to the device ({source})");
         Self { used, text }
     }
 }
@@ -57,23 +61,37 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_step_of_an_emmc_is_an_interval() {
-        let registers = Registers::of(&WearCounter {
+    fn life_used(value: u64, is_saturated: bool) -> Registers {
+        Registers::of(&WearCounter {
             id: "emmc.life_used_b".to_owned(),
             measures: WearQuantity::LifeUsedB,
-            value: 20,
+            value,
             unit: CounterUnit::Percent,
             step: 10,
             since: CountSpan::Made,
             source: "EXT_CSD[269]".to_owned(),
-            is_saturated: false,
+            is_saturated,
             is_simulated: false,
-        });
-        assert_eq!(registers.used, UsedLife { low: 0.2, high: 0.3 });
+        })
+    }
+
+    #[test]
+    fn a_step_of_an_emmc_is_an_interval() {
+        let registers = life_used(20, false);
+        assert_eq!(registers.used, UsedLife { low: 0.2, high: Some(0.3) });
         assert_eq!(
             registers.text,
             "; 20 to 30 % of its life used, according to the device (EXT_CSD[269])"
+        );
+    }
+
+    #[test]
+    fn a_register_at_its_largest_value_is_the_end() {
+        let registers = life_used(100, true);
+        assert_eq!(registers.used, UsedLife { low: 1.0, high: None });
+        assert_eq!(
+            registers.text,
+            "; 100 % or more of its life used, according to the device (EXT_CSD[269])"
         );
     }
 }

@@ -77,7 +77,7 @@ fn twice_the_cost_halves_the_years_and_an_unsure_cost_widens_them() {
 #[test]
 fn a_used_device_has_the_rest_of_its_life() {
     let fresh = model(vec![0.001; 50]);
-    let half = LifeModel { used: UsedLife { low: 0.5, high: 0.5 }, ..fresh.clone() };
+    let half = LifeModel { used: UsedLife::exactly(0.5), ..fresh.clone() };
     let ratio = half.median_years()[0].1 / fresh.median_years()[0].1;
     assert!((ratio - 0.5).abs() < 1e-9, "{ratio}");
     assert_ne!(fresh.sensitivity()[0].0, Assumption::UsedLife);
@@ -91,6 +91,33 @@ fn a_used_device_has_the_rest_of_its_life() {
     assert!(late.high / late.median > 1.5 * fresh.high / fresh.median, "{late:?} {fresh:?}");
     let dead = LifeModel { used: UsedLife::from_step(255, 1), ..model(vec![0.001; 50]) };
     assert_eq!(years(&dead).high, 0.0);
+    let at_end = LifeModel { used: UsedLife::at_end(100), ..model(vec![0.001; 50]) };
+    assert_eq!(years(&at_end).high, 0.0);
+    assert_eq!(at_end.median_years()[2].1, 0.0);
+    assert_eq!(usual_limit(&at_end.ends(5, 1, 2)), LifeLimit::MeanPastRating);
+}
+
+#[test]
+fn a_used_device_was_worn_by_the_same_use_while_it_could_work_after_that() {
+    // A tenth of the blocks wears four times as fast: it ends when the mean has used about a third.
+    let rates: Vec<f64> = (0..200).map(|block| if block < 20 { 0.004 } else { 0.001 }).collect();
+    let fresh = model(rates);
+    let used = |share| LifeModel { used: UsedLife::exactly(share), ..fresh.clone() };
+    let medians = |model: &LifeModel| model.median_years().map(|(_, years)| years);
+    let [before, after] = [&fresh, &used(0.2)].map(medians);
+    let passed = 0.2 / 0.0013 / 2.0 / YEAR_DAYS;
+    for (before, after) in before.into_iter().zip(after) {
+        assert!((before - after - passed).abs() < 1e-9, "{before} {after} {passed}");
+    }
+    let writable = |model: &LifeModel| {
+        let ends = model.ends(500, 5, 6);
+        Interval::of(ends.iter().map(|end| end.writable_years).collect())
+    };
+    let (at_20, at_30, at_60) = (writable(&used(0.2)), writable(&used(0.3)), writable(&used(0.6)));
+    assert!(at_30.median < 0.6 * at_20.median, "{at_20:?} {at_30:?}");
+    // With the same use it would be dead: it was worn more evenly.
+    assert!(at_60.low > 0.0 && at_60.median < at_20.median, "{at_20:?} {at_60:?}");
+    assert!(medians(&used(0.6))[2] > 0.0);
 }
 
 #[test]
