@@ -49,6 +49,22 @@ pub struct TraceHeader {
     pub seed: u64,
 }
 
+impl TraceHeader {
+    /// Whether a file of the catalog with this name is this setup and workload; options may come
+    /// in any order.
+    fn is_named(&self, name: &str) -> bool {
+        let workload = name.strip_suffix(&self.workload).and_then(|rest| rest.strip_suffix('-'));
+        let Some(setup) = workload else { return false };
+        let mut parts = setup.split('+');
+        let is_of_it = parts.next() == Some(&self.filesystem);
+        let mut named: Vec<&str> = parts.collect();
+        let mut own: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        named.sort_unstable();
+        own.sort_unstable();
+        is_of_it && named == own
+    }
+}
+
 /// Lists the keys of the header again: within a flattened struct, mistakes would have no lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -266,7 +282,15 @@ pub fn name_of(filesystem: &str, options: &[String], workload: &str) -> String {
 /// When a user's file cannot be read, or the file is not a trace.
 pub fn find(name: &str, user: Option<&Path>) -> Result<Option<RecordedTrace>, TraceFileError> {
     let known = entries("traces", "toml", user)?;
-    known.iter().find(|entry| entry.name == name).map(RecordedTrace::parse).transpose()
+    let Some(entry) = known.iter().find(|entry| entry.name == name) else { return Ok(None) };
+    let trace = RecordedTrace::parse(entry)?;
+    if !trace.header.is_named(name) {
+        let header = &trace.header;
+        let own = name_of(&header.filesystem, &header.options, &header.workload);
+        let reason = format!("the file is a recording of `{own}`, not of `{name}`: rename it");
+        return Err(FileMistakes::at_key(entry, "filesystem", reason).into());
+    }
+    Ok(Some(trace))
 }
 
 /// The sets of options of a file system, in the order of their names, of which the catalog has a
@@ -356,139 +380,4 @@ fn extents(capacity: u64, requests: &[TracedRequest]) -> Vec<(u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use flashfit_catalog::Origin;
-
-    use super::*;
-
-    fn header() -> TraceHeader {
-        TraceHeader {
-            filesystem: "ext4".to_owned(),
-            options: Vec::new(),
-            workload: "logs".to_owned(),
-            card: "small".to_owned(),
-            capacity: Bytes::mib(1),
-            fill_percent: 50,
-            age_rounds: 1,
-            data_size: Bytes::kib(64),
-            written_by_programs: Bytes::kib(8),
-            kernel: "6.1".to_owned(),
-            mkfs: "1.47".to_owned(),
-            seed: 1,
-        }
-    }
-
-    fn write(block: u64, blocks: u64) -> TracedRequest {
-        TracedRequest::Write { offset: block * BLOCK_BYTES, length: blocks * BLOCK_BYTES }
-    }
-
-    fn recording() -> Vec<TracedRequest> {
-        let discard = TracedRequest::Discard { offset: 4096, length: 4096 };
-        vec![
-            write(0, 4),
-            discard,
-            TracedRequest::Mark,
-            write(8, 1),
-            TracedRequest::Mark,
-            TracedRequest::Flush,
-            TracedRequest::Mark,
-            write(9, 1),
-        ]
-    }
-
-    #[test]
-    fn a_trace_is_written_and_read_back() {
-        let trace = RecordedTrace::from_recording(header(), "record".into(), &recording()).unwrap();
-        assert_eq!(trace.initial, [(0, 4096), (8192, 8192)]);
-        assert_eq!(trace.requests, [write(8, 1), TracedRequest::Flush]);
-        let entry = CatalogEntry {
-            name: "ext4-logs".to_owned(),
-            text: trace.to_text(),
-            origin: Origin::BuiltIn("traces/ext4-logs.toml".to_owned()),
-        };
-        assert_eq!(RecordedTrace::parse(&entry).unwrap(), trace);
-        assert_eq!(trace.device_bytes(), 4096);
-        let text = entry.text.replace("capacity = 1048576", "capacity = 16384");
-        let error = RecordedTrace::parse(&CatalogEntry { text, ..entry }).unwrap_err();
-        assert!(error.to_string().ends_with("behind the end of the card"), "{error}");
-    }
-
-    #[test]
-    fn a_mistake_of_a_trace_has_its_line_and_a_hint() {
-        let trace = RecordedTrace::from_recording(header(), "record".into(), &recording()).unwrap();
-        let text = trace.to_text();
-        let line = |start: &str| text.lines().position(|line| line.starts_with(start)).unwrap() + 1;
-        for (from, to, line, reason) in [
-            ("seed = 1", "seed = \"x\"", line("seed"), "invalid type"),
-            ("seed = 1", "sed = 1", line("seed"), "did you mean `seed`?"),
-            ("capacity = 1048576", "capacity = 16384", line("capacity"), "capacity: a request"),
-            ("data = \"\"\"\n", "data = \"\"\"\n!", line("data ="), "data: "),
-            ("\nwritten_by_programs = 8192", "", 1, "missing field `written_by_programs`"),
-        ] {
-            let changed = text.replacen(from, to, 1);
-            assert_ne!(changed, text);
-            let origin = Origin::File("mine.toml".into());
-            let entry = CatalogEntry { name: "mine".to_owned(), text: changed, origin };
-            let error = RecordedTrace::parse(&entry).unwrap_err();
-            let told = error.to_string();
-            assert!(
-                told.contains(&format!("mine.toml:{line}: ")) && told.contains(reason),
-                "{told}"
-            );
-            assert!(error.hint().is_some(), "{told}");
-        }
-    }
-
-    fn is_written_as_new_ones_are(entry: &CatalogEntry) {
-        let text = RecordedTrace::parse(entry).unwrap().to_text();
-        assert!(text == entry.text, "{} differs", entry.origin);
-    }
-
-    #[test]
-    fn the_smallest_built_in_trace_is_written_as_new_ones_are() {
-        let all = entries("traces", "toml", None).unwrap();
-        is_written_as_new_ones_are(all.iter().min_by_key(|entry| entry.text.len()).unwrap());
-    }
-
-    /// `FLASHFIT_BLESS=1` writes the files again.
-    #[test]
-    #[ignore = "full: codes megabytes of requests"]
-    fn built_in_traces_are_written_as_new_ones_are() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/traces");
-        for entry in entries("traces", "toml", None).unwrap() {
-            if std::env::var_os("FLASHFIT_BLESS").is_some() {
-                let text = RecordedTrace::parse(&entry).unwrap().to_text();
-                std::fs::write(folder.join(format!("{}.toml", entry.name)), text).unwrap();
-            } else {
-                is_written_as_new_ones_are(&entry);
-            }
-        }
-    }
-
-    #[test]
-    fn a_trace_without_coding_is_compressed_with_zlib() {
-        let trace = RecordedTrace::from_recording(header(), "record".into(), &recording()).unwrap();
-        let text = trace.to_text().replace("coding = \"context-mixing\"\n", "");
-        let (head, data) = text.split_once("\"\"\"\n").unwrap();
-        let data = STANDARD.decode(data.lines().next().unwrap()).unwrap();
-        let bytes = trace_coding::decode(&data, DATA_BYTES_MAX).unwrap();
-        let packed = STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(&bytes, 9));
-        let text = format!("{head}\"\"\"\n{packed}\n\"\"\"\n");
-        let origin = Origin::BuiltIn("traces/ext4-logs.toml".to_owned());
-        let entry = CatalogEntry { name: "ext4-logs".to_owned(), text, origin };
-        assert_eq!(RecordedTrace::parse(&entry).unwrap(), trace);
-    }
-
-    #[test]
-    fn the_default_setup_of_a_recorded_file_system_is_listed() {
-        assert_eq!(recorded_options("ext4", None).unwrap(), [Vec::<String>::new()]);
-        assert!(recorded_options("nilfs2", None).unwrap().is_empty());
-    }
-
-    #[test]
-    fn an_unmarked_recording_is_refused() {
-        let made = |all: &[_]| RecordedTrace::from_recording(header(), String::new(), all);
-        assert!(matches!(made(&recording()[..2]), Err(TraceFileError::Incomplete(_))));
-        assert!(matches!(made(&recording()[4..7]), Err(TraceFileError::Incomplete(_))));
-    }
-}
+mod tests;
