@@ -10,14 +10,14 @@ use std::ops::ControlFlow;
 use flashfit_card::model::WearOutModel;
 use flashfit_card::{Card, CardModel, CardRequest, ModelError, SpareBlocks};
 use flashfit_catalog::Origin;
-use flashfit_device::{BlockDevError, Bytes};
+use flashfit_device::BlockDevError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::aging::{filled, serve};
 use crate::estimate::EstimateError;
 use crate::extrapolation::{Uncertainty, YEAR_DAYS};
-use crate::mix::SetupTraces;
+use crate::mix::{ModeledUsage, SetupTraces};
 use crate::replay::{Replay, ReplayOptions};
 use crate::usage::{TrimInterval, UsageModel};
 
@@ -73,6 +73,7 @@ pub struct AgedCard {
     pub points: Vec<AgePoint>,
     pub years: f64,
     pub end: AgeEnd,
+    pub modeled: ModeledUsage,
 }
 
 /// The model with blocks that fail: as its file says, or with the spread of
@@ -106,18 +107,12 @@ pub fn age(
     if model.nand.endurance_cycles == 0 {
         return Err(EstimateError::NoEndurance { model: model.name });
     }
-    let sizes = || EstimateError::Sizes { setup: setup.name.clone() };
-    let tile = setup.tile_bytes().ok_or_else(sizes)?;
+    let tile = setup.fitting_tile(model.capacity)?;
     let tiles = (model.capacity.0 / tile) as u32;
     let workloads = setup.traces.len() as u32;
-    if tiles < workloads {
-        return Err(EstimateError::TooSmall {
-            capacity: model.capacity,
-            needed: Bytes(tile * u64::from(workloads)),
-        });
-    }
     let per_workload = (f64::from(tiles) / setup.tiles_per_pass(usage)) as u32;
-    let shares = setup.shares(usage, per_workload.clamp(1, tiles / workloads));
+    let per_workload = per_workload.clamp(1, tiles / workloads);
+    let shares = setup.shares(usage, per_workload);
     let options = ReplayOptions {
         tiles,
         fill_percent: usage.fill_percent.value as u32,
@@ -125,10 +120,15 @@ pub fn age(
         seed: request.seed,
     };
     let mut replay = Replay::new(&shares, options);
+    let modeled = ModeledUsage {
+        changed_percent: setup.changed_percent(per_workload, tiles),
+        filled_percent: replay.filled_percent(),
+    };
     let card = filled(&model, &mut replay)?;
     let bytes_a_year = usage.gib_a_day() * YEAR_DAYS * GIB * setup.filesystem_amplification(usage);
     let bytes_per_point = (bytes_a_year * request.years / f64::from(request.points)) as u64;
-    let mut aged = AgedCard { card, points: Vec::new(), years: 0.0, end: AgeEnd::YearsOver };
+    let mut aged =
+        AgedCard { card, points: Vec::new(), years: 0.0, end: AgeEnd::YearsOver, modeled };
     for _ in 0..request.points {
         aged.card.reset_counters();
         let mut written = 0;
@@ -146,10 +146,15 @@ pub fn age(
                 }
             }
         }
+        if aged.end == AgeEnd::ReadOnly {
+            // With what it still accepted of the last window.
+            written = aged.card.counters().host_written_bytes;
+        }
         let days = written as f64 / bytes_a_year * YEAR_DAYS;
         aged.years += days / YEAR_DAYS;
         let point = point(&aged.card, aged.years);
-        if aged.end != AgeEnd::Interrupted {
+        // Until another end, the card may have written nothing since the point before.
+        if aged.end == AgeEnd::YearsOver {
             check_volume(request, aged.card.counters().busy_ns as f64 / DAY_NS / days)?;
         }
         aged.points.push(point);

@@ -2,11 +2,12 @@
 
 use std::sync::LazyLock;
 
+use flashfit_card::model::LayerKind;
 use flashfit_card::trace::TracedRequest;
 use flashfit_card::{Card, CardModel, CardRequest, Counters};
 use flashfit_device::BlockDevError;
 
-use crate::replay::Replay;
+use crate::replay::{FillOrder, Replay};
 
 /// The largest request that a host sends at once.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
@@ -46,7 +47,11 @@ pub fn serve(card: &mut Card, request: TracedRequest) -> Result<(), BlockDevErro
 /// As [`Card::serve`].
 pub fn filled(model: &CardModel, replay: &mut Replay<'_>) -> Result<Card, BlockDevError> {
     let mut card = Card::counting(model);
-    replay.fill(|request| serve(&mut card, request))?;
+    let order = match model.layer.kind {
+        LayerKind::PageMapped => FillOrder::Random,
+        LayerKind::BlockMapped | LayerKind::LogBlock | LayerKind::UpdateLog => FillOrder::Ascending,
+    };
+    replay.fill(order, |request| serve(&mut card, request))?;
     Ok(card)
 }
 

@@ -17,7 +17,7 @@ use crate::aging;
 use crate::extrapolation::{
     Assumption, EraseRates, Interval, LifeEnd, LifeLimit, LifeModel, Uncertainty, usual_limit,
 };
-use crate::mix::SetupTraces;
+use crate::mix::{ModeledUsage, SetupTraces};
 use crate::replay::{Replay, ReplayOptions};
 use crate::replica;
 use crate::usage::{TrimInterval, UsageModel};
@@ -164,6 +164,7 @@ pub struct SetupEstimate {
     /// reaches its rating.
     pub worst_to_mean: f64,
     pub celf: CelfScore,
+    pub modeled: ModeledUsage,
     /// The most influential first.
     pub assumptions: Vec<AssumptionEffect>,
     /// Always true: no figure is measured on a device.
@@ -193,6 +194,7 @@ impl SetupEstimate {
 
 /// One course of a workload on a replica.
 struct Course {
+    modeled: ModeledUsage,
     rates: EraseRates,
     erases: EraseRates,
     amplification: f64,
@@ -241,6 +243,7 @@ pub fn estimate(
         most: most_a_year / COURSES as f64,
         mean: mean_of(|course| course.erases.mean()) * gib_a_year,
     };
+    let modeled = courses[0].modeled;
     let worst_to_mean = mean_of(|course| course.rates.skew());
     let cycle_gib = cycle_gib(usage, setup);
     let celf = CelfScore {
@@ -274,6 +277,7 @@ pub fn estimate(
         erases,
         worst_to_mean,
         celf,
+        modeled,
         assumptions: sensitivity
             .map(|(assumption, [years_low, years_high])| AssumptionEffect {
                 assumption,
@@ -301,13 +305,15 @@ fn run_course(
     seed: u64,
 ) -> Result<Course, EstimateError> {
     let usage = request.usage;
-    let sizes = || EstimateError::Sizes { setup: setup.name.clone() };
-    let tile = setup.tile_bytes().ok_or_else(sizes)?;
+    let tile = setup.fitting_tile(request.model.capacity)?;
     let shares = setup.shares(usage, 1);
     let used = shares.len() as u32;
     let tiles = (setup.tiles_per_pass(usage) + 0.5) as u32;
     let tiles = tiles.clamp(used, TILES_MAX.max(used));
-    let model = replica::scaled(request.model, Bytes(tile * u64::from(tiles)))?;
+    // Blocks that failed would be missing from the counts; the extrapolation draws its own.
+    let mut lasting = request.model.clone();
+    lasting.nand.wear_out = None;
+    let model = replica::scaled(&lasting, Bytes(tile * u64::from(tiles)))?;
     // Erase blocks need not divide a tile.
     let tiles = u32::try_from(model.capacity.0 / tile).unwrap_or(tiles).max(1);
     let mut replay = Replay::new(
@@ -319,6 +325,10 @@ fn run_course(
             seed,
         },
     );
+    let modeled = ModeledUsage {
+        changed_percent: setup.changed_percent(1, tiles),
+        filled_percent: replay.filled_percent(),
+    };
     let mut card = aging::filled(&model, &mut replay)?;
     let blocks = u64::from(model.capacity_blocks() + model.nand.spare_units);
     let half = blocks * model.erase_block_bytes() * TURNOVERS / 2;
@@ -332,6 +342,7 @@ fn run_course(
     let scale = model.capacity.0 as f64 / request.model.capacity.0 as f64 / program_gib;
     let [rates, erases] = erase_rates(&model, &before, &card.wear_by_block(), scale);
     Ok(Course {
+        modeled,
         rates,
         erases,
         amplification: counters.write_amplification_thousandths.unwrap_or(0) as f64 / 1000.0,

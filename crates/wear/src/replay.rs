@@ -6,7 +6,7 @@
 //! the same order and become invalid together. So:
 //!
 //! - the state before the workload is written in pieces of all tiles in random order, so that erase
-//!   blocks contain data of different age;
+//!   blocks contain data of different age, on cards that map pages;
 //! - each pass of a trace works in another tile, if its workload has several;
 //! - a small write that does not continue another, to a place that the trace wrote only once and
 //!   that had data before, is replaced by its neighborhood: each time, another block within 1 MiB
@@ -86,6 +86,16 @@ pub struct ReplayOptions {
     pub seed: u64,
 }
 
+/// The order in which the state before the workload is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FillOrder {
+    /// So that erase blocks contain data of different age.
+    Random,
+    /// For cards that map whole erase blocks or chunks: they keep data in the same places
+    /// whichever order it came in, and a random one would wear them out.
+    Ascending,
+}
+
 impl<'a> Replay<'a> {
     /// # Panics
     /// Without a share, with more tiles in use than there are, or with traces of different sizes.
@@ -118,9 +128,17 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// The share of the card that contains data before the workload.
+    pub fn filled_percent(&self) -> f64 {
+        let of_tile = |tile| self.initial(tile).iter().map(|(_, length)| length).sum::<u64>();
+        let filled: u64 = (0..self.tiles).map(of_tile).sum();
+        filled as f64 * 100.0 / (self.tile_bytes as f64 * f64::from(self.tiles))
+    }
+
     /// Calls `serve` with the writes that create the state before the workload.
     pub fn fill<E>(
         &mut self,
+        order: FillOrder,
         mut serve: impl FnMut(TracedRequest) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
@@ -137,8 +155,10 @@ impl<'a> Replay<'a> {
                 }
             }
         }
-        if self.tiles > 1 {
-            self.random.shuffle(&mut pieces);
+        match order {
+            FillOrder::Ascending => pieces.sort_unstable(),
+            FillOrder::Random if self.tiles > 1 => self.random.shuffle(&mut pieces),
+            FillOrder::Random => {}
         }
         for (offset, length) in pieces {
             serve(TracedRequest::Write { offset, length })?;
@@ -148,7 +168,7 @@ impl<'a> Replay<'a> {
 
     /// The extents with data of a tile: those of its trace, and as much of the rest as the fill
     /// needs; without trim everything.
-    fn initial(&mut self, tile: u32) -> Vec<(u64, u64)> {
+    fn initial(&self, tile: u32) -> Vec<(u64, u64)> {
         let part = self
             .parts
             .iter()

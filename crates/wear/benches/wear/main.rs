@@ -27,12 +27,23 @@ the rating, data retention included, but the device still accepts writes; `writa
 long. `wear age` ends when the device accepts no more writes. A limit that is not reached has no
 years (`null` in JSON).
 
+The years of a used device count from now. The share that it has used (`--used`, or its registers) is
+taken as that of the mean of its blocks, and the same use is taken to have worn them: if the worst
+block wears three times as fast as the mean, a device at 30 % is near its end. A device that could
+not work after that is taken as worn more evenly. A register at its largest value is the end.
+
 An estimate writes a small replica of the device over six times, its spare blocks included, and
 continues the erases of each block as a straight line. Where a card model has `wear_spread`,
 static wear leveling bounds how far a block runs ahead of the mean of its area. Blocks that fail
 leave their erases to the others. The erases that leveling costs, and the amplification that grows
 when few spare blocks are left, are not extrapolated. A simulated card becomes read-only with the
 first failed block of a pSLC area; an estimate lets spare blocks replace it.
+
+Each recording changes 64 MiB of 512 MiB and is about 60 % full, and a replica has up to 16 such
+parts. So no more than 12.5 % of a device is modeled as changed, and no less than 0.8 % for each
+workload; and parts in use cannot be emptier than the recording. `wear estimate` says so where the
+usage model wants something else (`modeled` in JSON). `weekly` and `always` trim are modeled alike:
+the device knows which space is free.
 ";
 
 fn main() {

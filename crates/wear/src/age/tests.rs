@@ -1,6 +1,8 @@
 //! Tests of aging whole cards.
 
+use flashfit_card::model::LayerKind;
 use flashfit_card::trace::TracedRequest;
+use flashfit_device::Bytes;
 
 use super::*;
 use crate::trace_file::{BLOCK_BYTES, RecordedTrace, TraceHeader};
@@ -80,6 +82,26 @@ fn a_card_becomes_read_only_when_its_spare_blocks_are_used_up() {
     let write = CardRequest::Write { offset: 0, data: &[1; 512] };
     assert!(matches!(card.serve(write), Err(BlockDevError::WornOut)));
     assert!(card.serve(CardRequest::Read { offset: 0, buffer: &mut [0; 512] }).is_ok());
+}
+
+#[test]
+fn a_card_that_dies_at_once_keeps_its_result() {
+    let aged = aged(&model_with_spares(1, 24), 1000.0).unwrap();
+    assert_eq!((aged.end, aged.points.len()), (AgeEnd::ReadOnly, 1));
+    assert!(aged.years > 0.0 && aged.points[0].written_mb_per_s > 0.0, "{}", aged.years);
+}
+
+#[test]
+fn the_fill_hardly_wears_a_card_that_maps_whole_erase_blocks() {
+    let model = flashfit_card::catalog::load("usb-cheap", None).unwrap();
+    let model = crate::replica::scaled(&model, Bytes(64 * TILE)).unwrap();
+    assert_eq!(model.layer.kind, LayerKind::BlockMapped);
+    let setup = setup(1);
+    let shares = setup.shares(&usage::load("kiosk", None).unwrap(), 1);
+    let options = ReplayOptions { tiles: 64, fill_percent: 50, trim: true, seed: 1 };
+    let card = filled(&model, &mut Replay::new(&shares, options)).unwrap();
+    let most = card.wear_by_block().iter().map(|block| block.erases).max();
+    assert!(most <= Some(4), "{most:?}");
 }
 
 #[test]

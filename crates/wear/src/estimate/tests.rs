@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use flashfit_card::model::WearOutModel;
+
 use super::*;
 use crate::age::tests::{model_of, setup};
 use crate::age::{AgeEnd, AgePoint, AgeRequest, age};
@@ -29,9 +31,9 @@ fn estimated(model: &CardModel, usage: &UsageModel) -> SetupEstimate {
 }
 
 /// The age at which the card accepts no more writes, and its states until then.
-fn aged(model: &CardModel, usage: &UsageModel) -> (f64, Vec<AgePoint>) {
+fn aged(model: &CardModel, usage: &UsageModel, points: u32) -> (f64, Vec<AgePoint>) {
     let setup = setup(1);
-    let request = AgeRequest { model, usage, setup: &setup, years: 2.0, points: 50, seed: 1 };
+    let request = AgeRequest { model, usage, setup: &setup, years: 2.0, points, seed: 1 };
     let aged = age(&request, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(aged.end, AgeEnd::ReadOnly);
     (aged.years, aged.points)
@@ -47,7 +49,7 @@ fn assert_agree(found: &SetupEstimate, years: f64) {
 fn static_wear_leveling_keeps_the_most_worn_block_near_the_mean() {
     let usage = usage_of_half();
     let model = model_of(16, 300, 24, "wear_spread = 10\n");
-    let (found, (years, points)) = (estimated(&model, &usage), aged(&model, &usage));
+    let (found, (years, points)) = (estimated(&model, &usage), aged(&model, &usage, 50));
     let last = points.last().unwrap();
     let spread = f64::from(last.erases_most) / last.erases_mean;
     assert!((found.worst_to_mean / spread - 1.0).abs() < 0.1, "{} {spread}", found.worst_to_mean);
@@ -62,7 +64,7 @@ fn spare_blocks_are_used_before_anything_is_counted() {
     let usage = usage_of_half();
     // 90 % of the flash is never written.
     let model = model_of(16, 20, 9 * 256, "");
-    let (found, (years, points)) = (estimated(&model, &usage), aged(&model, &usage));
+    let (found, (years, points)) = (estimated(&model, &usage), aged(&model, &usage, 50));
     assert!(found.worst_to_mean < 1.5, "{}", found.worst_to_mean);
     // Before the first blocks fail, which no longer count.
     let mean = points[0].erases_mean / points[0].years;
@@ -75,9 +77,91 @@ fn spare_blocks_are_used_before_anything_is_counted() {
 fn a_card_with_many_spare_blocks_accepts_writes_past_its_first_limit() {
     let usage = usage_of_half();
     let model = model_of(16, 100, 256, "");
-    let (found, (years, _)) = (estimated(&model, &usage), aged(&model, &usage));
+    let (found, (years, _)) = (estimated(&model, &usage), aged(&model, &usage, 50));
     assert_agree(&found, years);
     assert!(found.writable_years.median > found.years.median);
+}
+
+#[test]
+fn the_rest_of_an_aged_card_is_within_the_interval_of_a_used_one() {
+    let usage = usage_of_half();
+    for layer in ["", "wear_spread = 10\n"] {
+        let model = model_of(16, 300, 24, layer);
+        let (end, points) = aged(&model, &usage, 2000);
+        for share in [0.3, 0.6, 0.85] {
+            let now = points.iter().find(|point| point.years >= share * end).unwrap();
+            let mean = now.erases_mean / 300.0;
+            let request = EstimateRequest {
+                model: &model,
+                usage: &usage,
+                uncertainty: Uncertainty::default(),
+                used: UsedLife::exactly(mean),
+                seed: 1,
+            };
+            let found = estimate(&request, &setup(1)).unwrap().writable_years;
+            let rest = end - now.years;
+            assert!(found.low < rest && rest < found.high, "{layer} {share}: {rest} {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_data_logger_with_a_third_of_its_erases_is_near_its_end() {
+    // `wear age usd-a1-pagemap --fs ext4 --usage data-logger --years 1.6`: read-only after 1.52
+    // years, and a mean of 484 of 1500 erases at 1.28 years.
+    let usage = usage::load("data-logger", None).unwrap();
+    let model = flashfit_card::catalog::load("usd-a1-pagemap", None).unwrap();
+    let (model, _) = replica::resized(&model, None, &usage, None).unwrap();
+    let find = |name: &str| crate::trace_file::find(name, None).unwrap().unwrap();
+    let traces = usage.writes.iter().map(|(workload, _)| find(&format!("ext4-{workload}")));
+    let setup = SetupTraces { name: "ext4".to_owned(), traces: traces.collect() };
+    let mean = 484.0 / 1500.0;
+    let uncertainty = Uncertainty { volume_factor: 1.5, ..Uncertainty::default() };
+    let used = UsedLife::exactly(mean);
+    let request = EstimateRequest { model: &model, usage: &usage, uncertainty, used, seed: 1 };
+    let years = estimate(&request, &setup).unwrap().writable_years;
+    assert!(years.low < 0.24 && 0.24 < years.high && years.median < 0.5, "{years:?}");
+}
+
+#[test]
+fn blocks_that_fail_in_a_card_file_leave_the_estimate_as_it_is() {
+    let usage = usage_of_half();
+    let lasting = model_of(16, 20, 256, "");
+    let mut failing = lasting.clone();
+    failing.nand.wear_out =
+        Some(WearOutModel { spread_thousandths: 100, early_thousandths: 10, seed: 1 });
+    let [lasting, failing] = [lasting, failing].map(|model| estimated(&model, &usage));
+    assert_eq!(lasting.years, failing.years);
+}
+
+#[test]
+fn a_device_smaller_than_the_recordings_is_rejected() {
+    let mut model = model_of(16, 20, 24, "");
+    model.capacity = Bytes::mib(2);
+    let usage = usage_of_half();
+    let uncertainty = Uncertainty::default();
+    let request =
+        EstimateRequest { model: &model, usage: &usage, uncertainty, used: UsedLife::NEW, seed: 1 };
+    assert!(matches!(estimate(&request, &setup(1)), Err(EstimateError::TooSmall { .. })));
+}
+
+#[test]
+fn an_estimate_says_what_it_modeled() {
+    // The recording has and changes half of its tile.
+    let model = model_of(16, 100, 24, "");
+    let mut usage = usage_of_half();
+    let modeled = estimated(&model, &usage).modeled;
+    assert!((modeled.changed_percent - 12.5).abs() < 1e-9, "{modeled:?}");
+    assert!((modeled.filled_percent - 70.0).abs() < 1.0, "{modeled:?}");
+    usage.changed_percent.value = 90.0;
+    usage.fill_percent.value = 20.0;
+    let modeled = estimated(&model, &usage).modeled;
+    assert_eq!((modeled.changed_percent, modeled.filled_percent), (50.0, 50.0));
+    assert!(modeled.is_changed_elsewhere(&usage) && modeled.is_filled_elsewhere(&usage));
+    usage.trim.value = TrimInterval::Never;
+    let modeled = estimated(&model, &usage).modeled;
+    assert!((modeled.filled_percent - 100.0).abs() < 1e-9, "{modeled:?}");
+    assert!(!modeled.is_filled_elsewhere(&usage));
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn the_fill_is_reached_and_without_trim_everything_is_written() {
         let options = ReplayOptions { tiles: 2, fill_percent: 50, trim, seed: 1 };
         let mut written = 0;
         let mut replay = Replay::new(&[share], options);
-        let done: Result<(), Infallible> = replay.fill(|request| {
+        let done: Result<(), Infallible> = replay.fill(FillOrder::Random, |request| {
             let TracedRequest::Write { length, .. } = request else { panic!("{request:?}") };
             written += length;
             Ok(())
