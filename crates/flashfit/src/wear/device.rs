@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use flashfit_device::{Device, SystemRoots, Target};
+use flashfit_device::units::SECTOR_BYTES;
+use flashfit_device::{Bytes, Device, SystemRoots, Target};
 use flashfit_host::Runner;
 use flashfit_host::program::quote;
 use flashfit_user_error::ExitClass;
@@ -48,5 +49,32 @@ pub fn usual_sources<'a>(
         is_root: rustix::process::geteuid().is_root(),
         smartctl_type: None,
         unlisted_logs: false,
+    }
+}
+
+/// The size of the whole disk, also if the device is one of its partitions: its registers and its
+/// erase blocks are those of the disk.
+pub fn disk_capacity(system: &SystemRoots, device: &Device) -> Bytes {
+    disk_size(system, &device.disk).unwrap_or(device.capacity)
+}
+
+fn disk_size(system: &SystemRoots, disk: &str) -> Option<Bytes> {
+    let sectors = system.number(&system.block(disk).join("size"))?;
+    Some(Bytes(sectors.saturating_mul(SECTOR_BYTES)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_has_the_size_that_the_kernel_states_in_sectors() {
+        let folder = tempfile::tempdir().unwrap();
+        let system = SystemRoots { sys: folder.path().to_owned(), ..SystemRoots::default() };
+        let disk = system.block("mmcblk0");
+        std::fs::create_dir_all(&disk).unwrap();
+        std::fs::write(disk.join("size"), "131072\n").unwrap();
+        assert_eq!(disk_size(&system, "mmcblk0"), Some(Bytes::mib(64)));
+        assert_eq!(disk_size(&system, "sda"), None);
     }
 }

@@ -8,6 +8,7 @@ use flashfit_user_error::ExitClass;
 use flashfit_wear::device_class;
 
 use crate::command_error::CommandError;
+use crate::wear::device::disk_capacity;
 use crate::wear::registers::Registers;
 use crate::wear::target::ModelChoice;
 
@@ -43,13 +44,15 @@ pub fn modeled_device(
         Some(device) => Registers::read(device, catalog)?,
         None => Registers::unknown(),
     };
+    // A partition wears the blocks of its whole disk, whose registers are read, too.
+    let of_disk = |device: Device| disk_capacity(&SystemRoots::default(), &device);
     let of_image = || match Target::parse(target) {
         Ok(Target::Image(path)) if !choice.is_elsewhere => {
             std::fs::metadata(path).ok().map(|found| Bytes(found.len()))
         }
         _ => None,
     };
-    let capacity = device.map(|device| device.capacity).or_else(of_image);
+    let capacity = device.map(of_disk).or_else(of_image);
     Ok(ModeledDevice { model: catalog::load(class, catalog)?, capacity, registers, explanation })
 }
 

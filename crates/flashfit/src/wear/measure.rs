@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_device::units::SECTOR_BYTES;
-use flashfit_device::{Bytes, Device, SystemRoots};
+use flashfit_device::SystemRoots;
 use flashfit_host::calendar::unix_seconds;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, SystemRunner};
@@ -18,7 +17,7 @@ use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::{wear_counters, wear_measurement};
 use crate::wear::args::WearMeasureArgs;
-use crate::wear::device::device;
+use crate::wear::device::{device, disk_capacity};
 
 pub fn run(args: &WearMeasureArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let interrupt = Interrupt::on_signals().map_err(|error| {
@@ -54,11 +53,6 @@ pub fn run(args: &WearMeasureArgs, catalog: Option<&Path>) -> Result<(), Command
         output::print(&wear_measurement::text(&found, output::width()))?;
     }
     resolved(&found)
-}
-
-fn disk_capacity(system: &SystemRoots, device: &Device) -> Bytes {
-    let sectors = system.number(&system.block(&device.disk).join("size"));
-    sectors.map_or(device.capacity, |sectors| Bytes(sectors.saturating_mul(SECTOR_BYTES)))
 }
 
 /// An error if the counter was not resolved, after what was measured has been printed.
