@@ -56,18 +56,17 @@ impl<'a> StateExamination<'a> {
         mounting: Mounting<'a>,
     ) -> Self {
         device.disk().pool = log.pool.clone();
-        let needs_fsck = setup.promises.needs_fsck;
         Self {
             observer: StateObserver {
                 runner,
                 recipe: &setup.recipe,
-                needs_fsck,
+                needs_fsck: setup.promises.needs_fsck,
                 mounting,
                 workload,
             },
             device,
             log,
-            judge: Judge::new(workload, log, needs_fsck),
+            judge: Judge::new(workload, log, &setup.promises),
             caches: HashMap::new(),
             builder: StateBuilder::new(log),
             card: None,

@@ -1,5 +1,7 @@
 //! Turns what was seen of a state into violations.
 
+use flashfit_filesystem::Promises;
+
 use crate::CrashError;
 use crate::log::CrashLog;
 use crate::model::{History, Oracle, Violation};
@@ -35,22 +37,24 @@ pub struct Judge {
     workload: CrashWorkload,
     history: History,
     operations: Vec<LoggedOperation>,
+    /// Whether the file system is to be repaired before it is mounted.
     needs_fsck: bool,
 }
 
 impl Judge {
-    /// `needs_fsck`: whether the file system is to be repaired before it is mounted.
-    pub fn new(workload: &CrashWorkload, log: &CrashLog, needs_fsck: bool) -> Self {
-        Self::of_operations(workload, log.operations.clone(), needs_fsck)
+    /// By the promises of the file system.
+    pub fn new(workload: &CrashWorkload, log: &CrashLog, promises: &Promises) -> Self {
+        Self::of_operations(workload, log.operations.clone(), promises)
     }
 
     /// The same for operations without a log of requests.
     pub fn of_operations(
         workload: &CrashWorkload,
         operations: Vec<LoggedOperation>,
-        needs_fsck: bool,
+        promises: &Promises,
     ) -> Self {
-        let history = History::new(&operations);
+        let Promises { needs_fsck, renumbers_inodes, .. } = *promises;
+        let history = History::new(&operations).with_renumbered_inodes(renumbers_inodes);
         Self { workload: workload.clone(), history, operations, needs_fsck }
     }
 

@@ -90,6 +90,9 @@ pub struct Promises {
     /// Whether it must be checked and repaired before it is mounted after a power cut.
     #[serde(default)]
     pub needs_fsck: bool,
+    /// Whether every mount gives its inodes other numbers, which then do not identify files.
+    #[serde(default)]
+    pub renumbers_inodes: bool,
 }
 
 impl FsOption {
@@ -125,6 +128,14 @@ mod tests {
             assert_eq!(serde_json::to_string(&promise).unwrap(), format!("\"{promise}\""));
             assert!(promise.title().len() < 32);
         }
+    }
+
+    #[test]
+    fn only_vfat_and_exfat_number_inodes_at_each_mount() {
+        let catalog = crate::FileSystemCatalog::load(None).unwrap();
+        let renumbers = catalog.filesystems().iter().filter(|it| it.promises.renumbers_inodes);
+        let names: Vec<&str> = renumbers.map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["exfat", "fat32"]);
     }
 
     #[test]

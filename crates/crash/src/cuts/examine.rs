@@ -52,8 +52,8 @@ impl Examination<'_> {
         let ledger = self.ledger;
         let repaired = seen.repaired.as_ref().and_then(|repaired| repaired.view.tree.as_ref());
         let operations = ledger.operations(seen.recovered.tree.as_ref().or(repaired));
-        let needs_fsck = self.setup.promises.needs_fsck;
-        let judge = Judge::of_operations(self.workload, operations.clone(), needs_fsck);
+        let promises = &self.setup.promises;
+        let judge = Judge::of_operations(self.workload, operations.clone(), promises);
         let violations = judge.violations(seen, ledger.position());
         CutFindings { violations, operations, recovery }
     }
@@ -61,8 +61,11 @@ impl Examination<'_> {
     fn input(&self) -> String {
         match self.workload {
             CrashWorkload::Sqlite(_) => SqliteMode::check(Path::new("/")).1,
-            workload => Judge::of_operations(workload, self.ledger.operations(None), false)
-                .acknowledged(self.ledger.position()),
+            workload => {
+                let operations = self.ledger.operations(None);
+                Judge::of_operations(workload, operations, &self.setup.promises)
+                    .acknowledged(self.ledger.position())
+            }
         }
     }
 }

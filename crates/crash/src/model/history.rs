@@ -36,6 +36,14 @@ pub struct History {
     pub(super) syncs: Vec<(usize, SyncScope)>,
     /// Begin and end of each operation, as positions.
     spans: Vec<(u32, u32)>,
+    pub(super) renumbers_inodes: bool,
+}
+
+/// How many operations had returned at a power cut, and how many had begun.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) acknowledged: usize,
+    pub(super) begun: usize,
 }
 
 impl History {
@@ -46,6 +54,7 @@ impl History {
             nodes: vec![root],
             syncs: Vec::new(),
             spans: operations.iter().map(|done| (done.begin, done.end)).collect(),
+            renumbers_inodes: false,
         };
         let mut namespace = Namespace::default();
         for (at, done) in operations.iter().enumerate() {
@@ -54,6 +63,14 @@ impl History {
             }
         }
         history
+    }
+
+    /// Judges files by their content, if `renumbers`: the file system gives its inodes other
+    /// numbers at every mount.
+    #[must_use]
+    pub fn with_renumbered_inodes(mut self, renumbers: bool) -> Self {
+        self.renumbers_inodes = renumbers;
+        self
     }
 
     fn record(&mut self, at: usize, change: ModelChange) {
@@ -76,11 +93,17 @@ impl History {
         }
     }
 
-    /// How many operations had returned at a position, and how many had begun.
-    pub(super) fn counts(&self, position: u32) -> (usize, usize) {
+    pub(super) fn moment(&self, position: u32) -> Moment {
         let acknowledged = self.spans.partition_point(|(_, end)| *end <= position);
         let begun = self.spans.partition_point(|(begin, _)| *begin < position);
-        (acknowledged, begun.max(acknowledged))
+        Moment { acknowledged, begun: begun.max(acknowledged) }
+    }
+
+    /// The names that a directory ever had, and what they meant.
+    pub(super) fn bindings_in(&self, dir: u32) -> impl Iterator<Item = (&str, &[Binding])> {
+        let from = self.bindings.range((dir, String::new())..);
+        let of_dir = from.take_while(move |((other, _), _)| *other == dir);
+        of_dir.map(|((_, name), events)| (name.as_str(), events.as_slice()))
     }
 
     /// The last of the first `acknowledged` operations that is a sync of this kind.

@@ -9,9 +9,13 @@
 //! Limits: times, permissions and link counts are not judged.
 
 mod content;
+mod found;
 mod history;
 mod judge;
 mod namespace;
+mod order;
+#[cfg(test)]
+mod tests;
 
 pub use history::History;
 pub use judge::{Oracle, Violation};

@@ -12,9 +12,9 @@ use crate::blocks::SECTOR_BYTES;
 use crate::content::{SectorContent, parse};
 use crate::model::NodeKind;
 
-/// What is not the workload's and not judged: where e2fsck puts what lost its name, and a file that
-/// mkfs.nilfs2 makes.
-const NOT_JUDGED: [&str; 2] = ["lost+found", ".nilfs"];
+/// What is not the workload's and not judged: where e2fsck and fsck.exfat put what lost its name,
+/// and a file that mkfs.nilfs2 makes.
+const NOT_JUDGED: [&str; 3] = ["lost+found", "LOST+FOUND", ".nilfs"];
 /// A larger file is not one of the workload's.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -49,9 +49,7 @@ impl ObservedTree {
                 .collect::<io::Result<_>>()?;
             // The order of reading is then the same for the same names.
             names.sort_unstable();
-            for name in
-                names.into_iter().filter(|name| NOT_JUDGED.iter().all(|other| name != other))
-            {
+            for name in names.into_iter().filter(|name| is_judged(name)) {
                 let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
                 let node = read_node(&root.join(&path));
                 if node.kind == NodeKind::Dir {
@@ -61,6 +59,22 @@ impl ObservedTree {
             }
         }
         Ok(tree)
+    }
+}
+
+fn is_judged(name: &str) -> bool {
+    !NOT_JUDGED.contains(&name) && !is_of_repair(name)
+}
+
+/// Whether a repair gave this name to what had lost its own: fsck.fat `FSCK0000.REC` or
+/// `FSCK0000.000`, fsck.exfat `FILE0000000.CHK`.
+fn is_of_repair(name: &str) -> bool {
+    let Some((stem, extension)) = name.split_once('.') else { return false };
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    match (stem.strip_prefix("FSCK"), stem.strip_prefix("FILE")) {
+        (Some(number), _) => is_number(number) && (extension == "REC" || is_number(extension)),
+        (_, Some(number)) => is_number(number) && extension == "CHK",
+        (None, None) => false,
     }
 }
 
@@ -90,4 +104,24 @@ fn fill_node(path: &Path, node: &mut ObservedNode) -> io::Result<()> {
         return Err(io::Error::other("it is not a file of the workload"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_repair_named_is_not_judged() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["FSCK0000.REC", "FSCK0001.000", "FILE0000001.CHK", "file-1", "FSCK.txt"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        for name in ["lost+found", "LOST+FOUND", "a"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("f"), "").unwrap();
+        }
+        let tree = ObservedTree::read(folder.path()).unwrap();
+        let names: Vec<&str> = tree.nodes.keys().map(String::as_str).collect();
+        assert_eq!(names, ["FSCK.txt", "a", "a/f", "file-1"]);
+    }
 }
