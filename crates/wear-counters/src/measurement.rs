@@ -16,7 +16,7 @@ use crate::interval::{CountInterval, as_f64, mean, ratio};
 use crate::kernel::KERNEL_WRITTEN;
 use crate::measure::{FEWEST_RUNS, MeasureBudget, RunDifferences};
 use crate::needed_volume::{NeededVolume, VolumeBasis};
-use crate::reading::WearReading;
+use crate::reading::{SourceAnswer, WearReading};
 
 /// Largest factor between the drive's count and the kernel's.
 const MOST_DISAGREEMENT: f64 = 2.0;
@@ -117,6 +117,10 @@ pub struct WearMeasurement {
     pub is_simulated: bool,
     /// Whether the device reports any wear.
     pub reports_wear: bool,
+    /// Sources that may count wear, but were not asked or did not answer; absent if there are none,
+    /// and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<SourceAnswer>,
     pub notes: Vec<String>,
     /// The command that was measured, in words; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,6 +158,8 @@ impl WearMeasurement {
         if write_amplification.is_none() {
             notes.extend(counters.iter().filter_map(unmoved));
         }
+        notes.extend(none_moved(&counters));
+        notes.extend(excess(runs, budget));
         let steps_counted = runs.total(&goal.id) / goal.step;
         Self {
             device: first.device.clone(),
@@ -167,6 +173,7 @@ impl WearMeasurement {
             needed: updated(needed, runs, steps_counted, steps_wanted),
             is_simulated: counters.iter().any(|counter| counter.is_simulated),
             reports_wear: first.reports_wear(),
+            unanswered: first.unanswered().cloned().collect(),
             counters,
             notes,
             command: Vec::new(),
@@ -183,6 +190,32 @@ fn updated(needed: NeededVolume, runs: &WearRuns, counted: u64, wanted: u64) -> 
         Some(bytes) => NeededVolume { bytes, basis: VolumeBasis::Measured },
         None => needed,
     }
+}
+
+/// That only the host's counters moved, if the device has others.
+fn none_moved(counters: &[MeasuredCounter]) -> Option<String> {
+    let wear: Vec<&MeasuredCounter> =
+        counters.iter().filter(|counter| counter.measures.is_wear()).collect();
+    (!wear.is_empty() && wear.iter().all(|counter| counter.total == 0)).then(|| {
+        let names: Vec<String> = wear.iter().map(|counter| format!("`{}`", counter.id)).collect();
+        format!(
+            "none of the device's own counters of wear moved ({}): this is what the host wrote, not \
+             the wear",
+            names.join(", ")
+        )
+    })
+}
+
+/// That more was written than allowed: what a run writes is known after it.
+fn excess(runs: &WearRuns, budget: &MeasureBudget) -> Option<String> {
+    let written = Bytes(runs.total(KERNEL_WRITTEN));
+    (written > budget.max_written).then(|| {
+        format!(
+            "{} were written, more than the {} that were allowed: a run is not cut short",
+            written.si(),
+            budget.max_written.si()
+        )
+    })
 }
 
 /// That a counter of what went to the flash moved too little for a ratio.
@@ -308,6 +341,7 @@ mod tests {
     use super::*;
     use crate::difference::differences;
     use crate::difference::tests::reading;
+    use crate::reading::SourceOutcome;
 
     /// A measurement of three runs that each add these amounts to the counters.
     fn measurement(counters: &[(&str, WearQuantity, u64, u64)]) -> WearMeasurement {
@@ -352,6 +386,59 @@ mod tests {
             assert_eq!(found.write_amplification, None, "{steps}");
             assert!(found.notes[0].contains("more must be written"), "{:?}", found.notes);
         }
+    }
+
+    #[test]
+    fn wear_that_stood_still_is_a_note() {
+        let found = |life: u64| {
+            measurement(&[
+                (KERNEL_WRITTEN, WearQuantity::HostWritten, 100 * MIB, 512),
+                ("mmc.life_used_a", WearQuantity::LifeUsed, life, 10),
+            ])
+        };
+        let notes = found(0).notes;
+        assert!(notes[0].contains("moved (`mmc.life_used_a`)"), "{notes:?}");
+        assert!(found(10).notes.is_empty(), "{:?}", found(10).notes);
+    }
+
+    #[test]
+    fn more_than_was_allowed_is_a_note() {
+        let mut runs = WearRuns::default();
+        let at = |run: u64| reading(&[(KERNEL_WRITTEN, WearQuantity::HostWritten, run * MIB, 512)]);
+        runs.add(differences(&at(0), &at(20)).unwrap());
+        let notes = |allowed: u64| {
+            let budget =
+                MeasureBudget { max_written: Bytes(allowed), max_runs: 3, error_percent: 10 };
+            let needed = NeededVolume { bytes: 1, basis: VolumeBasis::Unit };
+            let goal = at(0).counters.remove(0);
+            let end = MeasurementEnd::Volume;
+            WearMeasurement::new(&at(0), &runs, &goal, &budget, needed, end).notes
+        };
+        assert!(notes(20 * MIB).is_empty());
+        assert!(notes(MIB)[0].starts_with("21.0 MB were written, more than the 1.0 MB"));
+    }
+
+    #[test]
+    fn sources_that_did_not_answer_are_in_the_result() {
+        let answer = |outcome| SourceAnswer {
+            source: "test".to_owned(),
+            outcome,
+            counters: 0,
+            reason: None,
+        };
+        let mut first = reading(&[(KERNEL_WRITTEN, WearQuantity::HostWritten, 0, 512)]);
+        let outcomes = [
+            SourceOutcome::Answered,
+            SourceOutcome::ReportsNothing,
+            SourceOutcome::NeedsRoot,
+            SourceOutcome::ProgramMissing,
+            SourceOutcome::Asleep,
+            SourceOutcome::NotAsked,
+            SourceOutcome::Failed,
+        ];
+        first.asked = outcomes.map(answer).to_vec();
+        let unanswered: Vec<_> = first.unanswered().map(|asked| asked.outcome).collect();
+        assert_eq!(unanswered, outcomes[2..]);
     }
 
     #[test]

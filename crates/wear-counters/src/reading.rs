@@ -28,6 +28,13 @@ pub enum SourceOutcome {
     Failed,
 }
 
+impl SourceOutcome {
+    /// Whether the source was asked and answered, if only that it has no counters.
+    pub fn is_answer(self) -> bool {
+        matches!(self, Self::Answered | Self::ReportsNothing)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct SourceAnswer {
     /// Program, file or command.
@@ -175,6 +182,11 @@ impl WearReading {
     /// Whether the device itself, and not only the kernel, reports anything about its wear.
     pub fn reports_wear(&self) -> bool {
         self.counters.iter().any(|counter| counter.measures.is_wear())
+    }
+
+    /// The sources that may have counters, but were not asked or did not answer.
+    pub fn unanswered(&self) -> impl Iterator<Item = &SourceAnswer> {
+        self.asked.iter().filter(|asked| !asked.outcome.is_answer())
     }
 
     /// The counter of used life that is furthest: an eMMC counts the life of two areas.

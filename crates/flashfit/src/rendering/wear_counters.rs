@@ -27,14 +27,23 @@ pub fn text(reading: &WearReading, columns: usize) -> String {
     }
     let silent: Vec<_> = reading.asked.iter().filter(|asked| asked.counters == 0).collect();
     for asked in silent.iter().filter(|asked| asked.outcome != SourceOutcome::Answered) {
-        let reason = asked.reason.as_deref().unwrap_or_default();
-        line(&format!("{}: {}: {reason}", asked.source, outcome(asked.outcome)));
+        line(&unanswered(asked));
     }
-    let is_asked = |asked: &SourceAnswer| asked.outcome != SourceOutcome::NeedsRoot;
-    if !reading.reports_wear() && reading.asked.iter().all(is_asked) {
-        line("The device reports nothing about the wear of its flash.");
+    if !reading.reports_wear() {
+        line(match reading.unanswered().next() {
+            None => "The device reports nothing about the wear of its flash.",
+            Some(_) => {
+                "Not every source answered, so it is unknown whether the device counts wear."
+            }
+        });
     }
     text
+}
+
+/// A source that gave nothing, and why.
+pub fn unanswered(asked: &SourceAnswer) -> String {
+    let reason = asked.reason.as_deref().unwrap_or_default();
+    format!("{}: {}: {reason}", asked.source, outcome(asked.outcome))
 }
 
 fn table(reading: &WearReading) -> TextTable {

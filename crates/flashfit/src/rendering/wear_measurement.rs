@@ -11,6 +11,8 @@ use flashfit_wear_counters::{
     CounterDifference, CounterUnit, FEWEST_RUNS, MeasurementEnd, WearMeasurement, WearQuantity,
 };
 
+use super::wear_counters::unanswered;
+
 /// The measurement, `columns` wide.
 pub fn text(found: &WearMeasurement, columns: usize) -> String {
     let runs = if found.runs == 1 { "1 run".to_owned() } else { format!("{} runs", found.runs) };
@@ -30,9 +32,17 @@ pub fn text(found: &WearMeasurement, columns: usize) -> String {
         line(&format!("write amplification: {:.2}{}", ratio.middle, interval.unwrap_or_default()));
     }
     if !found.reports_wear {
-        line(
-            "The device reports nothing about the wear of its flash: this is what the host wrote.",
-        );
+        line(match found.unanswered.is_empty() {
+            true => {
+                "The device reports nothing about the wear of its flash: this is what the host \
+                 wrote, not the wear."
+            }
+            false => {
+                "This is what the host wrote, not the wear: not every source of the device's own \
+                 counters answered."
+            }
+        });
+        found.unanswered.iter().for_each(|asked| line(&unanswered(asked)));
     }
     if found.end == MeasurementEnd::Spread {
         line(
@@ -136,6 +146,7 @@ fn bytes(value: f64) -> String {
 mod tests {
     use flashfit_device::DeviceKind;
     use flashfit_wear_counters::needed_volume::{NeededVolume, VolumeBasis};
+    use flashfit_wear_counters::{SourceAnswer, SourceOutcome};
 
     use super::*;
 
@@ -189,6 +200,7 @@ mod tests {
             needed: NeededVolume { bytes: 4_000_000_000, basis: VolumeBasis::Measured },
             is_simulated: false,
             reports_wear: true,
+            unanswered: Vec::new(),
             notes: Vec::new(),
             command: Vec::new(),
             measured_device: None,
@@ -234,7 +246,14 @@ mod tests {
         }
         host_only.counters[1].not_believed = Some("reason".to_owned());
         let spread = WearMeasurement { end: MeasurementEnd::Spread, ..found() };
-        let text = [found(), host_only, spread].map(|found| text(&found, 80)).join("\n");
+        let unanswered = vec![SourceAnswer {
+            source: "simulated card".to_owned(),
+            outcome: SourceOutcome::NeedsRoot,
+            counters: 0,
+            reason: Some("only root may ask".to_owned()),
+        }];
+        let not_asked = WearMeasurement { unanswered, ..host_only.clone() };
+        let text = [found(), host_only, spread, not_asked].map(|found| text(&found, 80)).join("\n");
         flashfit_test_support::golden(GOLDEN, &text);
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }

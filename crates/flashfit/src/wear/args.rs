@@ -68,7 +68,7 @@ pub struct WearMeasureArgs {
     #[arg(long, value_name = "N", default_value_t = 20,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: u32,
-    /// Stop before more than this is written to the device.
+    /// Begin no other run that would write more than this in all. A run is not cut short.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64GiB")]
     pub max_write: Bytes,
     /// Largest error of the counter, in percent: 10 % takes ten steps of the counter.
