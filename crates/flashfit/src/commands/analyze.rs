@@ -18,7 +18,7 @@ use crate::rendering::rankings::ShownRanking;
 use crate::rendering::rankings_document;
 use crate::rendering::sustained::SustainedAnswer;
 use crate::rendering::{self, RunView};
-use crate::wear::run_life::estimate_recorded;
+use crate::wear::recorded_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
 use flashfit_tune::run_dir::read_raw;
 

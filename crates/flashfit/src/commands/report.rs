@@ -11,7 +11,7 @@ use crate::command_error::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::{self, RunView};
-use crate::wear::run_life::estimate_recorded;
+use crate::wear::recorded_life::estimate_recorded;
 use flashfit_tune::run::Catalogs;
 
 pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError> {

@@ -12,7 +12,8 @@ use crate::command_error::CommandError;
 use crate::tune::args::TuneArgs;
 use crate::tune::schedulers::understood;
 use crate::tune::{budget, constraints, resolve};
-use crate::wear::run_life::{LifeChoice, LifeSubject};
+use crate::wear::recorded_life::RecordedLifeSubject;
+use crate::wear::run_life::LifeChoice;
 
 pub struct ReplayChoice {
     pub rules: DriverRules,
@@ -111,8 +112,7 @@ impl ReplayChoice {
     }
 }
 
-/// How long setups last: estimated for the recorded device if a usage model is named, else as
-/// recorded.
+/// How long setups last on the recorded device.
 fn life(
     args: &TuneArgs,
     config: &Config,
@@ -120,18 +120,11 @@ fn life(
     filesystems: &[String],
     catalog: Option<&Path>,
 ) -> Result<Option<RunLife>, CommandError> {
-    let choice = LifeChoice::of(&args.life, args.asked.min_years, config);
-    let asked = choice.min_years_thousandths();
-    let choice = match (choice.has_usage(), recording.life.clone()) {
-        (false, Some(mut life)) => {
-            let recorded = &mut life.given.min_years_thousandths;
-            *recorded = asked.or(*recorded);
-            return Ok(Some(life));
-        }
-        (_, recorded) => choice.or_recorded(recorded.as_ref()),
+    let run = RecordedLifeSubject {
+        target: recording.target.as_deref().unwrap_or("the recorded device"),
+        capacity: recording.capacity,
+        filesystems,
+        life: recording.life.as_ref(),
     };
-    let target = recording.target.as_deref().unwrap_or("the recorded device");
-    // Only a simulated card is surely the same as when it was recorded.
-    let is_elsewhere = !target.starts_with("sim:");
-    choice.estimates(LifeSubject { target, is_elsewhere, filesystems }, catalog)
+    LifeChoice::of(&args.life, args.asked.min_years, config).for_recorded(run, catalog)
 }

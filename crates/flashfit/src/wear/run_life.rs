@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_testbed::TestBedSpec;
-use flashfit_tune::{Config, RunHeader, RunLife, Years, life::GivenLife};
+use flashfit_tune::{Config, RunLife, Years, life::GivenLife};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::{trace_file, usage};
 
@@ -15,8 +15,8 @@ use crate::wear::{setup_name::SetupName, usage_args::UsageArgs};
 /// What the user asks of the life of a device.
 #[derive(Debug, Clone, Default)]
 pub struct LifeChoice {
-    usage: Option<String>,
-    given: GivenLife,
+    pub(super) usage: Option<String>,
+    pub(super) given: GivenLife,
 }
 
 /// The device of a run and the file systems on it.
@@ -42,21 +42,13 @@ impl LifeChoice {
         }
     }
 
-    /// The years that a recommended setup must last, in thousandths.
-    pub fn min_years_thousandths(&self) -> Option<u32> {
-        self.given.min_years_thousandths
-    }
-
-    /// With a usage model, what is not given is as in these recorded estimates.
-    pub fn or_recorded(mut self, recorded: Option<&RunLife>) -> Self {
-        if let Some(recorded) = recorded.filter(|_| self.has_usage()) {
-            self.given = self.given.or(&recorded.given);
-        }
-        self
-    }
-
-    pub fn has_usage(&self) -> bool {
+    /// Whether estimates are asked for other than recorded ones.
+    pub(super) fn is_of_model(&self) -> bool {
+        let given = &self.given;
         self.usage.is_some()
+            || given.endurance_cycles.is_some()
+            || given.capacity_bytes.is_some()
+            || given.class.is_some()
     }
 
     /// The estimates of a run; `None` if nothing is asked.
@@ -125,26 +117,4 @@ impl LifeChoice {
         }
         Ok(Some(life))
     }
-}
-
-/// Estimates a recorded run if it is asked; the new estimates replace those of the run.
-pub fn estimate_recorded(
-    header: &mut RunHeader,
-    args: &UsageArgs,
-    catalog: Option<&Path>,
-) -> Result<(), CommandError> {
-    // The device may no longer be what it was.
-    let is_elsewhere = !header.spec.target.starts_with("sim:");
-    let asked = LifeChoice::of(args, None, &Config::default());
-    let mut asked = asked.or_recorded(header.spec.life.as_ref());
-    if is_elsewhere && asked.has_usage() {
-        let capacity = header.facts.device.capacity;
-        asked.given.capacity_bytes = asked.given.capacity_bytes.or(Some(capacity));
-    }
-    let spec = &mut header.spec;
-    let subject =
-        LifeSubject { target: &spec.target, is_elsewhere, filesystems: &spec.filesystems };
-    let life = asked.estimates(subject, catalog)?;
-    spec.life = life.or(spec.life.take());
-    Ok(())
 }

@@ -446,3 +446,49 @@ fn years_are_shown_next_to_throughput_and_can_be_a_constraint() {
         .flashfit(&["tune", "--replay", "grid", "--usage", "raspberry-pi", "--min-years", "0"])
         .said(2, &["above 0"]);
 }
+
+/// An image has the capacity of its file, and flags about the device count without `--usage`, too.
+#[test]
+fn flags_about_the_device_count_for_a_recorded_run() {
+    let place = Place::new();
+    let device = |life: Option<&Value>| {
+        let mut header = least_header();
+        header["spec"] = json!({ "target": "/images/card.img" });
+        header["facts"] = json!({ "medium": { "capacity": 4_u64 << 30 } });
+        if let Some(life) = life {
+            header["spec"]["life"] = life.clone();
+        }
+        write(&place, "grid", &header, &counted_grid());
+    };
+    device(None);
+    let shown = |more: &[&str]| {
+        let fixed = ["--fs", "ext4", "--strategy", "exhaustive", "--trials", "60"];
+        replay(&place, &[&fixed[..], more].concat())["life"].clone()
+    };
+    let usage = ["--usage", "raspberry-pi", "--class", "usd-a1-pagemap"];
+    let of_image = shown(&usage);
+    assert!(of_image["device"].as_str().unwrap().contains("(4 GiB"), "{of_image:#}");
+
+    let recorded = json!({
+        "usage": "raspberry-pi", "gib_a_day_thousandths": 4000, "device": "before",
+        "rated_cycles": 1500, "given": { "class": "usd-a1-pagemap" },
+        "setups": [{
+            "filesystem": "ext4", "options": [], "years_thousandths": [1, 2, 3], "limit": "wear",
+        }],
+    });
+    device(Some(&recorded));
+    assert_eq!(shown(&[])["device"], "before");
+    assert_eq!(shown(&["--min-years", "0.001"])["device"], "before");
+    let worn = shown(&["--endurance", "100"]);
+    assert_eq!((&worn["rated_cycles"], &worn["device"]), (&json!(100), &of_image["device"]));
+    let other = shown(&["--capacity", "64GiB", "--class", "usb-cheap"]);
+    let device = other["device"].as_str().unwrap();
+    assert!(device.contains("usb-cheap (64 GiB"), "{device}");
+
+    let mut from_file = recorded.clone();
+    from_file["usage"] = json!("/etc/hostname");
+    device(Some(&from_file));
+    place
+        .flashfit(&["tune", "--replay", "grid", "--endurance", "100"])
+        .said(2, &["`/etc/hostname`, is not in the catalog", "--usage /etc/hostname"]);
+}
