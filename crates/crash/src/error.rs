@@ -80,6 +80,9 @@ pub enum CrashError {
     /// Their work cannot be done again.
     #[error("{id} is of requests that were recorded elsewhere: their work cannot be shortened")]
     OfRequests { id: String },
+    /// SQLite's, or the user's own.
+    #[error("{id} is of the work of a program, which runs as a whole: it cannot be shortened")]
+    OfProgram { id: String },
     #[error("there is no state {id}")]
     NoState { id: String },
     /// Rounds without a violation are not kept.
@@ -105,6 +108,12 @@ pub enum CrashError {
         path.display()
     )]
     OtherEnumeration { path: PathBuf },
+    /// `how` is what it was there, and is now.
+    #[error(
+        "the catalog defines {setup} otherwise than for the campaign in {}: {how}",
+        path.display()
+    )]
+    OtherCatalog { path: PathBuf, setup: String, how: String },
     #[error("{} is in use by another flashfit", path.display())]
     InUse { path: PathBuf },
     #[error("{0}")]
@@ -182,7 +191,6 @@ impl UserError for CrashError {
             }
             Self::Board(error) => error.class,
             Self::Switch { .. } | Self::NotCut => ExitClass::Environment,
-            Self::BrokenWithoutCut { .. } => ExitClass::BadVerdict,
             Self::Fuse(_)
             | Self::File { .. }
             | Self::NoFileSystem { .. }
@@ -195,6 +203,8 @@ impl UserError for CrashError {
             | Self::WorkloadFailed { .. }
             | Self::WorkloadEndless { .. }
             | Self::CheckFails { .. }
+            | Self::BrokenWithoutCut { .. }
+            | Self::OfProgram { .. }
             | Self::NotWritable { .. }
             | Self::LogRemoved { .. }
             | Self::NotShown { .. }
@@ -207,6 +217,7 @@ impl UserError for CrashError {
             | Self::NoState { .. } => ExitClass::Usage,
             Self::OtherCampaign { .. }
             | Self::OtherEnumeration { .. }
+            | Self::OtherCatalog { .. }
             | Self::OtherKernel { .. }
             | Self::InUse { .. } => ExitClass::Refused,
             Self::Device { .. }
@@ -248,8 +259,19 @@ impl UserError for CrashError {
                  0; try both commands by hand in an empty directory"
                     .into(),
             ),
+            Self::Requests { source: DmLogError::LongMark { .. }, .. } => {
+                Some("replay it without an export, or let the program print shorter lines".into())
+            }
+            Self::BrokenWithoutCut { .. } => Some(
+                "this is not a result of power cuts: the check is wrong, or the file system loses \
+                 data when it is unmounted; please report it"
+                    .into(),
+            ),
             Self::OtherKernel { .. } => {
-                Some("name another directory, or start that kernel again".into())
+                Some("name another directory, or use that kernel again".into())
+            }
+            Self::OtherCatalog { .. } => {
+                Some("use the catalog that it began with, or begin another campaign".into())
             }
             Self::OtherEnumeration { .. } => Some(
                 "name another directory; states that broke a promise can still be replayed".into(),
@@ -270,5 +292,18 @@ impl UserError for CrashError {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A script would take it for what power cuts did.
+    #[test]
+    fn a_violation_without_a_power_cut_is_not_a_verdict() {
+        let error = CrashError::BrokenWithoutCut { setup: "xfs".into(), detail: "x".into() };
+        assert_eq!(error.class(), ExitClass::Usage);
+        assert!(error.hint().is_some());
     }
 }

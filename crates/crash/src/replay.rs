@@ -145,13 +145,16 @@ impl FoundState {
     /// with its operations as marks.
     ///
     /// # Errors
-    /// When it is a live power cut, which has no such log, or the file cannot be written.
+    /// When it is a live power cut, which has no such log, a line is too long for a mark, or the
+    /// file cannot be written.
     pub fn export_dm_log(&self, path: &Path) -> Result<(), CrashError> {
         if self.is_live {
             return Err(CrashError::NoRequests { id: self.id.clone() });
         }
+        let log = self.log.to_dm_log();
+        let log = log.map_err(|source| CrashError::Requests { path: path.to_owned(), source })?;
         let failed = |source| CrashError::File { path: path.to_owned(), source };
-        durable::write(path, &self.log.to_dm_log()).map_err(failed)
+        durable::write(path, &log).map_err(failed)
     }
 }
 

@@ -95,7 +95,7 @@ proptest! {
     #[test]
     fn requests_survive_the_format_of_dm_log_writes(requests: Vec<(u8, u8, u8)>) {
         let log = log(&requests);
-        let written = log.to_dm_log();
+        let written = log.to_dm_log().unwrap();
         let read = CrashLog::from_dm_log(&mut &written[..], DmLogStart::default());
         prop_assume!(!log.entries.is_empty());
         let loaded = read.unwrap();
@@ -178,6 +178,35 @@ fn what_mkfs_did_is_there_before_the_work() {
     let log = read(Some("begin"), Some(&mut image)).unwrap();
     log.pool.read(log.base[2], &mut first);
     assert_eq!((log.base.len(), first[0], first[BLOCK_BYTES - 1]), (3, 7, 0));
+}
+
+/// A check that gets another line than the one that was printed would fail.
+#[test]
+fn a_long_line_makes_larger_sectors_or_is_refused() {
+    let with_line = |sectors: u8, bytes: usize| {
+        let mut log = log(&[(8, sectors - 1, 5), (0, 0, 0)]);
+        let line = format!("s{}", "é".repeat(bytes / 2));
+        log.operations[0].operation = Operation::Acknowledge { line };
+        log
+    };
+    for (sectors, bytes, sector_bytes) in
+        [(3, 9, 512), (3, 479, 512), (8, 481, 1024), (8, 4063, 4096)]
+    {
+        let log = with_line(sectors, bytes);
+        let written = log.to_dm_log().unwrap();
+        assert_eq!(u64::from_le_bytes(written[24..32].try_into().unwrap()), sector_bytes);
+        let read = CrashLog::from_dm_log(&mut &written[..], DmLogStart::default()).unwrap();
+        assert_eq!(read.operations[0].operation, log.operations[0].operation);
+        assert_eq!(read.entries[0].range(), log.entries[0].range());
+        let [LogEntry::Write(found), LogEntry::Flush] = &read.entries[..] else { panic!() };
+        assert_eq!(read.data(found), [5].repeat(usize::from(sectors) * 512));
+    }
+    // Requests of smaller sectors, and a line that no sector has room for.
+    for (sectors, bytes) in [(3, 481), (8, 4065)] {
+        let error = with_line(sectors, bytes).to_dm_log().unwrap_err().to_string();
+        let said = format!("an acknowledged line has {bytes} bytes, too many for a mark: `séé");
+        assert!(error.starts_with(&said), "{error}");
+    }
 }
 
 #[test]

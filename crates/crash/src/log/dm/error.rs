@@ -1,4 +1,5 @@
-//! Why a file is no log of dm-log-writes that crash states can be built from.
+//! Why a file is not a log of dm-log-writes that crash states can be built from, or cannot be
+//! written.
 
 use std::io;
 
@@ -19,6 +20,12 @@ pub enum DmLogError {
     NoStart { marks: Vec<String> },
     #[error("it has no requests after the start of the work")]
     Empty,
+    /// A mark has one sector with the head of its entry.
+    #[error(
+        "an acknowledged line has {bytes} bytes, too many for a mark: `{}…`",
+        start.escape_debug()
+    )]
+    LongMark { bytes: usize, start: String },
 }
 
 impl DmLogError {
