@@ -65,20 +65,11 @@ impl CampaignFolder {
         let mut began = None;
         match dir.read(PLAN, DOCUMENT_BYTES)? {
             Some(bytes) => {
-                let known = serde_json::from_slice::<CampaignPlan>(&bytes).ok();
-                let how = known.as_ref().map(|known| plan.difference(known)).unwrap_or_default();
-                let Some(known) = known.filter(|known| plan.continues(known)) else {
-                    return Err(CrashError::OtherCampaign { path: path.to_owned(), how });
-                };
-                if known.start.enumeration != plan.start.enumeration {
-                    return Err(CrashError::OtherEnumeration { path: path.to_owned() });
-                }
-                match (known.start.host_kernel, plan.start.host_kernel.clone()) {
-                    (Some(began), Some(now)) if began != now => {
-                        return Err(CrashError::OtherKernel { path: path.to_owned(), began, now });
-                    }
-                    _ => {}
-                }
+                let known = serde_json::from_slice::<CampaignPlan>(&bytes).map_err(|error| {
+                    let how = format!("its {PLAN} cannot be read: {error}");
+                    CrashError::OtherCampaign { path: path.to_owned(), how }
+                })?;
+                plan.check_continues(&known, path)?;
             }
             None => {
                 // The plan is written before anything else, so only its draft can precede it.

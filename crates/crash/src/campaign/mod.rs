@@ -8,6 +8,8 @@
 
 mod batch;
 mod checks;
+mod continuation;
+mod definition;
 mod folder;
 mod plan;
 mod points;
@@ -26,8 +28,9 @@ use crate::mounting::MachineKernel;
 use crate::setup::CrashSetup;
 
 pub use batch::{BrokenState, CutRecord, StateBatch};
+pub use definition::SetupDefinition;
 pub use folder::CampaignFolder;
-pub use plan::{BoardPlan, CampaignPlan, CampaignStart, CardPlan};
+pub use plan::{BoardPlan, CampaignPlan, CampaignStart, CardPlan, definitions};
 pub use points::MountPoints;
 pub use round::round_seed;
 pub use summary::{FaultCounts, SetupResult, StateCounts};

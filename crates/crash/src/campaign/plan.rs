@@ -1,13 +1,18 @@
 //! What a campaign checks, as its directory records it.
 
+use std::collections::BTreeMap;
+
 use flashfit_card::{CardModel, EnabledFault, FaultClass};
-use flashfit_device::Bytes;
+use flashfit_device::{Bytes, Device};
 use flashfit_wear::replica::scaled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use super::definition::SetupDefinition;
 use crate::CrashError;
 use crate::import::RequestsPlan;
+use crate::setup::CrashSetup;
 use crate::state::FlushFault;
 use crate::workload::CrashWorkload;
 
@@ -57,6 +62,14 @@ pub struct CampaignStart {
     /// The power cuts that may break a promise before it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_broken: Option<u64>,
+    /// How the catalog defined the setups.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub definitions: BTreeMap<String, SetupDefinition>,
+}
+
+/// How the catalog defines these setups.
+pub fn definitions(setups: &[CrashSetup]) -> BTreeMap<String, SetupDefinition> {
+    setups.iter().map(|setup| (setup.label.clone(), setup.into())).collect()
 }
 
 impl CampaignStart {
@@ -70,34 +83,6 @@ impl CampaignPlan {
     pub fn mounting_kernel(&self) -> Option<&String> {
         self.kernel.as_ref().or(self.start.host_kernel.as_ref())
     }
-
-    /// Whether a campaign of this plan can continue one of the other. How long it may take can
-    /// differ, and so can the kernel, which is compared by itself.
-    pub fn continues(&self, began: &Self) -> bool {
-        let rest = |plan: &Self| Self { start: CampaignStart::default(), ..plan.clone() };
-        let blocks = (self.start.erase_block_bytes, began.start.erase_block_bytes);
-        let same_blocks = !matches!(blocks, (Some(one), Some(other)) if one != other);
-        same_blocks && rest(self) == rest(began)
-    }
-
-    /// What the user asks for otherwise than the other campaign has it, in words; may be empty.
-    pub fn difference(&self, began: &Self) -> String {
-        let number = |plan: &Self| match plan.states {
-            Some(states) => states.to_string(),
-            None => "as many as there is time for".to_owned(),
-        };
-        let facts = |plan: &Self| {
-            [
-                ("setups", plan.setups.join(", ")),
-                ("workload", plan.workload.name()),
-                ("seed", plan.seed.to_string()),
-                ("number for each setup", number(plan)),
-            ]
-        };
-        let others = facts(began).into_iter().zip(facts(self)).filter(|(was, now)| was != now);
-        let say = |((name, was), (_, now))| format!("{name} {was}, not {now}");
-        others.map(say).collect::<Vec<_>>().join("; ")
-    }
 }
 
 /// A board and its device.
@@ -109,6 +94,23 @@ pub struct BoardPlan {
     pub target: String,
     /// What the device says of itself, with its size.
     pub device: String,
+    /// SHA-256 of its CID, or else of its serial number; without it, it reports neither, or the
+    /// campaign is of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_hash: Option<String>,
+}
+
+impl BoardPlan {
+    pub fn new(on: String, target: &str, device: &Device) -> Self {
+        let identity = &device.identity;
+        let number = identity.cid.as_ref().or(identity.serial.as_ref());
+        Self {
+            on,
+            target: target.to_owned(),
+            device: format!("{}, {} B", identity.summary(), device.capacity.0),
+            device_hash: number.map(|number| format!("{:x}", Sha256::digest(number))),
+        }
+    }
 }
 
 /// A simulated card and its faults.
@@ -153,29 +155,5 @@ impl CampaignPlan {
             requests: None,
             start: CampaignStart::default(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_campaign_continues_in_more_time_and_not_with_another_seed_or_layout() {
-        let began = CampaignPlan {
-            start: CampaignStart { erase_block_bytes: Some(4 << 20), ..CampaignStart::default() },
-            ..CampaignPlan::sample()
-        };
-        let with = |start| CampaignPlan { start, ..began.clone() };
-        assert!(with(CampaignStart::default()).continues(&began), "an earlier version's");
-        let longer = CampaignStart { time_ns: Some(9), ..began.start.clone() };
-        assert!(with(longer).continues(&began));
-        let larger = CampaignStart { erase_block_bytes: Some(8 << 20), ..CampaignStart::default() };
-        assert!(!with(larger).continues(&began));
-        assert!(!CampaignPlan { seed: 2, ..began.clone() }.continues(&began));
-        let other = CampaignPlan { seed: 2, states: Some(9), ..began.clone() };
-        let said = "seed 1, not 2; number for each setup as many as there is time for, not 9";
-        assert_eq!(other.difference(&began), said);
-        assert_eq!(began.difference(&began), "");
     }
 }

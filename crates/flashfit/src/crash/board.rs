@@ -9,7 +9,7 @@ use flashfit_crash::board::{
 };
 use flashfit_crash::campaign::{BoardPlan, CampaignPlan};
 use flashfit_crash::state::FlushFault;
-use flashfit_device::{Device, MeasuredDevice};
+use flashfit_device::MeasuredDevice;
 use flashfit_filesystem::Conditions;
 use flashfit_host::SystemRunner;
 use flashfit_user_error::ExitClass;
@@ -63,9 +63,9 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         flushes: FlushFault::None,
         card: None,
         kernel: None,
-        board: Some(board_plan(args, target, &device)),
+        board: Some(BoardPlan::new(args.on.to_string(), target, &device)),
         requests: None,
-        start: args.start(),
+        start: args.start(&setups),
     };
     let partition = partition_for(&device, &setups)?;
     note(&format!(
@@ -122,12 +122,4 @@ pub fn serve() -> Result<(), CommandError> {
     program::serve(input, output, &SystemRunner::default()).map_err(|error| {
         CommandError::new(ExitClass::Io, format!("the channel of the board: {error}"), None)
     })
-}
-
-fn board_plan(args: &CutsArgs, target: &str, device: &Device) -> BoardPlan {
-    BoardPlan {
-        on: args.on.to_string(),
-        target: target.to_owned(),
-        device: format!("{}, {} B", device.identity.summary(), device.capacity.0),
-    }
 }

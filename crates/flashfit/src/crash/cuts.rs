@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_crash::CrashError;
 use flashfit_crash::campaign::{CampaignPlan, CardPlan};
 use flashfit_crash::cuts::{CutCampaign, CutEvent, MachineChoice, guest, kernel};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
-use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 use flashfit_testbed::TestBedSpec;
 use flashfit_user_error::ExitClass;
@@ -16,7 +14,7 @@ use super::campaign_report::CampaignReport;
 use super::cuts_args::CutsArgs;
 use super::cuts_report::{CutMachine, CutProgress};
 use super::same_command::same_command;
-use super::{board, conditions, folder, tools};
+use super::{board, conditions, cuts_resumed, folder, tools};
 use crate::command_error::CommandError;
 use crate::output::note;
 use crate::rendering::crash_states::Counted;
@@ -25,6 +23,7 @@ const DEFAULT_CUTS: u64 = 100;
 
 pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     if !matches!(args.on, TestBedSpec::Vm(_)) {
+        cuts_resumed::check_not_resumed(args)?;
         return board::run(args, catalog);
     }
     if args.board.power_off.is_some() {
@@ -35,7 +34,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     let runner = tools::runner()?;
     let choice = tools::machine(args.vm_kernel.as_deref(), args.what.seed)?;
     let (dir, plan, setups) = match &args.resume {
-        Some(dir) => resumed(dir, catalog, &choice, &runner)?,
+        Some(dir) => cuts_resumed::resumed(dir, catalog, &choice, &runner)?,
         None => begun(args, catalog, &choice, &runner)?,
     };
     let folder = folder::open(&dir, &plan)?;
@@ -82,7 +81,7 @@ pub fn serve() -> Result<(), CommandError> {
     })
 }
 
-type Begun = (PathBuf, CampaignPlan, Vec<CrashSetup>);
+pub type Begun = (PathBuf, CampaignPlan, Vec<CrashSetup>);
 
 fn begun(
     args: &CutsArgs,
@@ -107,33 +106,7 @@ fn begun(
         kernel: Some(kernel(choice, &setups, runner)?.release),
         board: None,
         requests: None,
-        start: args.start(),
+        start: args.start(&setups),
     };
     Ok((folder::choose(args.dir.as_deref()), plan, setups))
-}
-
-/// The campaign of a directory, if this kernel is the one that it began with.
-fn resumed(
-    dir: &Path,
-    catalog: Option<&Path>,
-    choice: &MachineChoice<'_>,
-    runner: &SystemRunner,
-) -> Result<Begun, CommandError> {
-    let (folder, plan) = folder::existing(dir)?;
-    drop(folder);
-    // One of states can have both, too, and is of a certain enumeration.
-    let machine = plan.card.as_ref().zip(plan.kernel.as_ref());
-    let Some((card, release)) = machine.filter(|_| plan.start.enumeration.is_none()) else {
-        let how = "it is not one of power cuts of a virtual machine".to_owned();
-        return Err(CrashError::OtherCampaign { path: dir.to_owned(), how }.into());
-    };
-    let conditions = conditions::of_card(&card.model);
-    let known = FileSystemCatalog::load(catalog)?;
-    let setups: Vec<CrashSetup> = plan
-        .setups
-        .iter()
-        .map(|label| CrashSetup::parse(label, &known, &conditions))
-        .collect::<Result<_, _>>()?;
-    tools::check_release(&kernel(choice, &setups, runner)?.release, release)?;
-    Ok((dir.to_owned(), plan, setups))
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use flashfit_card::EnabledFault;
-use flashfit_crash::campaign::CampaignStart;
+use flashfit_crash::campaign::{CampaignStart, definitions};
 use flashfit_crash::cuts::CutLimits;
+use flashfit_crash::setup::CrashSetup;
 use flashfit_testbed::TestBedSpec;
 use flashfit_tune::TimeSpan;
 
@@ -30,9 +31,10 @@ it gets power, from another device, and accept ssh. The same command with the
 same --dir continues.
 
 Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage,
-work or a check that fails by itself, or no power cut was made; 3 the device is
-in use, or you did not agree; 4 the machine does not start, or the power is not
-cut; 6 interrupted.";
+work or a check that fails by itself, or no power cut was made; 3 the device or
+the directory is in use, you did not agree, or the directory has another
+campaign; 4 the machine does not start, or the power is not cut; 5 a device
+fails; 6 interrupted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -69,8 +71,8 @@ pub struct CutsArgs {
     /// Directory for records and images [default: crash-run, or the next that does not exist].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Continue the campaign in this directory, with its --for and its --max-broken, unless others
-    /// are named.
+    /// Continue the campaign of a virtual machine in this directory, with its --for and its
+    /// --max-broken, unless others are named.
     #[arg(
         long,
         value_name = "DIR",
@@ -88,11 +90,12 @@ impl CutsArgs {
         CutLimits { time, broken: self.max_broken }
     }
 
-    /// What a campaign that begins records of its limits.
-    pub fn start(&self) -> CampaignStart {
+    /// What a campaign that begins records of its limits and its setups.
+    pub fn start(&self, setups: &[CrashSetup]) -> CampaignStart {
         CampaignStart {
             time_ns: self.time.map(|time| time.0),
             max_broken: self.max_broken,
+            definitions: definitions(setups),
             ..CampaignStart::default()
         }
     }

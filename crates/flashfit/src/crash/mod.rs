@@ -8,6 +8,7 @@ mod conditions;
 mod cuts;
 pub mod cuts_args;
 mod cuts_report;
+mod cuts_resumed;
 mod folder;
 mod recorded;
 mod recorded_args;

@@ -35,6 +35,7 @@ impl<'a> RecordedState<'a> {
         let found = FoundState::find(&folder, &plan, &args.id)?;
         let known = FileSystemCatalog::load(catalog)?;
         let setup = CrashSetup::parse(&found.setup, &known, &conditions::of_plan(&plan))?;
+        plan.check_commands(&setup, &args.dir)?;
         if plan.kernel.is_none() {
             setup.check_kernel(&runner)?;
         }

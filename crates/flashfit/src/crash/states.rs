@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flashfit_crash::campaign::{
-    Campaign, CampaignLimits, CampaignPlan, CampaignStart, CardPlan, StateBatch,
+    Campaign, CampaignLimits, CampaignPlan, CampaignStart, CardPlan, StateBatch, definitions,
 };
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::state::{ENUMERATION, FlushFault};
@@ -83,6 +83,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
             enumeration: Some(ENUMERATION),
             time_ns: args.time.map(|time| time.0),
             max_broken: None,
+            definitions: definitions(&setups),
         },
     };
     let folder = folder::open(&dir, &plan)?;

@@ -47,6 +47,7 @@ fn wrong_power_cuts_are_refused() {
         (&["sim:nonesuch"], "nonesuch"),
         (&["--on", "moon"], "moon"),
         (&["--resume", "x", "--seed", "2"], "--seed"),
+        (&["--resume", "x", "--on", "ssh:b"], "the command that began it and --dir x"),
     ] {
         let ended = place.flashfit(&[&["crash", "cuts"], args].concat());
         assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -151,6 +151,30 @@ fn the_time_of_earlier_commands_counts() {
     other.said(3, &["dir has another campaign: seed 1, not 2"]);
 }
 
+/// Its counts would be of two different setups.
+#[test]
+fn a_campaign_is_not_continued_with_another_catalog() {
+    if cannot_mount() {
+        return;
+    }
+    let place = Place::new();
+    let args = ["crash", "states", "--fs", "ext4:noatime", "--states", "2", "--dir", "dir"];
+    place.flashfit(&[&args[..], &["--keep-logs"]].concat()).said(0, &[]);
+    let catalog = place.path("catalog/filesystems");
+    std::fs::create_dir_all(&catalog).unwrap();
+    let ext4 = include_str!("../../../../../catalog/filesystems/ext4.toml");
+    let changed = ext4.replace("\"noatime\"]", "\"nobarrier\"]");
+    assert_ne!(changed, ext4);
+    std::fs::write(catalog.join("ext4.toml"), changed).unwrap();
+    let other = ["the catalog defines ext4:noatime otherwise", "noatime", "nobarrier", "hint: use"];
+    place.flashfit(&[&args[..], &["--catalog", "catalog"]].concat()).said(3, &other);
+    let replay = ["crash", "replay", "dir", "ext4:noatime/0/0"];
+    place.flashfit(&replay).said(0, &[]);
+    place.flashfit(&[&replay[..], &["--catalog", "catalog"]].concat()).said(3, &other);
+    let ignored = place.flashfit(&[&args[..], &["--ignore-flush", "all"]].concat());
+    ignored.said(3, &["dir has another campaign: ignored flushes none, not all"]);
+}
+
 /// It has a card and a kernel, as one of power cuts has.
 #[test]
 fn a_campaign_of_states_is_not_continued_by_power_cuts() {
