@@ -2,7 +2,8 @@
 //!
 //! Operations are removed by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating
 //! failure-inducing input", 2002); after each removal the rest is recorded again, as a log depends
-//! on time. Limit: only the built-in workloads have operations that can be removed.
+//! on time. Limit: only `files` and `metadata` have operations that can be removed; a program runs
+//! as a whole, whatever it acknowledged.
 
 use flashfit_host::SystemRunner;
 
@@ -17,7 +18,7 @@ use crate::replay::FoundState;
 use crate::setup::CrashSetup;
 use crate::state::{CrashState, Enumeration, enumerate};
 use crate::timeline::{TimelineEvent, timeline};
-use crate::workload::Operation;
+use crate::workload::{CrashWorkload, Operation};
 
 /// States of one attempt.
 const MOST_STATES: usize = 300;
@@ -51,6 +52,22 @@ struct Shrinking<'a> {
     attempts: u32,
 }
 
+/// Checks that the workload of a campaign has operations that can be left out.
+///
+/// # Errors
+/// [`CrashError::OfRequests`], [`CrashError::OfProgram`].
+pub fn check_can_shrink(plan: &CampaignPlan, id: &str) -> Result<(), CrashError> {
+    if plan.requests.is_some() {
+        return Err(CrashError::OfRequests { id: id.to_owned() });
+    }
+    match plan.workload {
+        CrashWorkload::Files | CrashWorkload::Metadata => Ok(()),
+        CrashWorkload::Sqlite(_) | CrashWorkload::Program(_) | CrashWorkload::Requests => {
+            Err(CrashError::OfProgram { id: id.to_owned() })
+        }
+    }
+}
+
 /// Shrinks the workload of a state that shows a violation; `watch` is called with the number of
 /// operations left.
 ///
@@ -68,9 +85,7 @@ pub fn shrink(
     if found.is_live || found.state.cut_seed.is_some() {
         return Err(CrashError::OfCard { id: found.id.clone() });
     }
-    if plan.requests.is_some() {
-        return Err(CrashError::OfRequests { id: found.id.clone() });
-    }
+    check_can_shrink(plan, &found.id)?;
     let not_shown = || CrashError::NotShown { id: found.id.clone() };
     let recorded = found.recorded.as_deref().unwrap_or_default();
     let promised =
@@ -217,5 +232,28 @@ impl Shrinking<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{ProgramWorkload, SqliteMode};
+
+    /// All of it would run in every attempt, so that anything seemed to shrink to nothing.
+    #[test]
+    fn the_work_of_a_program_cannot_be_shortened() {
+        let check = |workload| {
+            let plan = CampaignPlan { workload, ..CampaignPlan::sample() };
+            check_can_shrink(&plan, "ext4/0/1")
+        };
+        assert!(check(CrashWorkload::Files).is_ok() && check(CrashWorkload::Metadata).is_ok());
+        let program = ProgramWorkload { run: "true".to_owned(), check: "true".to_owned() };
+        let refused =
+            [CrashWorkload::Sqlite(SqliteMode::default()), CrashWorkload::Program(program)];
+        for workload in refused {
+            let error = check(workload).unwrap_err();
+            assert!(matches!(error, CrashError::OfProgram { .. }), "{error}");
+        }
     }
 }

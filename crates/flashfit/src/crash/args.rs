@@ -23,9 +23,10 @@ Needs root, because the kernel mounts every state. Another kernel, with --on vm,
 needs QEMU and busybox.
 
 Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage,
-work or a check that fails by itself, or no state was checked; 4 without root,
-or the kernel lacks the file system (try --on vm); 6 interrupted. The same
-command with the same --dir continues.";
+work or a check that fails by itself, or no state was checked; 3 the directory
+is in use, or has a campaign of other arguments, another kernel or another
+catalog; 4 without root, or the kernel lacks the file system (try --on vm); 5 a
+device fails; 6 interrupted. The same command with the same --dir continues.";
 
 #[derive(Debug, Args)]
 pub struct CrashArgs {
@@ -41,7 +42,7 @@ pub enum CrashCommand {
     Cuts(Box<CutsArgs>),
     /// Look at one state again, and show what happened around its power cut.
     Replay(ReplayArgs),
-    /// Find the shortest workload with the same violation, then the fewest lost writes.
+    /// Find the shortest work (files or metadata) with the same violation and the fewest lost writes.
     Shrink(ShrinkArgs),
     /// Work and look at what is left, in a virtual machine.
     #[command(hide = true)]

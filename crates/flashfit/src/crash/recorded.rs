@@ -26,12 +26,17 @@ pub struct RecordedState<'a> {
 
 impl<'a> RecordedState<'a> {
     /// Finds the state and checks that it can be made again on this machine.
-    pub fn open(args: &'a RecordedStateArgs, catalog: Option<&Path>) -> Result<Self, CommandError> {
+    /// `workload` is the file that the user names of it.
+    pub fn open(
+        args: &'a RecordedStateArgs,
+        workload: Option<&str>,
+        catalog: Option<&Path>,
+    ) -> Result<Self, CommandError> {
         tools::check_rights()?;
         let points = tools::mount_points(&args.dir, args.vm_kernel.as_deref())?;
         let runner = tools::runner()?;
         let (folder, plan) = folder::existing(&args.dir)?;
-        tools::check_workload(&plan, args.workload.as_deref())?;
+        tools::check_workload(&plan, workload)?;
         let found = FoundState::find(&folder, &plan, &args.id)?;
         let known = FileSystemCatalog::load(catalog)?;
         let setup = CrashSetup::parse(&found.setup, &known, &conditions::of_plan(&plan))?;

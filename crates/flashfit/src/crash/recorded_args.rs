@@ -11,6 +11,9 @@ use clap::Args;
 pub struct ReplayArgs {
     #[command(flatten)]
     pub state: RecordedStateArgs,
+    /// File of the recorded workload, if it was your own: its commands run again.
+    #[arg(long, value_name = "FILE")]
+    pub workload: Option<String>,
     /// Write the device as it was after the power cut to an image file in the directory.
     #[arg(long)]
     pub keep_image: bool,
@@ -25,9 +28,6 @@ pub struct RecordedStateArgs {
     pub dir: PathBuf,
     /// A state, as the directory's records and the examples call it.
     pub id: String,
-    /// File of the recorded workload, if it was your own: its commands run again.
-    #[arg(long, value_name = "FILE")]
-    pub workload: Option<String>,
     /// Kernel of the virtual machine, if one checked the states [default: as for `crash states`].
     #[arg(long, value_name = "FILE")]
     pub vm_kernel: Option<PathBuf>,
@@ -41,4 +41,7 @@ pub struct RecordedStateArgs {
 pub struct ShrinkArgs {
     #[command(flatten)]
     pub state: RecordedStateArgs,
+    /// For the message that such work cannot be shortened.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub workload: Option<String>,
 }

@@ -29,7 +29,7 @@ pub struct ReplayedDocument<'a> {
 }
 
 pub fn run(args: &ReplayArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let recorded = RecordedState::open(&args.state, catalog)?;
+    let recorded = RecordedState::open(&args.state, args.workload.as_deref(), catalog)?;
     let machine = recorded.machine()?;
     let RecordedState { points, runner, plan, found, setup, .. } = &recorded;
     let file = |kind| file_path(&args.state.dir, &args.state.id, kind);

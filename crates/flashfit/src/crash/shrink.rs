@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use flashfit_crash::model::Violation;
-use flashfit_crash::shrink::{ShrunkState, shrink};
+use flashfit_crash::shrink::{ShrunkState, check_can_shrink, shrink};
 use flashfit_crash::state::CrashState;
 use flashfit_crash::timeline::TimelineEvent;
+use flashfit_crash::workload::CrashWorkload;
+use flashfit_host::program::{quote, quote_path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::recorded::RecordedState;
 use super::recorded_args::ShrinkArgs;
-use super::timeline_text;
+use super::{folder, timeline_text};
 use crate::command_error::CommandError;
 use crate::output::{self, note};
 
@@ -26,7 +28,8 @@ pub struct ShrunkDocument<'a> {
 }
 
 pub fn run(args: &ShrinkArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let recorded = RecordedState::open(&args.state, catalog)?;
+    check(args)?;
+    let recorded = RecordedState::open(&args.state, args.workload.as_deref(), catalog)?;
     let machine = recorded.machine()?;
     let RecordedState { points, runner, plan, found, setup, .. } = &recorded;
     let watch = |left: usize| note(&format!("{left} operations"));
@@ -51,6 +54,20 @@ pub fn run(args: &ShrinkArgs, catalog: Option<&Path>) -> Result<(), CommandError
     text.push('\n');
     text.push_str(&timeline_text::violations(&shrunk.violations, output::width()));
     output::print(&text)
+}
+
+/// Refuses work that cannot be shortened, before anything of it could run.
+fn check(args: &ShrinkArgs) -> Result<(), CommandError> {
+    let (dir, id) = (&args.state.dir, &args.state.id);
+    let (folder, plan) = folder::existing(dir)?;
+    drop(folder);
+    let more = match plan.workload {
+        CrashWorkload::Program(_) => " --workload FILE",
+        _ => "",
+    };
+    let replay = format!("flashfit crash replay {} {}{more}", quote_path(dir), quote(id));
+    let hint = format!("look at the state as it was found: {replay}");
+    check_can_shrink(&plan, id).map_err(|error| CommandError::from(error).or_hint(&hint))
 }
 
 fn names(shrunk: &ShrunkState) -> Vec<String> {
