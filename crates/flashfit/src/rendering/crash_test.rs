@@ -59,7 +59,7 @@ impl CrashTest {
         if let Some(why) = &self.not_tested {
             return format!("Power cuts were not tested: {why}.");
         }
-        let promises = if *broken == 1 { "promise" } else { "promises" };
+        let count = if *broken == 1 { "state" } else { "states" };
         let percent = |millionths: u64| two_digits(millionths as f64 / 1e4);
         let here = percent(self.upper_bound_millionths);
         let (of, limits) = match (self.logs, self.runs_upper_bound_millionths) {
@@ -75,7 +75,7 @@ impl CrashTest {
         };
         format!(
             "Tested {setup} at simulated power cuts (Linux {kernel}, workload {workload}): {states} \
-             states{of}, {broken} broken {promises} ({limits}, 95 %)."
+             states{of}; {broken} {count} broke a promise ({limits}, 95 %)."
         )
     }
 }
@@ -95,12 +95,14 @@ mod tests {
             ..CrashTest::default()
         };
         let sentence = tested.sentence();
-        let here =
-            "1000 states, 0 broken promises (at most 0.30 % of all states of these runs, 95 %).";
+        let here = "1000 states; 0 states broke a promise (at most 0.30 % of all states of these \
+                    runs, 95 %).";
         assert!(sentence.ends_with(here), "{sentence}");
+        let one = CrashTest { broken: 1, ..tested.clone() }.sentence();
+        assert!(one.contains("; 1 state broke a promise ("), "{one}");
         (tested.logs, tested.runs_upper_bound_millionths) = (Some(60), Some(48_704));
         let sentence = tested.sentence();
-        assert!(sentence.contains("1000 states of 60 runs of it, 0 broken"), "{sentence}");
+        assert!(sentence.contains("1000 states of 60 runs of it; 0 states broke"), "{sentence}");
         assert!(sentence.contains("found in at most 4.9 % of further runs by"), "{sentence}");
         tested.upper_bound_millionths = 30;
         assert!(tested.sentence().contains("at most 0.0030 %"), "{}", tested.sentence());
