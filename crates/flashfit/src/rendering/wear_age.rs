@@ -13,7 +13,13 @@ use flashfit_wear::age::{AgeEnd, AgePoint};
 use crate::rendering::wear::{capacity, rating, years};
 use crate::wear::age::AgeDocument;
 
-pub fn age_text(document: &AgeDocument, usage: &UsageModel, width: usize) -> String {
+/// The aged card; `serve` is the command that serves the saved one.
+pub fn age_text(
+    document: &AgeDocument,
+    usage: &UsageModel,
+    serve: Option<&str>,
+    width: usize,
+) -> String {
     let mut out = format!(
         "Simulated aging of the card {} ({}) with {}\n{}\n{:.2} GiB a day written by programs; {}\n\n",
         document.card,
@@ -49,9 +55,8 @@ pub fn age_text(document: &AgeDocument, usage: &UsageModel, width: usize) -> Str
         out += &text::wrap(&line, width).join("\n");
         out += "\n";
     }
-    if let Some(saved) = &document.saved {
-        out +=
-            &format!("Saved. To use it: flashfit card serve {} --state {saved}\n", document.card);
+    if let Some(serve) = serve {
+        out += &format!("Saved. To use it: {serve}\n");
     }
     out
 }
@@ -197,12 +202,13 @@ mod tests {
     #[test]
     fn the_end_of_a_card_is_named() {
         let usage = flashfit_wear::usage::load("kiosk", None).unwrap();
-        let text = age_text(&document(AgeEnd::ReadOnly), &usage, 80);
+        let serve = Some("flashfit card serve mine.toml --state old.card");
+        let text = age_text(&document(AgeEnd::ReadOnly), &usage, serve, 80);
         assert!(text.contains("became read-only after 2.0 years"), "{text}");
         assert!(text.contains("2.0 times the erase count"), "{text}");
         assert!(text.contains("--state old.card"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        let alive = age_text(&document(AgeEnd::YearsOver), &usage, 80);
+        let alive = age_text(&document(AgeEnd::YearsOver), &usage, None, 80);
         assert!(alive.contains("still accepts writes"), "{alive}");
     }
 

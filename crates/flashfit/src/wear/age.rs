@@ -20,7 +20,7 @@ use crate::probe::watch::ProbeProgress;
 use crate::rendering::wear_age::{age_text, draw};
 use crate::signals;
 use crate::wear::age_args::WearAgeArgs;
-use crate::wear::saved_card::check_saved;
+use crate::wear::saved_card::{check_saved, serve_command};
 use crate::wear::{setup_traces, target};
 
 /// Points of the table and of the drawing.
@@ -84,7 +84,8 @@ pub fn run(args: &WearAgeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     if args.json {
         output::json(&document)?;
     } else {
-        output::print(&age_text(&document, &usage, output::width()))?;
+        let serve = document.saved.as_ref().and_then(|_| serve_command(args, catalog));
+        output::print(&age_text(&document, &usage, serve.as_deref(), output::width()))?;
     }
     let failed = [saved.err(), drawn.err()].into_iter().flatten();
     if let Some(error) = failed.reduce(|first, next| CommandError::joined([first, next])) {

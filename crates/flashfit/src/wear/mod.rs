@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod life_args;
 mod measure;
 pub mod record;
+mod record_command;
 pub mod recorded_life;
 mod registers;
 pub mod run_life;

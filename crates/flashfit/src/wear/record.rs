@@ -22,6 +22,7 @@ use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::wear::recorded_text;
 use crate::signals;
 use crate::wear::life_args::WearRecordArgs;
+use crate::wear::record_command::again;
 use crate::wear::setup_name::SetupName;
 use crate::wear::target;
 use crate::wear::trace_bed::{MEMORY, TraceBed};
@@ -94,7 +95,7 @@ pub fn run(args: &WearRecordArgs, catalog: Option<&Path>) -> Result<(), CommandE
     let bytes = read_capped(&trace_file, TRACE_BYTES_MAX)
         .map_err(|error| environment("cannot read the trace", error.into_io()))?;
     let header = header(args, &recorded, &model);
-    let trace = RecordedTrace::from_recording(header, command(args), &trace::read(&bytes)?)?;
+    let trace = RecordedTrace::from_recording(header, again(args, catalog), &trace::read(&bytes)?)?;
     output_file.write(&trace.to_text())?;
     let document = RecordDocument {
         requests: trace.requests.len(),
@@ -128,21 +129,4 @@ fn header(
         mkfs: recorded.mkfs.clone(),
         seed: args.seed,
     }
-}
-
-/// The command that records it again.
-fn command(args: &WearRecordArgs) -> String {
-    format!(
-        "flashfit wear record {} --fs {} --workload {} --volume {} --data-size {} \
-         --fill-percent {} --age {} --on {} --seed {} --output FILE",
-        args.target,
-        args.filesystem,
-        args.workload,
-        args.volume,
-        args.data_size,
-        args.fill_percent,
-        args.age,
-        args.on,
-        args.seed
-    )
 }

@@ -3,11 +3,13 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::program::{quote, quote_path};
 use flashfit_host::replaceable_file::ReplaceableFile;
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::wear::age_args::WearAgeArgs;
+use crate::wear::record_command::catalog_flag;
 
 /// Refuses a file for the saved card that cannot be written, before the aging that takes minutes.
 pub fn check_saved(path: &Path, args: &WearAgeArgs) -> Result<(), CommandError> {
@@ -23,6 +25,14 @@ pub fn check_saved(path: &Path, args: &WearAgeArgs) -> Result<(), CommandError> 
         return refused(message, "name two files");
     }
     Ok(())
+}
+
+/// The command that serves the saved card, which the state alone does not describe.
+pub fn serve_command(args: &WearAgeArgs, catalog: Option<&Path>) -> Option<String> {
+    let name = args.card.strip_prefix("sim:").unwrap_or(&args.card);
+    let state = quote_path(args.save.as_ref()?);
+    let catalog = catalog_flag(catalog);
+    Some(format!("flashfit card serve {} --state {state}{catalog}", quote(name)))
 }
 
 /// The same for all names of a file that may not exist yet.
@@ -42,6 +52,16 @@ mod tests {
     struct Line {
         #[command(flatten)]
         args: WearAgeArgs,
+    }
+
+    #[test]
+    fn the_command_that_serves_the_card_can_be_typed() {
+        let words = ["age", "sim:my card.toml", "--fs", "ext4", "--usage", "kiosk", "--years", "1"];
+        let args = |save: &[&str]| Line::parse_from([&words[..], save].concat()).args;
+        let found = serve_command(&args(&["--save", "old card.card"]), Some(Path::new("own")));
+        let expected = "flashfit card serve 'my card.toml' --state 'old card.card' --catalog own";
+        assert_eq!(found.as_deref(), Some(expected));
+        assert_eq!(serve_command(&args(&[]), None), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use flashfit_user_error::ExitClass;
 use flashfit_wear::{SetupTraces, UsageModel, trace_file};
 
 use crate::command_error::CommandError;
+use crate::wear::record_command::of_missing;
 use crate::wear::setup_name::SetupName;
 
 /// The recorded traces of a setup, one for each workload of the usage model.
@@ -27,18 +28,15 @@ pub fn find_known(
     let setup: SetupName = name.parse()?;
     // A trace of an unknown option cannot be recorded either.
     let filesystems = FileSystemCatalog::load(catalog)?;
-    filesystems.filesystem(&setup.filesystem)?.closure(&setup.options)?;
+    let options = filesystems.filesystem(&setup.filesystem)?.closure(&setup.options)?;
     let found = search(name, &setup, usage, catalog)?;
     Ok(found.map_err(|missing| {
-        let MissingTrace { file, workload } = &missing;
+        let command = of_missing(&missing, name, &options, catalog);
+        let then = if catalog.is_none() { "; then add --catalog CATALOG" } else { "" };
         CommandError::new(
             ExitClass::Usage,
             missing.reason(name),
-            Some(&format!(
-                "record it into your own catalog: flashfit wear record sim:usd-a1-pagemap \
-                 --fs {name} --workload {workload} --output CATALOG/traces/{file}.toml; then \
-                 add --catalog CATALOG"
-            )),
+            Some(&format!("record it into your own catalog: {command}{then}")),
         )
     }))
 }
