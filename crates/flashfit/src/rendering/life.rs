@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RunView;
-use super::wear::{interval, years};
+use super::wear::{years_cell, years_in_words};
 
 /// Rows that the terminal shows.
 const TERMINAL_ROWS: usize = 6;
@@ -129,7 +129,7 @@ fn listed(conclusion: &Conclusion, lives: &SetupLives) -> Vec<(CandidateIndex, O
 
 /// `2.6 (1.1 to 6.1)`, or `not known`.
 pub fn cell(life: &SetupLife) -> String {
-    life.years().map_or_else(|| "not known".to_owned(), |found| interval(found, years))
+    life.years().map_or_else(|| "not known".to_owned(), years_cell)
 }
 
 /// The years of each setup, as a table without rows if there is no usage model.
@@ -195,13 +195,13 @@ pub fn sentence(conclusion: &Conclusion, setup: &Setup) -> Option<String> {
     let usage = &conclusion.problem.life.as_ref()?.usage;
     let label = setup.label();
     Some(match lives.life(conclusion.problem.candidate(setup)?) {
-        SetupLife::Known { years: found, limit, .. } => format!(
-            "Under the usage model {usage}, {label} lasts {} years (simulated, 90 % interval {} to \
-             {}) until the first limit, which is usually: {limit}.",
-            years(found.median),
-            years(found.low),
-            years(found.high)
-        ),
+        SetupLife::Known { years, limit, .. } => {
+            let (median, range) = years_in_words(*years);
+            format!(
+                "Under the usage model {usage}, {label} lasts {median} (simulated, 90 % interval \
+                 {range}) until the first limit, which is usually: {limit}."
+            )
+        }
         SetupLife::Unknown(reason) => {
             format!("How long {label} lasts under the usage model {usage} is not known: {reason}.")
         }
@@ -222,11 +222,7 @@ pub fn not_shown(conclusion: &Conclusion) -> Option<String> {
     else {
         return Some(format!("{start}: the years of none are known"));
     };
-    Some(format!(
-        "{start}; the nearest is {}: {} years (90 % interval {} to {})",
-        conclusion.problem.setups[nearest].label(),
-        years(found.median),
-        years(found.low),
-        years(found.high)
-    ))
+    let (median, range) = years_in_words(found);
+    let nearest = conclusion.problem.setups[nearest].label();
+    Some(format!("{start}; the nearest is {nearest}: {median} (90 % interval {range})"))
 }

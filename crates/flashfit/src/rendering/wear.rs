@@ -8,10 +8,14 @@ use flashfit_report::{Column, TextTable};
 use flashfit_wear::extrapolation::Interval;
 use flashfit_wear::{SetupEstimate, UsageModel};
 
+use crate::rendering::two_digits::two_digits;
 use crate::wear::estimate::EstimateDocument;
 use crate::wear::record::RecordDocument;
 
-const HOURS_A_MONTH: f64 = 365.25 * 24.0 / 12.0;
+const DAYS_A_YEAR: f64 = 365.25;
+const HOURS_A_MONTH: f64 = DAYS_A_YEAR * 24.0 / 12.0;
+/// Shorter lives are shown in days.
+const DAYS_BELOW_YEARS: f64 = 0.1;
 
 pub fn recorded_text(document: &RecordDocument, file: &Path) -> String {
     let header = &document.header;
@@ -32,15 +36,54 @@ pub fn recorded_text(document: &RecordDocument, file: &Path) -> String {
 
 /// Years with two digits, as 0.12, 1.3 or 23.
 pub fn years(years: f64) -> String {
-    match years {
-        ..1.0 => format!("{years:.2}"),
-        ..10.0 => format!("{years:.1}"),
-        _ => format!("{years:.0}"),
+    two_digits(years)
+}
+
+/// `1.3 years`, or `12 days` for less than a tenth of a year.
+pub fn span(years: f64) -> String {
+    let scale = TimeScale::of(years);
+    format!("{} {}", scale.show(years), scale.name())
+}
+
+/// `1.3 (0.51 to 2.6)` under a head that says years; `12 days (4.1 to 33)` if the median is less
+/// than a tenth of a year.
+pub fn years_cell(of: Interval) -> String {
+    let scale = TimeScale::of(of.median);
+    let unit = if scale == TimeScale::Days { " days" } else { "" };
+    let [median, low, high] = [of.median, of.low, of.high].map(|years| scale.show(years));
+    format!("{median}{unit} ({low} to {high})")
+}
+
+/// The same as part of a sentence: `1.3 years`, and `0.51 to 2.6`.
+pub fn years_in_words(of: Interval) -> (String, String) {
+    let scale = TimeScale::of(of.median);
+    (span(of.median), format!("{} to {}", scale.show(of.low), scale.show(of.high)))
+}
+
+/// The unit in which the figures of a life are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TimeScale {
+    Days,
+    Years,
+}
+
+impl TimeScale {
+    /// That of an interval is the scale of its median.
+    fn of(years: f64) -> Self {
+        if years < DAYS_BELOW_YEARS && years > 0.0 { Self::Days } else { Self::Years }
+    }
+
+    fn show(self, years: f64) -> String {
+        two_digits(if self == Self::Days { years * DAYS_A_YEAR } else { years })
+    }
+
+    fn name(self) -> &'static str {
+        if self == Self::Days { "days" } else { "years" }
     }
 }
 
-pub fn interval(of: Interval, unit: fn(f64) -> String) -> String {
-    format!("{} ({} to {})", unit(of.median), unit(of.low), unit(of.high))
+fn ratio(of: Interval) -> String {
+    format!("{:.2} ({:.2} to {:.2})", of.median, of.low, of.high)
 }
 
 pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usize) -> String {
@@ -73,7 +116,7 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
         let found = &setup.estimate;
         let mut cells = vec![
             found.setup.clone(),
-            interval(found.years, years),
+            years_cell(found.years),
             found.limit.short().to_owned(),
             format!("{:.1}", found.filesystem_amplification),
             format!("{:.1}", found.write_amplification),
@@ -83,7 +126,7 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
             cells.push(format!("{percent:.0} %"));
         }
         if compared {
-            let ratio = setup.ratio_to_first.map(|ratio| interval(ratio, |x| format!("{x:.2}")));
+            let ratio = setup.ratio_to_first.map(ratio);
             let none = if index == 0 { "1" } else { "not known" };
             cells.push(ratio.unwrap_or_else(|| none.to_owned()));
         }
@@ -149,20 +192,21 @@ fn paragraph(text: &str, indent: &str, width: usize) -> String {
 fn details(found: &SetupEstimate, width: usize) -> String {
     let ends: Vec<String> = (found.limits.iter())
         .map(|end| match end.years {
-            Some(after) => format!("{} after {}", end.limit.text(), years(after)),
+            Some(after) => format!("{} after {}", end.limit.text(), span(after)),
             None => format!("{} not reached", end.limit.text()),
         })
         .collect();
     let first = &found.assumptions[0];
+    let (writable, writable_range) = years_in_words(found.writable_years);
     let mut text =
-        paragraph(&format!("{}: {} years (medians).", found.setup, ends.join(", ")), "", width);
+        paragraph(&format!("{}: {} (medians).", found.setup, ends.join(", ")), "", width);
     for line in [
-        format!("It accepts writes for {} years.", interval(found.writable_years, years)),
+        format!("It accepts writes for {writable} ({writable_range})."),
         format!(
-            "What matters most is the {}: {} to {} years by that alone.",
+            "What matters most is the {}: {} to {} by that alone.",
             first.assumption.text(),
-            years(first.years_low),
-            years(first.years_high)
+            span(first.years_low),
+            span(first.years_high)
         ),
         format!(
             "A block can be erased before it is full; on average it is erased {:.0} times a year.",
@@ -198,5 +242,18 @@ mod tests {
     #[test]
     fn years_have_two_digits() {
         assert_eq!([0.123, 1.26, 23.4].map(years), ["0.12", "1.3", "23"]);
+        assert_eq!(
+            [0.0, 0.002, 0.0999, 0.1].map(span),
+            ["0 years", "0.73 days", "36 days", "0.10 years"]
+        );
+    }
+
+    #[test]
+    fn a_short_life_has_all_its_figures_in_days() {
+        let of = |low, median, high| Interval { low, median, high };
+        assert_eq!(years_cell(of(0.004, 0.01, 0.2)), "3.7 days (1.5 to 73)");
+        assert_eq!(years_cell(of(0.004, 0.12, 1.5)), "0.12 (0.0040 to 1.5)");
+        let (median, range) = years_in_words(of(0.001, 0.002, 0.004));
+        assert_eq!((median.as_str(), range.as_str()), ("0.73 days", "0.37 to 1.5"));
     }
 }

@@ -10,7 +10,7 @@ use flashfit_report::{Chart, Column, FigureUnit, TextTable, text};
 use flashfit_wear::UsageModel;
 use flashfit_wear::age::{AgeEnd, AgePoint};
 
-use crate::rendering::wear::{capacity, rating, years};
+use crate::rendering::wear::{capacity, rating, span, years};
 use crate::wear::age::AgeDocument;
 
 /// The aged card; `serve` is the command that serves the saved one.
@@ -62,14 +62,14 @@ pub fn age_text(
 }
 
 fn ending(document: &AgeDocument) -> String {
-    let age = years(document.years);
+    let age = span(document.years);
     match document.end {
-        AgeEnd::YearsOver => format!("After {age} years, the card still accepts writes."),
+        AgeEnd::YearsOver => format!("After {age}, the card still accepts writes."),
         AgeEnd::ReadOnly => format!(
-            "The card became read-only after {age} years: an erase block failed, and no spare block \
+            "The card became read-only after {age}: an erase block failed, and no spare block \
              was left to replace it."
         ),
-        AgeEnd::Interrupted => format!("Interrupted at an age of {age} years."),
+        AgeEnd::Interrupted => format!("Interrupted at an age of {age}."),
     }
 }
 
