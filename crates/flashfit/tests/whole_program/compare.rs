@@ -365,3 +365,37 @@ fn a_setup_that_was_measured_once_has_no_interval() {
     let said = "B compared with A: 1 common setup: +20.0 %, with too few repeats for an";
     assert!(ended.stdout.contains(said), "{}", ended.stdout);
 }
+
+#[test]
+fn the_assumptions_of_years_are_named_and_compared() {
+    let place = Place::new();
+    let with_life = |device: &str| {
+        let mut spec = spec(4 << 20);
+        spec["life"] = json!({
+            "usage": "kiosk", "gib_a_day_thousandths": 2000, "device": device,
+            "rated_cycles": 1500,
+            "setups": [{
+                "filesystem": "ext4", "options": [], "years_thousandths": [1000, 2000, 3000],
+                "limit": "wear",
+            }],
+        });
+        spec
+    };
+    run(&place, "a", 1, 2, 1.0, &with_life("/dev/sda, modeled as usb-cheap (4 GiB)"));
+    run(&place, "b", 2, 2, 1.0, &with_life("/dev/sdb, modeled as usb-cheap (4 GiB)"));
+    run(&place, "c", 3, 2, 1.0, &with_life("/dev/sdc, modeled as usb-cheap (16 GiB)"));
+    let shown = |dirs: &[&str]| {
+        let text = compare(&place, dirs).stdout;
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let warning = "The years of these runs are not comparable";
+    let alike = shown(&["a", "b"]);
+    assert!(alike.contains("Years that setups last, simulated"), "{alike}");
+    let line = "Years of B, simulated: usage model kiosk (2.00 GiB a day); /dev/sdb, modeled as \
+                usb-cheap (4 GiB), rated for 1500 erase cycles.";
+    assert!(alike.contains(line) && !alike.contains(warning), "{alike}");
+    assert!(shown(&["a", "c"]).contains(warning));
+    let found = document(&place, &["a", "c"]);
+    assert_eq!(found["runs"][1]["life_model"]["usage"], "kiosk", "{found:#}");
+    assert_eq!(found["comparisons"][0]["same_life_model"], false, "{found:#}");
+}

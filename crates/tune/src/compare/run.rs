@@ -285,12 +285,15 @@ impl ComparedRun {
         found
     }
 
+    /// The estimates of a run with a usage model.
+    pub fn estimates(&self) -> Option<RunLife> {
+        let life = self.header.pointer("/spec/life").cloned();
+        life.and_then(|life| serde_json::from_value(life).ok())
+    }
+
     /// How long setups last by the estimates of the run; empty if it has none.
     pub fn lives(&self) -> BTreeMap<Setup, SetupLife> {
-        let life = self.header.pointer("/spec/life").cloned();
-        let Some(life) = life.and_then(|life| serde_json::from_value::<RunLife>(life).ok()) else {
-            return BTreeMap::new();
-        };
+        let Some(life) = self.estimates() else { return BTreeMap::new() };
         let mut setups: Vec<Setup> = Vec::new();
         // What the run lists comes first: batches are shuffled.
         let (mut filesystems, listed) = (self.names("filesystems"), self.names("workloads"));

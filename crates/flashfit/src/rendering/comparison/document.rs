@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ComparisonView;
+use super::assumptions::YearsModel;
 use crate::rendering::answer::hundredths;
 use crate::rendering::life::YearsPart;
 
@@ -41,6 +42,9 @@ struct RunPart {
     notes: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     life: Vec<SetupLifePart>,
+    /// What the years in `life` rest on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    life_model: Option<YearsModel>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -57,6 +61,10 @@ struct PairPart {
     /// Whether both measured the same thing: same data size, profile and so on.
     comparable: bool,
     same_run: bool,
+    /// Whether the years of both rest on the same usage model and modeled device; absent if one has
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_life_model: Option<bool>,
     differing: Vec<ConditionPart>,
     /// Over all workloads that were measured at the same points.
     overall: Option<DifferencePart>,
@@ -177,6 +185,9 @@ pub fn document(view: &ComparisonView<'_>) -> ComparisonDocument {
     let pair = |pair: &RunPair| PairPart {
         run: pair.run,
         comparable: pair.is_comparable(),
+        same_life_model: YearsModel::of(&comparison.runs[0])
+            .zip(YearsModel::of(&comparison.runs[pair.run]))
+            .map(|(first, other)| first.is_like(&other)),
         same_run: comparison.runs[pair.run].is_same_run(&comparison.runs[0]),
         differing: pair
             .differing
@@ -234,6 +245,7 @@ fn run_part(run: &ComparedRun) -> RunPart {
         under_way: run.is_under_way,
         notes: run.remarks(),
         life: run.lives().into_iter().map(life).collect(),
+        life_model: YearsModel::of(run),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Differences between runs, as text and as a page.
 
+mod assumptions;
 mod document;
 mod figures;
 mod tables;
 
 use flashfit_report::terminal::{SIMULATED_BANNER, render_finding};
-use flashfit_report::text::wrap;
+use flashfit_report::text::{plain, wrap};
 use flashfit_report::{ComparisonPage, FigureUnit};
 use flashfit_tune::compare::{
     CONFIDENCE, RunComparison, RunDifference, RunPair, RunVerdict, Slowdown, SlowdownCheck,
@@ -166,17 +167,22 @@ pub fn text(view: &ComparisonView<'_>, width: usize) -> String {
     for line in summary(view) {
         paragraph(&line);
     }
-    for finding in tables::findings(view) {
-        let shown = render_finding(&finding, width);
+    let findings = tables::findings(view);
+    for finding in &findings {
+        let shown = render_finding(finding, width);
         if !shown.is_empty() {
             text.push('\n');
             text.push_str(&shown);
         }
     }
+    let has_years = findings.iter().any(|finding| finding.title == tables::YEARS);
+    let basis = if has_years { assumptions::lines(view.comparison) } else { Vec::new() };
     text.push('\n');
-    for line in wrap(NOTE, width) {
-        text.push_str(&line);
-        text.push('\n');
+    for line in basis.iter().map(|line| plain(line)).chain([NOTE.to_owned()]) {
+        for line in wrap(&line, width) {
+            text.push_str(&line);
+            text.push('\n');
+        }
     }
     text
 }

@@ -5,11 +5,13 @@ use flashfit_report::{ColumnKind, ReportFinding};
 use flashfit_tune::Criterion;
 use flashfit_tune::compare::{RunComparison, RunDifference, RunPair, SetupPair};
 
-use super::{ComparisonView, change, interval, letter, verdict};
+use super::{ComparisonView, assumptions, change, interval, letter, verdict};
 use crate::rendering::life;
 
 /// Rows that the terminal shows.
 const TERMINAL_ROWS: usize = 12;
+/// The title of the years of setups.
+pub(super) const YEARS: &str = "Years that setups last, simulated";
 
 pub(super) fn findings(view: &ComparisonView<'_>) -> Vec<ReportFinding> {
     let comparison = view.comparison;
@@ -227,9 +229,10 @@ fn only_in_one(pair: &RunPair) -> ReportFinding {
 /// Years of the common setups in all runs that have a usage model.
 fn years(comparison: &RunComparison) -> ReportFinding {
     let lives: Vec<_> = comparison.runs.iter().map(|run| run.lives()).collect();
+    let basis = assumptions::lines(comparison).join(" ");
     let mut finding = ReportFinding::new(
-        "Years that setups last",
-        "Simulated, with 90 % intervals, under the usage model of each run.",
+        YEARS,
+        &format!("With 90 % intervals, under the usage model of each run. {basis}"),
         [("setup", ColumnKind::Name)],
         TERMINAL_ROWS,
     );
