@@ -6,6 +6,7 @@ use flashfit_device::Bytes;
 use flashfit_report::text::wrap;
 use flashfit_report::{Column, TextTable};
 use flashfit_wear::extrapolation::Interval;
+use flashfit_wear::mix::ModeledUsage;
 use flashfit_wear::{SetupEstimate, UsageModel};
 
 use crate::rendering::two_digits::two_digits;
@@ -139,6 +140,9 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
     }
     for setup in &document.setups {
         text += &details(&setup.estimate, width);
+        if let Some(note) = modeled_note(&setup.estimate.modeled, usage) {
+            text += &paragraph(&note, "  ", width);
+        }
     }
     text += &paragraph(
         "YEARS: until the first limit. Past its rating, a maker promises nothing; the device accepts \
@@ -224,6 +228,21 @@ fn details(found: &SetupEstimate, width: usize) -> String {
     text
 }
 
+/// What the simulation had instead of what the usage model says.
+pub fn modeled_note(modeled: &ModeledUsage, usage: &UsageModel) -> Option<String> {
+    let changed = modeled.is_changed_elsewhere(usage).then(|| {
+        let (here, there) = (modeled.changed_percent, usage.changed_percent.value);
+        format!("{here:.1} % of the device changed, not {there} %")
+    });
+    let filled = modeled.is_filled_elsewhere(usage).then(|| {
+        let (here, there) = (modeled.filled_percent, usage.fill_percent.value);
+        format!("{here:.0} % filled, not {there} %")
+    });
+    let parts: Vec<String> = changed.into_iter().chain(filled).collect();
+    (!parts.is_empty())
+        .then(|| format!("Modeled with {}: the recordings are of one size.", parts.join(" and ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,5 +274,22 @@ mod tests {
         assert_eq!(years_cell(of(0.004, 0.12, 1.5)), "0.12 (0.0040 to 1.5)");
         let (median, range) = years_in_words(of(0.001, 0.002, 0.004));
         assert_eq!((median.as_str(), range.as_str()), ("0.73 days", "0.37 to 1.5"));
+    }
+
+    #[test]
+    fn a_simulation_that_differs_from_the_usage_model_says_so() {
+        let usage = flashfit_wear::usage::load("data-logger", None).unwrap();
+        let modeled = ModeledUsage { changed_percent: 12.5, filled_percent: 62.4 };
+        assert_eq!(
+            modeled_note(&modeled, &usage).unwrap(),
+            "Modeled with 62 % filled, not 40 %: the recordings are of one size."
+        );
+        let camera = flashfit_wear::usage::load("camera", None).unwrap();
+        assert_eq!(
+            modeled_note(&modeled, &camera).unwrap(),
+            "Modeled with 12.5 % of the device changed, not 40 %: the recordings are of one size."
+        );
+        let same = ModeledUsage { changed_percent: 12.5, filled_percent: 41.0 };
+        assert_eq!(modeled_note(&same, &usage), None);
     }
 }

@@ -10,7 +10,7 @@ use flashfit_report::{Chart, Column, FigureUnit, TextTable, text};
 use flashfit_wear::UsageModel;
 use flashfit_wear::age::{AgeEnd, AgePoint};
 
-use crate::rendering::wear::{capacity, rating, span, years};
+use crate::rendering::wear::{capacity, modeled_note, rating, span, years};
 use crate::wear::age::AgeDocument;
 
 /// The aged card; `serve` is the command that serves the saved one.
@@ -51,7 +51,8 @@ pub fn age_text(
     }
     out += &table.render(width);
     out += "\n";
-    for line in [ending(document), notes(document)] {
+    let modeled = modeled_note(&document.modeled, usage);
+    for line in [ending(document), notes(document)].into_iter().chain(modeled) {
         out += &text::wrap(&line, width).join("\n");
         out += "\n";
     }
@@ -170,6 +171,7 @@ fn chart(
 mod tests {
     use super::*;
     use flashfit_card::SpareBlocks;
+    use flashfit_wear::mix::ModeledUsage;
 
     fn document(end: AgeEnd) -> AgeDocument {
         let point = |years: f64, retired: u32| AgePoint {
@@ -192,6 +194,7 @@ mod tests {
             pslc_rated_cycles: None,
             years: 2.0,
             end,
+            modeled: ModeledUsage { changed_percent: 12.5, filled_percent: 50.0 },
             points: vec![point(1.0, 0), point(2.0, 4)],
             erases_by_block: vec![480, 500, 1000],
             simulated: true,

@@ -9,6 +9,7 @@ use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::program::quote_path;
 use flashfit_user_error::ExitClass;
 use flashfit_wear::age::{AgeEnd, AgePoint, AgeRequest, AgedCard, age};
+use flashfit_wear::mix::ModeledUsage;
 use flashfit_wear::usage;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,6 +45,7 @@ pub struct AgeDocument {
     /// The age that was reached.
     pub years: f64,
     pub end: AgeEnd,
+    pub modeled: ModeledUsage,
     pub points: Vec<AgePoint>,
     /// Erase counts of good blocks at the end, in ascending order of counts.
     pub erases_by_block: Vec<u32>,
@@ -139,6 +141,7 @@ fn document(
         pslc_rated_cycles: nand.pslc.as_ref().map(|pslc| pslc.endurance_cycles),
         years: aged.years,
         end: aged.end,
+        modeled: aged.modeled,
         points: aged.points,
         erases_by_block,
         simulated: true,

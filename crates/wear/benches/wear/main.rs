@@ -39,11 +39,11 @@ leave their erases to the others. The erases that leveling costs, and the amplif
 when few spare blocks are left, are not extrapolated. A simulated card becomes read-only with the
 first failed block of a pSLC area; an estimate lets spare blocks replace it.
 
-Each recording changes 64 MiB of 512 MiB and is about 60 % full, and a replica has up to 16 such
+Each recording changes 64 MiB of 512 MiB and is at least half full, and a replica has up to 16 such
 parts. So no more than 12.5 % of a device is modeled as changed, and no less than 0.8 % for each
-workload; and parts in use cannot be emptier than the recording. `wear estimate` says so where the
-usage model wants something else (`modeled` in JSON). `weekly` and `always` trim are modeled alike:
-the device knows which space is free.
+workload; and parts in use cannot be emptier than the recording. `wear estimate` and `wear age` say
+so where the usage model wants something else (`modeled` in JSON). `weekly` and `always` trim are
+modeled alike: the device knows which space is free.
 ";
 
 fn main() {
