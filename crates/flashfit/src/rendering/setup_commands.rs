@@ -9,6 +9,7 @@ use flashfit_filesystem::{
 };
 use flashfit_host::program::{quote, quote_path};
 use flashfit_report::ReportCommand;
+use flashfit_testbed::TestBedSpec;
 use flashfit_tune::{FileSystemChoices, RunHeader};
 
 use super::check::size_argument;
@@ -53,7 +54,10 @@ pub fn commands(
     let aside =
         if real.is_some() { "" } else { "; insert the names of your card and its partition" };
     let mut list = Vec::new();
-    let mut command = |caption: String, line: String| list.push(ReportCommand { caption, line });
+    let mut command = |caption: String, line: String| {
+        let caption = if real.is_some() { at(&header.spec.on, caption) } else { caption };
+        list.push(ReportCommand { caption, line });
+    };
     if choices.filesystem.layered.is_some() {
         command(
             "Show the commands that pack your directory into an image and mount it".to_owned(),
@@ -162,6 +166,19 @@ fn real_node(header: &RunHeader) -> Option<&Path> {
     (facts.card.is_none() && is_node).then_some(path)
 }
 
+/// The caption of a command for the device of this test bed. Typed here, the command of a board
+/// would change this machine's device of the same name.
+fn at(on: &TestBedSpec, caption: String) -> String {
+    let board = match on {
+        TestBedSpec::Here | TestBedSpec::Vm(_) => return caption,
+        TestBedSpec::Ssh { host } => host,
+        TestBedSpec::Lab { .. } => "the board",
+    };
+    let mut rest = caption.chars();
+    let first = rest.next().map(|first| first.to_ascii_lowercase());
+    format!("On {board}: {}{}", first.into_iter().collect::<String>(), rest.as_str())
+}
+
 /// Adds the line to fstab(5): by UUID, since nodes change their names.
 fn fstab_command(recipe: &Recipe, place: &Path) -> String {
     let line = recipe.installed_line("NODE", Path::new(MOUNT_POINT));
@@ -195,6 +212,41 @@ mod tests {
         assert_eq!(command(&[]), "flashfit plan /dev/sdb --fs squashfs --scheduler none");
         let options = "flashfit plan /dev/sdb --fs squashfs --options block-16k,zstd";
         assert_eq!(command(&["zstd", "block-16k"]), format!("{options} --scheduler none"));
+    }
+
+    #[test]
+    fn the_commands_for_a_device_of_a_board_name_the_board() {
+        let path = "../tune/tests/runs/v1-sim-greedy/run.json";
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut header: RunHeader = serde_json::from_str(&text).unwrap();
+        header.facts.card = None;
+        header.facts.device.kind = DeviceKind::SdCard;
+        let captions = |on: &str, header: &mut RunHeader| -> Vec<String> {
+            header.spec.on = on.parse().unwrap();
+            let fs_catalog = FileSystemCatalog::load(None).unwrap();
+            let ext4 = fs_catalog.filesystem("ext4").unwrap();
+            let choices = FileSystemChoices {
+                filesystem: ext4.clone(),
+                always: Vec::new(),
+                free: Vec::new(),
+                schedulers: Vec::new(),
+                conditions: Conditions::default(),
+            };
+            let (scheduler, conditions) = (Scheduler::new("none"), &choices.conditions);
+            let setup = Setup::new::<&str>(ext4, [], scheduler, conditions).unwrap();
+            let list = commands(header, &choices, &setup, false);
+            list.into_iter().map(|command| command.caption).collect()
+        };
+        let here = captions("here", &mut header);
+        assert!(here.contains(&"Partition the device (erases it)".to_owned()), "{here:?}");
+        let there = captions("ssh:root@board", &mut header);
+        let first = "On root@board: partition the device (erases it)".to_owned();
+        assert!(there.contains(&first), "{there:?}");
+        for (on, place) in [("ssh:root@board", "On root@board: "), ("lab:a=b", "On the board: ")] {
+            let there = captions(on, &mut header);
+            assert_eq!(there.len(), here.len());
+            assert!(there.iter().all(|caption| caption.starts_with(place)), "{there:?}");
+        }
     }
 
     #[test]
