@@ -35,6 +35,8 @@ pub type CardCommandLine = Box<dyn Fn(&str) -> Vec<OsString> + Send>;
 pub struct CardProgram {
     pub program: PathBuf,
     pub args: CardCommandLine,
+    /// Arguments that name the user's catalog, if there is one.
+    pub catalog_args: Vec<OsString>,
 }
 
 pub struct LocalHost<'a> {
@@ -167,6 +169,7 @@ impl Host for LocalHost<'_> {
         let program = Program::new(self.cards.program.display().to_string())
             .arg("probe")
             .args(args.collect::<Vec<_>>())
+            .args(&self.cards.catalog_args)
             .timeout(PROBE_TIMEOUT);
         let outcome = self.runner.run(&program).map_err(|error| TrialError::stopped(&error))?;
         let read = |(name, path): (&String, PathBuf)| {

@@ -21,7 +21,7 @@ use flashfit_testbed::{
     CardProgram, Host, LocalHost, OpenRequest, RemoteHost, Requirements, TrialError, TrialRequest,
     WriteGrant,
 };
-use flashfit_user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, Hint, UserError};
 use tempfile::TempDir;
 
 const VERSION: &str = "1.2.3";
@@ -32,7 +32,11 @@ fn about() -> AgentInfo {
 }
 
 fn no_cards() -> CardProgram {
-    CardProgram { program: PathBuf::from("/bin/false"), args: Box::new(|_| Vec::new()) }
+    CardProgram {
+        program: PathBuf::from("/bin/false"),
+        args: Box::new(|_| Vec::new()),
+        catalog_args: Vec::new(),
+    }
 }
 
 /// Connects to an agent in a thread of this process.
@@ -336,6 +340,10 @@ impl Link for Repeating {
         None
     }
 
+    fn translate_hint(&self, hint: Hint) -> Hint {
+        hint.from_host("a stub", None)
+    }
+
     fn label(&self) -> String {
         "a stub".to_owned()
     }
@@ -391,6 +399,20 @@ fn a_request_without_a_limit_waits_while_the_agent_works() {
     let link = Repeating { says: WORKING, then, reconnect_timeout: Duration::ZERO };
     request(link, PATIENT).expect("an answer");
     assert!(start.elapsed() >= after);
+}
+
+#[test]
+fn a_hint_of_the_agent_names_its_machine() {
+    let failed = |hint: &str| {
+        let failure = format!("{{\"stopped\":{{\"message\":\"m\",\"code\":3,\"hint\":{hint}}}}}");
+        let answer = format!("{{\"id\":1,\"reply\":{{\"failed\":{failure}}}}}");
+        let says = format!("{{\"answer\":{answer}}}\n{{\"ended\":{{}}}}\n").leak();
+        let link = Repeating { says, then: None, reconnect_timeout: Duration::ZERO };
+        request(link, PATIENT).expect_err("refused").hint()
+    };
+    let kill = failed(r#"[{"text":"run kill 25810"}]"#).expect("a hint");
+    assert_eq!(kill, Hint::from("on a stub: ").and("run kill 25810"));
+    assert_eq!(failed("null"), None);
 }
 
 #[test]

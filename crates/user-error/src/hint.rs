@@ -55,6 +55,8 @@ pub enum Task {
     /// Any of them, for hints about its environment.
     Any,
     ListDevices,
+    /// Lists those of a host that is reached by SSH.
+    ListDevicesOf(String),
     ListCards,
     /// Without a path, of the device that the error is about.
     Inspect(Option<PathBuf>),
@@ -83,6 +85,27 @@ impl Hint {
     /// Whether one of its texts contains `text`.
     pub fn contains(&self, text: &str) -> bool {
         self.parts.iter().any(|part| matches!(part, HintPart::Text(own) if own.contains(text)))
+    }
+
+    /// The same hint from the machine `host`, to be read on this one. `reached_as` names that
+    /// machine for SSH, if this user can reach it. What continues or repeats a command with another
+    /// setting is for the command that was typed here, and stays as it is.
+    #[must_use]
+    pub fn from_host(self, host: &str, reached_as: Option<&str>) -> Self {
+        let is_list = |part: &HintPart| *part == HintPart::Task(Task::ListDevices);
+        if let Some(reached_as) = reached_as.filter(|_| self.parts.iter().any(is_list)) {
+            let list = HintPart::Task(Task::ListDevicesOf(reached_as.to_owned()));
+            let of_host = |part| if is_list(&part) { list.clone() } else { part };
+            return Self { parts: self.parts.into_iter().map(of_host).collect() };
+        }
+        let is_for_host = |part: &HintPart| match part {
+            HintPart::Text(_) | HintPart::Task(Task::ListDevices | Task::Inspect(_)) => true,
+            HintPart::Setting(_) | HintPart::Task(_) => false,
+        };
+        match self.parts.iter().all(is_for_host) {
+            true => Self::from(format!("on {host}: ")).and(self),
+            false => self,
+        }
     }
 
     /// The text of a hint that refers to nothing of flashfit.
@@ -127,6 +150,20 @@ impl From<Task> for HintPart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_of_another_machine_names_it() {
+        let from_board = |hint: &Hint| hint.clone().from_host("board", Some("root@board"));
+        let kill = Hint::from("run kill 25810");
+        assert_eq!(from_board(&kill), Hint::from("on board: ").and(kill.clone()));
+        let resume = Hint::from("make room, then: ").and(Task::Resume);
+        assert_eq!(from_board(&resume), resume);
+        let list = Hint::from("run ").and(Task::ListDevices);
+        let of_board = Hint::from("run ").and(Task::ListDevicesOf("root@board".to_owned()));
+        assert_eq!(from_board(&list), of_board);
+        let unreachable = Hint::from("on b1: ").and(list.clone());
+        assert_eq!(list.from_host("b1", None), unreachable);
+    }
 
     #[test]
     fn only_a_hint_without_references_is_text() {

@@ -31,11 +31,14 @@ pub fn program() -> PathBuf {
 /// The arguments that make it serve a card as a loop device.
 pub fn args(name: &str, catalog: Option<&Path>) -> Vec<OsString> {
     let mut args = vec![OsString::from("card-server")];
-    if let Some(catalog) = catalog {
-        args.extend(["--catalog".into(), catalog.into()]);
-    }
+    args.extend(catalog_args(catalog));
     args.push(name.into());
     args
+}
+
+/// The arguments that name a catalog, if there is one.
+pub fn catalog_args(catalog: Option<&Path>) -> Vec<OsString> {
+    catalog.map_or_else(Vec::new, |catalog| vec!["--catalog".into(), catalog.into()])
 }
 
 /// The arguments that make it serve a card in a given way.

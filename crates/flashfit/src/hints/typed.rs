@@ -1,6 +1,6 @@
 //! The flags and commands that hints of other crates refer to.
 
-use flashfit_host::program::quote_path;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_user_error::{Hint, HintPart, Task, UserSetting};
 
 /// A hint as the user can type it.
@@ -39,6 +39,9 @@ fn command(task: &Task) -> String {
     match task {
         Task::Any => "flashfit ...".to_owned(),
         Task::ListDevices => "flashfit list".to_owned(),
+        Task::ListDevicesOf(host) => {
+            format!("flashfit doctor --on {}", quote(&format!("ssh:{host}")))
+        }
         Task::ListCards => "flashfit card list".to_owned(),
         Task::Inspect(None) => "flashfit inspect DEVICE".to_owned(),
         Task::Inspect(Some(device)) => format!("flashfit inspect {}", path(device)),

@@ -52,8 +52,9 @@ fn local<'a>(spec: &RunSpec, means: TestBedContext<'a>) -> LocalHost<'a> {
 /// This very program as the server of simulated cards.
 pub fn cards(catalog: Option<&Path>) -> CardProgram {
     let catalog = catalog.map(Path::to_owned);
+    let catalog_args = card_server::catalog_args(catalog.as_deref());
     let args = move |name: &str| card_server::args(name, catalog.as_deref());
-    CardProgram { program: card_server::program(), args: Box::new(args) }
+    CardProgram { program: card_server::program(), args: Box::new(args), catalog_args }
 }
 
 /// Where a test bed is and what was chosen of it, as part of a sentence.

@@ -34,8 +34,11 @@ impl<'a> TraceBed<'a> {
         folder: &PrivateFolder,
     ) -> Result<Box<dyn Host + 'a>, CommandError> {
         let serving = self.serving_args();
-        let cards =
-            CardProgram { program: card_server::program(), args: Box::new(serving.clone()) };
+        let cards = CardProgram {
+            program: card_server::program(),
+            args: Box::new(serving.clone()),
+            catalog_args: card_server::catalog_args(self.catalog),
+        };
         let local = LocalHost::new(
             runner,
             self.filesystems,

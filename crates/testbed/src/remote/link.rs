@@ -53,6 +53,11 @@ pub trait Link {
         None
     }
 
+    /// A hint of the agent, which is meant for its machine, as it is to be read on this one.
+    fn translate_hint(&self, hint: Hint) -> Hint {
+        hint
+    }
+
     /// Names the agent's machine in messages.
     fn label(&self) -> String;
 }

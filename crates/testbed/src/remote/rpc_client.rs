@@ -96,6 +96,8 @@ impl<L: Link> RpcClient<L> {
         }
         self.last += 1;
         let id = self.last;
+        // What a greeting refuses is the version and the catalog of this machine.
+        let is_greeting = matches!(request, AgentRequest::Hello(_));
         let text = line(&ToAgent::Ask { id, request: Box::new(request) });
         let sent_at = Instant::now();
         let mut lost_since: Option<Instant> = None;
@@ -106,7 +108,11 @@ impl<L: Link> RpcClient<L> {
             }
             let (reply, received) = self.attempt(id, &text, sent_at, timeouts, on_initial_state)?;
             match reply {
-                Ok(Reply::Failed(failure)) => return Err(self.with_link_hint((*failure).into())),
+                Ok(Reply::Failed(failure)) => {
+                    let error = TrialError::from(*failure);
+                    let error = if is_greeting { error } else { self.translated(error) };
+                    return Err(self.with_link_hint(error));
+                }
                 Ok(reply) => return Ok(reply),
                 Err(reason) => why = self.loss_reason(reason),
             }
@@ -242,6 +248,20 @@ impl<L: Link> RpcClient<L> {
     fn loss_reason(&mut self, reason: String) -> String {
         self.connection = None;
         self.link.last_error_line().unwrap_or(reason)
+    }
+
+    /// An error of the agent, with a hint for this machine.
+    fn translated(&self, error: TrialError) -> TrialError {
+        let translate = |hint: Option<Hint>| hint.map(|hint| self.link.translate_hint(hint));
+        match error {
+            TrialError::NotAgreed { message, hint } => {
+                TrialError::NotAgreed { message, hint: translate(hint) }
+            }
+            TrialError::Stopped { message, class, hint } => {
+                TrialError::Stopped { message, class, hint: translate(hint) }
+            }
+            other => other,
+        }
     }
 
     /// Replaces the hint of an error if the link has a better one.

@@ -295,6 +295,12 @@ impl Link for SshLink {
         (!words.is_empty()).then(|| format!("{}: {words}", self.label()))
     }
 
+    fn translate_hint(&self, hint: Hint) -> Hint {
+        // The address of a board of a lab is known to the lab alone.
+        let reached_as = self.name.is_none().then_some(self.address.host.as_str());
+        hint.from_host(&self.label(), reached_as)
+    }
+
     fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.address.host.clone())
     }
