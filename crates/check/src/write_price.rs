@@ -8,13 +8,13 @@ use flashfit_wear::device_life::{
     ASSUMED_AMPLIFICATION, ASSUMED_ERASES, erases_of_each_block, life_thousandths,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::price::{MakingPrice, TestPrice};
 use crate::reading::is_file;
 
 /// Ranges, least and most each.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Price {
     /// `None` if the device could not be read.
     pub time_ns: Option<[u64; 2]>,
@@ -26,7 +26,7 @@ pub struct Price {
     pub wear: Option<WearPrice>,
 }
 
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WearPrice {
     /// Of each erase block on average, in thousandths.
     pub erases_thousandths: [u64; 2],

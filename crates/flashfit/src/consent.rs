@@ -10,18 +10,27 @@ use flashfit_testbed::TrialError;
 
 use crate::output::note;
 
-/// Asks for the data of a device that is shown here and may be elsewhere, where `guard` looks at
-/// it; the name by which the user agreed.
+/// Asks for the data of a device that may be elsewhere, where `guard` looks at it; the typed name.
 pub fn agreed(
     device: &Device,
     confirm: Option<&str>,
+    guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
+) -> Result<String, TrialError> {
+    agreed_to(device, confirm, Some(&what_is_lost(device)), guard)
+}
+
+/// The same with this text before the question; `None` if the user was shown what is lost.
+pub fn agreed_to(
+    device: &Device,
+    confirm: Option<&str>,
+    lost: Option<&str>,
     guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
 ) -> Result<String, TrialError> {
     match guard(&ConsentMethod::NotAsked) {
         Ok(()) | Err(TrialError::NotAgreed { .. }) => {}
         Err(error) => return Err(error),
     }
-    let given = agreement(device, confirm, Some(&what_is_lost(device)));
+    let given = agreement(device, confirm, lost);
     guard(&given)?;
     match given {
         ConsentMethod::Named(name) => Ok(name),

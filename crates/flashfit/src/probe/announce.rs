@@ -2,22 +2,22 @@
 
 use flashfit_check::Price;
 use flashfit_device::{Bytes, Device};
-use flashfit_probe::{ProbeRun, Remapped};
+use flashfit_probe::{ProbeRun, WriteEstimate};
 use flashfit_target::InspectedTarget;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::command_error::CommandError;
-use crate::consent;
 use crate::rendering::price;
+use crate::{consent, output};
 
 /// That of an image.
 const SMALLEST_SECTOR: u64 = 512;
 
 /// What a probe would do, with nothing done.
-#[derive(Debug, JsonSchema, Serialize)]
-pub struct WouldProbe<'a> {
-    target: &'a str,
+#[derive(Debug, JsonSchema, Serialize, Deserialize)]
+pub struct WouldProbe {
+    target: String,
     write: bool,
     region: [u64; 2],
     /// Most reads of a probe that only reads.
@@ -26,7 +26,7 @@ pub struct WouldProbe<'a> {
     refusal: Option<String>,
     lost: Vec<String>,
     /// Why only the capacity would be tested; `None` if more would be.
-    only_capacity: Option<&'static str>,
+    only_capacity: Option<String>,
     /// The part of the written bytes that is for a twin, at most.
     twin_written_bytes: u64,
     /// Of a probe that writes; `None` if it is unknown.
@@ -35,11 +35,11 @@ pub struct WouldProbe<'a> {
     price_unknown: Option<String>,
 }
 
-impl<'a> WouldProbe<'a> {
+impl WouldProbe {
     /// # Errors
     /// If the device cannot be read, unless it would be refused anyway.
     pub fn look(
-        name: &'a str,
+        name: &str,
         write: bool,
         target: &InspectedTarget,
         probe: &ProbeRun<'_>,
@@ -55,13 +55,13 @@ impl<'a> WouldProbe<'a> {
         };
         let lost = device.map(|device| lost(device, probe.region())).unwrap_or_default();
         Ok(Self {
-            target: name,
+            target: name.to_owned(),
             write,
             region: probe.region(),
             most_reads: probe.most_reads(),
             refusal,
             lost: lost.lines().map(str::to_owned).collect(),
-            only_capacity: probe.only_capacity().map(Remapped::reason),
+            only_capacity: probe.only_capacity().map(|why| why.reason().to_owned()),
             twin_written_bytes: probe.budget().twin_bytes,
             price,
             price_unknown,
@@ -80,18 +80,37 @@ impl<'a> WouldProbe<'a> {
             );
         }
         let mut lines: Vec<String> = self.refusal.iter().cloned().collect();
-        match self.lost.is_empty() {
-            true => lines.push("A simulated card: nothing is lost.".to_owned()),
-            false => lines.extend(self.lost.iter().cloned()),
+        if self.lost.is_empty() {
+            lines.push("A simulated card: nothing is lost.".to_owned());
         }
-        lines.extend(self.only_capacity.map(only_capacity));
+        lines.extend(self.consequences());
+        lines.push("Nothing was done.\n".to_owned());
+        lines.join("\n")
+    }
+
+    /// What a user should see before agreeing.
+    pub fn consequences(&self) -> Vec<String> {
+        let mut lines = self.lost.clone();
+        lines.extend(self.only_capacity.as_deref().map(only_capacity));
         let twin_bytes = self.twin_written_bytes;
         lines.extend(self.price.as_ref().map(|price| cost(price, twin_bytes)));
         let unknown = |error| format!("The cost of the probe is unknown: {error}.");
         lines.extend(self.price_unknown.as_ref().map(unknown));
-        lines.push("Nothing was done.\n".to_owned());
-        lines.join("\n")
+        lines
     }
+}
+
+/// Shows what writing to the device that is `shown` elsewhere, or here, destroys and costs.
+pub fn show(
+    target: &InspectedTarget,
+    probe: &ProbeRun<'_>,
+    shown: &Device,
+    estimate: &WriteEstimate,
+) {
+    output::note(&lost(target.device().unwrap_or(shown), probe.region()));
+    let only = probe.only_capacity().map(|why| only_capacity(why.reason()));
+    only.iter().for_each(|text| output::note(text));
+    output::note(&cost(&Price::of_probe(target, estimate), estimate.budget.twin_bytes));
 }
 
 /// What writing will cost, with at most so many bytes for a twin.

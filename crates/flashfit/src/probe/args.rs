@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flashfit_device::Bytes;
-use flashfit_probe::{DeviceRegion, ExpectedDevice, ProbeRunOptions};
+use flashfit_probe::{DeviceRegion, ProbeRunOptions};
 use flashfit_testbed::TestBedSpec;
 use flashfit_tune::TimeSpan;
 use flashfit_twin::pattern::file::PatternSet;
 
+use super::client::ProbeClientArgs;
 use super::region::region;
 use crate::cli::{confirmed_name, size, target_name};
 use crate::command_error::CommandError;
@@ -96,14 +97,13 @@ pub struct ProbeArgs {
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
-    /// The device as it was shown on the machine where the user agreed.
-    #[arg(long, hide = true, requires = "write", value_parser = ExpectedDevice::parse)]
-    pub shown: Option<ExpectedDevice>,
     /// Machine with the device: here or ssh:HOST.
     #[arg(long, value_name = "TEST-BED", default_value_t = TestBedSpec::Here, conflicts_with = "import")]
     pub on: TestBedSpec,
     #[command(flatten)]
     pub survey: SurveyMentionArgs,
+    #[command(flatten)]
+    pub client: ProbeClientArgs,
 }
 
 impl ProbeArgs {
@@ -136,7 +136,7 @@ impl ProbeArgs {
             max_time_ns: self.max_time.map(|most| most.0),
             twin,
             seed: self.seed,
-            expected: self.shown.clone(),
+            expected: self.client.shown.clone(),
         })
     }
 

@@ -3,6 +3,7 @@
 
 pub mod announce;
 pub mod args;
+mod client;
 mod elsewhere;
 pub mod free_space;
 mod next;
@@ -15,7 +16,6 @@ pub mod watch;
 
 use std::path::Path;
 
-use flashfit_check::Price;
 use flashfit_device::Device;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
@@ -82,12 +82,10 @@ fn here(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     }
     let mut progress = ProbeProgress::new(signals::interrupt()?);
     let mut agree = |shown: &Device, estimate: &WriteEstimate| {
-        let here = target.device().unwrap_or(shown);
-        output::note(&announce::lost(here, probe.region()));
-        let only = probe.only_capacity().map(|why| announce::only_capacity(why.reason()));
-        only.iter().for_each(|text| output::note(text));
-        let price = Price::of_probe(&target, estimate);
-        output::note(&announce::cost(&price, estimate.budget.twin_bytes));
+        // The client has announced it.
+        if args.client.shown.is_none() {
+            announce::show(&target, &probe, shown, estimate);
+        }
         consent::for_shown(shown, args.confirm.as_deref(), &runner)
     };
     let outcome = probe.run(&mut agree, &mut progress);

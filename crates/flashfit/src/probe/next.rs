@@ -14,13 +14,21 @@ use flashfit_target::InspectedTarget;
 
 use super::saved::first_erase_block;
 
-/// What to do next, for a device that is there or for tables of one that is not.
+/// What to do next, for a device that is there or for tables of one that is not. `saved` is the
+/// user's file of the document; `board` is the host of a device that is on another machine than the
+/// user, for whom the commands are.
 pub fn next(
     document: &ProbeDocument,
     inspected: Option<&InspectedTarget>,
     fs_catalog: &FileSystemCatalog,
-    saved: Option<&Path>,
+    (saved, board): (Option<&Path>, Option<&str>),
 ) -> NextCommand {
+    // A simulated card is anywhere.
+    let board = board.filter(|_| !document.simulated);
+    let on_board = |command: String| match board {
+        Some(host) => format!("ssh {} {}", quote(host), quote(&command)),
+        None => command,
+    };
     let mut next = NextCommand::default();
     let probed = document.geometry();
     let target = match document.mode {
@@ -36,7 +44,7 @@ pub fn next(
             let mkfs = plan.commands.iter().find(|command| command.program.starts_with("mkfs"));
             next.mkfs = mkfs.map(|command| {
                 let words = std::iter::once(&command.program).chain(&command.args);
-                words.map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+                on_board(words.map(|word| quote(word)).collect::<Vec<_>>().join(" "))
             });
         }
         Some(Err(error)) => next.remarks.push(error.to_string()),
@@ -45,9 +53,11 @@ pub fn next(
         }
     }
     if document.mode == ProbeMode::Read && probed.erase_block.is_none() {
-        next.commands.push(format!("flashfit probe {target} --write"));
+        let place = board.map(|host| format!(" --on {}", quote(&format!("ssh:{host}"))));
+        next.commands.push(format!("flashfit probe {target} --write{}", place.unwrap_or_default()));
     }
-    next.commands.push(plan_command(&target, &probed, saved));
+    let saved = saved.filter(|_| board.is_none());
+    next.commands.push(on_board(plan_command(&target, &probed, saved)));
     if let Some(twin) = &document.twin {
         let place = path_text::to_text(&twin.file);
         let path = if place.contains('/') { place } else { format!("./{place}") };
@@ -85,7 +95,40 @@ fn typed(bytes: Bytes) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_device::DeclaredFacts;
+    use flashfit_geometry::Probed;
+    use flashfit_probe::ProbeSettings;
+
     use super::*;
+
+    fn commands(target: &str, simulated: bool, board: Option<&str>) -> Vec<String> {
+        let settings = ProbeSettings {
+            target: target.to_owned(),
+            mode: ProbeMode::Read,
+            simulated,
+            seed: 1,
+            region: None,
+            device: None,
+            declared: DeclaredFacts::default(),
+            created_unix_s: None,
+        };
+        let document = ProbeDocument::new(settings, Probed::default(), false);
+        let fs_catalog = FileSystemCatalog::load(None).unwrap();
+        next(&document, None, &fs_catalog, (Some(Path::new("g.json")), board)).commands
+    }
+
+    #[test]
+    fn commands_for_a_device_of_a_board_reach_the_board() {
+        let here = ["flashfit probe /dev/sdz --write", "flashfit plan /dev/sdz"];
+        assert_eq!(commands("/dev/sdz", false, None), here);
+        let there = [
+            "flashfit probe /dev/sdz --write --on ssh:root@board",
+            "ssh root@board 'flashfit plan /dev/sdz'",
+        ];
+        assert_eq!(commands("/dev/sdz", false, Some("root@board")), there);
+        let card = ["flashfit probe sim:x --write", "flashfit plan sim:x"];
+        assert_eq!(commands("sim:x", true, Some("root@board")), card);
+    }
 
     #[test]
     fn sizes_are_typed_as_they_are_read() {

@@ -35,7 +35,8 @@ pub fn present(
     let mut document = ProbeDocument::new(settings, probed, interrupted);
     // The probe is shown also where no twin could be made of it.
     let no_twin = twin.map(|twin| document.twin = twin).err();
-    document.next = next::next(&document, target, fs_catalog, args.output.as_deref());
+    let board = args.client.reached_as.as_deref();
+    document.next = next::next(&document, target, fs_catalog, (args.saved_as(), board));
     // A probe that wrote cannot be repeated for free: no failure stops the other outputs.
     let shown = match args.json {
         true => output::whole_document(&document.text()),
@@ -46,16 +47,21 @@ pub fn present(
     };
     let saved = write(&args.output, OutputKind::Geometry, &|| document.text());
     let drawn = write(&args.svg, OutputKind::Drawing, &|| rendering::chart::draw(&document));
-    let mut mentioned = Ok(());
-    if let Some(device) = document.device.as_ref().filter(|_| !document.simulated) {
-        let place = (device.capacity_bytes, device.partition_start_bytes.is_some());
-        let (identity, declared) = (&device.identity, &document.declared);
-        mentioned = survey::mention(&args.survey, device.kind, identity, declared, place);
-    }
+    // The user's survey is on the client's machine.
+    let mentioned = if board.is_some() { Ok(()) } else { mention(args, &document) };
     let failure = failure.map(CommandError::from);
     let verdict = failure.or_else(|| lacking(&document)).or(no_twin);
     let lost = [shown, saved, drawn, mentioned].into_iter().filter_map(Result::err);
     all_or_none(verdict.into_iter().chain(lost))
+}
+
+/// Notes what the survey has of the probed device.
+pub fn mention(args: &ProbeArgs, document: &ProbeDocument) -> Result<(), CommandError> {
+    let Some(device) = document.device.as_ref().filter(|_| !document.simulated) else {
+        return Ok(());
+    };
+    let place = (device.capacity_bytes, device.partition_start_bytes.is_some());
+    survey::mention(&args.survey, device.kind, &device.identity, &document.declared, place)
 }
 
 /// All errors as one, whose exit code is that of the first.

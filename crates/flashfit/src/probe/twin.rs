@@ -17,7 +17,7 @@ pub fn fitted(
     let Some(path) = args.twin.as_deref().filter(|_| outcome.failure.is_none()) else {
         return Ok(None);
     };
-    let twin = fit_twin(&outcome.twin, what, path, progress);
+    let twin = fit_twin(&outcome.twin, what, args.twin_named(path), progress);
     progress.finish();
     let (twin, text) = twin?;
     args.write(path, OutputKind::CardModel, &text)?;

@@ -91,7 +91,7 @@ documents! {
         "wear-show": WearReading,
         "would-apply": rendering::apply::Would<'_>,
         "would-improve": rendering::keep_data::WouldImprove<'_>,
-        "would-probe": probe::announce::WouldProbe<'_>,
+        "would-probe": probe::announce::WouldProbe,
         "would-test-free-space": probe::free_space::WouldTestFreeSpace,
         "would-tune": rendering::run_preview_document::RunPreviewDocument,
     }

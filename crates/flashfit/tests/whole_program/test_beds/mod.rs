@@ -8,6 +8,7 @@ mod lab;
 #[path = "../../../../lab/tests/lab/rack/mod.rs"]
 mod rack;
 mod ssh;
+mod ssh_probe;
 mod sshd;
 mod twin;
 pub mod vm;

@@ -43,7 +43,7 @@ fn resume(place: &Place, sshd: &Sshd) -> Ended {
 }
 
 /// The agent's process and directory.
-fn agent() -> Option<(u32, String)> {
+pub fn agent() -> Option<(u32, String)> {
     crate::machine::processes().into_iter().find_map(|process| {
         let words = words(process);
         let folder = words.iter().position(|word| word == "--listen")? + 1;
@@ -324,28 +324,6 @@ fn an_interrupt_ends_the_agent_too() {
 }
 
 #[test]
-#[ignore = "full: starts a board"]
-fn a_device_of_a_board_is_probed_there() {
-    with_board(|place, sshd| {
-        let card = format!("sim:{}", place.arg("card.toml"));
-        let args = ["probe", card.as_str(), "--on", BOARD, "--json", "--output", "geometry.json"];
-        let ended = run_to_end(sshd.command(&place, &args));
-        ended.said(0, &[]);
-        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-        assert!(document["erase_unit"]["verdict"].is_string(), "{document}");
-        let kept = std::fs::read_to_string(place.path("geometry.json")).unwrap();
-        assert!(kept.contains("flashfit.probe"), "the file is brought back");
-        let image = place.image("card.img", 64).display().to_string();
-        let args = ["probe", image.as_str(), "--on", BOARD, "--write"];
-        run_to_end(sshd.command(&place, &args)).said(3, &["--confirm card.img"]);
-        let missing = ["probe", "/no/such/medium", "--on", BOARD];
-        run_to_end(sshd.command(&place, &missing)).said(2, &["/no/such/medium"]);
-        place.flashfit(&["probe", &card, "--on", "vm"]).said(2, &["not the device"]);
-        wait_until("the board is clean", || agent().is_none());
-    });
-}
-
-#[test]
 fn an_unreachable_board_is_reported() {
     if skip(Sshd::lacking()) {
         return;
@@ -359,6 +337,6 @@ fn an_unreachable_board_is_reported() {
         .said(2, &["`ssh:-oProxyCommand=x`: a host does not begin with a dash"]);
 }
 
-fn run_to_end(mut command: std::process::Command) -> Ended {
+pub fn run_to_end(mut command: std::process::Command) -> Ended {
     Ended::new(command.output().unwrap())
 }
