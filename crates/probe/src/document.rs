@@ -66,7 +66,7 @@ pub struct ProbedDevice {
 pub struct NextCommand {
     /// Where a partition should start, in bytes.
     pub partition_start_bytes: Option<u64>,
-    /// The command that makes a file system, as the planner has it.
+    /// The command that makes a file system, as the planner has it; with ssh for a board.
     pub mkfs: Option<String>,
     /// What to type.
     pub commands: Vec<String>,
