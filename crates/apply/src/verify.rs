@@ -240,7 +240,7 @@ fn compare_options(
         }
     }
     if work.mount_options.is_empty() {
-        found.as_planned.push("it is mounted".to_owned());
+        found.as_planned.push("it could be mounted".to_owned());
     }
 }
 

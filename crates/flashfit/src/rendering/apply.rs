@@ -85,8 +85,9 @@ pub fn doing(
     let mut lines = vec![
         format!("What will be done: {}, {}.", plan.setup, place(plan)),
         format!(
-            "First the partition table and the first and last 4 MiB are saved to {}. Your files \
-             are not saved: copy what you want to keep before.",
+            "First {} are saved to {}. Your files are not saved: copy what you want to keep \
+             before.",
+            saved(plan),
             backup.display()
         ),
     ];
@@ -136,6 +137,9 @@ pub fn doing(
 
 fn place(plan: &Plan) -> String {
     match plan.partitions.first() {
+        None if plan.device.partition_start_bytes.is_some() => {
+            "in this partition; the partition table is not changed".to_owned()
+        }
         None => "without a partition table".to_owned(),
         Some(partition) => format!(
             "in a partition of {} that starts at {} ({})",
@@ -143,6 +147,14 @@ fn place(plan: &Plan) -> String {
             Bytes(partition.start_bytes),
             plan.table
         ),
+    }
+}
+
+/// The contents of a backup.
+fn saved(plan: &Plan) -> &'static str {
+    match plan.device.partition_start_bytes {
+        Some(_) => "the first and last 4 MiB of the partition",
+        None => "the partition table and the first and last 4 MiB",
     }
 }
 
@@ -259,8 +271,9 @@ pub fn done(
     }
     lines.extend(how_to_mount(plan, applied, point));
     lines.push(format!(
-        "The old partition table and the old first and last 4 MiB are in {}.",
-        applied.backup.display()
+        "Saved in {}: {}, as they were before.",
+        applied.backup.display(),
+        saved(plan)
     ));
     lines.push("To restore them (file contents that were overwritten are lost):".to_owned());
     lines.push(format!("  {undo}"));

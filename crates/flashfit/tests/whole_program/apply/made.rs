@@ -97,7 +97,10 @@ fn a_partition_is_recreated_and_others_are_not_touched() {
     let (node, name) = (&format!("{node}p1"), &format!("{name}p1"));
     plan(&place, node, &["--fs", "ext4", "--scheduler", "none"]);
     let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
-    flashfit(&place, &args).said(0, &[]);
+    let done = flashfit(&place, &args);
+    done.said(0, &["in this partition; the partition\ntable is not changed"]);
+    assert!(!done.stderr.contains("without a partition table"), "{done:?}");
+    assert!(!done.stdout.contains("is mounted"), "{done:?}");
     let beside = |bytes: &[u8]| [&bytes[..8192 * 512], &bytes[73728 * 512..]].concat();
     let after = std::fs::read(&image).unwrap();
     assert!(beside(&after) == beside(&before), "something beside the partition was written");
