@@ -9,9 +9,10 @@ use flashfit_report::{
 use flashfit_search::{Answer, CandidateIndex, Observation};
 use flashfit_tune::recommend::percent;
 use flashfit_tune::stats::Estimate;
-use flashfit_tune::{Conclusion, Percent, Recommendation};
+use flashfit_tune::{Conclusion, Criterion, Percent, Recommendation};
 
 use super::RunView;
+use super::rankings::WEAR_FIGURE;
 
 /// Rows that the terminal shows.
 const TERMINAL_TIES: usize = 5;
@@ -27,7 +28,7 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
         all.push(ties(conclusion, answer, within));
         let left = conclusion.recommendation.as_ref().and_then(|found| found.left_to_gain);
         if left.as_ref().is_none_or(super::more_time::is_figure) {
-            all.push(effects(conclusion, answer));
+            all.push(effects(conclusion, answer, view.header.spec.by));
             all.push(interactions(conclusion, answer));
         }
     }
@@ -120,12 +121,14 @@ pub(super) fn tied_runner_up<'a>(
 }
 
 /// The effect of each option, the strongest first.
-fn effects(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
+fn effects(conclusion: &Conclusion, answer: &Answer, by: Criterion) -> ReportFinding {
     let mut finding = ReportFinding::new(
         "Effect of each option on this device",
-        "The change of the score by one option, averaged over the others, with its 95 % interval, \
-         as estimated from all trials. If the interval contains 0, the effect is not shown. Options \
-         with fewer than three trials, or without one under a workload, are not listed.",
+        &format!(
+            "{} If the interval contains 0, the effect is not shown. Options with fewer than \
+             three trials, or without one under a workload, are not listed.",
+            effect_note(by)
+        ),
         [
             ("option", ColumnKind::Name),
             ("change", ColumnKind::Number),
@@ -157,8 +160,30 @@ fn sorted_effects(answer: &Answer) -> Vec<flashfit_search::Effect> {
     effects
 }
 
+/// What the model estimates the change of, which is not the score of the rankings.
+fn figure_name(by: Criterion) -> &'static str {
+    match by {
+        Criterion::Throughput => "rate",
+        Criterion::Latency => "1 / worst latency",
+        Criterion::Wear => "wear figure",
+    }
+}
+
+fn effect_note(by: Criterion) -> String {
+    let wear = match by {
+        Criterion::Throughput | Criterion::Latency => String::new(),
+        Criterion::Wear => format!(" The wear figure: {WEAR_FIGURE}."),
+    };
+    format!(
+        "The change of the {} by one option, averaged over the others, with its 95 % interval, as \
+         estimated from all trials, short ones included; + is better.{wear}",
+        figure_name(by)
+    )
+}
+
 /// The effects as a chart; `None` without any.
-pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
+pub fn effects_figure(view: &RunView<'_>) -> Option<FigureGroup> {
+    let (conclusion, by) = (&view.conclusion, view.header.spec.by);
     let answer = conclusion.answer.as_ref()?;
     let bars: Vec<Bar> = sorted_effects(answer)
         .iter()
@@ -173,11 +198,9 @@ pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
         .collect();
     (!bars.is_empty()).then(|| FigureGroup {
         title: "Effect of each option".to_owned(),
-        explanation: "The change of the score by one option, averaged over the others, with its \
-                      95 % interval, as estimated from all trials; n of them had the option."
-            .to_owned(),
+        explanation: format!("{} n: the trials with the option.", effect_note(by)),
         charts: vec![Chart::Bars(BarChart {
-            title: "Change of the score".to_owned(),
+            title: format!("Change of the {}", figure_name(by)),
             value_label: "change".to_owned(),
             unit: FigureUnit::PercentChange,
             direction: BetterDirection::HigherIsBetter,
@@ -227,12 +250,13 @@ fn level_name(conclusion: &Conclusion, factor: usize, level: u16) -> String {
 /// Setups that no other beats in every respect.
 fn pareto_front(conclusion: &Conclusion) -> ReportFinding {
     let mut finding = ReportFinding::new(
-        "Pareto front of throughput, latency, wear and safety",
-        "No other measured setup is at least as good in every respect and better in one; \
-         values are rounded to steps of 2 % before. Values are changes against the baseline in all \
-         full-length trials, so they can differ from the gain above, which is of fresh trials; \
-         higher is better: throughput; 1 / 99th percentile of latency; bytes written / \
-         bytes programmed by the device.",
+        "Pareto front of throughput, latency, wear and safety (changes: + is better)",
+        &format!(
+            "No other measured setup is at least as good in every respect and better in one; \
+             values are rounded to steps of 2 % before. Values are changes against the baseline \
+             in all full-length trials, so they can differ from the gain above, which is of fresh \
+             trials. Throughput; latency: 1 / 99th percentile; wear: {WEAR_FIGURE}."
+        ),
         [
             ("setup", ColumnKind::Name),
             ("throughput", ColumnKind::Number),

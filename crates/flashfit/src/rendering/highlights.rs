@@ -13,10 +13,7 @@ const BEST_DRAWN: usize = 6;
 
 /// The charts that can be drawn of a run, in this order.
 pub fn highlights(view: &RunView<'_>) -> Vec<FigureGroup> {
-    [best(view), by_workload(view), findings::effects_figure(&view.conclusion)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [best(view), by_workload(view), findings::effects_figure(view)].into_iter().flatten().collect()
 }
 
 fn best(view: &RunView<'_>) -> Option<FigureGroup> {

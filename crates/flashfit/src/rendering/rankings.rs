@@ -65,6 +65,11 @@ fn title(ranking: &analysis::Ranking) -> String {
     }
 }
 
+/// The figure of wear; more is better.
+pub(super) const WEAR_FIGURE: &str = "bytes written by the workload / bytes programmed by the \
+                                      device, or bytes written to a device that does not report \
+                                      those";
+
 /// What all scores have in common.
 const SCORES: &str = "The score of all workloads is the sum of theirs. Higher is better. Growth: the \
                       mean change from the baseline, over the workloads by their weights; if the \
@@ -75,16 +80,13 @@ const SCORES: &str = "The score of all workloads is the sum of theirs. Higher is
 fn scale_note(by: Criterion) -> String {
     let score = match by {
         Criterion::Throughput => {
-            "Score: 1000 ln(KiB/s), or 1000 ln(operations/s) for workloads that create and delete \
-             files, averaged over the points; reads, writes and stages are added."
+            "1000 ln(KiB/s), or 1000 ln(operations/s) for workloads that create and delete \
+             files, averaged over the points; reads, writes and stages are added"
         }
-        Criterion::Latency => "Score: 1 / worst completion latency, in 1/s.",
-        Criterion::Wear => {
-            "Score: bytes written by the workload / bytes programmed by the device, or bytes \
-             written to a device that does not report those."
-        }
+        Criterion::Latency => "1 / worst completion latency, in 1/s",
+        Criterion::Wear => WEAR_FIGURE,
     };
-    format!("{score} {SCORES}")
+    format!("Score: {score}. {SCORES}")
 }
 
 fn rows(view: &RunView<'_>, ranking: &analysis::Ranking, top: usize) -> Vec<RankRow> {

@@ -88,6 +88,10 @@ fn a_run_with_a_budget_can_be_replayed() {
     for title in ["Effect of each option", "Noise and steady state", "May be as good as the best"] {
         assert!(report.contains(title), "no `{title}` in the report");
     }
+    // The model estimates rates, not scores, and this device counts what it programs or nothing.
+    assert!(report.contains("The change of the rate by one option"));
+    assert!(!report.contains("hange of the score"));
+    assert!(report.contains("or bytes written to a device that does not report those"));
 }
 
 #[test]

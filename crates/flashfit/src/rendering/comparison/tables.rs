@@ -198,7 +198,8 @@ fn scale_note(by: Criterion) -> &'static str {
         }
         Criterion::Latency => "A and the other run: the worst completion latency in milliseconds.",
         Criterion::Wear => {
-            "A and the other run: bytes written by the workload / bytes programmed by the device."
+            "A and the other run: bytes written by the workload / bytes programmed by the device, \
+             or bytes written to a device that does not report those."
         }
     }
 }
