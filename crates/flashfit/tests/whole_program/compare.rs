@@ -87,6 +87,21 @@ fn the_same_run_twice_has_no_difference() {
 }
 
 #[test]
+fn a_run_and_its_continuation_are_not_independent() {
+    let place = Place::new();
+    run(&place, "a", 1, 2, 1.0, &spec(4 << 20));
+    run(&place, "b", 1, 3, 1.0, &spec(4 << 20));
+    let ended = compare(&place, &["a", "b"]);
+    assert!(ended.stdout.contains("12 trials in common"), "{}", ended.stdout);
+    let pair = &document(&place, &["a", "b"])["comparisons"][0];
+    assert_eq!((&pair["same_run"], &pair["shared_trials"]), (&json!(false), &json!(12)));
+    run(&place, "other", 2, 3, 1.0, &spec(4 << 20));
+    let ended = compare(&place, &["a", "other"]);
+    assert!(!ended.stdout.contains("in common"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("of one on a busy machine by 10 %"), "{}", ended.stdout);
+}
+
+#[test]
 fn runs_are_compared_by_what_all_were_ranked_by() {
     let place = Place::new();
     let ranked = |by: &str| {
@@ -141,7 +156,7 @@ fn what_two_sessions_differ_by_is_not_a_slowdown() {
     let same = strict(&["--fail-if-slower", "2%"]);
     same.said(0, &[]);
     let text = same.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("sessions without any change differ by 3%"), "{text}");
+    assert!(text.contains("sessions without any change are taken to differ by 3%"), "{text}");
     let exact = ["--fail-if-slower", "2%", "--session-spread", "0.5%"];
     strict(&exact).said(1, &["slower by more than 2%"]);
     let found = document(&place, &[&["a", "b"], &exact[2..]].concat());

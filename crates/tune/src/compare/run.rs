@@ -111,6 +111,8 @@ pub struct ComparedRun {
     /// Whether a process works on it now.
     pub is_under_way: bool,
     header: Value,
+    /// The completed trials as they were recorded, in JSON.
+    recorded: BTreeSet<String>,
 }
 
 impl ComparedRun {
@@ -123,8 +125,10 @@ impl ComparedRun {
         let is_under_way = run_dir::is_locked(path)?;
         let effects = DeviceEffects::of_whole_batches(&trials);
         let devices = effects.devices().to_vec();
+        let completed = trials.iter().filter(|trial| trial.points().is_some());
+        let recorded = completed.filter_map(|trial| serde_json::to_string(trial).ok()).collect();
         let trials = if effects.are_several() { effects.applied_to_all(&trials) } else { trials };
-        Ok(Self { path: path.to_owned(), trials, devices, is_under_way, header })
+        Ok(Self { path: path.to_owned(), trials, devices, is_under_way, header, recorded })
     }
 
     fn text(&self, pointer: &str) -> Option<String> {
@@ -186,6 +190,11 @@ impl ComparedRun {
             run.trials.iter().map(|trial| serde_json::to_string(trial).ok()).collect()
         };
         self.header == other.header && lines(self) == lines(other)
+    }
+
+    /// How many completed trials both have: those of a run before it was copied and continued.
+    pub fn shared_trials(&self, other: &Self) -> usize {
+        self.recorded.intersection(&other.recorded).count()
     }
 
     /// What weakens the run, in a few words each; usually nothing.

@@ -65,6 +65,9 @@ struct PairPart {
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_life_model: Option<bool>,
+    /// Completed trials that both have, as a run and its continuation do. The figures are not those
+    /// of independent runs then.
+    shared_trials: usize,
     differing: Vec<ConditionPart>,
     /// Over all workloads that were measured at the same points.
     overall: Option<DifferencePart>,
@@ -189,6 +192,7 @@ pub fn document(view: &ComparisonView<'_>) -> ComparisonDocument {
             .zip(YearsModel::of(&comparison.runs[pair.run]))
             .map(|(first, other)| first.is_like(&other)),
         same_run: comparison.runs[pair.run].is_same_run(&comparison.runs[0]),
+        shared_trials: comparison.runs[pair.run].shared_trials(&comparison.runs[0]),
         differing: pair
             .differing
             .iter()

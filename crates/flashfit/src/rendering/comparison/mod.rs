@@ -6,11 +6,11 @@ mod figures;
 mod tables;
 
 use flashfit_report::terminal::{SIMULATED_BANNER, render_finding};
-use flashfit_report::text::{plain, wrap};
+use flashfit_report::text::{count_of, plain, wrap};
 use flashfit_report::{ComparisonPage, FigureUnit};
 use flashfit_tune::compare::{
-    CONFIDENCE, RunComparison, RunDifference, RunPair, RunVerdict, Slowdown, SlowdownCheck,
-    UntestedReason, UntestedRun,
+    CONFIDENCE, ComparedRun, RunComparison, RunDifference, RunPair, RunVerdict, Slowdown,
+    SlowdownCheck, UntestedReason, UntestedRun,
 };
 use flashfit_tune::recommend::percent;
 use flashfit_tune::{Criterion, Percent};
@@ -20,10 +20,12 @@ pub use document::{ComparisonDocument, document};
 /// What to know about the intervals.
 const NOTE: &str = "Each run is one session: its trials are not paired with those of the other \
     run, and what differs between sessions besides the device (temperature, what was written \
-    before) is part of a difference, not of its interval. Slower, faster: in these two runs; \
-    sessions of one card without any change differed by up to 3 % (standard deviation), which \
-    --fail-if-slower allows for. No difference: the whole interval lies within 5 %; cannot tell: it includes 0 and larger differences, too. n: trials of the first \
-    and of the other run; setups that were measured once count only together.";
+    before) is part of a difference, not of its interval. Slower, faster: in these two runs. \
+    Sessions of three simulated cards without any change differed by up to 3 % (standard \
+    deviation, beyond noise), of one on a busy machine by 10 %; --fail-if-slower allows for \
+    --session-spread. No difference: the whole interval lies within 5 %; cannot tell: it includes \
+    0 and larger differences, too. n: trials of the first and of the other run; setups that were \
+    measured once count only together.";
 
 /// Larger changes are not shown in full.
 const MOST_PERCENT: f64 = 9999.0;
@@ -40,7 +42,7 @@ pub struct ComparisonView<'a> {
 
 impl ComparisonView<'_> {
     fn is_simulated(&self) -> bool {
-        self.comparison.runs.iter().any(flashfit_tune::compare::ComparedRun::is_simulated)
+        self.comparison.runs.iter().any(ComparedRun::is_simulated)
     }
 }
 
@@ -107,7 +109,7 @@ fn summary(view: &ComparisonView<'_>) -> Vec<String> {
         if view.check.tests > 0 {
             lines.push(format!(
                 "No slowdown of more than {limit} is sure ({} differences tested together with \
-                 95 %; sessions without any change differ by {}).",
+                 95 %; sessions without any change are taken to differ by {}).",
                 view.check.tests, view.session_spread
             ));
         }
@@ -132,7 +134,7 @@ fn sentence(view: &ComparisonView<'_>, pair: &RunPair) -> String {
             ),
         };
     };
-    let same = if run.is_same_run(first) { " They are the same run." } else { "" };
+    let same = same_trials(first, run);
     let setups = match found.setups {
         1 => "1 common setup".to_owned(),
         count => format!("{count} common setups"),
@@ -149,6 +151,21 @@ fn sentence(view: &ComparisonView<'_>, pair: &RunPair) -> String {
         change(found.log),
         interval(found)
     )
+}
+
+/// What makes two runs dependent, after a space; usually nothing.
+fn same_trials(first: &ComparedRun, run: &ComparedRun) -> String {
+    if run.is_same_run(first) {
+        return " They are the same run.".to_owned();
+    }
+    match run.shared_trials(first) {
+        0 => String::new(),
+        shared => format!(
+            " They have {} in common, so they are not independent: the difference is too small, \
+             and its interval too narrow.",
+            count_of(shared, "trial")
+        ),
+    }
 }
 
 /// The comparison for a terminal.
