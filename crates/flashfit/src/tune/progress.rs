@@ -8,7 +8,7 @@ use flashfit_search::{Answer, CandidateIndex};
 use flashfit_testbed::TrialError;
 use flashfit_tune::{Observer, RunProgress, TrialDevice, TrialKey, TrialRecord};
 
-use super::progress_display::{LINE_INTERVAL, Shown};
+use super::progress_display::{LINE_INTERVAL, Shown, show_trial};
 use crate::output::note;
 use crate::rendering::duration;
 use crate::rendering::progress_line::on_one_line;
@@ -79,9 +79,7 @@ impl Observer for TuneProgress {
         let what = format!("{} under {}", key.setup.label(), key.workload);
         match &mut self.shown {
             Shown::Bar(bar) => {
-                bar.set_length(self.made + left);
-                bar.set_position(self.made);
-                bar.set_message(format!("{remaining}; {spent}: {what}"));
+                show_trial(bar, (self.made, self.made + left), [&remaining, &spent, &what]);
             }
             Shown::Lines { last, first }
                 if *first && self.spent.1 > 0 || last.elapsed() >= LINE_INTERVAL =>

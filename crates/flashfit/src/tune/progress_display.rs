@@ -31,7 +31,7 @@ impl Shown {
 
     pub fn say(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.println(text),
+            Self::Bar(bar) => bar.suspend(|| note(text)),
             Self::Lines { .. } => note(text),
             Self::Nothing => {}
         }
@@ -40,7 +40,10 @@ impl Shown {
     /// What happens now, besides trials of the search.
     pub fn now(&self, what: &str) {
         match self {
-            Self::Bar(bar) => bar.set_message(what.to_owned()),
+            Self::Bar(bar) => {
+                bar.set_prefix("");
+                bar.set_message(what.to_owned());
+            }
             Self::Lines { .. } => note(&format!("now {what}")),
             Self::Nothing => {}
         }
@@ -68,10 +71,25 @@ impl Shown {
     }
 }
 
+/// A trial on a bar: how far the run is, what it has spent, and what is measured, a line each.
+pub fn show_trial(bar: &ProgressBar, (made, all): (u64, u64), text: [&str; 3]) {
+    let [remaining, spent, what] = text;
+    bar.set_length(all);
+    bar.set_position(made);
+    bar.set_prefix(format!(", {remaining}\n{spent}"));
+    bar.set_message(format!("now {what}"));
+}
+
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:16} {pos}/{len}, {wide_msg}")
-        .expect("the template is constant");
-    let bar = ProgressBar::new(1).with_style(style);
+    let bar = ProgressBar::new(1).with_style(style());
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{bar:16} {pos}/{len}{prefix}\n{wide_msg}")
+        .expect("the template is constant")
+}
+
+#[cfg(test)]
+mod tests;
