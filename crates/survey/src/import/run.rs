@@ -2,7 +2,8 @@
 //!
 //! Only the name and version of the format are required of `run.json`, as for a comparison of runs.
 //! Limit: of a run on several boards, only the trials on the first device are kept, because the run
-//! does not describe the others.
+//! does not describe the others. It does not name the board of that device, so of devices without a
+//! serial number, the first is that of the first trial.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use flashfit_bench::{FigureKind, Figures, PointResult, StageResult, WorkloadPoin
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{Bytes, DeclaredFacts, DeviceKind};
 use flashfit_run_format::run_dir::{RunDigest, read_with_digest};
-use flashfit_run_format::{RecordedOutcome, TrialDevice, TrialRecord};
+use flashfit_run_format::{RecordedOutcome, TrialRecord};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -45,8 +46,7 @@ pub fn read(path: &Path) -> Result<SurveySource, SurveyInputError> {
     };
     let mut notes = Vec::new();
     let all = trials.len();
-    let own: Vec<TrialRecord> =
-        trials.into_iter().filter(|trial| header.is_of_device(trial.made_on.as_ref())).collect();
+    let own = header.own_trials(trials);
     if own.len() < all {
         let others = all - own.len();
         notes.push(format!(
@@ -186,15 +186,25 @@ impl RunFacts<'_> {
         CardIdentity { capacity: card.capacity.filter(|bytes| *bytes > 0), ..card }
     }
 
-    /// Whether a trial was made on the device of the header, as `TrialDevice` names it.
-    fn is_of_device(&self, made_on: Option<&TrialDevice>) -> bool {
-        let Some(made_on) = made_on else { return true };
+    /// The trials on the device of the header. The same device on another board is another one.
+    fn own_trials(&self, mut trials: Vec<TrialRecord>) -> Vec<TrialRecord> {
+        if self.card_name().is_some() {
+            return trials;
+        }
+        let name = self.trial_device_name();
+        let mut devices = trials.iter().filter_map(|trial| trial.made_on.as_ref());
+        let own = devices.find(|made_on| made_on.device == name).cloned();
+        trials.retain(|trial| trial.made_on.is_none() || trial.made_on == own);
+        trials
+    }
+
+    /// The device as `TrialDevice` names it.
+    fn trial_device_name(&self) -> String {
         let identity = self.identity();
         let serial = identity.serial.or(identity.cid);
         let path = self.text("/facts/medium/path");
         let name = path.rsplit('/').next().unwrap_or_default();
-        let named = serial.map_or_else(|| name.to_owned(), |serial| format!("{name} {serial}"));
-        made_on.device == named || self.card_name().is_some()
+        serial.map_or_else(|| name.to_owned(), |serial| format!("{name} {serial}"))
     }
 
     /// The same for all states of a run, also after it was extended.

@@ -234,3 +234,46 @@ fn a_document_is_found_wherever_its_schema_is() {
     let (found, others) = super::find(folder.path()).unwrap();
     assert_eq!((found, others), (vec![name("pretty.json"), name("sorted.json")], 1));
 }
+
+/// A run on `sda` of two boards, alternating; without a serial number unless it is given.
+fn run_on_two_boards(serial: &str) -> SurveySource {
+    let folder = tempfile::tempdir().unwrap();
+    let header = json!({
+        "schema": "flashfit.run", "schema_version": 1,
+        "facts": { "medium": {
+            "path": "/dev/sda", "kind": "usb", "capacity": 32u64 << 30, "partition_start": null,
+            "identity": { "model": "Stick", "serial": (!serial.is_empty()).then_some(serial) },
+        } },
+    });
+    std::fs::write(folder.path().join("run.json"), header.to_string()).unwrap();
+    let name = if serial.is_empty() { "sda".to_owned() } else { format!("sda {serial}") };
+    let mut trials = String::new();
+    for repeat in 0..8 {
+        let board = if repeat % 2 == 0 { "b1" } else { "b2" };
+        let trial = json!({
+            "version": 1,
+            "key": { "purpose": "search", "workload": "database", "repeat": repeat,
+                "setup": { "filesystem": "ext4", "options": [], "scheduler": "none" } },
+            "made_on": { "board": board, "medium": name },
+            "outcome": { "completed": { "points": [{ "stages": [{
+                "name": "write", "kind": "throughput",
+                "write": { "bytes_per_second": 1_000_000, "latency": { "p99_ns": 9_000_000 } },
+            }]}]}},
+        });
+        trials += &format!("{trial}\n");
+    }
+    std::fs::write(folder.path().join("trials.jsonl"), trials).unwrap();
+    match read(folder.path()).unwrap() {
+        SurveyInput::Source(source) => *source,
+        SurveyInput::Bundle(_) => panic!("it is no bundle"),
+    }
+}
+
+#[test]
+fn devices_of_one_name_on_two_boards_are_two() {
+    for serial in ["", "0x76543210"] {
+        let source = run_on_two_boards(serial);
+        assert!(source.notes[0].starts_with("4 trials on other boards"), "{:?}", source.notes);
+        assert!(source.results.iter().all(|result| result.value.count == 4), "{source:#?}");
+    }
+}
