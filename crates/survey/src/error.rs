@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_host::free_space;
 use flashfit_host::input_file::InputFileError;
 use flashfit_run_format::run_dir::RunDirError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
@@ -44,7 +45,12 @@ pub enum SurveyError {
     #[error("it is there as a source of {before}; it cannot be of another card too")]
     OtherCard { before: String },
     #[error("`{text}`: {reason}")]
-    Filter { text: String, reason: String },
+    Filter {
+        text: String,
+        reason: String,
+        /// Conditions that are valid.
+        hint: Option<String>,
+    },
 }
 
 impl SurveyError {
@@ -52,10 +58,13 @@ impl SurveyError {
     pub(crate) fn of(path: &Path, error: &rusqlite::Error) -> Self {
         let path = path.to_owned();
         let reason = error.to_string();
+        // A file of the log that cannot grow is an I/O error for SQLite.
+        let is_full = || free_space::is_full(&path) || path.parent().is_some_and(is_full_folder);
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::SystemIoFailure) if is_full() => Self::Full { path },
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 Self::Unreachable { path, reason }
@@ -66,6 +75,12 @@ impl SurveyError {
             _ => Self::Damaged { path, reason },
         }
     }
+}
+
+/// Whether the disk of a folder, which may have no name, is full.
+fn is_full_folder(folder: &Path) -> bool {
+    let is_here = folder.as_os_str().is_empty();
+    free_space::is_full(if is_here { Path::new(".") } else { folder })
 }
 
 impl UserError for SurveyError {
@@ -95,6 +110,7 @@ impl UserError for SurveyError {
             Self::Failed { .. } => "a survey must be on a local disk that works".into(),
             Self::Busy { .. } => "wait until it is done and try again".into(),
             Self::AmbiguousCard { .. } => "give more of the key".into(),
+            Self::Filter { hint: Some(hint), .. } => hint.clone().into(),
             Self::Damaged { .. } => {
                 "look at it with: sqlite3 FILE 'PRAGMA integrity_check'; or add the sources to a \
                  new file"

@@ -14,7 +14,7 @@ use super::{SCHEMA, SCHEMA_VERSION};
 use crate::identity;
 use crate::metric::SurveyMetric;
 use crate::record::{
-    LAST_SECOND, MOST_BYTES, MOST_PROCESSORS, MOST_RESULTS, SourceKind, stored_text,
+    LAST_SECOND, MOST_BYTES, MOST_PROCESSORS, MOST_RESULTS, SourceKind, SurveyValue, stored_text,
 };
 
 /// The largest file that is read.
@@ -91,8 +91,20 @@ pub(crate) fn of_document(document: Value) -> Result<CheckedBundle, String> {
 }
 
 /// Whether a figure is in the range of those of a bundle.
-pub(super) fn is_in_range(value: f64) -> bool {
+fn is_in_range(value: f64) -> bool {
     value == 0.0 || (LEAST_VALUE..=MOST_VALUE).contains(&value)
+}
+
+/// A figure with what of its interval and confidence is in the ranges of a bundle; `None` if its
+/// value is not.
+pub(crate) fn within_ranges(value: SurveyValue) -> Option<SurveyValue> {
+    let is_ordered = value.low.zip(value.high).is_none_or(|(low, high)| low <= high);
+    is_in_range(value.value).then(|| SurveyValue {
+        low: value.low.filter(|_| is_ordered).map(|low| if is_in_range(low) { low } else { 0.0 }),
+        high: value.high.filter(|high| is_ordered && is_in_range(*high)),
+        confidence: value.confidence.filter(|share| (0.0..=1.0).contains(share)),
+        ..value
+    })
 }
 
 /// Whether a measure of a bundle can have this direction.

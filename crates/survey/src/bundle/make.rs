@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::check::{is_direction, is_in_range};
+use super::check::{is_direction, within_ranges};
 use super::format::{
     BundleCard, BundleFigure, BundleMeasure, BundleSetup, BundleSource, SurveyBundle,
 };
@@ -142,10 +142,9 @@ fn source(stored: &StoredSource, tables: &mut Tables<'_>) -> BundleSource {
     let rows = results.of_source(stored.id).iter();
     let rows = rows.filter(|row| {
         let measure = &results.measures[row.measure];
-        let is_known = SurveyMetric::of_name(&measure.metric).is_some();
-        is_known && is_direction(&measure.direction) && is_in_range(row.value.value)
+        SurveyMetric::of_name(&measure.metric).is_some() && is_direction(&measure.direction)
     });
-    let figures = rows.map(|row| figure(row, tables)).collect();
+    let figures = rows.filter_map(|row| figure(row, tables)).collect();
     BundleSource {
         source: keys.source(&stored.address),
         run: keys.run(&stored.origin),
@@ -165,7 +164,8 @@ fn source(stored: &StoredSource, tables: &mut Tables<'_>) -> BundleSource {
     }
 }
 
-fn figure(row: &StoredResult, tables: &mut Tables<'_>) -> BundleFigure {
+fn figure(row: &StoredResult, tables: &mut Tables<'_>) -> Option<BundleFigure> {
+    let value = within_ranges(row.value)?;
     let keys = tables.keys;
     let MeasuredSetup { filesystem, options, scheduler } = &tables.results.setups[row.setup];
     let setup = BundleSetup {
@@ -184,17 +184,15 @@ fn figure(row: &StoredResult, tables: &mut Tables<'_>) -> BundleFigure {
         direction: direction.clone(),
         length: length.clone(),
     };
-    let value = row.value;
-    let is_ordered = value.low.zip(value.high).is_none_or(|(low, high)| low <= high);
-    BundleFigure {
+    Some(BundleFigure {
         setup: tables.setups.index(setup),
         measure: tables.measures.index(measure),
         value: value.value,
-        low: value.low.filter(|_| is_ordered).map(|low| if is_in_range(low) { low } else { 0.0 }),
-        high: value.high.filter(|high| is_ordered && is_in_range(*high)),
+        low: value.low,
+        high: value.high,
         count: value.count,
-        confidence: value.confidence.filter(|share| (0.0..=1.0).contains(share)),
-    }
+        confidence: value.confidence,
+    })
 }
 
 /// The text, unless it looks like a path, a URL or the address of a host, or is the hash of a

@@ -13,8 +13,8 @@ mod make;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use check::of_document;
 pub use check::{BUNDLE_BYTES, CheckedBundle, is_bundle, parse};
+pub(crate) use check::{of_document, within_ranges};
 pub use keys::BundleKeys;
 pub(crate) use keys::{stored_card, stored_run, stored_source};
 pub use make::{BundleOptions, MadeBundle, make};

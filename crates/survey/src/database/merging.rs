@@ -12,6 +12,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use super::adding::{self, Addition, CardDescription};
 use super::replacing::{self, OtherCard};
 use super::{ResultTable, StoredCard, StoredSource, SurveyDatabase, bundled};
+use crate::bundle::within_ranges;
 use crate::error::SurveyError;
 use crate::identity::{CardIdentity, Salt, is_hash};
 use crate::record::{
@@ -192,11 +193,12 @@ fn record(
     if rows.len() > MOST_RESULTS {
         return Err("it has a source with too many results");
     }
-    let rows = rows.iter().filter(|row| row.value.value.is_finite());
-    let results = rows.map(|row| SurveyResult {
-        setup: stored_setup(&results.setups[row.setup]),
-        measure: stored_measure(&results.measures[row.measure]),
-        value: row.value,
+    let results = rows.iter().filter_map(|row| {
+        Some(SurveyResult {
+            setup: stored_setup(&results.setups[row.setup]),
+            measure: stored_measure(&results.measures[row.measure]),
+            value: within_ranges(row.value)?,
+        })
     });
     Ok(SurveySource {
         address: source.address.clone(),

@@ -58,7 +58,7 @@ impl SurveyDatabase {
             durable::create_folders(folder, FOLDER_MODE).map_err(unreachable)?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut survey = Self::connect(path, path, flags)?;
+        let mut survey = Self::connect(&file_name(path), path, flags)?;
         survey.prepare_for_writing().map_err(|error| survey.failed(&error))??;
         Ok(survey)
     }
@@ -72,7 +72,7 @@ impl SurveyDatabase {
             return Err(SurveyError::Missing { path: path.to_owned() });
         }
         // For writing where that is possible, so that the files of the log are removed again.
-        let survey = Self::connect(path, path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let survey = Self::connect(&file_name(path), path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let query_only = survey.connection.pragma_update(None, "query_only", true);
         query_only.map_err(|error| survey.failed(&error))?;
         let version = match survey.version() {
@@ -252,6 +252,12 @@ fn fresh_tables() -> rusqlite::Result<Vec<String>> {
     let transaction = connection.transaction()?;
     migrate(&transaction, 0)?;
     tables(&transaction)
+}
+
+/// The name of a file for SQLite, which makes a database in memory of `:memory:` and a temporary
+/// one of no name.
+fn file_name(path: &Path) -> PathBuf {
+    if path.is_relative() { Path::new(".").join(path) } else { path.to_owned() }
 }
 
 /// The log next to a database.

@@ -389,3 +389,36 @@ fn the_host_of_a_test_bed_is_neither_stored_nor_read() {
     survey.connection.execute("UPDATE source SET test_bed = 'lab:red@host'", []).unwrap();
     assert_eq!(survey.cards().unwrap()[0].sources[0].test_bed, "lab");
 }
+
+#[test]
+fn figures_that_no_bundle_may_have_are_not_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = new_survey(folder.path(), "other", None);
+    let options = AddOptions::default();
+    other.add(&source(1, 1, 1), &options).unwrap();
+    other.add(&source(2, 1, 2), &options).unwrap();
+    let values = [(1, 1, 1.7e308, 0.0), (1, 2, -1.7e308, 0.0), (2, 1, 2.0, f64::MAX)];
+    for (source, measure, value, high) in values {
+        let change = "UPDATE result SET value = ?3, high = ?4 WHERE source = ?1 AND measure = ?2";
+        let values = (source, measure, value, high);
+        assert_eq!(other.connection.execute(change, values).unwrap(), 1);
+    }
+    let mut survey = new_survey(folder.path(), "s", None);
+    survey.merge(&other, false).unwrap();
+    let mut found: Vec<(f64, Option<f64>)> = survey
+        .results()
+        .unwrap()
+        .rows
+        .iter()
+        .map(|row| (row.value.value, row.value.high))
+        .collect();
+    found.sort_by(|one, other| one.0.total_cmp(&other.0));
+    assert_eq!(found, [(2.0, None), (7.0, None)]);
+}
+
+#[test]
+fn names_that_sqlite_reserves_are_files() {
+    assert_eq!(file_name(Path::new(":memory:")), Path::new("./:memory:"));
+    assert_eq!(file_name(Path::new("")), Path::new("./"));
+    assert_eq!(file_name(Path::new("/a/:memory:")), Path::new("/a/:memory:"));
+}

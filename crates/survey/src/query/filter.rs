@@ -20,6 +20,22 @@ pub enum ColumnValue {
 /// The operators; of two that begin alike, the longer comes first.
 const OPERATORS: [&str; 7] = ["!=", "<=", ">=", "=", "<", ">", "~"];
 
+/// The columns with [`ColumnValue::Is`].
+const TRUE_OR_FALSE: [&str; 3] = ["individual", "simulated", "bundled"];
+/// The columns with [`ColumnValue::Number`].
+const NUMBERS: [&str; 10] = [
+    "capacity_bytes",
+    "erase_block_bytes",
+    "write_unit_bytes",
+    "real_capacity_bytes",
+    "runs",
+    "probes",
+    "wear_readings",
+    "power_cut_campaigns",
+    "life_used_percent",
+    "created_unix_s",
+];
+
 /// A condition on one column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowFilter {
@@ -34,7 +50,8 @@ impl RowFilter {
     /// # Errors
     /// If it has no operator, or the column is unknown.
     pub fn parse(text: &str, columns: &[&str]) -> Result<Self, SurveyError> {
-        let error = |reason: String| SurveyError::Filter { text: text.to_owned(), reason };
+        let refused = |reason, hint| SurveyError::Filter { text: text.to_owned(), reason, hint };
+        let error = |reason: String| refused(reason, None);
         let at = |operator: &&'static str| text.find(*operator).map(|start| (start, *operator));
         let first = OPERATORS.iter().filter_map(at).min_by_key(|(start, operator)| {
             // The longer of those that begin at the same place.
@@ -50,7 +67,19 @@ impl RowFilter {
             )));
         }
         let value = text[start + operator.len()..].trim().to_owned();
-        Ok(Self { column: column.to_owned(), operator, value })
+        let filter = Self { column: column.to_owned(), operator, value };
+        if TRUE_OR_FALSE.contains(&column) && !["true", "false"].contains(&filter.value.as_str()) {
+            let hint = format!("{column}=true or {column}=false");
+            return Err(refused("expected true or false".into(), Some(hint)));
+        }
+        if NUMBERS.contains(&column) && operator != "~" && filter.number().is_none() {
+            let (reason, example) = match column.strip_suffix("_bytes") {
+                Some(_) => ("expected a number or a size", "32GiB"),
+                None => ("expected a number", "1"),
+            };
+            return Err(refused(reason.into(), Some(format!("{column}>={example}"))));
+        }
+        Ok(filter)
     }
 
     pub fn column(&self) -> &str {
@@ -81,7 +110,7 @@ impl RowFilter {
     }
 
     fn number(&self) -> Option<f64> {
-        let plain = self.value.parse::<f64>().ok();
+        let plain = self.value.parse::<f64>().ok().filter(|number| number.is_finite());
         plain.or_else(|| self.value.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64))
     }
 }
@@ -105,6 +134,27 @@ mod tests {
     }
 
     #[test]
+    fn values_that_a_column_cannot_have_are_refused() {
+        let refused = |text: &str, wanted: (&str, &str)| {
+            let Err(SurveyError::Filter { reason, hint, .. }) = RowFilter::parse(text, &COLUMNS)
+            else {
+                panic!("{text} is refused")
+            };
+            assert_eq!((reason.as_str(), hint.as_deref()), (wanted.0, Some(wanted.1)), "{text}");
+        };
+        for text in ["simulated=no", "simulated!=True", "simulated~tr", "simulated="] {
+            refused(text, ("expected true or false", "simulated=true or simulated=false"));
+        }
+        for text in
+            ["capacity_bytes>=big", "capacity_bytes!=nan", "capacity_bytes<", "capacity_bytes=inf"]
+        {
+            refused(text, ("expected a number or a size", "capacity_bytes>=32GiB"));
+        }
+        let other = RowFilter::parse("product=no", &COLUMNS);
+        assert!(other.is_ok() && RowFilter::parse("capacity_bytes~32", &COLUMNS).is_ok());
+    }
+
+    #[test]
     fn numbers_texts_and_sizes_are_compared_as_what_they_are() {
         let number = |number| Some(ColumnValue::Number(number));
         assert!(matches("capacity_bytes>=32GiB", number((32u64 << 30) as f64)));
@@ -116,7 +166,6 @@ mod tests {
         assert!(matches("product=a=b", text("a=b")), "the first operator counts");
         assert!(matches("simulated=true", Some(ColumnValue::Is(true))));
         assert!(matches("product!=x", None) && !matches("product=x", None));
-        assert!(!matches("capacity_bytes=many", number(1.0)));
     }
 
     #[test]

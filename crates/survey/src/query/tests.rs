@@ -273,3 +273,24 @@ fn cards_with_few_figures_are_seldom_flagged_wrongly() {
     }
     assert!(wrong.iter().all(|count| *count <= 2), "of 40 products: {wrong:?}");
 }
+
+#[test]
+fn conditions_are_checked_for_what_the_columns_have() {
+    let (mut cards, _) = read(&[card("A", 1, 1.0, 4 << 20)]);
+    let card = &mut cards[0];
+    (card.real_capacity, card.life_used) = (Some(32 << 30), Some(1.0));
+    card.write_units = vec![16 << 10];
+    card.card.name = "red".into();
+    for column in ListedCard::COLUMNS {
+        // A condition that is not for such a column is refused, one that is must be accepted.
+        let is_accepted = |value: &str| {
+            filter::RowFilter::parse(&format!("{column}={value}"), &ListedCard::COLUMNS).is_ok()
+        };
+        let accepted = match card.column(column) {
+            Some(filter::ColumnValue::Is(_)) => (true, false, false),
+            Some(filter::ColumnValue::Number(_)) => (false, true, false),
+            _ => (true, true, true),
+        };
+        assert_eq!((is_accepted("true"), is_accepted("1"), is_accepted("x")), accepted, "{column}");
+    }
+}
