@@ -161,7 +161,7 @@ fn same_trials(first: &ComparedRun, run: &ComparedRun) -> String {
     match run.shared_trials(first) {
         0 => String::new(),
         shared => format!(
-            " They have {} in common, so they are not independent, and the difference is too small.",
+            " They have {} in common, so they are not independent: the difference is too small.",
             count_of(shared, "trial")
         ),
     }
