@@ -42,7 +42,7 @@ pub enum CrashCommand {
     Cuts(Box<CutsArgs>),
     /// Look at one state again, and show what happened around its power cut.
     Replay(ReplayArgs),
-    /// Find the shortest work (files or metadata) with the same violation and the fewest lost writes.
+    /// Find the shortest work (files, metadata) with the same violation and the fewest lost writes.
     Shrink(ShrinkArgs),
     /// Work and look at what is left, in a virtual machine.
     #[command(hide = true)]
