@@ -1,7 +1,7 @@
 //! Which directories and files of the model the names found after a power cut may mean.
 //!
-//! Some file systems give inodes other numbers at every mount (vfat, exfat). A name may then mean any
-//! node that it is allowed to mean, if the kind is the same.
+//! Some file systems give inodes other numbers at every mount (vfat, exfat). A name may then mean
+//! any node that it is allowed to mean, if the kind is the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,3 +1,5 @@
+//! What is judged to be wrong, with inode numbers and without.
+
 use std::collections::BTreeMap;
 
 use super::*;

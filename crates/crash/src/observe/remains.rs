@@ -47,8 +47,8 @@ pub(crate) trait ShownToMachine {
     fn show_again(&mut self) -> Result<(), CrashError>;
 }
 
-/// Looks at what is left in a virtual machine, and in a second one if the first ends: what ends both
-/// cannot be mounted.
+/// Looks at what is left in a virtual machine, and in a second one if the first ends: what ends
+/// both cannot be mounted.
 pub(crate) fn look_in_machine(
     shown: &mut dyn ShownToMachine,
     input: &str,
