@@ -79,6 +79,14 @@ fn summary(data: &SiteData<'_>, real: &[&SiteProduct]) -> String {
             words::counted(marked, "card")
         ));
     }
+    let bundled: usize = real.iter().map(|product| product.bundled(data.cards)).sum();
+    if bundled > 0 {
+        let have = if bundled == 1 { "has" } else { "have" };
+        text.push_str(&format!(
+            " {} {have} a +: others measured them, and their figures are claims.",
+            words::counted(bundled, "card")
+        ));
+    }
     if simulated > 0 {
         text.push_str(&format!(" Also {}.", words::counted(simulated, "simulated card model")));
     }
@@ -96,6 +104,7 @@ fn section(
     if let Some(way) = ways.first() {
         section = section.child(paragraph(&how(data, way)));
     }
+    section = section.children(page::measured_by_others(data, products));
     let charts = charts(data, products, ways.first());
     if !charts.is_empty() {
         section = section.child(Element::new("div").class("charts").children(charts));

@@ -47,6 +47,8 @@ pub struct SurveySite {
     pub cards: u64,
     /// Cards that differ from their siblings or contradict themselves.
     pub marked_cards: u64,
+    /// Cards that others measured.
+    pub bundled_cards: u64,
     pub pages: u64,
     pub bytes: u64,
 }
@@ -78,6 +80,7 @@ pub fn publish(
     let mut written = SurveySite {
         cards: cards.len() as u64,
         marked_cards: cards.iter().filter(|card| !card.doubts().is_empty()).count() as u64,
+        bundled_cards: cards.iter().filter(|card| card.is_bundled()).count() as u64,
         ..SurveySite::default()
     };
     for product in &data.products {

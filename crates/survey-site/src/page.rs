@@ -6,6 +6,9 @@ use flashfit_report::html::STYLE;
 use flashfit_report::markup::Element;
 use sha2::{Digest, Sha256};
 
+use crate::product::SiteProduct;
+use crate::{SiteData, words};
+
 const OWN_STYLE: &str = include_str!("site.css");
 const SCRIPT: &str = include_str!("sort.js");
 
@@ -58,6 +61,18 @@ pub fn banner() -> Element {
     Element::new("p").class("banner").attr("role", "note").child(Element::new("strong").text(text))
 }
 
+/// What the mark of these products means; nothing if they have none.
+pub fn measured_by_others(data: &SiteData<'_>, products: &[&SiteProduct]) -> Option<Element> {
+    let bundled: usize = products.iter().map(|product| product.bundled(data.cards)).sum();
+    let all: usize = products.iter().map(|product| product.cards.len()).sum();
+    let text = format!(
+        "+ measured by others: {bundled} of {} came with bundles. Their figures are claims that \
+         cannot be checked, and count as the others.",
+        words::counted(all, "card"),
+    );
+    (bundled > 0).then(|| Element::new("p").attr("role", "note").text(text))
+}
+
 pub fn folded(title: &str, is_open: bool, content: Vec<Element>) -> Element {
     let details = Element::new("details");
     let details = if is_open { details.attr("open", "") } else { details };
@@ -70,7 +85,7 @@ pub fn figure(caption: &str, chart: Element) -> Element {
     Element::new("figure").class("dots").child(chart).children(caption)
 }
 
-const READING: [(&str, &str); 8] = [
+const READING: [(&str, &str); 9] = [
     (
         "Speed and latency",
         "Each figure of a product is the geometric mean of its cards; a card that was measured \
@@ -110,6 +125,11 @@ const READING: [(&str, &str); 8] = [
     (
         "Cards with *",
         "Any number of cards: they have neither a serial number nor a name, and count as one.",
+    ),
+    (
+        "Products and cards with +",
+        "Measured by others and brought by a bundle. That such figures were measured cannot be \
+         checked: they are claims. A product with + has at least one such card.",
     ),
     (
         "Simulated",

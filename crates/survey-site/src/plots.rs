@@ -9,7 +9,7 @@ use flashfit_survey::query::cells::SurveyCell;
 use crate::SiteData;
 use crate::constants::CHART_ROWS;
 use crate::figures::ProductFigure;
-use crate::product::SiteProduct;
+use crate::product::{SiteProduct, card_name};
 use crate::shared::emphases;
 use crate::{page, words};
 
@@ -148,7 +148,7 @@ pub fn cards(data: &SiteData<'_>, product: &SiteProduct, cell: SurveyCell) -> Op
             let (figure, listed) = (data.figures.card(product, cell, card)?, &data.cards[card]);
             let is_marked = !listed.doubts().is_empty();
             Some(DotRow {
-                name: format!("{}{}", listed.short_key(), if is_marked { " !" } else { "" }),
+                name: format!("{}{}", card_name(listed), if is_marked { " !" } else { "" }),
                 value: figure.log.exp() * factor,
                 range: figure
                     .interval()

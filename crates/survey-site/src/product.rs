@@ -16,6 +16,8 @@ use sha2::{Digest, Sha256};
 const SHOWN_LETTERS: usize = 40;
 /// Of a product's name in texts.
 const MOST_LETTERS: usize = 48;
+/// Follows the names of what others measured.
+const BUNDLED_MARK: &str = " +";
 /// Of the hash, at first.
 const HASH_LETTERS: usize = 8;
 
@@ -108,8 +110,12 @@ impl SiteProduct {
         &cards[self.cards[0]]
     }
 
-    /// `SL32G`, of at most [`MOST_LETTERS`].
+    /// `SL32G`, of at most [`MOST_LETTERS`], with `+` if others measured some of its cards.
     pub fn name(&self, cards: &[ListedCard]) -> String {
+        self.plain_name(cards) + self.mark(cards)
+    }
+
+    fn plain_name(&self, cards: &[ListedCard]) -> String {
         // Without what is invisible, which would be a name without letters.
         let name = plain(&self.example(cards).card.product);
         match name.trim() {
@@ -118,12 +124,23 @@ impl SiteProduct {
         }
     }
 
-    /// `SL32G, 32 GB`.
+    /// `SL32G, 32 GB`, with `+` if others measured some of its cards.
     pub fn title(&self, cards: &[ListedCard]) -> String {
-        match self.example(cards).card.capacity_bytes {
-            Some(bytes) => format!("{}, {}", self.name(cards), Bytes(bytes).si()),
-            None => self.name(cards),
-        }
+        let name = self.plain_name(cards);
+        let name = match self.example(cards).card.capacity_bytes {
+            Some(bytes) => format!("{name}, {}", Bytes(bytes).si()),
+            None => name,
+        };
+        name + self.mark(cards)
+    }
+
+    fn mark(&self, cards: &[ListedCard]) -> &'static str {
+        if self.bundled(cards) > 0 { BUNDLED_MARK } else { "" }
+    }
+
+    /// How many of its cards others measured.
+    pub fn bundled(&self, cards: &[ListedCard]) -> usize {
+        self.cards.iter().filter(|index| cards[**index].is_bundled()).count()
     }
 
     pub fn individuals<'a>(&'a self, cards: &'a [ListedCard]) -> impl Iterator<Item = usize> + 'a {
@@ -133,6 +150,12 @@ impl SiteProduct {
     pub fn marked(&self, cards: &[ListedCard]) -> usize {
         self.cards.iter().filter(|index| !cards[**index].doubts().is_empty()).count()
     }
+}
+
+/// The beginning of a card's key, with `+` if others measured it.
+pub fn card_name(card: &ListedCard) -> String {
+    let mark = if card.is_bundled() { BUNDLED_MARK } else { "" };
+    format!("{}{mark}", card.short_key())
 }
 
 #[cfg(test)]

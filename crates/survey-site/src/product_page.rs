@@ -13,7 +13,7 @@ use crate::SiteData;
 use crate::constants::SHOWN_ROWS;
 use crate::figures::{self, SourceFigure};
 use crate::page::{self, banner, heading, paragraph};
-use crate::product::SiteProduct;
+use crate::product::{SiteProduct, card_name};
 use crate::table::{SiteCell, SiteTable};
 use crate::{plots, shared, speed_section, words};
 
@@ -28,6 +28,7 @@ pub fn render(data: &SiteData<'_>, product: &SiteProduct) -> String {
         Element::new("h1").text(&title),
     ];
     content.extend(product.is_simulated.then(banner));
+    content.extend(page::measured_by_others(data, &[product]));
     content.push(facts(data, product));
     content.extend(marks(data, product));
     content.extend(cards(data, product));
@@ -95,7 +96,7 @@ fn marks(data: &SiteData<'_>, product: &SiteProduct) -> Option<Element> {
     let items: Vec<Element> = marked
         .map(|card| {
             let text = format!(": {}", card.doubts().join("; "));
-            let key = Element::new("strong").text(format!("! {}", card.short_key()));
+            let key = Element::new("strong").text(format!("! {}", card_name(card)));
             Element::new("li").child(key).text(text)
         })
         .collect();
@@ -129,7 +130,7 @@ fn cards(data: &SiteData<'_>, product: &SiteProduct) -> Option<Element> {
         let is_marked = !card.doubts().is_empty();
         let star = if card.card.is_individual { "" } else { " *" };
         let mark = if is_marked { " !" } else { "" };
-        let name = SiteCell::text(format!("{}{star}{mark}", card.short_key()));
+        let name = SiteCell::text(format!("{}{star}{mark}", card_name(card)));
         let own = if data.options.with_names { card.card.name.as_str() } else { "" };
         table.row(vec![
             if is_marked { name.class("mark") } else { name },
@@ -239,7 +240,7 @@ fn rows(
             )),
             SiteCell::text(setup),
             SiteCell::text(words::joined(&[&measure.workload, &measure.stage], ": ")),
-            SiteCell::text(if product.is_simulated { "" } else { card.short_key() }),
+            SiteCell::text(if product.is_simulated { String::new() } else { card_name(card) }),
             SiteCell::number(words::figure(value.value, unit), value.value),
             SiteCell::text(interval),
             SiteCell::count(value.count as usize),

@@ -152,6 +152,38 @@ fn many_cards_give_short_pages() {
 }
 
 #[test]
+fn what_others_measured_is_marked() {
+    let mut sample = sample::small();
+    let (written, pages) = site(&sample, SiteOptions::default());
+    assert_eq!(written.bundled_cards, 0);
+    assert!(!content(&pages["index.html"]).contains("came with bundles"));
+    sample.measured_card("sd-card", "FAST", Some(4 << 20), 20.0);
+    let first = &mut sample.cards[0].card.sources[0];
+    first.bundle = "a".repeat(64);
+    let last = sample.cards.last_mut().expect("a card");
+    last.card.sources[0].bundle = "a".repeat(64);
+    let key = last.short_key().to_owned();
+    let (written, pages) = site(&sample, SiteOptions::default());
+    assert_eq!(written.bundled_cards, 2);
+    let index = content(&pages["index.html"]);
+    for text in [
+        "2 cards have a +: others measured them, and their figures are claims.",
+        "+ measured by others: 2 of 7 cards came with bundles.",
+        ">FAST +<",
+        ">FAST, 32 GB +<",
+        ">SL32G +<",
+        ">EB1QT<",
+    ] {
+        assert!(index.contains(text), "{text}: {index}");
+    }
+    let own = content(page(&pages, "product-fast-"));
+    assert!(own.contains("<h1>FAST, 32 GB +</h1>") && own.contains(&format!("{key} +<")), "{own}");
+    assert!(own.contains("1 of 1 card came with bundles"), "{own}");
+    let mixed = content(page(&pages, "product-sl32g-"));
+    assert!(mixed.contains("1 of 5 cards came with bundles") && mixed.contains(" +<"), "{mixed}");
+}
+
+#[test]
 fn wear_and_power_cuts_are_shown_with_their_units() {
     let mut sample = sample::small();
     for (kind, product) in [("sd-card", "SL32G"), ("sd-card", "EB1QT")] {

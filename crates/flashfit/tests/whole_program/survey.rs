@@ -120,6 +120,10 @@ fn what_cannot_be_added_is_named_and_the_rest_is_added() {
     assert!(ended.stdout.contains("1 added, 2 refused"), "{}", ended.stdout);
     assert_eq!(cards(&place, &[]).len(), 1);
     survey(&place, &["list", "--where", "prodct=x"]).said(2, &["unknown column `prodct`"]);
+    let hint = "hint: bundled=true or bundled=false";
+    survey(&place, &["list", "--where", "bundled=no"]).said(2, &["expected true or false", hint]);
+    let csv = survey(&place, &["list", "--csv", "--where", "product=x"]).stdout;
+    assert!(csv.starts_with("card,kind,manufacturer,") && csv.lines().count() == 1, "{csv}");
     survey(&place, &["list", "--db", "text.txt"]).said(2, &["not a SQLite database"]);
     survey(&place, &["add", "a", "--db", "text.txt"]).said(2, &["not a SQLite database"]);
     assert_eq!(std::fs::read_to_string(place.path("text.txt")).unwrap(), "no document");
@@ -282,8 +286,12 @@ fn a_survey_that_cannot_be_written_is_named() {
     ended.said(4, &["cannot open", "hint: name another file"]);
 }
 
-/// Adds until a small file system is full, makes room, and adds again; then reads it read-only.
+/// Adds where there is no room for a survey. Then adds until a small file system is full, makes
+/// room, and adds again; then reads it read-only.
 const SCRIPT: &str = r#"
+mkdir tiny && mount -t tmpfs -o size=32k tmpfs tiny || exit 99
+"$FLASHFIT" survey add runs/000 --db tiny/survey.db 2> none
+echo "none $?"
 mkdir disk && mount -t tmpfs -o size=300k tmpfs disk || exit 99
 export FLASHFIT_SURVEY=disk/survey.db
 "$FLASHFIT" survey add runs 2> full
@@ -319,7 +327,9 @@ fn a_full_disk_and_a_read_only_one_are_reported() {
     let codes = String::from_utf8_lossy(&output.stdout).into_owned();
     let codes: Vec<&str> = codes.lines().filter(|line| line.split(' ').count() == 2).collect();
     let all = format!("{}{}{}{}", text("full"), text("before"), text("added"), text("read-only"));
-    assert_eq!(codes, ["full 4", "list 0", "added 0", "read 0", "write 4"], "{all}");
+    let none = text("none");
+    assert!(none.contains("the disk is full") && none.contains("hint: make room"), "{none}");
+    assert_eq!(codes, ["none 4", "full 4", "list 0", "added 0", "read 0", "write 4"], "{all}");
     assert!(text("full").contains("the disk is full") && text("full").contains("hint: make room"));
     let after: Value = serde_json::from_str(&text("after")).unwrap();
     assert_eq!(after["data"]["results"].as_array().unwrap().len(), 400);

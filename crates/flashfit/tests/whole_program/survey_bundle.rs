@@ -17,13 +17,15 @@ fn rows(place: &Place, more: &[&str]) -> Vec<Value> {
     listed.document("flashfit.survey-cards")["results"].as_array().unwrap().clone()
 }
 
-/// A row with nine digits of its numbers: sums in another order differ in the last ones.
+/// A row, apart from who measured it, with nine digits of its numbers: sums in another order
+/// differ in the last ones.
 fn rounded(row: &Value) -> String {
     let cell = |(key, value): (&String, &Value)| match value.as_f64() {
         Some(number) => format!("{key}={number:.9e}"),
         None => format!("{key}={value}"),
     };
-    row.as_object().unwrap().iter().map(cell).collect::<Vec<_>>().join(" ")
+    let cells = row.as_object().unwrap().iter().filter(|(key, _)| !key.starts_with("bundled"));
+    cells.map(cell).collect::<Vec<_>>().join(" ")
 }
 
 /// Five cards in `runs`, one of which has a name, and a simulated one.
@@ -90,6 +92,19 @@ fn a_bundle_is_anonymous_and_compares_like_its_survey() {
     assert_eq!(none, Vec::<Value>::new());
     let text = survey(&place, &[&["list"], &other[..]].concat()).stdout;
     assert!(text.contains("+ measured by others, from a bundle"), "{text}");
+    // One card of this survey, and five of others.
+    run(&place, "own", &cid(0x7654_3299), 9, 1.0);
+    survey(&place, &[&["add", "own"], &other[..]].concat()).said(0, &[]);
+    let text = survey(&place, &[&["compare"], &other[..]].concat()).stdout;
+    for part in ["SL32G 32 GiB +", " 6 (5+) ", "+ measured by others, from a bundle; --where"] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    let ended = survey(&place, &[&["compare", "--json"], &other[..]].concat());
+    let row = &ended.document("flashfit.survey-products")["results"][0];
+    let found = ["cards", "bundled", "bundled_cards"].map(|key| row[key].clone());
+    assert_eq!(found, [json!(6), json!(true), json!(5)]);
+    let csv = survey(&place, &["compare", "--csv"]).stdout;
+    assert!(csv.lines().next().unwrap().contains(",simulated,bundled,individual,"), "{csv}");
     // The survey that made it has all of it.
     let before = rows(&place, &[]);
     survey(&place, &["add", "cards.json"]).said(0, &[]);

@@ -25,6 +25,8 @@ pub struct ComparedProduct {
     pub setup: MeasuredSetup,
     pub measure: SurveyMeasure,
     pub cards: usize,
+    /// How many of them others measured.
+    pub bundled: usize,
     /// Sources with the figure.
     pub sources: usize,
     /// On what scale the following figures are.
@@ -80,8 +82,10 @@ pub fn compare(
         }
         let mut rows: Vec<ComparedProduct> = Vec::new();
         for members in products.values() {
-            let means: Vec<f64> =
-                members.iter().filter_map(|(_, figures)| mean(scale, figures)).collect();
+            let (of, means): (Vec<usize>, Vec<f64>) = members
+                .iter()
+                .filter_map(|(card, figures)| Some((*card, mean(scale, figures)?)))
+                .unzip();
             let Some(sample) = FigureSample::of(&means) else { continue };
             let all = members.iter().flat_map(|(_, figures)| figures.iter());
             rows.push(ComparedProduct {
@@ -90,6 +94,7 @@ pub fn compare(
                 setup: results.setups[cell.setup].clone(),
                 measure: measure.clone(),
                 cards: means.len(),
+                bundled: of.iter().filter(|card| cards[**card].is_bundled()).count(),
                 sources: members.iter().map(|(_, figures)| figures.len()).sum(),
                 scale,
                 sample,

@@ -183,7 +183,7 @@ pub struct CardsDocument {
 }
 
 /// A card, or all unidentified cards of a product.
-#[derive(Debug, JsonSchema, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct CardRow {
     /// The beginning of its key.
     pub card: String,

@@ -25,14 +25,18 @@ const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 /// Rows as CSV (RFC 4180), with the keys of the JSON document in the first line. Names of products
 /// and setups can be a stranger's, so texts that a spreadsheet would compute begin with `'`.
-pub fn csv<T: Serialize>(rows: &[T]) -> String {
+pub fn csv<T: Serialize + Default>(rows: &[T]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
+    // The keys are written before the first row.
+    let none = [T::default()];
+    let (rows, lines) = if rows.is_empty() { (&none[..], 1) } else { (rows, usize::MAX) };
     for row in rows {
         writer.serialize(row).expect("rows are plain data");
     }
     let plain = writer.into_inner().expect("memory takes everything");
     let mut writer = csv::Writer::from_writer(Vec::new());
-    for row in csv::ReaderBuilder::new().has_headers(false).from_reader(&*plain).records() {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*plain);
+    for row in reader.records().take(lines) {
         let row = row.expect("it was written here");
         let cells = row.iter().map(|cell| match is_formula(cell) {
             true => format!("'{cell}"),
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn csv_has_no_formulas() {
-        #[derive(Serialize)]
+        #[derive(Default, Serialize)]
         struct Row {
             name: &'static str,
             difference: f64,
@@ -114,12 +118,13 @@ mod tests {
 
     #[test]
     fn csv_quotes_what_must_be_quoted() {
-        #[derive(Serialize)]
+        #[derive(Default, Serialize)]
         struct Row {
             name: &'static str,
             size: Option<u64>,
         }
         let rows = [Row { name: "a,\"b\"", size: None }, Row { name: "c", size: Some(1) }];
         assert_eq!(csv(&rows), "name,size\n\"a,\"\"b\"\"\",\nc,1\n");
+        assert_eq!(csv::<Row>(&[]), "name,size\n");
     }
 }

@@ -49,7 +49,7 @@ pub struct SourceRow {
 }
 
 /// A figure of a source.
-#[derive(Debug, JsonSchema, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct ResultRow {
     /// The source.
     pub address: String,

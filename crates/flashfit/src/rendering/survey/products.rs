@@ -26,13 +26,15 @@ pub struct ProductsDocument {
 
 /// A product under one setup, workload and so on, measured in one way. Rows that differ in the
 /// product alone follow each other, the product with the most cards first.
-#[derive(Debug, JsonSchema, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct ProductRow {
     kind: String,
     manufacturer: String,
     product: String,
     capacity_bytes: Option<u64>,
     simulated: bool,
+    /// Whether others measured some of its cards, and a bundle brought them.
+    bundled: bool,
     /// False if the product's cards cannot be distinguished; they then count as one.
     individual: bool,
     metric: String,
@@ -50,6 +52,8 @@ pub struct ProductRow {
     test_bed: String,
     conditions: String,
     cards: usize,
+    /// How many of them others measured.
+    bundled_cards: usize,
     sources: usize,
     /// Mean of the cards (geometric for rates and latencies), with its 95 % interval.
     value: f64,
@@ -88,6 +92,7 @@ impl ProductRow {
             product: card.product.clone(),
             capacity_bytes: card.capacity_bytes,
             simulated: card.is_simulated,
+            bundled: row.bundled > 0,
             individual: card.is_individual,
             metric: row.measure.metric.clone(),
             unit: row.measure.unit.clone(),
@@ -104,6 +109,7 @@ impl ProductRow {
             test_bed: row.way.test_bed.clone(),
             conditions: row.way.conditions.clone(),
             cards: row.cards,
+            bundled_cards: row.bundled,
             sources: row.sources,
             value: figure(row.sample.mean),
             low: interval.map(|(low, _)| figure(low)),
@@ -162,6 +168,11 @@ pub fn products_text(document: &ProductsDocument, width: usize) -> String {
     if shown.iter().any(|row| row.simulated) {
         text.push_str("\nSimulated cards are marked with (sim).\n");
     }
+    if shown.iter().any(|row| row.bundled) {
+        text.push_str(
+            "\n+ measured by others, from a bundle; --where bundled=false leaves them out\n",
+        );
+    }
     let more = document.results.len() - shown.len();
     if more > 0 {
         writeln!(text, "\nand {more} more; --where selects some, --csv prints all")
@@ -181,7 +192,13 @@ fn table(rows: &[ProductRow]) -> TextTable {
     ]);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for row in rows {
-        let mark = if row.simulated { " (sim)" } else { "" };
+        let mark = [(row.simulated, " (sim)"), (row.bundled, " +")];
+        let mark: String = mark.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+        let cards = match row.bundled_cards {
+            0 => row.cards.to_string(),
+            others if others == row.cards => format!("{others}+"),
+            others => format!("{} ({others}+)", row.cards),
+        };
         let named = [row.manufacturer.as_str(), &row.product, &size(row.capacity_bytes)];
         let between = |low: Option<f64>, high: Option<f64>| {
             let (low, high) = (low?, high?);
@@ -204,7 +221,7 @@ fn table(rows: &[ProductRow]) -> TextTable {
             });
         table.row([
             format!("  {}{mark}", plain(&joined(&named))),
-            row.cards.to_string(),
+            cards,
             figure(row.value, &row.unit),
             or_dash(between(row.low, row.high)),
             or_dash(row.variation_percent.map(|percent| format!("{percent:.1} %"))),

@@ -19,6 +19,8 @@ pub struct SiteDocument {
     pub cards: u64,
     /// Cards that contradict themselves or differ from others of their product.
     pub marked_cards: u64,
+    /// Cards that others measured, and bundles brought.
+    pub bundled_cards: u64,
     pub pages: u64,
     /// Of all pages.
     pub bytes: u64,
@@ -32,6 +34,7 @@ impl SiteDocument {
             simulated_products: site.simulated_products,
             cards: site.cards,
             marked_cards: site.marked_cards,
+            bundled_cards: site.bundled_cards,
             pages: site.pages,
             bytes: site.bytes,
         }
@@ -43,8 +46,12 @@ pub fn site_text(document: &SiteDocument) -> String {
         0 => String::new(),
         count => format!(", {}", counted(count, "simulated model")),
     };
+    let bundled = match document.bundled_cards {
+        0 => String::new(),
+        count => format!(", {} measured by others (+)", counted(count, "card")),
+    };
     format!(
-        "{} of {}{simulated}, {}: {}/index.html\n",
+        "{} of {}{simulated}{bundled}, {}: {}/index.html\n",
         counted(document.pages, "page"),
         counted(document.products, "product"),
         Bytes(document.bytes),
