@@ -482,8 +482,8 @@ fn flags_about_the_device_count_for_a_recorded_run() {
     let worn = shown(&["--endurance", "100"]);
     assert_eq!((&worn["rated_cycles"], &worn["device"]), (&json!(100), &of_image["device"]));
     let other = shown(&["--capacity", "64GiB", "--class", "usb-cheap"]);
-    let device = other["device"].as_str().unwrap();
-    assert!(device.contains("usb-cheap (64 GiB"), "{device}");
+    let modeled = other["device"].as_str().unwrap();
+    assert!(modeled.contains("usb-cheap (64 GiB"), "{modeled}");
 
     let mut from_file = recorded.clone();
     from_file["usage"] = json!("/etc/hostname");
