@@ -46,6 +46,12 @@ pub fn span(years: f64) -> String {
     format!("{} {}", scale.show(years), scale.name())
 }
 
+/// `0.51 to 2.6 years`, in the unit of the higher one.
+fn range(low: f64, high: f64) -> String {
+    let scale = TimeScale::of(high);
+    format!("{} to {} {}", scale.show(low), scale.show(high), scale.name())
+}
+
 /// `1.3 (0.51 to 2.6)` under a head that says years; `12 days (4.1 to 33)` if the median is less
 /// than a tenth of a year.
 pub fn years_cell(of: Interval) -> String {
@@ -207,10 +213,9 @@ fn details(found: &SetupEstimate, width: usize) -> String {
     for line in [
         format!("It accepts writes for {writable} ({writable_range})."),
         format!(
-            "What matters most is the {}: {} to {} by that alone.",
+            "What matters most is the {}: {} by that alone.",
             first.assumption.text(),
-            span(first.years_low),
-            span(first.years_high)
+            range(first.years_low, first.years_high)
         ),
         format!(
             "A block can be erased before it is full; on average it is erased {:.0} times a year.",
@@ -272,8 +277,10 @@ mod tests {
         let of = |low, median, high| Interval { low, median, high };
         assert_eq!(years_cell(of(0.004, 0.01, 0.2)), "3.7 days (1.5 to 73)");
         assert_eq!(years_cell(of(0.004, 0.12, 1.5)), "0.12 (0.0040 to 1.5)");
-        let (median, range) = years_in_words(of(0.001, 0.002, 0.004));
-        assert_eq!((median.as_str(), range.as_str()), ("0.73 days", "0.37 to 1.5"));
+        let (median, shown) = years_in_words(of(0.001, 0.002, 0.004));
+        assert_eq!((median.as_str(), shown.as_str()), ("0.73 days", "0.37 to 1.5"));
+        assert_eq!(range(0.01, 0.02), "3.7 to 7.3 days");
+        assert_eq!(range(0.01, 1.2), "0.010 to 1.2 years");
     }
 
     #[test]
