@@ -4,10 +4,11 @@
 //! same rating are one area: the ordinary ones, and those of a pSLC area. They are continued as
 //! straight lines, except that static wear leveling bounds how far a block runs ahead of the mean
 //! of its area or lags behind it, which a short simulation cannot show. A used device reports the
-//! mean of its blocks; what each block has used follows from the same rates. Limits: the erases that
-//! leveling costs in addition are left out, and so is the amplification that grows when few spare
-//! blocks are left; a failed block of a pSLC area counts as a spare block used up, where a
-//! simulated card becomes read-only at once.
+//! mean of its blocks; what each block has used follows from the same rates.
+//!
+//! Limits: the erases that leveling costs in addition are left out, and so is the amplification
+//! that grows when few spare blocks are left; a failed block of a pSLC area counts as a spare block
+//! used up, where a simulated card becomes read-only at once.
 
 /// The rates of all good blocks.
 #[derive(Debug, Clone, PartialEq)]

@@ -98,6 +98,7 @@ impl UserError for EstimateError {
                  check the volume and its unit"
                     .into(),
             ),
+            Self::TooSmall { .. } => Some("choose a larger capacity".into()),
             _ => None,
         }
     }

@@ -44,8 +44,11 @@ pub fn add(
                 });
                 return Ok(());
             }
-            // Too much for one file system may be possible with another.
-            Err(error @ EstimateError::TooMuch { .. }) => error.to_string(),
+            // Too much for one file system may be possible with another, and a small device can
+            // be tuned without an estimate.
+            Err(error @ (EstimateError::TooMuch { .. } | EstimateError::TooSmall { .. })) => {
+                error.to_string()
+            }
             Err(error) => return Err(error.into()),
         },
     };

@@ -27,10 +27,10 @@ the rating, data retention included, but the device still accepts writes; `writa
 long. `wear age` ends when the device accepts no more writes. A limit that is not reached has no
 years (`null` in JSON).
 
-The years of a used device count from now. The share that it has used (`--used`, or its registers) is
-taken as that of the mean of its blocks, and the same use is taken to have worn them: if the worst
-block wears three times as fast as the mean, a device at 30 % is near its end. A device that could
-not work after that is taken as worn more evenly. A register at its largest value is the end.
+The years of a used device count from now. The share that it has used (`--used`, or its registers)
+is taken as that of the mean of its blocks, and the same use is taken to have worn them: if the
+worst block wears three times as fast as the mean, a device at 30 % is near its end. A device that
+could not work after that is taken as worn more evenly. A register at its largest value is the end.
 
 An estimate writes a small replica of the device over six times, its spare blocks included, and
 continues the erases of each block as a straight line. Where a card model has `wear_spread`,
