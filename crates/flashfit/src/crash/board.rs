@@ -77,7 +77,8 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         }
     ));
     let mut guard = |given: &_| host.check_consent(&device, given);
-    let name = consent::agreed(&device, args.board.confirm.as_deref(), &mut guard)?;
+    let name = consent::agreed(&device, switched.agreed(), &mut guard)
+        .map_err(|error| switched.error(error, &device))?;
     drop(host);
     let dir = folder::choose(args.dir.as_deref());
     let folder = folder::open(&dir, &plan)?;

@@ -13,20 +13,24 @@ use crate::test_beds::switched::SwitchedBoard;
 
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reaches the board; one that does not answer is switched on.
+/// Reaches the board; one that is on and does not answer is switched on again.
 pub fn awake(
     board: &SwitchedBoard<'_>,
     runner: &SystemRunner,
     catalog: Option<&Path>,
     limit: Duration,
 ) -> Result<Box<dyn Host>, CommandError> {
-    match board.host(catalog) {
-        Err(error) if error.class() == ExitClass::Environment => {
-            note(&format!("{}; switching it on", error.message()));
+    if board.is_starting() {
+        note("the board was switched on; waiting until ssh answers");
+    } else {
+        match board.host(catalog) {
+            Err(error) if error.class() == ExitClass::Environment => {
+                note(&format!("{}; switching it on", error.message()));
+            }
+            other => return other,
         }
-        other => return other,
+        board.switch.switch(true)?;
     }
-    board.switch.switch(true)?;
     let began = Instant::now();
     loop {
         match board.host(catalog) {

@@ -20,7 +20,7 @@ Examples:
   flashfit crash cuts --card-fault rollback=200 --cuts 100
   flashfit crash cuts /dev/mmcblk0 --on ssh:board --power-off 'relay 2 off' \\
       --power-on 'relay 2 on' --for 24h --max-broken 5
-  flashfit crash cuts /dev/mmcblk0 --on lab:board=imx8
+  flashfit crash cuts /dev/mmcblk0 --on lab:board=imx8 --confirm b1:mmcblk0
   flashfit crash cuts --resume crash-run
 
 In a virtual machine, nothing is written to a device: the card is simulated,
@@ -123,7 +123,8 @@ pub struct BoardArgs {
     /// How long a board may take to start.
     #[arg(long, value_name = "TIME", default_value = "3min")]
     pub start_time: TimeSpan,
-    /// Agree that all data on the device of the board is lost, by its name.
+    /// Agree that all data on the device of the board is lost, by its name. For a board of a lab:
+    /// BOARD:NAME; for any of several boards, separated by commas.
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
 }

@@ -43,7 +43,8 @@ pub fn with_hosts(
     let result = (|| {
         let wait = args.stand.lab_wait.unwrap_or(lab::USUAL_WAIT);
         let leases = lab::lock(&lab, &tags.parse()?, Duration::from_nanos(wait.0))?;
-        run(TrialHosts::Boards(lab::reach(leases, BoardAccess { runner, spec, dir })?))
+        let access = BoardAccess { dry_run: args.dry_run, runner, spec, dir };
+        run(TrialHosts::Boards(lab::reach(leases, access)?))
     })();
     if let Err(error) = lab.close() {
         warn(&format!("{error}; the next start releases what is still locked"));

@@ -29,12 +29,15 @@ impl PlaceLease {
         Self { lock, power_off: false, is_taken: false, confirmed: Instant::now() }
     }
 
-    /// Switches a board on that is off, if it has a switch; whether it has to boot.
-    pub(super) fn power_on(&mut self) -> Result<bool, LabError> {
-        match self.lock.power() {
-            Err(LabError::NoPower { .. }) | Ok(PowerState::On) => Ok(false),
-            Err(error) => Err(error),
-            Ok(state) => {
+    pub fn place(&self) -> &LockedPlace {
+        &self.lock
+    }
+
+    /// Switches a board on that is off; whether it has to boot.
+    pub fn power_on(&mut self) -> Result<bool, LabError> {
+        match self.lock.power()? {
+            PowerState::On => Ok(false),
+            state => {
                 self.lock.power_on()?;
                 self.power_off = state == PowerState::Off;
                 Ok(true)

@@ -4,8 +4,10 @@
 //! Limit: a board that becomes free during a run does not join it; the next start with `--resume`
 //! uses it.
 
+mod confirmed;
 mod lease;
 mod reach;
+mod switch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +21,10 @@ use crate::command_error::CommandError;
 use crate::output::{note, warn};
 use crate::state;
 
+pub use confirmed::{name_on_board, names_by_board};
 pub use lease::PlaceLease;
-pub use reach::{BoardAccess, reach};
+pub use reach::{BoardAccess, LOST_PATIENCE, reach};
+pub use switch::{LabSwitch, OwnSwitch};
 
 /// How long a run waits for a free board by default.
 pub const USUAL_WAIT: TimeSpan = TimeSpan(600_000_000_000);
@@ -88,7 +92,12 @@ pub fn lock(lab: &Lab, tags: &Tags, wait: Duration) -> Result<Vec<PlaceLease>, C
     }
     if locked.is_empty() {
         note(&format!("no board with {tags} is free; waiting for one for {} s", wait.as_secs()));
-        locked.push(PlaceLease::new(lab.reserve(tags)?.lock(wait)?));
+        locked.push(lock_one(lab, tags, wait)?);
     }
     Ok(locked)
+}
+
+/// Locks one board with these tags, and waits until one is free.
+pub fn lock_one(lab: &Lab, tags: &Tags, wait: Duration) -> Result<PlaceLease, LabError> {
+    Ok(PlaceLease::new(lab.reserve(tags)?.lock(wait)?))
 }

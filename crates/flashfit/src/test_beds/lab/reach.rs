@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use flashfit_host::{SshAddress, SystemRunner};
+use flashfit_lab::{LabError, PowerState};
 use flashfit_testbed::RemoteHost;
 use flashfit_testbed::remote::SshLink;
 use flashfit_tune::RunSpec;
@@ -21,11 +22,13 @@ const BOOT_LIMIT: Duration = Duration::from_secs(180);
 const REACH_LIMIT: Duration = Duration::from_secs(10);
 const REACH_INTERVAL: Duration = Duration::from_secs(1);
 /// After that a board whose connection is lost is given up: others do its work.
-const LOST_PATIENCE: Duration = Duration::from_secs(60);
+pub const LOST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What connecting to boards needs.
 #[derive(Clone, Copy)]
 pub struct BoardAccess<'a> {
+    /// Whether boards that are off are left out.
+    pub dry_run: bool,
     pub runner: &'a SystemRunner,
     pub spec: &'a RunSpec,
     pub dir: &'a std::path::Path,
@@ -79,7 +82,7 @@ pub fn reach(
 
 fn link(lease: &mut PlaceLease, with: BoardAccess<'_>) -> Result<SshLink, CommandError> {
     let found = lease.lock.ssh()?;
-    let limit = if lease.power_on()? { BOOT_LIMIT } else { REACH_LIMIT };
+    let limit = if boots(lease, with.dry_run)? { BOOT_LIMIT } else { REACH_LIMIT };
     let mut options = ssh::configured();
     options.extend(found.options);
     let address = SshAddress { host: found.host, options };
@@ -94,5 +97,23 @@ fn link(lease: &mut PlaceLease, with: BoardAccess<'_>) -> Result<SshLink, Comman
             }
             Err(_) => std::thread::sleep(shortened(REACH_INTERVAL)),
         }
+    }
+}
+
+/// Switches a board on that is off; whether it has to boot. In a dry run, it is an error.
+fn boots(lease: &mut PlaceLease, dry_run: bool) -> Result<bool, CommandError> {
+    let boots = match dry_run {
+        true => lease.place().power().map(|state| state == PowerState::Off),
+        false => lease.power_on(),
+    };
+    match boots {
+        // One that nobody can switch is on.
+        Err(LabError::NoPower { .. }) => Ok(false),
+        Ok(true) if dry_run => Err(CommandError::new(
+            ExitClass::Environment,
+            "it is off, and a dry run does not switch it on",
+            Some("switch it on, or run without --dry-run"),
+        )),
+        other => Ok(other?),
     }
 }

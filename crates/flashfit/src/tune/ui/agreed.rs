@@ -7,6 +7,7 @@ use flashfit_user_error::ExitClass;
 
 use super::super::args::TuneArgs;
 use crate::command_error::CommandError;
+use crate::test_beds::lab::names_by_board;
 
 /// The names of `--confirm`.
 pub enum Agreed {
@@ -20,7 +21,7 @@ impl Agreed {
     pub fn of(args: &TuneArgs, on: &TestBedSpec) -> Result<Self, CommandError> {
         Ok(match on {
             _ if args.dry_run => Self::Device(None),
-            TestBedSpec::Lab { .. } => Self::Boards(by_board(&args.confirm)?),
+            TestBedSpec::Lab { .. } => Self::Boards(names_by_board(&args.confirm)?),
             _ => Self::Device(of_device(&args.confirm)?),
         })
     }
@@ -45,21 +46,4 @@ fn of_device(confirmed: &[String]) -> Result<Option<String>, CommandError> {
             Some("give --confirm once"),
         )),
     }
-}
-
-/// `BOARD:NAME` by board.
-fn by_board(confirmed: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
-    let parts = confirmed.iter().flat_map(|text| text.split(','));
-    parts
-        .map(|part| match part.split_once(':') {
-            Some((board, name)) if !board.is_empty() && !name.is_empty() => {
-                Ok((board.to_owned(), name.to_owned()))
-            }
-            _ => Err(CommandError::new(
-                ExitClass::Usage,
-                format!("`{part}` does not name a board"),
-                Some("in a lab: --confirm BOARD:NAME,BOARD:NAME"),
-            )),
-        })
-        .collect()
 }

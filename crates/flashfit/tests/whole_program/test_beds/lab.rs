@@ -273,17 +273,51 @@ fn pdudaemon_cuts_the_power_of_one_board() {
     });
 }
 
+#[test]
+#[ignore = "full: runs a lab"]
+fn a_device_is_not_erased_on_a_board_that_was_not_named() {
+    with_boards(|lab| {
+        let card = folder_of(&lab.rack, 1).unwrap().join("card.img");
+        let before = std::fs::read(&card).unwrap();
+        let card_name = card.display().to_string();
+        let refused = |confirm: &[&str], code: i32, texts: &[&str]| {
+            let cuts = ["crash", "cuts", &card_name, "--on", "lab:pool=pf,nr=1", "--cuts", "1"];
+            let ended = Ended::new(lab.command(&[&cuts[..], confirm].concat()).output().unwrap());
+            ended.said(code, texts);
+            lab.wait_until_all_is_given_back();
+        };
+        lab.rack.board(1).switch(false);
+        let hint = "hint: add --confirm board1:card.img";
+        refused(&[], 3, &["board: board1", "error: board1: all data on", hint]);
+        assert!(!lab.rack.board(1).has_power(), "it was off before");
+        refused(&["--confirm", "board1:sda"], 3, &["error: board1: `sda` is not the name", hint]);
+        let other = ["you agreed for board2, but the lab gave board1", "add name=board2"];
+        refused(&["--confirm", "board2:card.img"], 3, &other);
+        assert!(!lab.rack.board(1).has_power(), "it was off before");
+        refused(&["--confirm", "card.img"], 2, &["`card.img` does not name a board"]);
+        lab.rack.board(1).switch(true);
+        refused(&[], 3, &[hint]);
+        assert!(lab.rack.board(1).has_power(), "it was on before");
+        assert!(std::fs::read(&card).unwrap() == before, "the card was written");
+    });
+}
+
 /// Two power cuts of one board; the other is not switched on.
 fn cut_the_power(lab: &Lab, machines: &[Arc<VmBoard>; 2], number: usize) {
     let on = format!("lab:name=board{number}");
-    let args = ["crash", "cuts", MEDIUM, "--on", &on, "--confirm", "vda"];
+    let confirm = format!("board{number}:vda");
+    let args = ["crash", "cuts", MEDIUM, "--on", &on, "--confirm", &confirm];
     let more = ["--cuts", "2", "--off-time", "1s", "--json", "--dir", "cuts"];
     let ended = Ended::new(lab.command(&[&args[..], &more].concat()).output().unwrap());
     ended.said(0, &["board: Linux"]);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     let setup = &document["data"]["setups"][0];
     assert_eq!((&setup["states"], &setup["broken_promises"]), (&2.into(), &0.into()));
-    assert_eq!(machines[number - 1].traces(), "");
+    // The switch of board 1 can report that it was off before.
+    match number {
+        1 => assert!(!machines[0].has_power(), "it was off before"),
+        _ => assert_eq!(machines[number - 1].traces(), ""),
+    }
     assert!(!machines[2 - number].has_power(), "it is not the board that was asked for");
     lab.wait_until_all_is_given_back();
 }
@@ -358,6 +392,13 @@ fn boards_in_use_are_omitted_and_none_free_is_reported() {
         lab.rack.client("desk", "bob", &["-p", "board1", "lock"]);
         let ended = Ended::of(lab.tune(&["--dry-run"]));
         ended.said(0, &["left out: board1 is locked by desk/bob"]);
+        lab.rack.client("desk", "bob", &["-p", "board1", "unlock"]);
+        lab.rack.board(1).switch(false);
+        let ended = Ended::of(lab.tune(&["--dry-run"]));
+        ended.said(0, &["left out: board1: it is off, and a dry run does not switch it on"]);
+        assert!(!lab.rack.board(1).has_power());
+        lab.rack.board(1).switch(true);
+        lab.rack.client("desk", "bob", &["-p", "board1", "lock"]);
         lab.rack.client("desk", "bob", &["-p", "board2", "lock"]);
         let ended = Ended::of(lab.tune(&["--lab-wait", "2s"]));
         ended.said(4, &["no board with pool=pf is free", "board2 is locked by desk/bob", "hint: "]);
