@@ -9,7 +9,7 @@ use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_geometry::{Geometry, Sourced};
 use flashfit_host::path_text;
 use flashfit_host::program::{quote, quote_path};
-use flashfit_probe::{FollowUp, NextCommand, ProbeDocument, ProbeMode};
+use flashfit_probe::{FollowUp, NextCommand, ProbeDocument, ProbeMode, Remapped};
 use flashfit_target::InspectedTarget;
 
 use super::saved::first_erase_block;
@@ -52,7 +52,10 @@ pub fn next(
             next.partition_start_bytes = probed.erase_block.as_ref().map(|known| known.bytes.0);
         }
     }
-    if document.mode == ProbeMode::Read && probed.erase_block.is_none() {
+    // Of a file or a composed device, writing tests no more than the capacity, and erases it.
+    let device = inspected.and_then(InspectedTarget::device);
+    let shows_flash = device.and_then(Remapped::of).is_none();
+    if document.mode == ProbeMode::Read && probed.erase_block.is_none() && shows_flash {
         let place = board.map(|host| format!(" --on {}", quote(&format!("ssh:{host}"))));
         next.commands.push(format!("flashfit probe {target} --write{}", place.unwrap_or_default()));
     }

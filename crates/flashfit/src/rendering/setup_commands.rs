@@ -103,9 +103,10 @@ pub fn commands(
         format!("echo {} > /sys/block/{disk}/queue/scheduler", setup.scheduler),
     );
     let rule = scheduler::udev_rule(disk, &setup.scheduler);
+    // The file may have the rules of other devices.
     command(
-        "and at every start".to_owned(),
-        format!("echo {} > /etc/udev/rules.d/60-flashfit.rules", quote(rule.trim_end())),
+        format!("and at every start, for the device that is {disk} then"),
+        format!("echo {} >> /etc/udev/rules.d/60-flashfit.rules", quote(rule.trim_end())),
     );
     list
 }
@@ -191,7 +192,7 @@ fn sysctl_command(recipe: &Recipe) -> Option<String> {
     let settings: Vec<String> = recipe.sysctl().iter().map(line).collect();
     let file = "/etc/sysctl.d/60-flashfit.conf";
     (!settings.is_empty())
-        .then(|| format!("printf '%s\\n' {} > {file} && sysctl -p {file}", settings.join(" ")))
+        .then(|| format!("printf '%s\\n' {} >> {file} && sysctl -p {file}", settings.join(" ")))
 }
 
 #[cfg(test)]
@@ -277,7 +278,7 @@ mod tests {
             line(&["dirty-16m"]).as_deref(),
             Some(
                 "printf '%s\\n' vm.dirty_background_bytes=4194304 vm.dirty_bytes=16777216 \
-                 > /etc/sysctl.d/60-flashfit.conf && sysctl -p /etc/sysctl.d/60-flashfit.conf"
+                 >> /etc/sysctl.d/60-flashfit.conf && sysctl -p /etc/sysctl.d/60-flashfit.conf"
             )
         );
     }

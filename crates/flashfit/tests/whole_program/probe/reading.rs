@@ -78,6 +78,8 @@ fn a_file_has_no_geometry_and_is_not_changed() {
     }
     assert_eq!(found["medium"]["capacity_bytes"], 64 << 20);
     assert_eq!(found["simulated"], false);
+    let commands = found["next"]["commands"].to_string();
+    assert!(!commands.contains("--write"), "it would erase the file for nothing: {commands}");
     assert!(before == std::fs::read(&image).unwrap(), "a probe that reads has written");
 }
 
