@@ -213,9 +213,8 @@ fn attach_clean(backing: &File, file: &Path, options: LoopOptions) -> std::io::R
 
 /// Whether discards are switched off that the file would take.
 fn withholds_discards(queue: &Path) -> bool {
-    let is_zero = |name: &str| {
-        std::fs::read_to_string(queue.join(name)).is_ok_and(|text| text.trim() == "0")
-    };
+    let is_zero =
+        |name: &str| std::fs::read_to_string(queue.join(name)).is_ok_and(|text| text.trim() == "0");
     is_zero("discard_max_bytes") && !is_zero("discard_max_hw_bytes")
 }
 

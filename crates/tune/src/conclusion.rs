@@ -118,9 +118,9 @@ impl Conclusion {
         Ok(Self { start_effects, without_figure, setups_without_figure, ..found })
     }
 
-    /// The conclusion of a history with its records. If trials may repeat each other, `copied` marks
-    /// the copies (otherwise it is empty): they are no evidence, and a setup's round with a copy
-    /// confirms nothing.
+    /// The conclusion of a history with its records. If trials may repeat each other, `copied`
+    /// marks the copies (otherwise it is empty): they are no evidence, and a setup's round with a
+    /// copy confirms nothing.
     pub fn of(
         problem: Problem,
         history: Vec<Observation>,

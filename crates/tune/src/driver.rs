@@ -24,9 +24,9 @@ use crate::spec::RunSpec;
 const PROBABILITY: f64 = 0.9;
 /// Assumed cost of a short trial relative to a full-length one before it is measured.
 const SHORT_COST: f64 = 0.4;
-/// And where the budget is not more than so many times the least that can confirm a result: mkfs and
-/// the state in which a trial starts take as long before a short one, and too many of those would
-/// leave too few confirming trials.
+/// And where the budget is not more than so many times the least that can confirm a result: mkfs
+/// and the state in which a trial starts take as long before a short one, and too many of those
+/// would leave too few confirming trials.
 const CAREFUL_SHORT_COST: f64 = 0.95;
 const TIGHT: f64 = 2.0;
 /// The fewest trials of each length for comparing their costs.

@@ -90,8 +90,8 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Some(device) = self.device.take() {
-            // While it is still this card's: one in use is not made again, and the next user is owed
-            // this at least.
+            // While it is still this card's: one in use is not made again, and the next user is
+            // owed this at least.
             let _ = queue::set_cache(&device.queue(), true);
         }
         let _ = loop_renewal::renew(&self.node);

@@ -81,14 +81,14 @@ pub fn serve() -> Result<(), CommandError> {
     })
 }
 
-pub type Begun = (PathBuf, CampaignPlan, Vec<CrashSetup>);
+pub type BegunCampaign = (PathBuf, CampaignPlan, Vec<CrashSetup>);
 
 fn begun(
     args: &CutsArgs,
     catalog: Option<&Path>,
     choice: &MachineChoice<'_>,
     runner: &SystemRunner,
-) -> Result<Begun, CommandError> {
+) -> Result<BegunCampaign, CommandError> {
     let workload = args.what.workload()?;
     let name = args.card.as_deref().unwrap_or(tools::DEFAULT_CARD);
     let (conditions, _) = conditions::device(Some(name), catalog)?;

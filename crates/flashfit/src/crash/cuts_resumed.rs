@@ -11,7 +11,7 @@ use flashfit_host::SystemRunner;
 use flashfit_host::program::quote_path;
 use flashfit_user_error::ExitClass;
 
-use super::cuts::Begun;
+use super::cuts::BegunCampaign;
 use super::cuts_args::CutsArgs;
 use super::{conditions, folder, tools};
 use crate::command_error::CommandError;
@@ -33,7 +33,7 @@ pub fn resumed(
     catalog: Option<&Path>,
     choice: &MachineChoice<'_>,
     runner: &SystemRunner,
-) -> Result<Begun, CommandError> {
+) -> Result<BegunCampaign, CommandError> {
     let (folder, plan) = folder::existing(dir)?;
     drop(folder);
     // One of states can have both, too, and is of a certain enumeration.

@@ -273,7 +273,8 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
 fn ended(replayed: &Replayed) -> String {
     let sure = matches!(replayed.ended, RunEnd::Search(SearchEnd::Confident { .. }));
     if sure && replayed.drawn_again > 0 {
-        return "ended when it was sure enough of its choice, if repeats were new trials".to_owned();
+        return "ended when its choice was close enough to the best, if repeats were new trials"
+            .to_owned();
     }
     let prior = replayed.problem.prior.as_ref();
     verdict::ended(replayed.ended, prior.map(|prior| super::prior::assumption(prior.is_twin())))
