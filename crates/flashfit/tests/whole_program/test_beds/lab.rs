@@ -278,6 +278,8 @@ fn pdudaemon_cuts_the_power_of_one_board() {
 fn a_device_is_not_erased_on_a_board_that_was_not_named() {
     with_boards(|lab| {
         let card = folder_of(&lab.rack, 1).unwrap().join("card.img");
+        // Room for a file system and the table of partitions.
+        std::fs::File::options().write(true).open(&card).unwrap().set_len(96 << 20).unwrap();
         let before = std::fs::read(&card).unwrap();
         let card_name = card.display().to_string();
         let refused = |confirm: &[&str], code: i32, texts: &[&str]| {
