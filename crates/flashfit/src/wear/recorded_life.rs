@@ -1,4 +1,4 @@
-//! Estimates how long the setups of a recorded run last: the same for every command that reads runs.
+//! Estimates how long the setups of a recorded run last, for every command that reads runs.
 
 use std::path::Path;
 
