@@ -51,7 +51,7 @@ impl LifeChoice {
     }
 }
 
-/// The usage model of a run, which must be one of the catalog: a run directory alone does not decide
+/// The usage model of a run. It must be one of the catalog: a run directory alone does not decide
 /// which files are read.
 fn recorded_usage(recorded: &RunLife, catalog: Option<&Path>) -> Result<String, CommandError> {
     let usage = &recorded.usage;
