@@ -231,8 +231,8 @@ fn lasting_only(mut problem: Problem, lives: &SetupLives) -> Problem {
     problem
 }
 
-/// The history without copies, and its costs. Rounds of a candidate that contain one no longer count
-/// as confirming.
+/// The history without copies, and its costs. Rounds of a candidate that contain one no longer
+/// count as confirming.
 fn without_copies(
     history: &[Observation],
     costs: &[TrialCost],

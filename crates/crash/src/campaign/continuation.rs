@@ -64,7 +64,9 @@ impl CampaignPlan {
 
     /// What must be equal, without what is compared by itself.
     fn decisive(&self) -> Self {
-        let board = self.board.clone().map(|board| BoardPlan { device_hash: None, ..board });
+        let without_identity =
+            |board: &BoardPlan| BoardPlan { device_hash: None, place: None, ..board.clone() };
+        let board = self.board.as_ref().map(without_identity);
         let kernel = self.kernel.as_ref().map(|_| String::new());
         Self { start: CampaignStart::default(), board, kernel, ..self.clone() }
     }
@@ -82,6 +84,12 @@ impl CampaignPlan {
         }
         if self.is_other(began, |plan| plan.board.as_ref()?.device_hash.as_ref()) {
             all.push("the device has another CID or serial number".to_owned());
+        }
+        let place = |plan: &Self| plan.board.as_ref()?.place.clone();
+        if let (Some(was), Some(now)) = (place(began), place(self)) {
+            if was != now {
+                all.push(format!("board {was}, not {now}"));
+            }
         }
         // Under the same name.
         if all.is_empty() && self.workload != began.workload {
@@ -265,6 +273,7 @@ mod tests {
                 target: "/dev/mmcblk1".to_owned(),
                 device: "SD32G, 31914983424 B".to_owned(),
                 device_hash: hash.map(str::to_owned),
+                place: None,
             };
             CampaignPlan { board: Some(board), ..CampaignPlan::sample() }
         };
@@ -275,6 +284,13 @@ mod tests {
         for (now, began) in [(Some("a"), Some("a")), (Some("a"), None), (None, Some("a"))] {
             assert!(with(now).check_continues(&with(began), Path::new("dir")).is_ok());
         }
+        let on = |place: Option<&str>| {
+            let mut plan = with(None);
+            plan.board.as_mut().unwrap().place = place.map(str::to_owned);
+            plan
+        };
+        assert_eq!(how(&on(Some("b2")), &on(Some("b1"))), "board b1, not b2");
+        assert!(on(Some("b2")).check_continues(&on(None), Path::new("dir")).is_ok());
     }
 
     #[test]

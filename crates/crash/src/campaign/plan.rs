@@ -98,6 +98,9 @@ pub struct BoardPlan {
     /// campaign is of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_hash: Option<String>,
+    /// The name of a lab's board; campaigns of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 impl BoardPlan {
@@ -109,6 +112,7 @@ impl BoardPlan {
             target: target.to_owned(),
             device: format!("{}, {} B", identity.summary(), device.capacity.0),
             device_hash: number.map(|number| format!("{:x}", Sha256::digest(number))),
+            place: None,
         }
     }
 }

@@ -63,7 +63,10 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         flushes: FlushFault::None,
         card: None,
         kernel: None,
-        board: Some(BoardPlan::new(args.on.to_string(), target, &device)),
+        board: Some(BoardPlan {
+            place: switched.place(),
+            ..BoardPlan::new(args.on.to_string(), target, &device)
+        }),
         requests: None,
         start: args.start(&setups),
     };

@@ -53,8 +53,7 @@ pub fn open<'a>(args: &CutsArgs, runner: &'a SystemRunner) -> Result<Switched<'a
             };
             let address = SshAddress { host: host.clone(), options: ssh::configured() };
             let (place, agreed, power) = (None, args.board.confirm.clone(), Arc::new(commands));
-            let is_starting = false;
-            let _lab = None;
+            let (is_starting, _lab) = (false, None);
             Ok(Switched { address, token, name, place, agreed, is_starting, runner, power, _lab })
         }
         TestBedSpec::Lab { tags } => {
@@ -83,6 +82,10 @@ pub fn open<'a>(args: &CutsArgs, runner: &'a SystemRunner) -> Result<Switched<'a
 impl Switched<'_> {
     pub fn board(&self) -> SwitchedBoard<'_> {
         SwitchedBoard { switched: self, switch: &self.power }
+    }
+
+    pub fn place(&self) -> Option<String> {
+        self.place.clone()
     }
 
     /// The name of the device, if the user agreed to lose its data.
@@ -118,7 +121,6 @@ pub struct SwitchedBoard<'a> {
 }
 
 impl SwitchedBoard<'_> {
-    /// Whether it was switched on just now.
     pub fn is_starting(&self) -> bool {
         self.switched.is_starting
     }

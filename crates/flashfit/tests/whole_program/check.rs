@@ -60,7 +60,9 @@ fn a_device_that_cannot_be_read_is_not_said_to_be_empty_or_fine() {
     assert_eq!(checked["verdict"], "bad", "{checked:#}");
     assert_eq!(checked["findings"][0]["check"], "readable", "{checked:#}");
     assert_eq!(checked["next"]["commands"], serde_json::json!([]), "{checked:#}");
-    let text = place.flashfit(&["check", card.arg()]).stdout.replace('\n', " ");
+    let ended = place.flashfit(&["check", card.arg()]);
+    ended.said(1, &[]);
+    let text = ended.stdout.replace('\n', " ");
     assert!(text.contains("something is wrong") && text.contains("reads fail"), "{text}");
     assert!(!text.contains("no known file system") && !text.contains("Next:"), "{text}");
     // Where nothing is timed, the file system still cannot be read.

@@ -200,7 +200,7 @@ fn ends_when_asked(by: Signal) {
     ended.said(6, &["interrupted", "flashfit tune --resume run"]);
     wait_for_no_traces(&place, Some(&server));
     for folder in ["run/mnt", "run/.flashfit-scratch"] {
-        assert!(!place.path(folder).exists(), "{folder} is left");
+        assert!(!place.path(folder).exists(), "{folder} is left: {}", ended.stderr);
     }
     let before = place.recorded();
     keys(&before);
