@@ -86,3 +86,28 @@ fn a_device_is_not_mounted_again_while_another_namespace_has_it() {
         unmount_at(&point).unwrap();
     });
 }
+
+/// Who looks for partitions, or for a free loop device, has it for a moment.
+#[test]
+fn a_device_that_is_in_use_for_a_moment_is_mounted() {
+    if is_missing() {
+        return;
+    }
+    isolated(|| {
+        let points = MountPoints::take(&[]).unwrap();
+        let device = device(&points, "device");
+        let point = mounted(&device, &points);
+        unmount_at(&point).unwrap();
+        await_free(device.node()).unwrap();
+        let exclusive = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::EXCL;
+        let user = rustix::fs::open(device.node(), exclusive, rustix::fs::Mode::empty()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(300));
+                drop(user);
+            });
+            mount_with(device.node(), "ext4", &point, &[]).unwrap();
+        });
+        unmount_at(&point).unwrap();
+    });
+}

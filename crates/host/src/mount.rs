@@ -124,7 +124,7 @@ impl Mounted {
             program = program.arg("-o").arg(options.join(","));
         }
         let point = point.canonicalize().map_err(system)?;
-        runner.run_checked(&program.arg(node).arg(&point))?;
+        run_unless_busy(runner, &program.arg(node).arg(&point))?;
         let mounted = Self { point, mounted: true };
         if mounted.is_there(node).map_err(system)? {
             Ok(mounted)
@@ -222,6 +222,22 @@ impl Mounted {
     }
 }
 
+/// Runs mount(8), again for a moment if the device is busy: after a program has written to a whole
+/// device, udev has it for itself while it looks for partitions.
+fn run_unless_busy(runner: &dyn Runner, program: &Program) -> Result<(), ProgramError> {
+    let begun = Instant::now();
+    loop {
+        match runner.run_checked(program) {
+            Err(ProgramError::Failed { message, .. })
+                if message.contains("busy") && begun.elapsed() < BUSY_TIMEOUT =>
+            {
+                runner.wait(BUSY_INTERVAL)?;
+            }
+            ended => return ended.map(drop),
+        }
+    }
+}
+
 fn is_in_mounted_btrfs((major, minor): (u32, u32)) -> std::io::Result<bool> {
     let block = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"))?;
     Ok(block.file_name().is_some_and(|name| is_device_of_mounted_btrfs(Path::new("/sys"), name)))
@@ -239,5 +255,42 @@ impl Drop for Mounted {
             // Busy or broken: detach it now; the kernel unmounts it after its last use.
             let _ = unmount(&self.point, UnmountFlags::DETACH);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::program::ProgramOutcome;
+
+    /// Says that the device is busy, so many times.
+    struct BusyFor(AtomicU32);
+
+    impl Runner for BusyFor {
+        fn run(&self, _program: &Program) -> Result<ProgramOutcome, ProgramError> {
+            let left =
+                self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            let stderr = "mount: /mnt: /dev/sdz already mounted or mount point busy.".to_owned();
+            Ok(match left {
+                Ok(_) => ProgramOutcome { code: Some(32), stderr, ..ProgramOutcome::default() },
+                Err(_) => ProgramOutcome { code: Some(0), ..ProgramOutcome::default() },
+            })
+        }
+
+        fn wait(&self, time: Duration) -> Result<(), ProgramError> {
+            sleep(time);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_busy_for_a_moment_is_tried_again() {
+        let mount = Program::new("mount");
+        run_unless_busy(&BusyFor(AtomicU32::new(3)), &mount).unwrap();
+        let always = BusyFor(AtomicU32::new(u32::MAX));
+        let error = run_unless_busy(&always, &mount).unwrap_err();
+        assert!(error.to_string().contains("busy"), "{error}");
     }
 }

@@ -15,6 +15,8 @@ use crate::CrashError;
 
 /// How long other users of a mount are waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// And other users of a device, of which there should be none.
+const MOUNT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Waits until no mounted file system has the device. Where a program has copied the mount into
 /// another namespace (unshare(1)), the next mount would show what that one has in memory, and not
@@ -40,7 +42,9 @@ pub fn await_free(node: &Path) -> Result<(), CrashError> {
     }
 }
 
-/// Mounts `node` at `point` with options as mount(8) takes them.
+/// Mounts `node` at `point` with options as mount(8) takes them. It waits for who has the device
+/// for itself for a moment: one that looks for partitions, or that takes it for a free loop device.
+/// Otherwise that would be taken for what the file system says.
 ///
 /// # Errors
 /// The kernel's.
@@ -54,7 +58,15 @@ pub fn mount_with(node: &Path, kind: &str, point: &Path, options: &[String]) -> 
         }
     }
     let data = std::ffi::CString::new(data.join(",")).map_err(io::Error::other)?;
-    mount(node, point, kind, flags, data.as_c_str()).map_err(Into::into)
+    let deadline = Instant::now() + MOUNT_PATIENCE;
+    loop {
+        match mount(node, point, kind, flags, data.as_c_str()) {
+            Err(Errno::BUSY) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            ended => return ended.map_err(Into::into),
+        }
+    }
 }
 
 /// Unmounts. It waits for other users: a child that another thread has just started has copies of

@@ -172,12 +172,12 @@ fn wear(text: &mut String, checked: &DeviceCheck, width: usize) {
     }
     let needs_root = |asked: &SourceAnswer| asked.outcome == SourceOutcome::NeedsRoot;
     if !reading.reports_wear() {
-        let reason = if reading.asked.iter().any(needs_root) {
-            "not known without root"
-        } else {
-            "not known: the device reports nothing about the wear of its flash"
+        let reason = match reading.unanswered().next() {
+            _ if reading.asked.iter().any(needs_root) => "not known without root".to_owned(),
+            Some(asked) => format!("not known: {}", super::wear_counters::unanswered(asked)),
+            None => "not known: the device reports nothing about the wear of its flash".to_owned(),
         };
-        paragraph(text, "  ", reason, width);
+        paragraph(text, "  ", &reason, width);
     }
 }
 
