@@ -61,7 +61,7 @@ pub(crate) enum RefusalReason {
 }
 
 /// Parts of error messages; the first match applies.
-const REASONS: [(&str, RefusalReason); 17] = [
+const REASONS: [(&str, RefusalReason); 18] = [
     ("Could not connect to coordinator", RefusalReason::Unreachable),
     ("coordinator is unavailable", RefusalReason::Unreachable),
     ("coordinator became unavailable", RefusalReason::Unreachable),
@@ -78,6 +78,8 @@ const REASONS: [(&str, RefusalReason); 17] = [
     ("orphaned resource", RefusalReason::ExporterAway),
     ("no compatible resource available", RefusalReason::NoPower),
     ("has no attribute 'get'", RefusalReason::PowerUnknown),
+    // PDUDaemon's.
+    ("does not support retrieving the port's state", RefusalReason::PowerUnknown),
     ("not found in configuration file", RefusalReason::NotInEnvironment),
 ];
 

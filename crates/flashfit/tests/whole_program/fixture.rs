@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
 
 /// A command that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A card with negligible delays, so that trials are short.
