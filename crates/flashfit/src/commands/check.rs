@@ -104,8 +104,8 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         target: &target,
         given: flags.or(saved),
         nodes: &volumes.nodes,
-        unfinished: unfinished_apply(&system, device)?,
-        unfinished_improvement: unfinished_improvement(&system, device)?,
+        unfinished: if_readable(unfinished_apply(&system, device))?,
+        unfinished_improvement: if_readable(unfinished_improvement(&system, device))?,
         wear: &usual_sources(&system, &runner, &attributes),
         max_read_ns: QUICK_READ_NS,
     };
@@ -124,6 +124,11 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         output::print(&rendering::text(&checked, &next, output::width()))?;
     }
     verdict(args, &checked)
+}
+
+/// `None` of a device that cannot be read, which the look itself finds out.
+fn if_readable<T>(found: Result<Option<T>, CommandError>) -> Result<Option<T>, CommandError> {
+    found.or_else(|error| if error.class() == ExitClass::Io { Ok(None) } else { Err(error) })
 }
 
 fn verdict(args: &CheckArgs, checked: &DeviceCheck) -> Result<(), CommandError> {

@@ -53,6 +53,11 @@ fn a_device_that_cannot_be_read_is_not_said_to_be_empty_or_fine() {
     let mut start = [0; 64 << 10];
     std::fs::File::open(card.arg()).unwrap().read_exact(&mut start).unwrap();
     place.flashfit(&["card", "cut", card.arg()]).said(0, &[]);
+    // Without cached pages, even the record of an unfinished `apply` cannot be read.
+    let flush = std::process::Command::new("blockdev").args(["--flushbufs", card.arg()]).status();
+    assert!(flush.is_ok());
+    let uncached = place.flashfit(&["check", card.arg()]);
+    uncached.said(1, &[]);
     let ended = place.flashfit(&["check", card.arg(), "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:#?}");
     let checked: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
