@@ -39,6 +39,8 @@ pub struct CheckRequest<'a> {
     pub given: Geometry,
     /// Where the file systems are read.
     pub nodes: &'a ExaminedNodes,
+    /// Why its beginning cannot be read, if that is known.
+    pub unreadable: Option<String>,
     pub unfinished: Option<UnfinishedApply>,
     /// What an interrupted change that keeps the files left.
     pub unfinished_improvement: Option<UnfinishedApply>,
@@ -86,7 +88,10 @@ pub fn look(
     let TargetSource::Device(device) = &request.target.source else { return None };
     let declared = request.target.declared_geometry();
     let CheckRequest { name, target, max_read_ns, .. } = request;
-    let reading = read_quickly(name, target, &request.given, max_read_ns, observer);
+    let reading = match request.unreadable {
+        Some(message) => QuickReading::Skipped { reason: SkippedReading::Unreadable { message } },
+        None => read_quickly(name, target, &request.given, max_read_ns, observer),
+    };
     let is_file = reading::is_file(device);
     let test = match reading {
         QuickReading::Skipped {

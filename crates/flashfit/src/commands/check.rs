@@ -99,13 +99,18 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     };
     let saved = saved::read(args.geometry.as_deref(), &target.planned(), &mut notes)?;
     notes.iter().for_each(|note| output::warn(note));
+    let (unfinished, unreadable) = match unfinished_apply(&system, device) {
+        Err(error) if error.class() == ExitClass::Io => (None, Some(error.message().to_owned())),
+        found => (found?, None),
+    };
     let request = CheckRequest {
         name: &args.target,
         target: &target,
         given: flags.or(saved),
         nodes: &volumes.nodes,
-        unfinished: if_readable(unfinished_apply(&system, device))?,
-        unfinished_improvement: if_readable(unfinished_improvement(&system, device))?,
+        unreadable,
+        unfinished,
+        unfinished_improvement: unfinished_improvement(&system, device)?,
         wear: &usual_sources(&system, &runner, &attributes),
         max_read_ns: QUICK_READ_NS,
     };
@@ -124,11 +129,6 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         output::print(&rendering::text(&checked, &next, output::width()))?;
     }
     verdict(args, &checked)
-}
-
-/// `None` of a device that cannot be read, which the look itself finds out.
-fn if_readable<T>(found: Result<Option<T>, CommandError>) -> Result<Option<T>, CommandError> {
-    found.or_else(|error| if error.class() == ExitClass::Io { Ok(None) } else { Err(error) })
 }
 
 fn verdict(args: &CheckArgs, checked: &DeviceCheck) -> Result<(), CommandError> {

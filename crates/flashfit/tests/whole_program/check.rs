@@ -55,9 +55,11 @@ fn a_device_that_cannot_be_read_is_not_said_to_be_empty_or_fine() {
     place.flashfit(&["card", "cut", card.arg()]).said(0, &[]);
     // Without cached pages, even the record of an unfinished `apply` cannot be read.
     let flush = std::process::Command::new("blockdev").args(["--flushbufs", card.arg()]).status();
-    assert!(flush.is_ok());
-    let uncached = place.flashfit(&["check", card.arg()]);
-    uncached.said(1, &[]);
+    assert!(flush.unwrap().success());
+    for given in [&[][..], &["--erase-block", "4MiB"]] {
+        let uncached = place.flashfit(&[&["check", card.arg()], given].concat());
+        uncached.said(1, &["1 thing wrong"]);
+    }
     let ended = place.flashfit(&["check", card.arg(), "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:#?}");
     let checked: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
