@@ -7,7 +7,7 @@ use flashfit_report::text::wrap;
 use flashfit_report::{Column, TextTable};
 use flashfit_wear::extrapolation::Interval;
 use flashfit_wear::mix::ModeledUsage;
-use flashfit_wear::{SetupEstimate, UsageModel};
+use flashfit_wear::{SetupEstimate, UsageModel, UsedLife};
 
 use crate::rendering::two_digits::two_digits;
 use crate::wear::estimate::EstimateDocument;
@@ -157,6 +157,11 @@ pub fn estimate_text(document: &EstimateDocument, usage: &UsageModel, width: usi
         "",
         width,
     );
+    if document.used_life != UsedLife::NEW {
+        let given = "The years of a used device, and their intervals, count only the cases in \
+                     which it still accepts writes now.";
+        text += &paragraph(given, "", width);
+    }
     if let Some(years) = document.wanted_years {
         let lasts =
             format!("LASTS: the share of simulated lives without a limit within {years} years.");
@@ -208,8 +213,11 @@ fn details(found: &SetupEstimate, width: usize) -> String {
         .collect();
     let first = &found.assumptions[0];
     let (writable, writable_range) = years_in_words(found.writable_years);
-    let mut text =
-        paragraph(&format!("{}: {} (medians).", found.setup, ends.join(", ")), "", width);
+    let mut text = paragraph(
+        &format!("{}: {} (each assumption at its median).", found.setup, ends.join(", ")),
+        "",
+        width,
+    );
     for line in [
         format!("It accepts writes for {writable} ({writable_range})."),
         format!(
