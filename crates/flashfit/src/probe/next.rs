@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_geometry::{Geometry, Sourced};
@@ -13,6 +12,7 @@ use flashfit_probe::{FollowUp, NextCommand, ProbeDocument, ProbeMode, Remapped};
 use flashfit_target::InspectedTarget;
 
 use super::saved::first_erase_block;
+use crate::rendering::check::size_argument;
 
 /// What to do next, for a device that is there or for tables of one that is not. `saved` is the
 /// user's file of the document; `board` is the host of a device that is on another machine than the
@@ -74,7 +74,7 @@ fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String
     let mut command = format!("flashfit plan {target}");
     let mut flag = |name: &str, known: Option<&Sourced>| {
         if let Some(known) = known {
-            command.push_str(&format!(" --{name} {}", typed(known.bytes)));
+            command.push_str(&format!(" --{name} {}", size_argument(known.bytes.0)));
         }
     };
     match saved {
@@ -87,13 +87,6 @@ fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String
         }
     }
     command
-}
-
-/// A size as it can be typed.
-fn typed(bytes: Bytes) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let whole = units.into_iter().find(|(shift, _)| bytes.0 > 0 && bytes.0 % (1 << shift) == 0);
-    whole.map_or_else(|| bytes.0.to_string(), |(shift, unit)| format!("{}{unit}", bytes.0 >> shift))
 }
 
 #[cfg(test)]
@@ -131,14 +124,5 @@ mod tests {
         assert_eq!(commands("/dev/sdz", false, Some("root@board")), there);
         let card = ["flashfit probe sim:x --write", "flashfit plan sim:x"];
         assert_eq!(commands("sim:x", true, Some("root@board")), card);
-    }
-
-    #[test]
-    fn sizes_are_typed_as_they_are_read() {
-        for bytes in [512, 4096, 12 << 20, 3 << 30, 1_000_000] {
-            let text = typed(Bytes(bytes));
-            assert_eq!(text.parse::<Bytes>().unwrap(), Bytes(bytes), "{text}");
-        }
-        assert_eq!(typed(Bytes::mib(12)), "12MiB");
     }
 }

@@ -255,3 +255,17 @@ fn paragraph(text: &mut String, indent: &str, line: &str, width: usize) {
         writeln!(text, "{indent}{part}").expect("a string takes any text");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_typed_as_they_are_read() {
+        for bytes in [0, 512, 4096, 12 << 20, 3 << 30, 1_000_000] {
+            let text = size_argument(bytes);
+            assert_eq!(text.parse::<Bytes>().unwrap(), Bytes(bytes), "{text}");
+        }
+        assert_eq!(size_argument(12 << 20), "12MiB");
+    }
+}

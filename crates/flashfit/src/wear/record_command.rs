@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use flashfit_device::Bytes;
 use flashfit_filesystem::{FsOption, OptionRequirement};
 use flashfit_host::program::{quote, quote_path};
 
+use crate::rendering::check::size_argument;
 use crate::wear::life_args::WearRecordArgs;
 use crate::wear::setup_traces::MissingTrace;
 
@@ -17,8 +17,8 @@ pub fn again(args: &WearRecordArgs, catalog: Option<&Path>) -> String {
         quote(&args.target),
         quote(&args.filesystem),
         args.workload,
-        one_word(args.volume),
-        one_word(args.data_size),
+        size_argument(args.volume.0),
+        size_argument(args.data_size.0),
         args.fill_percent,
         args.age,
         quote(&args.on.to_string()),
@@ -50,12 +50,6 @@ pub fn of_missing(
 /// ` --catalog DIR`, or nothing.
 pub fn catalog_flag(catalog: Option<&Path>) -> String {
     catalog.map_or_else(String::new, |path| format!(" --catalog {}", quote_path(path)))
-}
-
-/// A size without a space and not rounded: `192MiB`.
-fn one_word(size: Bytes) -> String {
-    let text = size.to_string().replace(' ', "");
-    if text.parse() == Ok(size) { text } else { size.0.to_string() }
 }
 
 #[cfg(test)]
