@@ -71,8 +71,13 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         kernel::has(&filesystem.kind) && filesystem.why_not_with_pages(page_bytes()).is_none()
     });
     for plan in &made.plans {
-        let reason = fs_catalog.filesystem(plan.filesystem())?.why_not_with_pages(page_bytes());
+        let filesystem = fs_catalog.filesystem(plan.filesystem())?;
+        let reason = filesystem.why_not_with_pages(page_bytes());
         notes.extend(reason.map(|reason| format!("{}: {reason}", plan.filesystem())));
+        // A list of other plans says it there.
+        if args.filesystems.is_some() && !kernel::has(&filesystem.kind) {
+            notes.push(format!("this kernel has no {}", filesystem.kind));
+        }
         let runner = SystemRunner::default();
         let absent = absent_in_plan(&runner, &fs_catalog, plan, &Cache::of_user())?;
         notes.extend(absent.into_iter().map(|found| {

@@ -139,8 +139,11 @@ fn what_this_kernel_cannot_mount_is_refused_where_it_is_to_be_mounted() {
     place.image("image", 1024);
     std::fs::create_dir(place.path("point")).unwrap();
     plan(&place, "image", &["--fs", name]);
+    let because = format!("this kernel has no {}", kind(name));
+    let planned = flashfit(&place, &["plan", "image", "--fs", name]);
+    planned.said(0, &[]);
+    assert!(planned.stdout.contains(&because), "{}", planned.stdout);
     untouched(&place, || {
-        let because = format!("this kernel has no {}", kind(name));
         let ended = apply(&place, &["--mount-point", "point"]);
         ended.said(4, &[&because, "hint: ", "--mount-point"]);
         let ended = apply(&place, &["--mount-point", "point", "--dry-run"]);
