@@ -74,6 +74,11 @@ impl fmt::Display for DeviceUse {
 }
 
 impl DeviceUse {
+    /// Whether the user is a flashfit process that is listed.
+    pub(crate) fn is_by_flashfit(&self) -> bool {
+        matches!(self, Self::Open { name, .. } if name == OWN_NAME)
+    }
+
     /// A command or action that ends this use.
     pub fn hint(&self) -> Hint {
         match self {
@@ -87,7 +92,7 @@ impl DeviceUse {
                 Hint::from("name another device; ").and(Task::ListDevices).and(" shows them")
             }
             // It may work on another partition of the disk.
-            Self::Open { pid, name, .. } if name == OWN_NAME => format!(
+            Self::Open { pid, .. } if self.is_by_flashfit() => format!(
                 "wait until process {pid} ends, or run kill {pid}: only one run at a time can use \
                  a disk"
             )

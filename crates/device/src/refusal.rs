@@ -82,6 +82,12 @@ fn join(uses: &[DeviceUse]) -> String {
     uses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+/// What ends the uses. A flashfit that works on the device ends the others itself: without its loop
+/// device or its mount, its job would fail.
+fn hint_of(uses: &[DeviceUse]) -> Option<Hint> {
+    uses.iter().find(|found| found.is_by_flashfit()).or(uses.first()).map(DeviceUse::hint)
+}
+
 fn disk_of(disk: &Path, path: &Path) -> String {
     if disk == path { String::new() } else { format!(", the disk of {}", path.display()) }
 }
@@ -122,7 +128,7 @@ impl UserError for Refusal {
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::InUse { uses, .. } => uses.first().map(DeviceUse::hint),
+            Self::InUse { uses, .. } => hint_of(uses),
             Self::Busy { .. } => Some(
                 "find its user with lsof or lsblk; it may be in another mount namespace".into(),
             ),
@@ -156,6 +162,28 @@ impl UserError for Refusal {
             Self::Device(error) => error.hint(),
             Self::Open { .. } => Some("run it as root".into()),
             Self::NotSimulated { .. } | Self::NotAttached { .. } | Self::Interrupted { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_advised_to_detach_or_unmount_what_another_flashfit_uses() {
+        let node = || "card.img".to_owned();
+        let held = DeviceUse::Held { node: node(), holder: "loop0".to_owned() };
+        let mounted = DeviceUse::Mounted { node: node(), point: "/run/mnt".into() };
+        let open = |name: &str| DeviceUse::Open { node: node(), pid: 7, name: name.to_owned() };
+        let hint = |uses: &[DeviceUse]| {
+            let refusal = Refusal::InUse { path: "card.img".into(), uses: uses.to_vec() };
+            refusal.hint().and_then(|hint| hint.text().map(str::to_owned)).unwrap()
+        };
+        assert_eq!(hint(&[held.clone(), open("qemu")]), "losetup -d /dev/loop0");
+        assert_eq!(hint(&[mounted.clone(), held.clone()]), "umount /run/mnt");
+        for uses in [[held, open("flashfit")], [mounted, open("flashfit")]] {
+            assert!(hint(&uses).starts_with("wait until process 7 ends, or run kill 7"));
         }
     }
 }
