@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::file_lock::FileLock;
+use crate::file_lock::{self, FileLock};
 pub use error::{DirError, DirObstacle};
 pub use log_file::LogFile;
 
@@ -213,6 +213,11 @@ impl DirHandle {
             Err(Errno::WOULDBLOCK) => Ok(true),
             Err(errno) => Err(DirError::system(&self.path.join(name), errno.into())),
         }
+    }
+
+    /// The process that has locked a file, if the kernel lists it.
+    pub fn lock_holder(&self, name: &str) -> Option<u32> {
+        file_lock::holder(&self.open_file(name).ok()??)
     }
 
     /// Removes a file or a link if it exists.

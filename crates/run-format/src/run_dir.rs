@@ -313,8 +313,20 @@ fn open(path: &Path) -> Result<DirHandle, RunDirError> {
 }
 
 fn lock(folder: &DirHandle) -> Result<FileLock, RunDirError> {
-    let locked = || RunDirError::Locked { path: folder.path().to_owned() };
-    folder.lock(LOCK)?.ok_or_else(locked)
+    folder.lock(LOCK)?.ok_or_else(|| locked(folder))
+}
+
+fn locked(folder: &DirHandle) -> RunDirError {
+    RunDirError::Locked { path: folder.path().to_owned(), holder: folder.lock_holder(LOCK) }
+}
+
+/// Whether this process could continue the run at `path` now. Nothing is created.
+///
+/// # Errors
+/// [`RunDirError::Locked`] if another process works on it, or where it cannot be read.
+pub fn check_unlocked(path: &Path) -> Result<(), RunDirError> {
+    let folder = open(path)?;
+    if folder.is_locked(LOCK)? { Err(locked(&folder)) } else { Ok(()) }
 }
 
 /// Whether a process works on the run at `path` now. Nothing is created.

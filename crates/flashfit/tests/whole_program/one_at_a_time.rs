@@ -15,7 +15,9 @@ fn a_second_process_in_the_same_run_is_refused() {
     let place = Place::new();
     let mut first = place.start_long_run();
     place.wait_for_trials(1);
-    let at_work = ["another flashfit process uses run", "wait until it ends"];
+    let pid = first.id();
+    let until = format!("wait until process {pid} ends, or run kill {pid}");
+    let at_work = ["another flashfit process uses run", &until];
     place.flashfit(&["tune", "--resume", "run"]).said(2, &at_work);
     place.tune(&place.card(), &[]).said(2, &["run"]);
     // Reading is allowed.
@@ -41,8 +43,14 @@ fn an_image_of_a_run_is_refused_to_another_run() {
     let first = place.command(&args).spawn().unwrap();
     place.wait_for_trials(1);
     let second = ["tune", "image", "--dir", "other", "--confirm", "image", "--fs", "ext4"];
-    place.flashfit(&second).said(3, &["in use"]);
+    let hint = format!("wait until process {} ends, or run kill", first.id());
+    let refused = place.flashfit(&second);
+    refused.said(3, &["in use", &hint]);
+    assert!(!refused.stderr.contains("losetup"), "{}", refused.stderr);
     assert!(!place.path("other").exists());
+    // The run itself is named before the image that it has in use.
+    let again = ["tune", "--resume", "run", "--confirm", "image"];
+    place.flashfit(&again).said(2, &["another flashfit process uses run", &hint]);
     signal(first.id(), Signal::TERM);
     Ended::of(first).said(6, &[]);
     wait_for_no_traces(&place, None);

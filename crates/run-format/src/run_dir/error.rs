@@ -25,7 +25,11 @@ pub enum RunDirError {
     NoRun { path: PathBuf },
     /// Another flashfit is at work in it.
     #[error("another flashfit process uses {}", path.display())]
-    Locked { path: PathBuf },
+    Locked {
+        path: PathBuf,
+        /// Its process, if the kernel lists it.
+        holder: Option<u32>,
+    },
     /// Written by another version of flashfit.
     #[error("{} is a run of format {found}; this version of flashfit reads format {SCHEMA_VERSION}", path.display())]
     OtherVersion {
@@ -50,6 +54,22 @@ pub enum RunDirError {
         /// Which key is the problem, and why.
         reason: String,
     },
+    /// A line that repeats an earlier one byte by byte.
+    #[error("{}:{line}: the same trial as line {first}", path.display())]
+    Copied {
+        path: PathBuf,
+        /// The lines, from 1.
+        line: usize,
+        first: usize,
+    },
+    /// Another trial with the key of an earlier one.
+    #[error("{}:{line}: the same `key` as line {first}", path.display())]
+    SameKey {
+        path: PathBuf,
+        /// The lines, from 1.
+        line: usize,
+        first: usize,
+    },
     /// The directory or a file in it cannot be used.
     #[error(transparent)]
     Dir(#[from] DirError),
@@ -66,6 +86,9 @@ impl UserError for RunDirError {
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Exists { .. } | Self::Occupied { .. } | Self::NoRun { .. } => None,
+            Self::Locked { holder: Some(pid), .. } => {
+                Some(format!("wait until process {pid} ends, or run kill {pid}").into())
+            }
             Self::Locked { .. } => Some("wait until it ends, or end it".into()),
             Self::OtherVersion { .. } => Some("use the version of flashfit that wrote it".into()),
             Self::Damaged { path, .. } if path.ends_with("run.json") => {
@@ -75,6 +98,14 @@ impl UserError for RunDirError {
                 let path = quote_path(path);
                 Some(format!("look at it, then remove it: sed -i {line}d {path}").into())
             }
+            Self::Copied { path, line, .. } => {
+                Some(format!("remove the copy: sed -i {line}d {}", quote_path(path)).into())
+            }
+            Self::SameKey { .. } => Some(
+                "if both were measured, give one another `repeat`, as docs/run-format.md \
+                 describes; otherwise remove the wrong one"
+                    .into(),
+            ),
             Self::NotUnderstood { .. } => Some(
                 "if a newer version of flashfit wrote it, use that version; otherwise correct \
                  this value as docs/run-format.md describes"

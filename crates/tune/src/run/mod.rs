@@ -37,7 +37,7 @@ use flashfit_testbed::{Capabilities, Host, Requirements, TrialError, WriteGrant}
 
 use crate::problem::Problem;
 use crate::record::TrialRecord;
-use crate::run_dir::{RunDirLock, StoredRun};
+use crate::run_dir::{self, RunDirLock, StoredRun};
 use crate::session::{Observer, RunEnd, TuneError};
 use crate::spec::{RunHeader, RunSpec};
 
@@ -225,6 +225,10 @@ fn run(
     earlier: Option<StoredRun>,
     ui: &mut dyn RunUi,
 ) -> Result<RunResult, RunError> {
+    if earlier.is_some() {
+        // Before its device is looked at, which the other process has in use.
+        run_dir::check_unlocked(request.dir)?;
+    }
     let host = match hosts {
         TrialHosts::One(host) => host,
         TrialHosts::Boards(boards) => return spread::run(request, boards, earlier, ui),
