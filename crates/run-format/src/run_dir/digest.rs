@@ -66,7 +66,8 @@ mod tests {
         // A line that is not whole is not a trial.
         write("trials.jsonl", &format!("{line}{{"));
         assert_eq!(digest(), one);
-        write("trials.jsonl", &line.repeat(2));
+        let other = line.replace("\"database\"", "\"sync-files\"");
+        write("trials.jsonl", &format!("{line}{other}"));
         let two = digest();
         assert_eq!(two.first_trial, one.first_trial);
         assert_ne!(two.whole, one.whole);

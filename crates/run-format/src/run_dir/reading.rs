@@ -2,7 +2,10 @@
 //! read is named with its line and key. Lines are read one at a time, so that a long record takes
 //! no more memory than what is kept of it.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{BufRead, Read};
+use std::path::Path;
 
 use flashfit_host::dir::{DirError, DirHandle};
 use serde::Deserialize;
@@ -11,7 +14,7 @@ use serde_json::Value;
 
 use super::{RunDirError, json_path};
 use crate::raw::{RawDevice, RawMeasurement};
-use crate::record::{RECORD_VERSION, TrialRecord};
+use crate::record::{RECORD_VERSION, TrialKey, TrialRecord};
 use crate::spec::{SCHEMA, SCHEMA_VERSION};
 use crate::sustained::SustainedTrials;
 
@@ -77,6 +80,7 @@ pub(super) fn trials_and_lines(
     let path = folder.path().join(TRIALS);
     let mut lines = std::io::BufReader::new(file);
     let (mut records, mut whole_bytes, mut line) = (Vec::new(), 0, Vec::new());
+    let mut keys = Keys::default();
     loop {
         line.clear();
         let read = lines.by_ref().take(MOST_LINE_BYTES).read_until(b'\n', &mut line);
@@ -96,7 +100,31 @@ pub(super) fn trials_and_lines(
         whole_bytes += line.len() as u64;
         see(&line);
         line.pop();
-        records.push(record(&line, folder, records.len())?);
+        let record = record(&line, folder, records.len())?;
+        keys.check(&record.key, &line, &path)?;
+        records.push(record);
+    }
+}
+
+/// The keys of the trials so far: a trial that counted twice would pass for a repeat.
+#[derive(Default)]
+struct Keys {
+    /// The line, from 1, and a hash of it.
+    seen: HashMap<TrialKey, (usize, u64)>,
+}
+
+impl Keys {
+    fn check(&mut self, key: &TrialKey, line: &[u8], path: &Path) -> Result<(), RunDirError> {
+        let number = self.seen.len() + 1;
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(line);
+        let Some((first, of_first)) = self.seen.insert(key.clone(), (number, hash)) else {
+            return Ok(());
+        };
+        let path = path.to_owned();
+        Err(match of_first == hash {
+            true => RunDirError::Copied { path, line: number, first },
+            false => RunDirError::SameKey { path, line: number, first },
+        })
     }
 }
 

@@ -112,7 +112,7 @@ fn every_run_can_be_read_replayed_and_resumed() {
         let (mut resumed, again) = RunDir::resume(folder.path()).unwrap();
         assert_eq!(again.trials.len(), lines);
         let mut next = again.trials[0].clone();
-        next.number = 99;
+        (next.number, next.key.repeat) = (99, 99);
         resumed.append(&next, &[], &[]).unwrap();
         assert_eq!(StoredRun::read(folder.path()).unwrap().trials.len(), lines + 1);
     }

@@ -174,6 +174,31 @@ fn a_damaged_line_is_reported_with_its_number() {
     }
 }
 
+#[test]
+fn a_trial_that_is_there_twice_is_reported() {
+    attempted(AttemptKind::ForeignRunDir, 2);
+    let (dir, trials) = finished();
+    let text = std::fs::read_to_string(&trials).unwrap();
+    let read = |text: &str| {
+        std::fs::write(&trials, text).unwrap();
+        let error = StoredRun::read(dir.path()).unwrap_err();
+        let hint = error.hint().and_then(|hint| hint.text().map(str::to_owned)).unwrap();
+        (error.to_string(), hint)
+    };
+    let second = text.lines().nth(1).unwrap();
+    let (error, hint) = read(&format!("{text}{second}\n"));
+    assert!(error.ends_with("trials.jsonl:4: the same trial as line 2"), "{error}");
+    assert!(hint.ends_with(&format!("sed -i 4d {}", trials.display())), "{hint}");
+    // Other figures under the same key: only the user knows whether both were measured.
+    let measured_later = second.replacen("\"number\":2", "\"number\":9", 1);
+    assert_ne!(measured_later, second);
+    let (error, hint) = read(&format!("{text}{measured_later}\n"));
+    assert!(error.ends_with("trials.jsonl:4: the same `key` as line 2"), "{error}");
+    assert!(!hint.contains("sed") && hint.contains("`repeat`"), "{hint}");
+    let error = RunDir::resume(dir.path()).unwrap_err();
+    assert!(matches!(error, RunDirError::SameKey { line: 4, first: 2, .. }), "{error}");
+}
+
 /// The error of reading the run with another second line, and its hint.
 fn with_second_line(change: impl Fn(&str) -> String) -> (RunDirError, String) {
     attempted(AttemptKind::ForeignRunDir, 1);
