@@ -79,7 +79,8 @@ pub fn ended(ended: RunEnd, assumption: Option<&str>) -> String {
             )
         }
         RunEnd::Search(SearchEnd::Budget) => {
-            "ended when the limits allowed no further trial".to_owned()
+            // Also a round of confirming trials, of which a part confirms nothing.
+            "ended because what is left of the budget is too little for the next trials".to_owned()
         }
         RunEnd::Search(SearchEnd::Exhausted) => {
             // A search may also end after its most rounds.

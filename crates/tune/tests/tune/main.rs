@@ -16,6 +16,7 @@ mod recommendation;
 mod run_dir;
 mod session;
 mod sessions;
+mod short_budgets;
 mod spread;
 mod support;
 mod sustained;

@@ -157,7 +157,12 @@ impl Strategy for Adaptive {
                 return StrategyPlan::Try(requests);
             }
         }
-        context.race_or_pairs(&belief, &model)
+        match context.race_or_pairs(&belief, &model) {
+            StrategyPlan::Done(SearchEnd::Budget) if context.rounds() == 0 => {
+                context.spend_rest(&belief)
+            }
+            plan => plan,
+        }
     }
 
     fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64 {
@@ -284,6 +289,21 @@ impl<'a> PlanContext<'a> {
             (false, _) => StrategyPlan::Try(requests),
             (true, true) => StrategyPlan::Done(SearchEnd::Budget),
             (true, false) => plan,
+        }
+    }
+
+    /// Trials of the search, from what is too little for a round of the race. A budget of time is
+    /// converted to trials by their mean cost, which changes: what the search left for the race
+    /// may be worth less when the race begins.
+    fn spend_rest(&mut self, belief: &Belief) -> StrategyPlan {
+        let left = self.settings.remaining(self.history);
+        let requests = match self.can_explore(left) {
+            true => self.explore(belief, left),
+            false => Vec::new(),
+        };
+        match requests.is_empty() {
+            true => StrategyPlan::Done(SearchEnd::Budget),
+            false => StrategyPlan::Try(requests),
         }
     }
 
