@@ -82,6 +82,10 @@ fn the_same_run_twice_has_no_difference() {
         let pair = &found["comparisons"][0];
         assert_eq!(pair["overall"]["verdict"], "no-difference", "{found:#}");
         assert_eq!(pair["overall"]["change_percent_hundredths"], 0, "{found:#}");
+        // Nothing contradicts the definition of no difference.
+        assert_eq!(pair["overall"]["equivalent"], true, "{found:#}");
+        assert_eq!(pair["overall"]["low_percent_hundredths"], Value::Null, "{found:#}");
+        assert!(!ended.stdout.contains("95 % interval "), "{}", ended.stdout);
         assert_eq!((&pair["same_run"], &pair["comparable"]), (&json!(true), &json!(true)));
     }
 }
@@ -363,6 +367,16 @@ fn a_run_under_way_or_interrupted_is_marked() {
     assert!(ended.stdout.contains("ended after"), "{}", ended.stdout);
     let notes = &document(&place, &["a", "b"])["runs"][1]["notes"];
     assert_eq!(notes[0], "ended after 18 of the 20 trials of its last batch");
+
+    let mut limited = spec(4 << 20);
+    limited["confirm_rounds"] = 5.into();
+    limited["limits"] = json!({ "trials": 30 });
+    run(&place, "b", 2, 3, 1.0, &limited);
+    let note = |name: &str| document(&place, &["a", name])["runs"][1]["notes"][0].clone();
+    assert_eq!(note("b"), "ended before any confirming trial: 18 of 30 trials");
+    limited["limits"] = json!({ "budget_ns": 60_000_000_000_u64 });
+    run(&place, "b", 2, 3, 1.0, &limited);
+    assert_eq!(note("b"), "ended before any confirming trial: 0 of 60 s");
 }
 
 #[test]

@@ -88,6 +88,19 @@ pub struct SetupPair {
 }
 
 impl RunPair {
+    /// The same without intervals: trials do not differ from themselves by chance.
+    fn without_intervals(mut self) -> Self {
+        let of_workloads = self.workloads.iter_mut().flat_map(|workload| {
+            let of_setups = workload.setups.iter_mut().map(|setup| &mut setup.difference);
+            workload.difference.iter_mut().chain(of_setups)
+        });
+        let of_setups = self.setups.iter_mut().map(|(_, difference)| difference);
+        for difference in self.overall.iter_mut().chain(of_setups).chain(of_workloads) {
+            difference.error = None;
+        }
+        self
+    }
+
     /// Whether both runs measured the same thing.
     pub fn is_comparable(&self) -> bool {
         self.other_measurements().next().is_none()
@@ -111,11 +124,11 @@ impl RunComparison {
             return Err(CompareError::TooFew);
         }
         let base = wanted_cells(first, request);
-        let pairs = others
-            .iter()
-            .enumerate()
-            .map(|(index, run)| pair(first, &base, run, index + 1, request))
-            .collect();
+        let pairs = others.iter().enumerate().map(|(index, run)| {
+            let pair = pair(first, &base, run, index + 1, request);
+            if run.has_same_trials(first) { pair.without_intervals() } else { pair }
+        });
+        let pairs = pairs.collect();
         Ok(Self { by: request.by, runs, pairs })
     }
 

@@ -192,6 +192,11 @@ impl ComparedRun {
         self.header == other.header && lines(self) == lines(other)
     }
 
+    /// Whether its completed trials are those of the other run; false without any.
+    pub fn has_same_trials(&self, other: &Self) -> bool {
+        !self.recorded.is_empty() && self.recorded == other.recorded
+    }
+
     /// How many completed trials both have: those of a run before it was copied and continued.
     pub fn shared_trials(&self, other: &Self) -> usize {
         self.recorded.intersection(&other.recorded).count()
@@ -211,7 +216,8 @@ impl ComparedRun {
         if let Some((done, size)) = self.last_batch().filter(|(done, size)| done < size) {
             remarks.push(format!("ended after {done} of the {size} trials of its last batch"));
         } else if self.lacks_confirming_trials() {
-            remarks.push("no confirming trials".to_owned());
+            let ended = self.early_end().filter(|_| !self.is_under_way);
+            remarks.push(ended.unwrap_or_else(|| "no confirming trials".to_owned()));
         }
         if self.devices.len() > 1 {
             remarks.push(format!("{} devices", self.devices.len()));
@@ -225,6 +231,22 @@ impl ComparedRun {
         let of_last = |trial: &&TrialRecord| trial.batch.is_some_and(|b| b.number == last.number);
         let done = self.trials.iter().filter(of_last).count();
         Some((done, usize::try_from(last.size).unwrap_or(usize::MAX)))
+    }
+
+    /// How far a run without confirming trials got, if it could have gone on.
+    fn early_end(&self) -> Option<String> {
+        let limit = |name: &str| self.header.pointer("/spec/limits")?.get(name)?.as_u64();
+        let made = self.trials.len();
+        if let Some(most) = limit("trials").filter(|most| (made as u64) < *most) {
+            return Some(format!("ended before any confirming trial: {made} of {most} trials"));
+        }
+        let spent = self.trials.iter().map(|trial| trial.phases.total_ns).sum::<u64>();
+        let budget = limit("budget_ns").filter(|budget| spent < *budget)?;
+        Some(format!(
+            "ended before any confirming trial: {} of {} s",
+            spent / 1_000_000_000,
+            budget / 1_000_000_000
+        ))
     }
 
     fn lacks_confirming_trials(&self) -> bool {

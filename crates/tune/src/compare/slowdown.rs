@@ -4,7 +4,8 @@
 //! of each setup, and of each setup under each workload. The probability that any of them is wrong
 //! is at most 5 % (Bonferroni), so that a script does not fail by chance because it compares much.
 //! Each run is one session, so a slowdown must exceed what two sessions without any change differ
-//! by. Pairs that did not measure the same thing are not tested; runs without any test are listed.
+//! by. Pairs that did not measure the same thing are not tested; runs without any test are listed,
+//! except copies of the first run.
 
 use flashfit_filesystem::Setup;
 
@@ -67,8 +68,13 @@ impl SlowdownCheck {
         let has_interval = |test: &Slowdown| test.difference.error.is_some();
         let mut tested: Vec<Slowdown> = Vec::new();
         let mut untested = Vec::new();
+        let (first, runs) = (&comparison.runs[0], &comparison.runs);
+        // The same trials are neither slower nor of another session.
         for pair in &comparison.pairs {
             let is_comparable = pair.is_comparable();
+            if is_comparable && runs[pair.run].has_same_trials(first) {
+                continue;
+            }
             let of_pair: Vec<Slowdown> = tests(pair)
                 .into_iter()
                 .filter(|test| is_comparable && has_interval(test))

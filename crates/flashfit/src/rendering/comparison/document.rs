@@ -115,7 +115,7 @@ struct DifferencePart {
     /// Of these two runs, each one session: `better`, `worse`, `no-difference` (the interval
     /// includes 0), or `unknown` without an interval.
     verdict: &'static str,
-    /// Whether the whole interval lies within 5 %, or the figures are the same.
+    /// Whether the whole interval lies within 5 %, or without one, the figures are the same.
     equivalent: bool,
     /// Trials of the first run and of this one.
     trials: [usize; 2],

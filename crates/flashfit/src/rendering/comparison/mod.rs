@@ -23,8 +23,8 @@ const NOTE: &str = "Each run is one session: its trials are not paired with thos
     before) is part of a difference, not of its interval. Slower, faster: in these two runs. \
     Sessions of three simulated cards without any change differed by up to 3 % (standard \
     deviation, beyond noise), of one on a busy machine by 10 %; --fail-if-slower allows for \
-    --session-spread. No difference: the whole interval lies within 5 %; cannot tell: it includes \
-    0 and larger differences, too. n: trials of the first and of the other run; setups that were \
+    --session-spread. No difference: the whole interval lies within 5 %, or without an interval, \
+    the figures are the same; cannot tell: it includes 0 and larger differences, too. n: trials of the first and of the other run; setups that were \
     measured once count only together.";
 
 /// Larger changes are not shown in full.
@@ -145,11 +145,14 @@ fn sentence(view: &ComparisonView<'_>, pair: &RunPair) -> String {
             change(found.log)
         );
     }
+    let interval = match found.error {
+        Some(_) => format!(" (95 % interval {})", interval(found)),
+        None => String::new(),
+    };
     format!(
-        "{name} compared with A: {} over all workloads and {setups}: {} (95 % interval {}).{same}",
+        "{name} compared with A: {} over all workloads and {setups}: {}{interval}.{same}",
         verdict(found, view.comparison.by),
         change(found.log),
-        interval(found)
     )
 }
 
@@ -157,6 +160,9 @@ fn sentence(view: &ComparisonView<'_>, pair: &RunPair) -> String {
 fn same_trials(first: &ComparedRun, run: &ComparedRun) -> String {
     if run.is_same_run(first) {
         return " They are the same run.".to_owned();
+    }
+    if run.has_same_trials(first) {
+        return " They have the same trials.".to_owned();
     }
     match run.shared_trials(first) {
         0 => String::new(),
