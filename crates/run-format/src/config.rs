@@ -335,10 +335,16 @@ impl Config {
             let reason = error.message().to_owned();
             let unknown =
                 reason.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
-            let nearest = unknown.and_then(|(key, _)| nearest(key, KEYS));
+            let nearest = unknown.and_then(|(key, rest)| nearest(key, expected(rest)));
             ConfigError::Invalid { path: path.to_owned(), line, reason, nearest }
         })
     }
+}
+
+/// The keys that a message names as those of the table, or else those of the whole file.
+fn expected(message: &str) -> Vec<&str> {
+    let named: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    if named.is_empty() { KEYS.to_vec() } else { named }
 }
 
 /// A second partition as the command line takes it.
@@ -398,6 +404,8 @@ mod tests {
         assert!(error.to_string().contains(":2: unknown field `repeat`"), "{error}");
         assert_eq!(error.hint(), Some("did you mean `repeats`?".into()));
         assert_eq!(error.class(), ExitClass::Usage);
+        let error = read("[options.ext4]\nalwais = [\"noatime\"]\n").unwrap_err();
+        assert_eq!(error.hint(), Some("did you mean `always`?".into()));
     }
 
     #[test]
