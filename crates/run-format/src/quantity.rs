@@ -23,7 +23,7 @@ const UNITS: [(&[&str], u64); 7] = [
 const UNLIMITED: &str = "unlimited";
 /// Larger weights are probably typing mistakes.
 const MOST_WEIGHT_THOUSANDTHS: u32 = 1_000_000;
-const MOST_YEARS_THOUSANDTHS: u64 = 1_000_000;
+const MOST_YEARS_THOUSANDTHS: u128 = 1_000_000;
 
 /// Why a text is not a valid quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,7 +94,7 @@ impl FromStr for TimeSpan {
                 return Err(bad("its units do not come from the largest to the smallest"));
             }
             last = factor;
-            let part = u128::from(thousandths) * u128::from(factor) / 1000;
+            let part = thousandths * u128::from(factor) / 1000;
             let part = u64::try_from(part).map_err(|_| bad("it is too long"))?;
             total = total.checked_add(part).ok_or_else(|| bad("it is too long"))?;
             rest = after.trim_start();
@@ -227,17 +227,18 @@ impl fmt::Display for Years {
     }
 }
 
-/// The leading number of a text in thousandths, and the rest.
-fn number(text: &str) -> Option<(u64, &str)> {
+/// The leading number of a text in thousandths, and the rest. More than 64 bits take is one more.
+fn number(text: &str) -> Option<(u128, &str)> {
     let length = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (digits, rest) = text.split_at(length);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() || fraction.len() > 3 || digits.ends_with('.') || fraction.contains('.') {
         return None;
     }
-    let whole: u64 = whole.parse().ok()?;
-    let fraction: u64 = format!("{fraction:0<3}").parse().ok()?;
-    Some((whole.checked_mul(1000)?.checked_add(fraction)?, rest))
+    // Only digits: what cannot be parsed is too large.
+    let whole = whole.parse::<u64>().map_or(1 << 64, u128::from);
+    let fraction: u128 = format!("{fraction:0<3}").parse().ok()?;
+    Some((whole * 1000 + fraction, rest))
 }
 
 fn decimal(value: u32, unit: u32) -> String {
@@ -323,7 +324,8 @@ mod tests {
             ("1h1h", "largest to the smallest"),
             ("0s", "longer than 0"),
             ("999999999d", "too long"),
-            ("99999999999999999999s", "number is missing"),
+            ("18446744073709551615s", "too long"),
+            ("99999999999999999999ns", "too long"),
             ("1.2.3s", "number is missing"),
         ] {
             let error = text.parse::<TimeSpan>().unwrap_err().to_string();
