@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use flashfit_host::replaceable_file::{ReplaceableFile, ReplaceableFileError};
-use flashfit_user_error::UserError;
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::command_error::CommandError;
 
@@ -94,6 +94,10 @@ pub struct OutputFile<'a> {
 impl<'a> OutputFile<'a> {
     /// Refuses a file that must not be written. Called before the work whose result goes there.
     pub fn check(path: &'a Path, kind: OutputKind, force: bool) -> Result<Self, CommandError> {
+        if path == Path::new("-") {
+            let message = format!("a {} is a file, not standard output", kind.name());
+            return Err(CommandError::new(ExitClass::Usage, message, Some("name a file")));
+        }
         let is_own = |head: &str| kind.is_in(head);
         let checked = ReplaceableFile::check(path, &is_own, force);
         checked.map_err(|error| failed(error, kind))?;
@@ -120,8 +124,7 @@ fn failed(error: ReplaceableFileError, kind: OutputKind) -> CommandError {
         "{} exists, and is not a {name} that flashfit wrote; it was not changed",
         path.display()
     );
-    let hint = "name another file, or replace this one with --force";
-    CommandError::new(error.class(), message, Some(hint))
+    CommandError::new(error.class(), message, Some("name another file, or replace it with --force"))
 }
 
 #[cfg(test)]
@@ -142,5 +145,6 @@ mod tests {
         assert!(write(OutputKind::Report).is_err());
         std::fs::write(&path, "<!DOCTYPE html>\n").unwrap();
         assert!(write(OutputKind::Report).is_err(), "a page of somebody else");
+        assert!(OutputFile::check(Path::new("-"), OutputKind::Report, true).is_err());
     }
 }
