@@ -4,7 +4,7 @@ use flashfit_filesystem::Setup;
 use flashfit_host::path_text;
 use flashfit_report::FigureUnit;
 use flashfit_report::terminal::SIMULATED_BANNER;
-use flashfit_report::text::wrap;
+use flashfit_report::text::{count_of, wrap};
 use flashfit_search::{CandidateIndex, SearchEnd, TrialLength};
 use flashfit_tune::budget::BudgetReached;
 use flashfit_tune::recommend::percent;
@@ -194,10 +194,10 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
         replayed.problem.workloads.join(", "),
     ));
     lines.push(format!(
-        "{}, seed {}: {} trials ({} short; equal to {:.1} full-length trials), {}.",
+        "{}, seed {}: {} ({} short; equal to {:.1} full-length trials), {}.",
         verdict::strategy_name(rules.strategy),
         rules.seed,
-        counted.made,
+        count_of(counted.made, "trial"),
         counted.short,
         replayed.full_length_trials(),
         ended(replayed),
@@ -236,9 +236,9 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     if counted.drawn_again > 0 {
         lines.push(String::new());
         lines.push(format!(
-            "{} draws repeated a recorded trial, because the record has no others. Repeats are no \
+            "{} repeated a recorded trial, because the record has no others. Repeats are no \
              evidence of a gain; the search took them for new trials.",
-            counted.drawn_again
+            count_of(usize::try_from(counted.drawn_again).unwrap_or(usize::MAX), "draw")
         ));
     }
     let is_short = |index: &usize| replayed.only_short.contains(index);
