@@ -16,7 +16,10 @@ pub fn sentence(left: &LeftToGain) -> String {
     }
     let shown = |log: f64| FigureUnit::PercentChange.show(percent(log.max(0.0)));
     // Of few draws that gain much, the mean exceeds what most of them do.
-    let (mean, most) = (shown(left.mean), shown(left.most));
+    let (mean, most, none) = (shown(left.mean), shown(left.most), shown(0.0));
+    if mean == none && most == none {
+        return "More time: according to the model no setup is better than this one.".to_owned();
+    }
     let most = match left.most > left.mean && most != mean {
         true => format!(", and by less than {most} with a probability of 90 %"),
         false => String::new(),
@@ -44,6 +47,9 @@ mod tests {
             "{start} +1.0 % on average, and by less than +4.1 % with a probability of 90 %."
         );
         assert_eq!(said(0.01, 0.04), usual);
+        let best = "More time: according to the model no setup is better than this one.";
+        assert_eq!(said(0.0, 0.0), best);
+        assert_eq!(said(0.000_01, 0.000_02), best);
         for most in [0.0, 0.008_01] {
             assert_eq!(said(0.008, most), format!("{start} +0.8 % on average."));
         }
