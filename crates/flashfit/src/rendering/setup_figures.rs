@@ -48,7 +48,7 @@ pub fn of(view: &RunView<'_>) -> Vec<SetupFigures> {
         let workloads = view.results.workloads().iter().filter_map(of_workload);
         SetupFigures {
             setup: setup.label(),
-            is_baseline: found.is_some_and(|found| found.baseline == *setup),
+            is_baseline: view.conclusion.problem.baseline() == setup,
             is_recommended: found.is_some_and(|found| found.recommended() == setup),
             workloads: workloads.collect(),
             constraints: view
