@@ -8,7 +8,7 @@ use flashfit_user_error::{ExitClass, Hint, UserError};
 use crate::bimodal::{self, TwoModes};
 use crate::budget::TrialCost;
 use crate::choice::StrategyKind;
-use crate::constraint::{self, ConstraintEvidence};
+use crate::constraint::{self, ConstraintEvidence, ConstraintViolation};
 use crate::drift::{self, BaselineCheck};
 use crate::driver::{DriverRules, SearchDriver};
 use crate::life::SetupLives;
@@ -65,12 +65,13 @@ pub struct Conclusion {
     pub costs: Vec<TrialCost>,
     /// `None` before any allowed setup was measured.
     pub answer: Option<Answer>,
+    /// `None` also where too little was measured to recommend one of the setups to choose from.
     pub recommendation: Option<Recommendation>,
     /// Whether a candidate may be recommended by its safety and what the run lists, apart from
     /// constraints.
     pub choosable: Vec<bool>,
-    /// Setups that significantly violate the constraint, with the violation as a logarithm.
-    pub broken: BTreeMap<CandidateIndex, f64>,
+    /// Setups that significantly violate the constraint.
+    pub broken: BTreeMap<CandidateIndex, ConstraintViolation>,
     /// With a constraint: the setups that were measured under every workload, the nearest to the
     /// constraint first. Only those that are shown to meet it can be recommended.
     pub constraint: Option<Vec<ConstraintEvidence>>,
@@ -138,9 +139,10 @@ impl Conclusion {
         }
         let (evidence, evidence_costs) = without_copies(&history, &costs, copied);
         let constraint =
-            constraint::is_set(&history).then(|| constraint::evidence(&problem.space, &history));
+            constraint::is_set(&evidence).then(|| constraint::evidence(&problem.space, &evidence));
         let safe_enough: Vec<bool> =
             problem.space.candidates.iter().map(|candidate| candidate.allowed).collect();
+        let unconstrained = problem.clone();
         let problem = match &constraint {
             Some(evidence) => shown_only(problem, evidence),
             None => problem,
@@ -153,8 +155,8 @@ impl Conclusion {
         let driver = SearchDriver::new(&problem, rules);
         let winner = driver.choice(&history, &costs);
         let answer = winner.map(|winner| driver.answer(winner, &evidence, &evidence_costs, &wear));
-        let recommendation = answer.as_ref().map(|answer| {
-            let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before);
+        let recommendation = answer.as_ref().and_then(|answer| {
+            let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before)?;
             let baseline = problem.space.baseline;
             let is_listed = problem.baseline_is_listed;
             found.baseline_violates |= (is_listed && !safe_enough[baseline])
@@ -163,12 +165,19 @@ impl Conclusion {
             found.better_but_less_safe = riskier
                 .filter(|other| !safe_enough[*other] && (is_listed || *other != baseline))
                 .map(|other| problem.setups[other].clone());
-            found
+            let best =
+                if_undecided_were_met(&unconstrained, lives.as_ref(), rules, &history, &costs);
+            let best = best.filter(|best| !problem.space.candidates[*best].allowed);
+            let best = best.filter(|best| *best != baseline);
+            Some(match best {
+                Some(best) => found.with_better_but_undecided(&problem.setups[best]),
+                None => found,
+            })
         });
-        let broken = constraint::broken(&history);
+        let broken = constraint::broken(&evidence);
         let choosable = safe_enough;
-        let baseline_check = drift::check(&problem, &history);
-        let two_modes = bimodal::two_modes(&history);
+        let baseline_check = drift::check(&problem, &evidence);
+        let two_modes = bimodal::two_modes(&evidence);
         Self {
             problem,
             history,
@@ -203,6 +212,15 @@ impl Conclusion {
     /// that was measured if there is any.
     pub fn longest_lasting(&self) -> Option<CandidateIndex> {
         self.lives.as_ref()?.longest_lasting(|candidate| self.choosable[candidate])
+    }
+
+    /// Whether further trials could show that some setup that may be recommended lasts as long as
+    /// it must.
+    pub fn can_any_be_shown_to_last(&self) -> bool {
+        let Some(lives) = &self.lives else { return true };
+        let short_lived = lives.cannot_be_shown();
+        (0..self.choosable.len())
+            .any(|candidate| self.choosable[candidate] && !short_lived.contains(&candidate))
     }
 
     /// Whether some setup that may be recommended is shown to last as long as it must.
@@ -259,6 +277,21 @@ fn without_copies(
         (observation, *cost)
     });
     evidence.unzip()
+}
+
+/// The choice if setups met the constraints that they are not shown to violate.
+fn if_undecided_were_met(
+    unconstrained: &Problem,
+    lives: Option<&SetupLives>,
+    rules: &DriverRules,
+    history: &[Observation],
+    costs: &[TrialCost],
+) -> Option<CandidateIndex> {
+    let is_short = |candidate: &CandidateIndex| {
+        lives.is_some_and(|lives| lives.is_shown_to_be_short(*candidate))
+    };
+    let short_lived = (0..unconstrained.setups.len()).filter(is_short).collect();
+    SearchDriver::new(unconstrained, rules).excluding(short_lived).choice(history, costs)
 }
 
 /// The choice if every setup were safe enough.

@@ -2,11 +2,12 @@
 //!
 //! Each trial yields the violation by its slowest writes, as a logarithm. Its noise is pooled over
 //! all repeats of a setup under a workload. A setup is excluded if its mean violation under some
-//! workload is above 0 by more than `SURE` standard errors, so a single slightly slow trial does
-//! not exclude it. Conversely, a setup is shown to meet the constraint only if it was measured at
-//! full
-//! length under every workload, and is below it by more than that. Limit: before there are
-//! repeats, the noise is a guess.
+//! workload is above 0 by more than `SURE` standard errors, in at least [`MIN_TRIALS`] trials: 99th
+//! percentiles have rare values far above the others, more than the pooled noise accounts for.
+//! Short trials exclude only a setup without a full-length trial under that workload. Conversely, a
+//! setup is shown to meet the constraint only if it was measured at full length under every
+//! workload, and is below it by more than the noise. Limit: before there are repeats, the noise is
+//! a guess.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ const SURE: f64 = 1.645;
 const GUESSED_SD: f64 = 0.3;
 /// Weight of the guess, in repeats.
 const GUESS_COUNT: f64 = 4.0;
+/// The fewest trials under one workload that exclude a setup.
+pub const MIN_TRIALS: usize = 3;
 
 /// The violations of all trials, and the standard deviation of one.
 #[derive(Debug, Clone)]
@@ -59,18 +62,41 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The violation of each excluded candidate, as a logarithm.
-pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, f64> {
-    let violations = Violations::of(history);
-    let mut broken: BTreeMap<CandidateIndex, f64> = BTreeMap::new();
-    for ((candidate, _), values) in &violations.cells {
-        let excess = mean(values);
-        if excess > violations.half(values) {
-            let known = broken.entry(*candidate).or_insert(excess);
-            *known = known.max(excess);
+/// The violation of an excluded candidate under the workload where it is largest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ConstraintViolation {
+    pub worst: WorstWorkload,
+    /// Whether the trials are short ones, because none is of full length.
+    pub is_of_short: bool,
+}
+
+/// The excluded candidates.
+pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, ConstraintViolation> {
+    let [full, short] = [TrialLength::Full, TrialLength::Short]
+        .map(|length| Violations::of(&of_length(history, length)));
+    let without_full = short.cells.iter().filter(|(cell, _)| !full.cells.contains_key(*cell));
+    let cells = full.cells.iter().map(|cell| (cell, &full, false));
+    let cells = cells.chain(without_full.map(|cell| (cell, &short, true)));
+    let mut broken: BTreeMap<CandidateIndex, ConstraintViolation> = BTreeMap::new();
+    for ((&(candidate, workload), values), violations, is_of_short) in cells {
+        let (excess, trials) = (mean(values), values.len());
+        if trials < MIN_TRIALS || excess <= violations.half(values) {
+            continue;
+        }
+        let found =
+            ConstraintViolation { worst: WorstWorkload { workload, excess, trials }, is_of_short };
+        let known = broken.entry(candidate).or_insert(found);
+        // What full-length trials show counts first.
+        let rank = |of: &ConstraintViolation| (!of.is_of_short, of.worst.excess);
+        if rank(&found) > rank(known) {
+            *known = found;
         }
     }
     broken
+}
+
+fn of_length(history: &[Observation], length: TrialLength) -> Vec<Observation> {
+    history.iter().filter(|observation| observation.proposal.length == length).copied().collect()
 }
 
 /// Whether any trial was compared with a constraint.
@@ -102,11 +128,7 @@ pub struct WorstWorkload {
 /// The evidence of every candidate with a full-length trial under every workload, the nearest to
 /// the constraint or furthest within it first.
 pub fn evidence(space: &SearchSpace, history: &[Observation]) -> Vec<ConstraintEvidence> {
-    let full: Vec<Observation> = history
-        .iter()
-        .filter(|observation| observation.proposal.length == TrialLength::Full)
-        .copied()
-        .collect();
+    let full = of_length(history, TrialLength::Full);
     let table = TrialTable::of(&full, |_| true);
     let violations = Violations::of(&full);
     let workloads = 0..space.workloads.len();
@@ -163,15 +185,49 @@ mod tests {
         }
     }
 
+    fn short(observation: Observation) -> Observation {
+        let proposal = Proposal { length: TrialLength::Short, ..observation.proposal };
+        Observation { proposal, ..observation }
+    }
+
+    fn excluded(history: &[Observation]) -> Vec<usize> {
+        broken(history).into_keys().collect()
+    }
+
     #[test]
     fn large_violations_exclude_a_setup_and_small_ones_do_not() {
-        let history = [
-            observation(0, Some(1.5)),
-            observation(1, Some(0.1)),
-            observation(2, Some(-1.0)),
-            observation(3, None),
-        ];
-        assert_eq!(broken(&history).into_keys().collect::<Vec<_>>(), [0]);
+        let large = [1.5, 1.4, 1.6].map(|excess| observation(0, Some(excess)));
+        let small = [0.1, 0.1, 0.1].map(|excess| observation(1, Some(excess)));
+        let others = [observation(2, Some(-1.0)), observation(3, None)];
+        assert_eq!(excluded(&[&large[..], &small, &others].concat()), [0]);
+    }
+
+    #[test]
+    fn a_single_slow_trial_does_not_exclude_a_setup() {
+        let slow = observation(0, Some(3.0));
+        assert_eq!(excluded(&[slow]), [0; 0]);
+        assert_eq!(excluded(&[slow, slow]), [0; 0]);
+        let mostly_fast = [slow, observation(0, Some(-1.0)), observation(0, Some(-1.1))];
+        assert_eq!(excluded(&mostly_fast), [0; 0]);
+        // Nor together with one under another workload.
+        let mut other = observation(0, Some(3.0));
+        other.proposal.workload = 1;
+        assert_eq!(excluded(&[slow, slow, other]), [0; 0]);
+        assert_eq!(excluded(&[slow, slow, slow]), [0]);
+    }
+
+    #[test]
+    fn short_trials_exclude_only_what_was_not_measured_at_full_length() {
+        let slow = observation(0, Some(1.5));
+        let of_short = [short(slow); 3];
+        let found = broken(&of_short)[&0];
+        assert!(found.is_of_short && found.worst.trials == 3);
+        let fast = observation(0, Some(-1.0));
+        assert_eq!(excluded(&[&of_short[..], &[fast]].concat()), [0; 0]);
+        // The shown violation is that of the full-length trials.
+        let found = broken(&[&of_short[..], &[observation(0, Some(2.5)); 3]].concat())[&0];
+        assert!(!found.is_of_short && found.worst.trials == 3);
+        assert!((found.worst.excess - 2.5).abs() < 1e-9);
     }
 
     #[test]
@@ -179,8 +235,7 @@ mod tests {
         let again = [0.1, 0.12, 0.09, 0.11].map(|excess| observation(1, Some(excess)));
         let calm: Vec<Observation> =
             (0..40).map(|at| observation(2, Some(-1.0 + f64::from(at % 2) / 50.0))).collect();
-        let history = [&again[..], &calm].concat();
-        assert_eq!(broken(&history).into_keys().collect::<Vec<_>>(), [1]);
+        assert_eq!(excluded(&[&again[..], &calm].concat()), [1]);
     }
 
     #[test]

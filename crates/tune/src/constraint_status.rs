@@ -1,7 +1,7 @@
 //! Whether a setup meets each constraint of a run.
 //!
 //! Only what was measured counts: a setup without a full-length trial under every workload neither
-//! meets a measured constraint nor, unless a trial exceeds it beyond noise, fails it.
+//! meets a measured constraint nor, unless some trials exceed it beyond noise, fails it.
 
 use flashfit_search::CandidateIndex;
 
@@ -25,7 +25,7 @@ pub enum ConstraintStatus {
     Met,
     /// Missed by more than the noise.
     NotMet,
-    /// Measured, but the noise is larger than the distance to the limit.
+    /// Measured, but in too few trials, or the noise is larger than the distance to the limit.
     Undecided,
     NotMeasured,
 }

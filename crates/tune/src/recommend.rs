@@ -2,7 +2,8 @@
 //!
 //! The gain is computed from confirming trials only; search trials selected the winner and would
 //! overstate it. A setup is called better only if its interval excludes 0 in enough rounds. One
-//! whose gain is likely is recommended without that.
+//! whose gain is likely is recommended without that. Otherwise the baseline is kept, or where the
+//! user does not choose from it, nothing is recommended before the winner was in enough rounds.
 
 use flashfit_filesystem::Setup;
 use flashfit_search::{
@@ -74,6 +75,9 @@ pub struct Recommendation {
     pub gain_within: Option<(Setup, Estimate)>,
     /// A better setup that is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,
+    /// The best setup in the search, if it is neither shown to meet the user's constraints nor to
+    /// violate one.
+    pub better_but_undecided: Option<Setup>,
 }
 
 impl Recommendation {
@@ -92,12 +96,13 @@ impl Recommendation {
 
     /// From the trials so far and what the search says of them. Where the winner was
     /// `chosen_before` the confirming trials, its interval need not allow for the other finalists.
+    /// `None` if the baseline is not among the setups to choose from, and no other is confirmed.
     pub fn of(
         problem: &Problem,
         history: &[Observation],
         answer: &Answer,
         chosen_before: bool,
-    ) -> Self {
+    ) -> Option<Self> {
         let baseline = problem.space.baseline;
         let confirmed = ConfirmingTrials::of(&problem.space, history);
         let failed = |candidate: CandidateIndex| {
@@ -138,6 +143,11 @@ impl Recommendation {
         } else {
             verdict(gain)
         };
+        let is_unconfirmed =
+            verdict == GainVerdict::NotConfirmed && confirmed.rounds(preferred) < MIN_ROUNDS;
+        if is_unconfirmed && !problem.baseline_is_listed {
+            return None;
+        }
         let gain = gain.filter(|_| subject != baseline);
         let workloads = 0..problem.workloads.len();
         let gain_by_workload = match gain {
@@ -179,12 +189,26 @@ impl Recommendation {
             runner_up,
             gain_within,
             better_but_less_safe: None,
+            better_but_undecided: None,
         };
         if found.keeps_baseline() {
             found.within = answer.baseline_within;
             found.left_to_gain = answer.left_to_gain_over_baseline.filter(|_| is_compared);
         }
-        found
+        Some(found)
+    }
+
+    /// The same where `best` is the best in the search, and may meet the constraints: that no other
+    /// setup is better than the baseline is then not known.
+    #[must_use]
+    pub fn with_better_but_undecided(self, best: &Setup) -> Self {
+        let verdict = match self.verdict {
+            GainVerdict::NothingBeatsUntuned | GainVerdict::BaselineTied => {
+                GainVerdict::NotConfirmed
+            }
+            other => other,
+        };
+        Self { verdict, better_but_undecided: Some(best.clone()), ..self }
     }
 }
 

@@ -16,7 +16,7 @@ use flashfit_user_error::ExitClass;
 
 use super::source::NEW_PLAN_HINT;
 use crate::command_error::CommandError;
-use crate::rendering::RunView;
+use crate::rendering::{RunView, verdict};
 
 /// The recommended setup of a run, where it was measured.
 pub fn of_run(
@@ -58,9 +58,10 @@ fn found(
     let space = Space::of_run(&run.header, &catalogs.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogs.workloads, &space)?;
     let Some(found) = view.recommendation() else {
+        let why = verdict::verdict(&view, &catalogs.filesystems).headline;
         return Err(CommandError::new(
             ExitClass::BadVerdict,
-            "the run recommends nothing: no setup was measured under all workloads",
+            format!("the run has no result: {why}"),
             Some("continue it: flashfit tune --resume DIR"),
         )
         .in_dir(&quote_path(dir)));

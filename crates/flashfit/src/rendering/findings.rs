@@ -35,7 +35,9 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     all.push(super::starts::finding(view));
     all.push(super::life::finding(conclusion));
     all.extend([super::noise::two_modes(conclusion), pareto_front(conclusion)]);
-    all.extend([constraints(conclusion), super::excluded::finding(view)]);
+    let limit_ns = view.header.spec.p99_write_max_ns;
+    all.push(super::constraint::violations(conclusion, limit_ns));
+    all.push(super::excluded::finding(view));
     all.extend([super::noise::finding(view), super::processors::finding(view)]);
     all.into_iter().filter(|finding| !finding.rows.is_empty()).collect()
 }
@@ -282,22 +284,6 @@ fn pareto_front(conclusion: &Conclusion) -> ReportFinding {
             profile.trials.to_string(),
             safety(profile.safety).to_owned(),
         ]);
-    }
-    finding
-}
-
-/// Setups that violate the latency constraint.
-fn constraints(conclusion: &Conclusion) -> ReportFinding {
-    let mut finding = ReportFinding::new(
-        "Violates the constraint",
-        "In at least one workload, the 99th percentile of write latency exceeds the constraint by \
-         more than the noise.",
-        [("setup", ColumnKind::Name), ("excess", ColumnKind::Number)],
-        3,
-    );
-    for (candidate, excess) in &conclusion.broken {
-        let label = conclusion.problem.setups[*candidate].label();
-        finding.rows.push(vec![label, change(*excess)]);
     }
     finding
 }

@@ -32,6 +32,15 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
             gain(by)
         );
     }
+    let is_unconfirmed = found.verdict == recommend::GainVerdict::NotConfirmed;
+    let undecided = found.better_but_undecided.as_ref().filter(|_| found.winner == found.baseline);
+    if let Some(best) = undecided.filter(|_| is_unconfirmed) {
+        let best = in_words(best, baseline_setup);
+        return format!(
+            "keep {baseline} for now: {best} was best in the search, but was not shown to meet the \
+             constraints"
+        );
+    }
     match found.verdict {
         recommend::GainVerdict::Better if found.winner == found.subject => {
             better_than(&winner, &baseline, found, by)
@@ -217,11 +226,18 @@ mod tests {
             runner_up: None,
             gain_within: None,
             better_but_less_safe,
+            better_but_undecided: None,
         };
         let text = |found: &Recommendation| headline(found, Criterion::Throughput);
         assert_eq!(text(&found(None)), "keep default ext4: no setup is expected to be better");
         let said = "keep default ext4: no setup that is as safe is expected to be better";
         assert_eq!(text(&found(Some(riskier.clone()))), said);
+
+        // Nor is it said if a setup that was better may meet the constraints.
+        let undecided = found(None).with_better_but_undecided(&riskier);
+        let said = "keep default ext4 for now: ext4 with nojournal was best in the search, but was not \
+            shown to meet the constraints";
+        assert_eq!(text(&undecided), said);
 
         let likely = Recommendation {
             best_of_ties: Setup { options: vec!["fast_commit".to_owned()], ..baseline.clone() },

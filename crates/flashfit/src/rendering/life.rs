@@ -216,7 +216,11 @@ pub fn not_shown(conclusion: &Conclusion) -> Option<String> {
     if conclusion.is_any_shown_to_last() {
         return Some("no setup was shown to meet all constraints together".to_owned());
     }
-    let start = format!("no setup was shown to last {least} years");
+    let least = match least.to_string().as_str() {
+        "1" => "1 year".to_owned(),
+        years => format!("{years} years"),
+    };
+    let start = format!("no setup was shown to last {least}");
     let Some((nearest, found)) =
         conclusion.longest_lasting().and_then(|at| Some((at, lives.life(at).years()?)))
     else {

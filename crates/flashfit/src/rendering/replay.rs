@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{AnswerParts, Change, hundredths, rounded};
-use super::{constraint, headline, life, verdict};
+use super::{headline, life, verdict};
 
 /// A replay and its context.
 pub struct ReplayView<'a> {
@@ -204,9 +204,8 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     ));
     lines.push(String::new());
     let Some(found) = &conclusion.recommendation else {
-        let not_shown =
-            constraint::not_shown(conclusion, *limit_ns).or_else(|| life::not_shown(conclusion));
-        lines.push(not_shown.map_or_else(
+        let reason = verdict::no_result(conclusion, *limit_ns);
+        lines.push(reason.map_or_else(
             || "No setup that can be chosen was measured.".to_owned(),
             |text| format!("No result: {text}."),
         ));

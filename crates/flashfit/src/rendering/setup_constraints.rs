@@ -13,7 +13,8 @@ use super::RunView;
 pub struct SetupConstraint {
     /// `require` (what a power cut may do), `p99-write-max` or `min-years`.
     constraint: &'static str,
-    /// `met`, `not-met`, `undecided` (within the noise) or `not-measured`.
+    /// `met`, `not-met`, `undecided` (within the noise, or too few trials) or
+    /// `not-measured`.
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     limit_durability: Option<&'static str>,
@@ -58,7 +59,7 @@ pub fn lines(view: &RunView<'_>, candidate: CandidateIndex) -> Vec<String> {
         let status = match status {
             ConstraintStatus::Met => return None,
             ConstraintStatus::NotMet => "not met",
-            ConstraintStatus::Undecided => "not decided, within the noise",
+            ConstraintStatus::Undecided => "not decided, within the noise or too few trials",
             ConstraintStatus::NotMeasured => "not measured",
         };
         let limit = match kind {

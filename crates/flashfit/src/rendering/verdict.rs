@@ -6,7 +6,7 @@ use flashfit_report::{ReportVerdict, ReportedGain, RunOutcome};
 use flashfit_search::{PairsTried, SearchEnd};
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
-use flashfit_tune::{Recommendation, RunEnd, StrategyKind};
+use flashfit_tune::{Conclusion, Recommendation, RunEnd, StrategyKind};
 
 use super::RunView;
 use super::headline::{headline, in_words};
@@ -14,17 +14,11 @@ use super::setup_commands::commands;
 
 pub fn verdict(view: &RunView<'_>, catalog: &FileSystemCatalog) -> ReportVerdict {
     let Some(found) = view.recommendation() else {
-        let not_shown = super::constraint::of_run(&view.conclusion, &view.header.spec);
+        let headline = no_result(&view.conclusion, view.header.spec.p99_write_max_ns);
         return ReportVerdict {
             outcome: RunOutcome::NoResult,
-            headline: match view.conclusion.broken.len() {
-                _ if not_shown.is_some() => not_shown.unwrap_or_default(),
-                0 => "no setup was measured in all workloads yet".to_owned(),
-                count => format!(
-                    "{count} setups violate the constraint, and no other was measured in all \
-                     workloads"
-                ),
-            },
+            headline: headline
+                .unwrap_or_else(|| "no setup was measured in all workloads yet".to_owned()),
             ..ReportVerdict::default()
         };
     };
@@ -43,6 +37,19 @@ pub fn verdict(view: &RunView<'_>, catalog: &FileSystemCatalog) -> ReportVerdict
         risk: risk(chosen, catalog),
         power_cuts: String::new(),
     }
+}
+
+/// Why a run or a replay recommends nothing, unless nothing was measured.
+pub fn no_result(conclusion: &Conclusion, limit_ns: Option<u64>) -> Option<String> {
+    if conclusion.answer.is_none() {
+        return super::constraint::not_shown(conclusion, limit_ns);
+    }
+    // One of those that meet all constraints was measured.
+    Some(format!(
+        "nothing to recommend yet: too little was measured, and the baseline {} is not among the \
+         setups to choose from",
+        conclusion.problem.baseline().label()
+    ))
 }
 
 pub fn outcome(verdict: recommend::GainVerdict) -> RunOutcome {
@@ -141,6 +148,12 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         detail.push(
             "The geometry of this device is unknown, so no option was adapted to it.".to_owned(),
         );
+    }
+    if let Some(setup) = &found.better_but_undecided {
+        detail.push(format!(
+            "{} scored higher in the search, but was not shown to meet the constraints.",
+            in_words(setup, &found.baseline)
+        ));
     }
     if let Some(setup) = &found.better_but_less_safe {
         let risks: Vec<String> = view
@@ -249,6 +262,7 @@ mod tests {
                 runner_up: None,
                 gain_within: None,
                 better_but_less_safe: None,
+                better_but_undecided: None,
             })
         };
         assert_eq!(text(None), None);

@@ -13,6 +13,7 @@ mod catalog;
 mod check;
 mod commands;
 mod compare;
+mod constraints;
 mod crash;
 mod crash_cuts;
 mod crash_machine;

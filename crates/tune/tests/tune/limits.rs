@@ -297,11 +297,32 @@ fn a_baseline_that_violates_the_constraint_is_not_recommended() {
     assert!(!recommended.baseline_is_allowed && recommended.baseline_violates);
     assert_eq!(recommended.recommended().options_label(), "a");
     let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
+    let spec = RunSpec { p99_write_max_ns: Some(1_000_000), ..adaptive(Some(400)) };
     let dir = tempdir_in_memory().unwrap();
     let went = go(dir.path(), &spec, FakeTestBed::new(&never));
     assert_eq!(went.ended.unwrap(), RunEnd::Search(SearchEnd::Exhausted));
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     assert!(found.recommendation.is_none() && !found.broken.is_empty());
+}
+
+/// The search goes on with a setup after a slow trial of it.
+#[test]
+fn a_setup_with_one_slow_trial_under_each_workload_is_still_recommended() {
+    let spec = RunSpec { p99_write_max_ns: Some(1_000_000), ..adaptive(Some(120)) };
+    let seen = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    let first_is_slow = |setup: &Setup, workload: &str| match landscape(setup, workload) {
+        Answer::Kib(rate) if seen.borrow_mut().insert(format!("{setup} {workload}")) => {
+            Answer::P99(rate, 3_000_000)
+        }
+        Answer::Kib(rate) => Answer::P99(rate, 100_000),
+        other => other,
+    };
+    let dir = tempdir_in_memory().unwrap();
+    go(dir.path(), &spec, FakeTestBed::new(&first_is_slow)).ended.unwrap();
+    let (_, StoredRun { trials, .. }) = RunDir::resume(dir.path()).unwrap();
+    let found = Conclusion::of_run(&space(), &spec, &trials).unwrap();
+    assert!(found.broken.is_empty(), "{:?}", found.broken);
+    assert_eq!(found.recommendation.unwrap().winner.label(), "x a+b none");
 }
 
 #[test]
