@@ -37,7 +37,7 @@ pub fn headline(found: &Recommendation, by: Criterion) -> String {
     if let Some(best) = undecided.filter(|_| is_unconfirmed) {
         let best = in_words(best, baseline_setup);
         return format!(
-            "keep {baseline} for now: {best} was best in the search, but was not shown to meet the \
+            "keep {baseline} for now: {best} was best in the search, but is not known to meet the \
              constraints"
         );
     }
@@ -235,8 +235,8 @@ mod tests {
 
         // Nor is it said if a setup that was better may meet the constraints.
         let undecided = found(None).with_better_but_undecided(&riskier);
-        let said = "keep default ext4 for now: ext4 with nojournal was best in the search, but was not \
-            shown to meet the constraints";
+        let said = "keep default ext4 for now: ext4 with nojournal was best in the search, but is not \
+            known to meet the constraints";
         assert_eq!(text(&undecided), said);
 
         let likely = Recommendation {

@@ -151,7 +151,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     }
     if let Some(setup) = &found.better_but_undecided {
         detail.push(format!(
-            "{} scored higher in the search, but was not shown to meet the constraints.",
+            "{} scored higher in the search, but is not known to meet the constraints.",
             in_words(setup, &found.baseline)
         ));
     }
