@@ -116,15 +116,15 @@ pub struct Device {
 
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    #[error("the kernel has no block device for {}", path.display())]
+    #[error("the kernel has no block device for {}", path_text::to_text(path))]
     Unknown { path: PathBuf },
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path_text::to_text(path))]
     Unreadable { path: PathBuf, source: std::io::Error },
     /// The path named another object before the description was complete.
-    #[error("{} was replaced while it was read", path.display())]
+    #[error("{} was replaced while it was read", path_text::to_text(path))]
     Replaced { path: PathBuf },
     /// An empty card slot or an empty file.
-    #[error("{} has no size: the slot or the file is empty", path.display())]
+    #[error("{} has no size: the slot or the file is empty", path_text::to_text(path))]
     Empty { path: PathBuf },
 }
 

@@ -158,7 +158,7 @@ impl WriteConsent {
         let image = self.target.id();
         let backing = loop_device::backing_of(consent.target.file());
         if backing != Some((image.device, image.inode)) {
-            let what = format!("it is not attached to {}", self.path.display());
+            let what = format!("it is not attached to {}", path_text::to_text(&self.path));
             return Err(Refusal::changed(node, &what));
         }
         consent.image = Some((self.path.clone(), self.target.clone(), self.shown.capacity));
@@ -174,7 +174,7 @@ impl WriteConsent {
     pub fn for_partition(&self, runner: &dyn Runner, node: &Path) -> Result<Self, Refusal> {
         let shown = Device::from_node(&self.system, runner, node)?;
         if shown.disk != self.shown.disk || self.shown.disk.is_empty() {
-            let what = format!("it is not a partition of {}", self.path.display());
+            let what = format!("it is not a partition of {}", path_text::to_text(&self.path));
             return Err(Refusal::changed(node, &what));
         }
         if let Some(what) = disk_difference(&self.shown, &shown) {

@@ -13,6 +13,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::path_text::to_text;
 use flashfit_host::program::quote_path;
 use flashfit_host::{lease, loop_device, mountinfo};
 use flashfit_user_error::{Hint, Task};
@@ -59,15 +60,15 @@ pub enum DeviceUse {
 impl fmt::Display for DeviceUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mounted { node, point } => write!(f, "{node} is mounted on {}", point.display()),
-            Self::Swap { node } => write!(f, "{} is used as swap", node.display()),
+            Self::Mounted { node, point } => write!(f, "{node} is mounted on {}", to_text(point)),
+            Self::Swap { node } => write!(f, "{} is used as swap", to_text(node)),
             Self::Held { node, holder } => write!(f, "{node} is part of {holder}"),
             Self::SystemDisk { disk, point } => {
-                write!(f, "/dev/{disk} has the running system's {}", point.display())
+                write!(f, "/dev/{disk} has the running system's {}", to_text(point))
             }
             Self::Open { node, pid, name } => write!(f, "{node} is open in process {pid} ({name})"),
             Self::OpenUnlisted { path } => {
-                write!(f, "another process or the kernel has {} open or mapped", path.display())
+                write!(f, "another process or the kernel has {} open or mapped", to_text(path))
             }
         }
     }

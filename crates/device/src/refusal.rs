@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_host::path_text::to_text;
 use flashfit_host::program::quote_path;
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 
@@ -11,43 +12,43 @@ use crate::units::Bytes;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    #[error("{} is in use: {}", path.display(), join(uses))]
+    #[error("{} is in use: {}", to_text(path), join(uses))]
     InUse { path: PathBuf, uses: Vec<DeviceUse> },
     /// The kernel reports that the device is busy, but not why.
-    #[error("{} is busy: the kernel refuses exclusive access", path.display())]
+    #[error("{} is busy: the kernel refuses exclusive access", to_text(path))]
     Busy { path: PathBuf },
     /// The disk of a partition, or the disk itself, by another process.
-    #[error("another process has locked {}{}", disk.display(), disk_of(disk, path))]
+    #[error("another process has locked {}{}", to_text(disk), disk_of(disk, path))]
     DiskLocked { path: PathBuf, disk: PathBuf },
     /// Not the device that the user confirmed.
-    #[error("{} has changed since it was displayed: {what}", path.display())]
+    #[error("{} has changed since it was displayed: {what}", to_text(path))]
     Changed { path: PathBuf, what: String },
     /// The size changed during the job. The process that changed it may still be running.
-    #[error("{} changed its size during the job: it was {before} and is now {now}", path.display())]
+    #[error("{} changed its size during the job: it was {before} and is now {now}", to_text(path))]
     Resized { path: PathBuf, before: Bytes, now: Bytes },
     /// Some processes or files could not be checked.
-    #[error("cannot check whether {} is in use: cannot read {what}", path.display())]
+    #[error("cannot check whether {} is in use: cannot read {what}", to_text(path))]
     UsersUnknown {
         path: PathBuf,
         /// What could not be read.
         what: String,
     },
     /// Its partition table could not be read.
-    #[error("cannot check whether {} has partitions: {reason}", path.display())]
+    #[error("cannot check whether {} has partitions: {reason}", to_text(path))]
     PartitionsUnknown { path: PathBuf, reason: String },
-    #[error("all data on {} would be lost: confirmation is missing", path.display())]
+    #[error("all data on {} would be lost: confirmation is missing", to_text(path))]
     NotConfirmed {
         path: PathBuf,
         /// The name that confirms it.
         name: String,
     },
-    #[error("settings of {} would be changed: confirmation is missing", path.display())]
+    #[error("settings of {} would be changed: confirmation is missing", to_text(path))]
     ChangeNotConfirmed {
         path: PathBuf,
         /// The name that confirms it.
         name: String,
     },
-    #[error("files would be written to {}: confirmation is missing", path.display())]
+    #[error("files would be written to {}: confirmation is missing", to_text(path))]
     WriteNotConfirmed {
         path: PathBuf,
         /// The name that confirms it.
@@ -60,13 +61,13 @@ pub enum Refusal {
         name: String,
     },
     /// The user interrupted the question.
-    #[error("interrupted before {} was changed", path.display())]
+    #[error("interrupted before {} was changed", to_text(path))]
     Interrupted { path: PathBuf },
     /// The device is write-protected.
-    #[error("{} is write-protected", path.display())]
+    #[error("{} is write-protected", to_text(path))]
     ReadOnly { path: PathBuf },
     /// A loop device that is not backed by a simulated card.
-    #[error("{} is not a simulated card", path.display())]
+    #[error("{} is not a simulated card", to_text(path))]
     NotSimulated { path: PathBuf },
     /// There is not exactly one disk with this serial number and the expected size.
     #[error("the disk with serial number {serial} was not found")]
@@ -74,7 +75,7 @@ pub enum Refusal {
     /// It cannot be described.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    #[error("cannot open {} for writing: {source}", path.display())]
+    #[error("cannot open {} for writing: {source}", to_text(path))]
     Open { path: PathBuf, source: std::io::Error },
 }
 
@@ -89,7 +90,7 @@ fn hint_of(uses: &[DeviceUse]) -> Option<Hint> {
 }
 
 fn disk_of(disk: &Path, path: &Path) -> String {
-    if disk == path { String::new() } else { format!(", the disk of {}", path.display()) }
+    if disk == path { String::new() } else { format!(", the disk of {}", to_text(path)) }
 }
 
 impl Refusal {
@@ -136,7 +137,7 @@ impl UserError for Refusal {
                 format!(
                     "wait until it ends, or find it with lslocks: settings such as the I/O \
                      scheduler are those of all of {}",
-                    disk.display()
+                    to_text(disk)
                 )
                 .into(),
             ),

@@ -31,21 +31,21 @@ pub enum Target {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    #[error("there is no {}", path.display())]
+    #[error("there is no {}", path_text::to_text(path))]
     Missing { path: PathBuf },
     /// A folder, a terminal, a pipe or similar.
-    #[error("{} is {what}, not a block device or an image file", path.display())]
+    #[error("{} is {what}, not a block device or an image file", path_text::to_text(path))]
     WrongKind { path: PathBuf, what: &'static str },
-    #[error("{} is a link of another user, who could redirect it", link.display())]
+    #[error("{} is a link of another user, who could redirect it", path_text::to_text(link))]
     ForeignLink {
         link: PathBuf,
         /// Current target of the link.
         to: PathBuf,
     },
     /// A regular file in `/dev`, created by writing to a mistyped device name.
-    #[error("{} is a regular file in /dev, not a device", path.display())]
+    #[error("{} is a regular file in /dev, not a device", path_text::to_text(path))]
     FileInDev { path: PathBuf },
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path_text::to_text(path))]
     Unreadable { path: PathBuf, source: std::io::Error },
 }
 
@@ -79,9 +79,10 @@ impl UserError for TargetError {
                 "name the device of its file system: findmnt -n -o SOURCE --target FOLDER".into(),
             ),
             Self::WrongKind { .. } => Some(list_devices()),
-            Self::ForeignLink { to, .. } => {
-                Some(format!("if you trust the link, name its target: {}", to.display()).into())
-            }
+            Self::ForeignLink { to, .. } => Some(
+                format!("if you trust the link, name its target: {}", path_text::to_text(to))
+                    .into(),
+            ),
             Self::Unreadable { .. } => Some("run it as root".into()),
         }
     }
@@ -181,7 +182,7 @@ fn parts(path: &Path) -> Vec<OsString> {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Node(path) | Self::Image(path) => write!(f, "{}", path.display()),
+            Self::Node(path) | Self::Image(path) => write!(f, "{}", path_text::to_text(path)),
             Self::Simulated(name) => write!(f, "sim:{name}"),
         }
     }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use flashfit_device::{ConsentMethod, Device, Refusal, SystemRoots, WriteConsent};
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{Runner, waiting};
+use flashfit_host::{Runner, path_text::to_text, waiting};
 use flashfit_testbed::TrialError;
 
 use crate::output::note;
@@ -137,7 +137,7 @@ pub fn refuse_early(device: &Device) -> Result<(), Refusal> {
 pub fn what_is_lost(device: &Device) -> String {
     let mut lines = vec![format!(
         "All data on {} will be lost: {}, {}, {} ({}).",
-        device.path.display(),
+        to_text(&device.path),
         device.kind,
         flashfit_report::text::plain(&device.identity.summary()),
         device.capacity,

@@ -38,6 +38,7 @@ pub mod replaceable_file;
 mod scripted_runner;
 mod ssh_address;
 mod system_runner;
+pub mod visible;
 pub mod waiting;
 
 pub use confinement::Confinement;

@@ -1,8 +1,8 @@
-//! Names of files as text, without loss: JSON, commands and messages cannot hold a name that is not
-//! UTF-8.
+//! Names of files as text, without loss: JSON and commands cannot contain a name that is not UTF-8,
+//! and a message cannot show control characters, which could pass for a line of the message.
 //!
-//! A name that is UTF-8 stays as it is. Any other becomes a `file:` URL with percent-encoded bytes
-//! (RFC 8089); so does a name that would be read as one.
+//! A name that can be shown stays as it is. Any other becomes a `file:` URL with percent-encoded
+//! bytes (RFC 8089); so does a name that would be read as one.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -11,11 +11,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serializer;
 
+use crate::visible::is_visible;
+
 const SCHEME: &str = "file://";
 
-/// The path as text; [`from_text`] restores it. A relative path that is not UTF-8 becomes absolute.
+/// The path as text; [`from_text`] restores it. A relative path that cannot be shown becomes
+/// absolute.
 pub fn to_text(path: &Path) -> String {
-    match path.to_str() {
+    match showable(path.as_os_str()) {
         Some(text) if !text.starts_with(SCHEME) => text.to_owned(),
         _ => {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -30,9 +33,15 @@ pub fn from_text(text: &str) -> PathBuf {
     encoded.and_then(percent_decoded).unwrap_or_else(|| PathBuf::from(text))
 }
 
-/// A file's name that can be typed and shown on any terminal: percent-encoded unless it is UTF-8.
+/// A file's name that can be typed and shown on any terminal: percent-encoded unless it is UTF-8
+/// without control characters and the like.
 pub fn name_to_text(name: &OsStr) -> String {
-    name.to_str().map_or_else(|| percent_encoded(name), str::to_owned)
+    showable(name).map_or_else(|| percent_encoded(name), str::to_owned)
+}
+
+/// The name, if it is UTF-8 and every character of it can be seen.
+pub fn showable(name: &OsStr) -> Option<&str> {
+    name.to_str().filter(|text| text.chars().all(is_visible))
 }
 
 fn percent_encoded(name: &OsStr) -> String {
@@ -133,11 +142,28 @@ mod tests {
             "/tmp/a b%20\u{e9}".as_bytes(),
             b"/tmp/\xff\xfe%41 \n.img",
             b"/\xc3\x28/%",
+            b"/tmp/esc\x1b[31m/nl\nx",
+            "/tmp/\u{202E}gmi".as_bytes(),
         ] {
             assert_eq!(from_text(&to_text(&path(bytes))), path(bytes));
         }
         assert_eq!(to_text(&path(b"/tmp/a b")), "/tmp/a b");
         assert_eq!(to_text(&path(b"/tmp/t\xff 1")), "file:///tmp/t%FF%201");
+        assert_eq!(to_text(&path(b"/tmp/nl\nx")), "file:///tmp/nl%0Ax");
+    }
+
+    #[test]
+    fn names_are_encoded_if_they_cannot_be_shown() {
+        for (name, text) in [
+            (&b"a b.img"[..], "a b.img"),
+            ("\u{e9}.img".as_bytes(), "\u{e9}.img"),
+            (b"t\xff", "t%FF"),
+            (b"nl\nx.img", "nl%0Ax.img"),
+            (b"esc\x1b[31m", "esc%1B%5B31m"),
+            ("a\u{200B}b".as_bytes(), "a%E2%80%8Bb"),
+        ] {
+            assert_eq!(name_to_text(OsStr::from_bytes(name)), text);
+        }
     }
 
     #[test]

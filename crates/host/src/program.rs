@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::confinement::Confinement;
 use crate::handed_file::HandedFile;
+use crate::path_text::showable;
 use crate::program_path;
 pub use crate::program_path::find;
 pub use crate::scripted_runner::ScriptedRunner;
@@ -195,10 +196,10 @@ pub fn quote_path(path: &Path) -> String {
     quote_os(path.as_os_str())
 }
 
-/// Quotes a word that may have bytes that are not UTF-8: those as octal escapes in `$'...'`
-/// (POSIX.1-2024).
+/// Quotes a word that may have bytes that are not UTF-8, or characters that cannot be shown: those
+/// as octal escapes in `$'...'` (POSIX.1-2024).
 fn quote_os(word: &OsStr) -> String {
-    if let Some(text) = word.to_str() {
+    if let Some(text) = showable(word) {
         return quote(text);
     }
     let mut text = String::from("$'");
@@ -364,5 +365,12 @@ mod tests {
         assert_eq!(quote("it's"), r"'it'\''s'");
         assert_eq!(quote("^has_journal"), "^has_journal");
         assert_eq!(quote(""), "''");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_shown_is_quoted_by_octal_escapes() {
+        assert_eq!(quote_path(Path::new("a b")), "'a b'");
+        assert_eq!(quote_path(Path::new("nl\nx'.img")), r"$'nl\012x\'.img'");
+        assert_eq!(quote_path(Path::new("esc\x1b[31m")), r"$'esc\033[31m'");
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! A model string, a label or an error message can contain anything. Characters that move the
 //! cursor, are invisible or change the direction of writing are removed. Each character counts as
-//! one column, so wide (East Asian) and combining characters misalign columns. The bidirectional
-//! controls are those of Unicode (UAX #9, section 2).
+//! one column, so wide (East Asian) and combining characters misalign columns.
 
 use std::borrow::Cow;
+
+use flashfit_host::visible::{is_harmful, is_line_or_tab};
 
 /// Removes control, bidirectional and invisible characters; line breaks become spaces.
 pub fn plain(text: &str) -> String {
@@ -34,19 +35,6 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
 pub fn plain_command(line: &str) -> String {
     let visible = |c| if is_line_or_tab(c) || is_harmful(c) { '\u{FFFD}' } else { c };
     line.chars().map(visible).collect()
-}
-
-fn is_line_or_tab(character: char) -> bool {
-    matches!(character, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}')
-}
-
-fn is_harmful(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
-            | '\u{00AD}' | '\u{180E}' | '\u{200B}'..='\u{200D}' | '\u{2060}'..='\u{2065}'
-            | '\u{206A}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
-            | '\u{FDD0}'..='\u{FDEF}' | '\u{FFFE}' | '\u{FFFF}' | '\u{E0000}'..='\u{E007F}')
 }
 
 /// The width in columns.

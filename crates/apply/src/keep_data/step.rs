@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::Scheduler;
 use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume, remount_words};
-use flashfit_host::program::quote;
+use flashfit_host::path_text;
+use flashfit_host::program::quote_path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,8 @@ impl std::fmt::Display for ImprovementStep {
         match self {
             Self::Superblock { volume, shown_node, program, args, .. } => {
                 let node = shown_node.as_ref().unwrap_or(&volume.name);
-                write!(f, "{program} {} {}", args.join(" "), quote(node))
+                let node = quote_path(&path_text::from_text(node));
+                write!(f, "{program} {} {node}", args.join(" "))
             }
             Self::TryOptions { volume, options } => {
                 write!(f, "a test mount of {} with {}", volume.name, options.join(","))

@@ -6,7 +6,7 @@ use flashfit_device::partitions::Partition;
 use flashfit_device::{Device, SystemRoots};
 use flashfit_geometry::Geometry;
 use flashfit_host::mountinfo::MountEntry;
-use flashfit_host::{Program, Runner};
+use flashfit_host::{Program, Runner, path_text};
 use serde::Deserialize;
 
 use crate::facts::{self, FileSystemFacts};
@@ -118,7 +118,7 @@ fn volumes(
 ) -> Vec<Volume> {
     let whole = || {
         let start_bytes = device.partition_start.map_or(0, |start| start.0);
-        let name = device.path.display().to_string();
+        let name = path_text::to_text(&device.path);
         let is_partition = device.partition_start.is_some();
         let node = nodes.disk.clone();
         volume(runner, name, (start_bytes, device.capacity.0), is_partition, node, entries)

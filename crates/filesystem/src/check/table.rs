@@ -1,14 +1,15 @@
 //! Whether the partition table is sound: partitions within the device that do not overlap, and
 //! nothing that sfdisk(8) complains of.
 
-use flashfit_host::program::quote;
+use flashfit_host::path_text;
+use flashfit_host::program::quote_path;
 
 use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
 pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     for complaint in &examined.table_complaints {
-        let node = quote(&examined.target);
+        let node = quote_path(&path_text::from_text(&examined.target));
         findings.push(
             CheckFinding::new("table", &examined.target, Severity::Bad, complaint.clone())
                 .costs("further damage can make the partitions impossible to find")

@@ -6,7 +6,8 @@
 mod mount_words;
 mod requested;
 
-use flashfit_host::program::quote;
+use flashfit_host::path_text;
+use flashfit_host::program::{quote, quote_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +97,8 @@ impl Improvement {
                 format!("echo {} > /sys/block/{disk}/queue/{attribute}", quote(value))
             }
             Self::Superblock { shown_node, program, args, .. } => {
-                format!("{program} {} {}", args.join(" "), quote(shown_node))
+                let node = quote_path(&path_text::from_text(shown_node));
+                format!("{program} {} {node}", args.join(" "))
             }
             Self::Trim { volume, .. } => {
                 let point = volume.mount_points.first().map_or("MOUNT-POINT", String::as_str);

@@ -4,6 +4,7 @@
 use flashfit_apply::{ApplyEvent, ApplyStage, ApplyTools, UnfinishedRecords};
 use flashfit_device::{Device, DeviceLock, SystemRoots};
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::path_text::to_text;
 use flashfit_host::program::find;
 use flashfit_host::{ProgramError, SystemRunner, capability};
 use flashfit_user_error::ExitClass;
@@ -91,7 +92,7 @@ fn tell(event: &ApplyEvent) {
         ApplyEvent::StageStarted(stage) => note(&stage.to_string()),
         ApplyEvent::Running(line) => note_with_commands(&format!("  {line}")),
         ApplyEvent::Resumed { backup } => {
-            note(&format!("continuing an interrupted apply; its backup is in {}", backup.display()))
+            note(&format!("continuing an interrupted apply; its backup is in {}", to_text(backup)))
         }
     }
 }

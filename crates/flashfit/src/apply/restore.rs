@@ -85,7 +85,7 @@ pub fn refuse_copy(is_copy: bool, args: &RestoreArgs, device: &Device) -> Result
         ExitClass::Refused,
         format!(
             "{} is not the file or device that the backup was made from",
-            device.path.display()
+            path_text::to_text(&device.path)
         ),
         Some("if it is a copy of that: add --to-copy"),
     ))
@@ -100,8 +100,8 @@ fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
         .collect();
     format!(
         "{lost}\nWhat will be written, from {} (saved of {} at {} UTC):\n{}\n{WHAT_RETURNS}{}",
-        dir.display(),
-        plain(&manifest.device.path.display().to_string()),
+        path_text::to_text(dir),
+        plain(&path_text::to_text(&manifest.device.path)),
         calendar::stamp(manifest.created_unix_s),
         lines.join("\n"),
         stays(dir)
@@ -136,7 +136,7 @@ fn present(args: &RestoreArgs, backup: &Backup, device: &Device) -> Result<(), C
     if args.agreed.json {
         return output::json(document(backup, true));
     }
-    let path = device.path.display();
+    let path = path_text::to_text(&device.path);
     let stays = stays(&args.dir);
     output::print_with_commands(&format!(
         "The backup is restored to {path}.\n{WHAT_RETURNS}{stays}"

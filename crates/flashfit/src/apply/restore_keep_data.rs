@@ -91,7 +91,10 @@ pub fn run(
     }
     let notes = document.notes.iter().map(|note| format!("\nnote: {}", plain(note)));
     let notes: String = notes.collect();
-    output::print(&format!("{} has its earlier settings.{notes}\n", device.path.display()))
+    output::print(&format!(
+        "{} has its earlier settings.{notes}\n",
+        path_text::to_text(&device.path)
+    ))
 }
 
 fn not_changed(

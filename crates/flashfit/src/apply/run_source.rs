@@ -9,6 +9,7 @@ use flashfit_filesystem::{
     Conditions, FileSystemCatalog, PartitionEnd, PartitionLayout, PartitionTable, Setup,
 };
 use flashfit_geometry::Geometry;
+use flashfit_host::path_text;
 use flashfit_host::program::quote_path;
 use flashfit_tune::run::Catalogs;
 use flashfit_tune::{RunHeader, Space, StoredRun};
@@ -85,7 +86,7 @@ fn layered(catalog: &FileSystemCatalog, choices: PlanChoices) -> Result<PlanChoi
 /// The device of the run. An image was measured as the loop device over it.
 fn measured(header: &RunHeader, now: &Device) -> PlannedDevice {
     let mut device = PlannedDevice::of(&header.facts.device);
-    let is_named = Path::new(&header.spec.target) == header.facts.device.path;
+    let is_named = path_text::from_text(&header.spec.target) == header.facts.device.path;
     if device.kind == DeviceKind::Loop && !is_named && now.kind == DeviceKind::Image {
         device.kind = DeviceKind::Image;
         device.identity = DeviceIdentity::default();

@@ -8,6 +8,7 @@ use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::{Plan, PlanInputs, PlannedDevice, differences, file};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
+use flashfit_host::path_text::to_text;
 use flashfit_user_error::ExitClass;
 
 use super::additions::{AdditionArgs, refuse_additions};
@@ -69,8 +70,7 @@ impl PlanSource {
 fn of_file(path: &Path, fs_catalog: &FileSystemCatalog) -> Result<Plan, CommandError> {
     let text = read_text(path, DOCUMENT_BYTES)
         .map_err(|error| CommandError::from(error).or_hint(NEW_PLAN_HINT))?;
-    let plan = file::read(&text)
-        .map_err(|error| CommandError::from(error).at(&path.display().to_string()))?;
+    let plan = file::read(&text).map_err(|error| CommandError::from(error).at(&to_text(path)))?;
     let rebuilt = plan.rebuild(fs_catalog)?;
     refuse(differences(&plan, &rebuilt), path)?;
     Ok(plan)
@@ -85,7 +85,7 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), CommandError> {
         format!(
             "{} does not match its own choices: {} would be different. It was edited, or made with \
              another version of flashfit or of the catalog",
-            path.display(),
+            to_text(path),
             differs.join(", ")
         ),
         Some(NEW_PLAN_HINT),
@@ -115,7 +115,7 @@ fn same_device(planned: &PlannedDevice, now: &PlannedDevice) -> Result<(), Comma
     } else {
         return Ok(());
     };
-    let path = now.path.display();
+    let path = to_text(&now.path);
     Err(CommandError::new(
         ExitClass::Refused,
         format!("{path} is not the device of the plan: {what}"),

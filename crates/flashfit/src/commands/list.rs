@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flashfit_device::{Device, SystemRoots, list};
+use flashfit_host::path_text::to_text;
 use flashfit_report::{Column, Shorten, TextTable};
 
 use crate::cli::ListArgs;
@@ -36,7 +37,7 @@ pub fn table(devices: &[Device]) -> String {
     ]);
     for device in devices {
         table.row([
-            device.path.display().to_string(),
+            to_text(&device.path),
             device.kind.to_string(),
             device.capacity.to_string(),
             device
@@ -45,7 +46,7 @@ pub fn table(devices: &[Device]) -> String {
                 .map_or_else(|| "-".to_owned(), |declared| declared.bytes.to_string()),
             device.queue.scheduler.clone().unwrap_or_else(|| "-".to_owned()),
             device.identity.summary(),
-            device.mounts.first().map_or_else(String::new, |at| at.point.display().to_string()),
+            device.mounts.first().map_or_else(String::new, |at| to_text(&at.point)),
         ]);
     }
     table.render(output::width())

@@ -12,6 +12,7 @@ use flashfit_crash::state::FlushFault;
 use flashfit_device::MeasuredDevice;
 use flashfit_filesystem::Conditions;
 use flashfit_host::SystemRunner;
+use flashfit_host::path_text::to_text;
 use flashfit_user_error::ExitClass;
 
 use super::board_start::awake;
@@ -76,7 +77,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
          and repaired, by the board",
         match partition {
             Some(partition) => format!("a partition of {}", partition.size()),
-            None => device.path.display().to_string(),
+            None => to_text(&device.path),
         }
     ));
     let mut guard = |given: &_| host.check_consent(&device, given);
@@ -85,7 +86,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     drop(host);
     let dir = folder::choose(args.dir.as_deref());
     let folder = folder::open(&dir, &plan)?;
-    note(&format!("records: {}", dir.display()));
+    note(&format!("records: {}", to_text(&dir)));
     let measured = MeasuredDevice::from(&device);
     let campaign = BoardCampaign {
         plan: &plan,

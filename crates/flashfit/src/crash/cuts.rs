@@ -7,6 +7,7 @@ use flashfit_crash::cuts::{CutCampaign, CutEvent, MachineChoice, guest, kernel};
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::state::FlushFault;
 use flashfit_host::SystemRunner;
+use flashfit_host::path_text::to_text;
 use flashfit_testbed::TestBedSpec;
 use flashfit_user_error::ExitClass;
 
@@ -38,7 +39,7 @@ pub fn run(args: &CutsArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         None => begun(args, catalog, &choice, &runner)?,
     };
     let folder = folder::open(&dir, &plan)?;
-    note(&format!("records: {}", dir.display()));
+    note(&format!("records: {}", to_text(&dir)));
     let card = plan.card.as_ref().expect("a campaign of power cuts has a card");
     let campaign = CutCampaign {
         plan: &plan,

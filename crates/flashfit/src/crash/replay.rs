@@ -6,6 +6,7 @@ use flashfit_crash::model::Violation;
 use flashfit_crash::replay::{ReplayedState, replay};
 use flashfit_crash::state::CrashState;
 use flashfit_crash::timeline::TimelineEvent;
+use flashfit_host::path_text::to_text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,10 +64,10 @@ fn text(seen: &ReplayedState, as_recorded: Option<bool>, dm_log: Option<&Path>) 
         text.push_str("The campaign found something else.\n");
     }
     if let Some(image) = &seen.image {
-        text.push_str(&format!("image after the power cut: {}\n", image.display()));
+        text.push_str(&format!("image after the power cut: {}\n", to_text(image)));
     }
     if let Some(log) = dm_log {
-        text.push_str(&format!("requests in the format of dm-log-writes: {}\n", log.display()));
+        text.push_str(&format!("requests in the format of dm-log-writes: {}\n", to_text(log)));
     }
     text
 }

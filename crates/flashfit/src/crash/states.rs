@@ -10,6 +10,7 @@ use flashfit_crash::campaign::{
 };
 use flashfit_crash::mounting::MachineKernel;
 use flashfit_crash::state::{ENUMERATION, FlushFault};
+use flashfit_host::path_text::to_text;
 use flashfit_user_error::ExitClass;
 
 use super::args::{IgnoreFlushArg, StatesArgs, StatesPlace};
@@ -87,7 +88,7 @@ pub fn run(args: &StatesArgs, catalog: Option<&Path>) -> Result<(), CommandError
         },
     };
     let folder = folder::open(&dir, &plan)?;
-    note(&format!("records: {}", dir.display()));
+    note(&format!("records: {}", to_text(&dir)));
     let campaign = Campaign {
         plan: &plan,
         setups: &setups,

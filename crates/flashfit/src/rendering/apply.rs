@@ -10,7 +10,7 @@ use flashfit_device::{Bytes, Device, DeviceKind};
 use flashfit_filesystem::plan::{
     EXAMPLE_NODE, EXAMPLE_PARTITION, EXAMPLE_SECOND, NAME_THE_FOLDER, Plan, PlannedCommand,
 };
-use flashfit_host::program::quote;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_host::{Program, Runner, path_text};
 use flashfit_report::text::{fold_command, plain};
 use flashfit_target::InspectedTarget;
@@ -88,17 +88,17 @@ pub fn doing(
             "First {} are saved to {}. Your files are not saved: copy what you want to keep \
              before.",
             saved(plan),
-            backup.display()
+            path_text::to_text(backup)
         ),
     ];
     lines.extend(super::mounting::why_not_here(plan));
     let writing = plan.all_commands().filter(|command| command.writes);
     lines.extend(writing.flat_map(|command| shown(command, device)));
     if let (Some(layers), Some(packed)) = (&plan.layers, packed) {
-        let packed = path_text::to_text(packed);
+        let (shown, quoted) = (path_text::to_text(packed), quote_path(packed));
         let name = layers.image.file_name().unwrap_or_default().to_string_lossy();
-        lines.push(format!("Then {packed} is packed into the image {name} on it:"));
-        let named = |word: String| if word == "FOLDER" { quote(&packed) } else { word };
+        lines.push(format!("Then {shown} is packed into the image {name} on it:"));
+        let named = |word: String| if word == "FOLDER" { quoted.clone() } else { word };
         let making = layers.commands.iter().filter(|command| command.writes);
         lines.extend(making.flat_map(|command| {
             let words: Vec<String> = command.words().into_iter().map(named).collect();
@@ -108,11 +108,11 @@ pub fn doing(
     if device.kind == DeviceKind::Image && !plan.partitions.is_empty() {
         lines.push(format!(
             "{LOOP_PARTITION} is the partition of {}, which is attached to a free loop device.",
-            device.path.display()
+            path_text::to_text(&device.path)
         ));
     }
     if let Some((install, replaced)) = install {
-        lines.push(format!("Into {}: etc/fstab", install.root.display()));
+        lines.push(format!("Into {}: etc/fstab", path_text::to_text(&install.root)));
         lines.push(format!("  {}", plan.fstab_line));
         let image = plan.layers.iter().flat_map(|layers| layers.fstab_lines.clone());
         let second = plan.second.iter().map(|second| second.fstab_line.clone());
@@ -127,7 +127,7 @@ pub fn doing(
         }
     }
     if let Some(point) = point {
-        lines.push(format!("It stays mounted on {}.", point.display()));
+        lines.push(format!("It stays mounted on {}.", path_text::to_text(point)));
     }
     let warnings = plan.warnings.iter().filter(|text| packed.is_none() || *text != NAME_THE_FOLDER);
     lines.extend(warnings.map(|warning| format!("warning: {warning}")));
@@ -160,10 +160,10 @@ fn saved(plan: &Plan) -> &'static str {
 
 /// A command with the names of the device instead of those that a plan for an image has.
 fn shown(command: &PlannedCommand, device: &Device) -> Vec<String> {
-    let node = path_text::to_text(&device.path);
+    let node = quote_path(&device.path);
     let real = |word: String| {
         let word = word.replace(EXAMPLE_PARTITION, LOOP_PARTITION);
-        word.replace(EXAMPLE_SECOND, LOOP_SECOND).replace(EXAMPLE_NODE, &quote(&node))
+        word.replace(EXAMPLE_SECOND, LOOP_SECOND).replace(EXAMPLE_NODE, &node)
     };
     let words: Vec<String> = command.words().into_iter().map(real).collect();
     fold_command(&words, "  ", output::width())
@@ -248,14 +248,20 @@ pub fn done(
             notes: &applied.notes,
         });
     }
-    let mut lines =
-        vec![format!("{} matches the plan: {}.", plan.device.path.display(), plan.setup)];
+    let mut lines = vec![format!(
+        "{} matches the plan: {}.",
+        path_text::to_text(&plan.device.path),
+        plan.setup
+    )];
     lines.extend(applied.verified.as_planned.iter().map(|fact| format!("  as planned: {fact}")));
     lines
         .extend(applied.verified.not_reported.iter().map(|fact| format!("  not compared: {fact}")));
     if let Some(installed) = &applied.installed {
         let list = |what: &str, paths: &[std::path::PathBuf]| {
-            paths.iter().map(|path| format!("{what} {}", path.display())).collect::<Vec<_>>()
+            paths
+                .iter()
+                .map(|path| format!("{what} {}", path_text::to_text(path)))
+                .collect::<Vec<_>>()
         };
         lines.extend(list("changed:", &installed.changed));
         lines.extend(list("unchanged copy:", &installed.kept));
@@ -267,12 +273,12 @@ pub fn done(
         lines.extend(left_to_the_user.iter().map(|line| format!("  {line}")));
     }
     if let Some(point) = point {
-        lines.push(format!("It is mounted on {}.", point.display()));
+        lines.push(format!("It is mounted on {}.", path_text::to_text(point)));
     }
     lines.extend(how_to_mount(plan, applied, point));
     lines.push(format!(
         "Saved in {}: {}, as they were before.",
-        applied.backup.display(),
+        path_text::to_text(&applied.backup),
         saved(plan)
     ));
     lines.push("To restore them (file contents that were overwritten are lost):".to_owned());

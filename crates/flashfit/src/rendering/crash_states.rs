@@ -10,6 +10,7 @@ use flashfit_crash::model::Violation;
 use flashfit_crash::setup::CrashSetup;
 use flashfit_crash::workload::CrashWorkload;
 use flashfit_filesystem::Promise;
+use flashfit_host::path_text::to_text;
 use flashfit_report::text::wrap;
 use flashfit_report::{Align, Column, Shorten, TextTable};
 
@@ -121,9 +122,9 @@ fn examples(setups: &[CrashSetup], results: &[SetupResult], dir: &Path, width: u
         }
     }
     if text.is_empty() {
-        return format!("\nrecords: {}\n", dir.display());
+        return format!("\nrecords: {}\n", to_text(dir));
     }
-    format!("\nExamples:\n{text}\nrecords and logs: {}\n", dir.display())
+    format!("\nExamples:\n{text}\nrecords and logs: {}\n", to_text(dir))
 }
 
 /// The first states of a batch that broke a promise of their file system, a line each.

@@ -2,6 +2,7 @@
 
 use flashfit_check::Price;
 use flashfit_device::{Bytes, Device};
+use flashfit_host::path_text::to_text;
 use flashfit_probe::free_space::{FreeSpaceResult, FreeSpaceTest, FreeSpaceVerdict, TEST_FOLDER};
 use flashfit_report::text::{plain, wrap};
 
@@ -12,7 +13,7 @@ use super::price as show_price;
 pub fn announcement(device: &Device, test: &FreeSpaceTest, price: &Price) -> String {
     let mut lines = vec![format!(
         "The free space of {} will be filled, read back and freed. Files on it are kept.",
-        device.path.display()
+        to_text(&device.path)
     )];
     lines.extend(
         test.places().map(|(place, bytes)| format!("  {} in {}", Bytes(bytes), plain(&place))),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use flashfit_card::CardModel;
 use flashfit_device::{Bytes, DeclaredBytes, Device};
+use flashfit_host::path_text::to_text;
 use flashfit_report::text::{plain, wrap};
 
 use crate::output;
@@ -36,7 +37,7 @@ pub fn card_text(model: &CardModel) -> String {
 pub fn device_text(device: &Device) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| line(&mut text, name, &value);
-    line("device", device.path.display().to_string());
+    line("device", to_text(&device.path));
     line("kind", device.kind.to_string());
     line("size", size(device.capacity));
     line("identity", identity(device));
@@ -82,7 +83,7 @@ pub fn device_text(device: &Device) -> String {
         line(&partition.name, place);
     }
     for mount in &device.mounts {
-        line("mounted", format!("{} ({}) on {}", mount.node, mount.kind, mount.point.display()));
+        line("mounted", format!("{} ({}) on {}", mount.node, mount.kind, to_text(&mount.point)));
     }
     if device.read_only {
         line("writes", "refused: it is write-protected".to_owned());

@@ -7,7 +7,6 @@ use flashfit_apply::Applied;
 use flashfit_apply::job::UUID_PLACE;
 use flashfit_device::DeviceKind;
 use flashfit_filesystem::plan::{Plan, PlannedCommand, SECOND_UUID_PLACE};
-use flashfit_host::path_text;
 use flashfit_host::program::{quote, quote_path};
 use flashfit_option_probe::kernel;
 use flashfit_report::text::fold_command;
@@ -72,13 +71,15 @@ fn command_line(command: &PlannedCommand, plan: &Plan, applied: &Applied) -> Str
             Some(at) => words[at + 1] = format!("{options},{}", words[at + 1]),
             None => words.extend([OPTIONS.to_owned(), options]),
         }
-        path_text::to_text(&plan.device.path)
+        quote_path(&plan.device.path)
     } else {
-        applied.verified.uuid.as_deref().map_or_else(|| node.clone(), |uuid| format!("UUID={uuid}"))
+        let uuid = applied.verified.uuid.as_deref();
+        quote(&uuid.map_or_else(|| node.clone(), |uuid| format!("UUID={uuid}")))
     };
     words.insert(0, command.program.clone());
-    words.extend([node, point.clone()]);
-    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+    let mut words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    words.extend([node, quote(point)]);
+    words.join(" ")
 }
 
 /// With which an image is mounted by its name.

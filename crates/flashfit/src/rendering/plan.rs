@@ -9,6 +9,7 @@ use flashfit_filesystem::plan::{
 };
 use flashfit_filesystem::{Durability, PartitionTable, Risk};
 use flashfit_geometry::Sourced;
+use flashfit_host::path_text::to_text;
 use flashfit_host::program::{quote, quote_path};
 use flashfit_report::text::{fold_command, plain, plain_command, wrap};
 
@@ -55,7 +56,7 @@ pub fn text(found: &PlanList, all: bool, width: usize) -> String {
     }
     page.text.push('\n');
     if let Some(path) = &found.written {
-        page.paragraph("", &format!("Written: {}", path.display()));
+        page.paragraph("", &format!("Written: {}", to_text(path)));
     }
     page.how_to_apply(found);
     if found.written.is_none() {

@@ -8,6 +8,7 @@ use flashfit_check::rated_or_assumed_erases;
 use flashfit_device::{Bytes, Target};
 use flashfit_filesystem::{FileSystemCatalog, Layers, PartitionLayout, Recipe, Setup};
 use flashfit_host::Program;
+use flashfit_host::path_text::to_text;
 use flashfit_report::text::{fold_command, wrap};
 use flashfit_target::TargetSource;
 use flashfit_tune::driver::SearchDriver;
@@ -152,7 +153,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
         "{}; under {}; kept in {}",
         extent(spec, &built.problem),
         spec.workloads.join(", "),
-        dir.display()
+        to_text(dir)
     ));
     lines.push(format!(
         "a trial may take {} on a device of 1 MiB/s, less on a faster one",

@@ -7,6 +7,7 @@ use flashfit_filesystem::plan::{EXAMPLE_NODE, SecondPartition, labeled, partitio
 use flashfit_filesystem::{
     Durability, LayoutPlan, PartitionEnd, PartitionLayout, Recipe, Setup, scheduler,
 };
+use flashfit_host::path_text;
 use flashfit_host::program::{quote, quote_path};
 use flashfit_report::ReportCommand;
 use flashfit_testbed::TestBedSpec;
@@ -158,7 +159,7 @@ fn placement_arguments(header: &RunHeader, second: &SecondPartition) -> String {
 /// now.
 fn real_node(header: &RunHeader) -> Option<&Path> {
     let (facts, path) = (&header.facts, header.facts.device.path.as_path());
-    let is_named = Path::new(&header.spec.target) == path;
+    let is_named = path_text::from_text(&header.spec.target) == path;
     let is_node = match facts.device.kind {
         DeviceKind::Image => false,
         DeviceKind::Loop => is_named,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use flashfit_device::Bytes;
+use flashfit_host::path_text::to_text;
 use flashfit_report::text::{plain, wrap};
 use flashfit_report::{Column, Shorten, TextTable};
 use flashfit_wear_counters::needed_volume::{NeededVolume, VolumeBasis};
@@ -10,8 +11,7 @@ use flashfit_wear_counters::{CounterUnit, SourceAnswer, SourceOutcome, WearCount
 
 /// What a device reports, `columns` wide.
 pub fn text(reading: &WearReading, columns: usize) -> String {
-    let mut text =
-        format!("{} ({})\n\n", plain(&reading.device.display().to_string()), reading.kind);
+    let mut text = format!("{} ({})\n\n", plain(&to_text(&reading.device)), reading.kind);
     text.push_str(&table(reading).render(columns));
     text.push('\n');
     let mut line = |line: &str| {

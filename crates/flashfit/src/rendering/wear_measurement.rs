@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use flashfit_device::Bytes;
+use flashfit_host::path_text::to_text;
 use flashfit_report::text::{plain, wrap};
 use flashfit_report::{Column, Shorten, TextTable};
 use flashfit_wear_counters::interval::CountInterval;
@@ -16,7 +17,7 @@ use super::wear_counters::unanswered;
 /// The measurement, `columns` wide.
 pub fn text(found: &WearMeasurement, columns: usize) -> String {
     let runs = if found.runs == 1 { "1 run".to_owned() } else { format!("{} runs", found.runs) };
-    let device = plain(&found.device.display().to_string());
+    let device = plain(&to_text(&found.device));
     let mut text = format!("{device} ({}), {runs}\n\n", found.kind);
     text.push_str(&table(found).render(columns));
     text.push('\n');

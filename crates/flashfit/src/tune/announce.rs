@@ -1,5 +1,6 @@
 //! What the user sees before the trials begin.
 
+use flashfit_host::path_text::to_text;
 use flashfit_tune::Problem;
 use flashfit_tune::run::{RunRequest, TrialTarget};
 
@@ -31,6 +32,6 @@ pub fn run(request: RunRequest<'_>, problem: &Problem, made: usize) {
         "{}{made}; under {}; kept in {}",
         extent(spec, problem),
         spec.workloads.join(", "),
-        dir.display()
+        to_text(dir)
     ));
 }

@@ -111,7 +111,7 @@ pub fn present(
         let lines = |text: String| wrap(&text, output::width()).join("\n");
         let longer = sustained.map_or_else(String::new, |found| lines(found.text()) + "\n");
         let end = longer + &lines(end);
-        let place = written.iter().map(|path| format!("Report: {}\n", path.display()));
+        let place = written.iter().map(|path| format!("Report: {}\n", path_text::to_text(path)));
         // Where there is no room for a report, the answer is still shown.
         output::print(&format!("{text}\n{end}\n{}", place.collect::<String>()))?;
         return written.map(drop);

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use flashfit_host::path_text::to_text;
 use flashfit_host::program::quote_path;
 use flashfit_tune::run::Catalogs;
 use flashfit_tune::{StoredRun, TuneError};
@@ -27,15 +28,15 @@ pub fn recorded(
     if let Some(elsewhere) = spec.mount_dir.take() {
         note(&format!(
             "note: file systems are mounted in {}, not in {}",
-            dir.join("mnt").display(),
-            elsewhere.display()
+            to_text(&dir.join("mnt")),
+            to_text(&elsewhere)
         ));
     }
     let recorded = match run.trials.len() {
         1 => "1 trial was recorded".to_owned(),
         count => format!("{count} trials were recorded"),
     };
-    note(&format!("resuming {}: {recorded}", dir.display()));
+    note(&format!("resuming {}: {recorded}", to_text(dir)));
     spec.crash_states = args.crash_states.or(spec.crash_states);
     let spec = extend::extended(args, spec, &run.trials)?;
     let resolved = ResolvedSpec { spec, dir: dir.to_owned(), end_requested: false };

@@ -229,6 +229,36 @@ fn a_target_and_a_directory_may_have_names_that_are_not_utf8() {
     assert_eq!(std::fs::read(place.folder().join(name(b"t\xfe.img"))).unwrap(), before);
 }
 
+/// A name cannot put its own line into a question, and the command that is shown names the file.
+#[test]
+fn a_target_may_have_a_name_with_control_characters() {
+    let place = Place::new();
+    for (name, confirmed, typed) in [
+        ("nl\nx.img", "nl%0Ax.img", "nl\\012x.img'"),
+        ("esc\u{1b}[31mred.img", "esc%1B%5B31mred.img", "esc\\033[31mred.img'"),
+        ("rtl\u{202e}gmi", "rtl%E2%80%AEgmi", "rtl\\342\\200\\256gmi'"),
+    ] {
+        place.image(name, 64);
+        let made = ["plan", name, "--fs", "ext4", "--erase-block", "1MiB", "-o", "plan", "--force"];
+        let shown = place.flashfit(&made);
+        shown.said(0, &[]);
+        let url = format!("file://{}/{confirmed}", place.folder().display());
+        assert!(shown.stdout.contains(&format!("flashfit apply plan {url}")), "{}", shown.stdout);
+        let refused = place.flashfit(&["apply", "plan", &url]);
+        refused.said(3, &["would be lost", &format!("hint: add --confirm {confirmed}\n"), typed]);
+        let all = refused.stderr + &shown.stdout + &place.flashfit(&["check", name]).stdout;
+        let is_part =
+            |line: &str| line.trim_start().starts_with("x.img") || line.contains('\u{1b}');
+        assert!(!all.lines().any(is_part), "{all}");
+        if skip_without_block_devices() {
+            continue;
+        }
+        for confirmation in [confirmed, name] {
+            place.flashfit(&["apply", "plan", name, "--confirm", confirmation]).said(0, &[]);
+        }
+    }
+}
+
 #[test]
 fn lines_keep_to_80_columns() {
     let place = Place::new();

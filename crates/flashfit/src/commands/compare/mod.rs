@@ -4,6 +4,7 @@ pub mod args;
 mod filter;
 
 use flashfit_filesystem::Setup;
+use flashfit_host::path_text::to_text;
 use flashfit_report::html;
 use flashfit_tune::compare::{
     CompareRequest, ComparedRun, RunComparison, SessionSpread, SlowdownCheck,
@@ -50,7 +51,7 @@ pub fn run(args: &CompareArgs) -> Result<(), CommandError> {
         output::print(&comparison::text(&view, output::width()))?;
     }
     if let Some(path) = named {
-        output::note(&format!("written: {}", path.display()));
+        output::note(&format!("written: {}", to_text(path)));
     }
     if args.fail_if_slower.is_none() {
         return Ok(());
