@@ -51,6 +51,9 @@ pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), Comma
         }),
     };
     let what = show::announcement(&device, &plan, earlier.as_ref(), &folder);
+    if args.agreed.json && !args.agreed.dry_run && plan.steps.is_empty() {
+        return show::nothing_to_do(&device, &plan);
+    }
     if args.agreed.dry_run || plan.steps.is_empty() {
         return show::not_done(args.agreed.json, &device, is_exclusive, &plan, &what);
     }

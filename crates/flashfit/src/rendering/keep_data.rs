@@ -30,9 +30,10 @@ pub struct WouldImprove<'a> {
 #[derive(JsonSchema, Serialize)]
 pub struct ImprovedDocument<'a> {
     target: String,
-    /// The directory with the journal.
-    backup: String,
-    undo: &'a str,
+    /// The directory with the journal; null if there was nothing to change.
+    backup: Option<String>,
+    /// The command that takes it back; null if there was nothing to change.
+    undo: Option<&'a str>,
     steps: &'a [JournalStep],
     skipped: &'a [SkippedImprovement],
     /// Whether files of the running system were changed, which the next start uses.
@@ -61,7 +62,7 @@ pub fn announcement(
     earlier: Option<&UnfinishedImprovement>,
     folder: &Path,
 ) -> String {
-    let name = device.path.display();
+    let name = path_text::to_text(&device.path);
     let mut lines = Vec::new();
     if let Some(earlier) = earlier {
         lines.push(format!("Continuing: {earlier}."));
@@ -93,7 +94,7 @@ pub fn announcement(
         lines.push(format!("warning: {}: {}", improvement.command_line(), improvement.risk()));
     }
     if !plan.steps.is_empty() {
-        lines.push(format!("What was there before is recorded in {}.", folder.display()));
+        lines.push(format!("What was there before is recorded in {}.", path_text::to_text(folder)));
     }
     plain_lines(&lines)
 }
@@ -134,6 +135,19 @@ pub fn not_done(
     output::print_with_commands(&format!("{what}\nNothing was changed."))
 }
 
+/// A device with nothing to change, in a document of what was changed.
+pub fn nothing_to_do(device: &Device, plan: &ImprovementPlan) -> Result<(), CommandError> {
+    output::json(ImprovedDocument {
+        target: path_text::to_text(&device.path),
+        backup: None,
+        undo: None,
+        steps: &[],
+        skipped: &plan.skipped,
+        restart_needed: false,
+        notes: Vec::new(),
+    })
+}
+
 /// What was changed, and how to take it back.
 pub fn done(
     json: bool,
@@ -145,7 +159,7 @@ pub fn done(
     if json {
         return output::json(document(device, plan, improved, undo));
     }
-    let mut lines = vec![format!("Changed on {}:", device.path.display())];
+    let mut lines = vec![format!("Changed on {}:", path_text::to_text(&device.path))];
     lines.extend(improved.steps.iter().map(|step| format!("  {}", step.step)));
     lines.extend(improved.notes.iter().map(|note| format!("note: {note}")));
     if plan.changes_own_system {
@@ -166,8 +180,8 @@ fn document<'a>(
 ) -> ImprovedDocument<'a> {
     ImprovedDocument {
         target: path_text::to_text(&device.path),
-        backup: path_text::to_text(&improved.folder),
-        undo,
+        backup: Some(path_text::to_text(&improved.folder)),
+        undo: Some(undo),
         steps: &improved.steps,
         skipped: &plan.skipped,
         restart_needed: plan.changes_own_system,

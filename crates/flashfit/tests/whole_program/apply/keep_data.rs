@@ -87,6 +87,13 @@ fn an_unmounted_file_system_is_changed_keeps_its_files_and_is_restored() {
     // There is nothing left to do.
     let again = flashfit(&place, &call);
     assert!(again.stdout.contains("Nothing is to be changed"), "{again:?}");
+    let document = |more: &[&str], schema: &str| {
+        flashfit(&place, &[&call[..], more].concat()).document(schema)
+    };
+    let nothing = document(&["--confirm", "image", "--json"], "flashfit.improved");
+    assert_eq!(nothing["steps"], serde_json::json!([]));
+    assert!(nothing["undo"].is_null() && nothing["backup"].is_null(), "{nothing:#}");
+    document(&["--dry-run", "--json"], "flashfit.would-improve");
     let back = ["restore", "saved", "image", "--confirm", "image", "--json"];
     let back = flashfit(&place, &back).document("flashfit.restored-improvement");
     assert_eq!(back["done"], true);
