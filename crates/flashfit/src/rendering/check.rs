@@ -157,7 +157,7 @@ fn structure(text: &mut String, checked: &DeviceCheck, width: usize) {
             let how = format!("{reads} reads in {}.{} s", tenths / 10, tenths % 10);
             fact(text, "measured by", &how, width);
         }
-        QuickReading::Skipped { reason } => fact(text, "not measured", &why(reason), width),
+        QuickReading::Skipped { reason } => fact(text, "unmeasured", &why(reason), width),
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod chart;
 mod plot;
+mod quantities;
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,8 +17,8 @@ use flashfit_report::text::{plain, plain_command, wrap};
 use flashfit_twin::pattern::PatternRatio;
 
 use crate::rendering::duration;
+use quantities::{name_columns, quantities};
 
-const NAME_COLUMNS: usize = 20;
 /// Requests that failed and are shown; the document has all.
 const FAULTS_SHOWN: usize = 3;
 /// Likelier values of what was not found are shown.
@@ -25,26 +26,9 @@ const WORTH_SHOWING: f64 = 0.005;
 /// So many plots; the drawing has all.
 const PLOTS_SHOWN: usize = 3;
 
-/// The quantities by their names for people, in the order of their importance.
-fn quantities(findings: &GeometryFindings) -> [(&'static str, &GeometryFinding); 11] {
-    [
-        ("capacity", &findings.capacity),
-        ("erase block", &findings.erase_block),
-        ("first erase block at", &findings.erase_block_offset),
-        ("write unit", &findings.write_unit),
-        ("page", &findings.page),
-        ("open erase blocks, linear", &findings.open_erase_blocks_linear),
-        ("open erase blocks, random", &findings.open_erase_blocks_random),
-        ("small-write log", &findings.small_write_log),
-        ("special zone", &findings.special_zone),
-        ("pSLC cache", &findings.pslc_cache),
-        ("unwritten is faster", &findings.unwritten_is_faster),
-    ]
-}
-
 /// All of it, for a terminal of `width` columns.
 pub fn text(document: &ProbeDocument, width: usize) -> String {
-    let mut page = Page { text: String::new(), width };
+    let mut page = Page { text: String::new(), width, name_columns: name_columns(document) };
     if document.simulated {
         page.paragraph("", SIMULATED_BANNER);
         page.text.push('\n');
@@ -128,6 +112,7 @@ pub fn value(value: QuantityValue) -> String {
 struct Page {
     text: String,
     width: usize,
+    name_columns: usize,
 }
 
 impl Page {
@@ -143,10 +128,11 @@ impl Page {
 
     /// A name and its description, wrapped in a second column.
     fn fact(&mut self, name: &str, text: &str) {
-        let lines = wrap(&plain(text), self.width.saturating_sub(NAME_COLUMNS + 3));
+        let columns = self.name_columns;
+        let lines = wrap(&plain(text), self.width.saturating_sub(columns + 3));
         for (index, line) in lines.iter().enumerate() {
             let name = if index == 0 { plain(name) } else { String::new() };
-            self.line(&format!("  {name:<NAME_COLUMNS$} {line}"));
+            self.line(&format!("  {name:<columns$} {line}"));
         }
     }
 
