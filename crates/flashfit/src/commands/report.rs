@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flashfit_host::program::quote_path;
 use flashfit_report::html;
 use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{Space, StoredRun};
@@ -31,7 +32,11 @@ pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError
             file.write(&html)?;
             path.to_owned()
         }
-        _ => write_report(&args.dir, &html)?,
+        _ => write_report(&args.dir, &html).map_err(|error| {
+            let dir = quote_path(&args.dir);
+            let hint = format!("write it elsewhere: flashfit report {dir} --output FILE");
+            CommandError::from(error).or_hint(&hint)
+        })?,
     };
     output::print_utf8(&format!("{}\n", path.display()))
 }

@@ -1,8 +1,12 @@
 //! Hints for runs.
 
+use std::io::{Error, ErrorKind};
+
 use flashfit_filesystem::Scheduler;
+use flashfit_host::dir::DirError;
 use flashfit_host::program::quote_path;
 use flashfit_tune::run::{RecordedCatalogError, RunError, UnusableReason};
+use flashfit_tune::run_dir::RunDirError;
 
 use super::of;
 use super::plan::plan;
@@ -52,12 +56,21 @@ pub fn run(error: &RunError) -> Option<String> {
         RunError::OnBoard { error, .. } => return run(error),
         RunError::Catalog(error) => return recorded_catalog(error),
         RunError::Plan(error) => return plan(error),
+        RunError::Dir(RunDirError::Dir(DirError::System { source, .. })) if is_denied(source) => {
+            "name a directory that you may write to with --dir; a run of root is continued by \
+             root, with sudo"
+                .into()
+        }
         RunError::Dir(error) => return run_dir(error),
         RunError::Tune(error) => return tune(error),
         RunError::Problem(error) => return Some(problem(error)),
         other => return of(other),
     };
     Some(text)
+}
+
+fn is_denied(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 fn unusable(reason: &UnusableReason) -> Option<String> {

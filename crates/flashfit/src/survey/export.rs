@@ -9,11 +9,14 @@ use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::survey::{ExportedDocument, exported_text};
 
+const HINT: &str = "name a directory where you may write, as in: --parquet ~/survey-parquet";
+
 pub fn run(args: &SurveyExportArgs) -> Result<(), CommandError> {
     let survey = SurveyDatabase::open_for_reading(&args.file.path()?)?;
     let cards: Vec<ListedCard> = survey.cards()?.into_iter().map(ListedCard::new).collect();
     let results = survey.results()?;
-    let written = flashfit_survey_export::export(&cards, &results, &args.parquet)?;
+    let written = flashfit_survey_export::export(&cards, &results, &args.parquet)
+        .map_err(|error| CommandError::from(error).or_hint(HINT))?;
     let document = ExportedDocument {
         dir: path_text::to_text(&args.parquet),
         products: written.products,

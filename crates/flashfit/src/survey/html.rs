@@ -46,7 +46,11 @@ pub fn run(args: &SurveyHtmlArgs) -> Result<(), CommandError> {
     // After the siblings were compared: what is published of a card does not depend on it.
     cards.retain(|card| card.matches(&filters));
     let options = SiteOptions { with_names: args.with_names };
-    let site = flashfit_survey_site::publish(&cards, &results, options, &args.dir)?;
+    let site =
+        flashfit_survey_site::publish(&cards, &results, options, &args.dir).map_err(|error| {
+            let hint = "name a directory where you may write, as in: flashfit survey html ~/site";
+            CommandError::from(error).or_hint(hint)
+        })?;
     let document = SiteDocument::new(path_text::to_text(&args.dir), site);
     if args.json { output::json(&document) } else { output::print(&site_text(&document)) }
 }

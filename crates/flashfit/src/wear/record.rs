@@ -9,6 +9,7 @@ use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::SystemRunner;
 use flashfit_host::input_file::read_capped;
 use flashfit_host::private_folder::PrivateFolder;
+use flashfit_testbed::TestBedSpec;
 use flashfit_testbed::recording::{self, Recorded, RecordingRequest};
 use flashfit_user_error::ExitClass;
 use flashfit_wear::RecordedTrace;
@@ -90,7 +91,8 @@ pub fn run(args: &WearRecordArgs, catalog: Option<&Path>) -> Result<(), CommandE
             memory_bytes: MEMORY.0,
             workload: workloads.find(PLACEHOLDER)?,
         },
-    )?;
+    )
+    .map_err(|error| with_other_bed(error.into(), args))?;
     drop(host);
     let bytes = read_capped(&trace_file, TRACE_BYTES_MAX)
         .map_err(|error| environment("cannot read the trace", error.into_io()))?;
@@ -107,6 +109,17 @@ pub fn run(args: &WearRecordArgs, catalog: Option<&Path>) -> Result<(), CommandE
         output::json(document)
     } else {
         output::print(&recorded_text(&document, &args.output))
+    }
+}
+
+/// Without root, what a virtual machine can do is done there.
+fn with_other_bed(error: CommandError, args: &WearRecordArgs) -> CommandError {
+    let is_root = rustix::process::geteuid().is_root();
+    match (&args.on, error.class()) {
+        (TestBedSpec::Here, ExitClass::Environment) if !is_root => {
+            error.with_hint("run it as root, or in a virtual machine: --on vm")
+        }
+        _ => error,
     }
 }
 
