@@ -24,8 +24,8 @@ pub enum LabError {
     #[error("the lab's coordinator {coordinator} does not answer (tried for {} s): {output}",
             tried.as_secs())]
     Unreachable { coordinator: String, tried: Duration, output: String },
-    #[error("`{text}` is not a valid list of tags")]
-    BadTags { text: String },
+    #[error("`{text}` is not a valid list of tags: {reason}")]
+    BadTags { text: String, reason: &'static str },
     #[error("no place of the lab has the tags {tags}")]
     NoMatch { tags: Tags },
     #[error("no place with {tags} became free in {} s ({})", waited.as_secs(), holders.join(", "))]

@@ -15,15 +15,19 @@ pub struct Tags(BTreeMap<String, String>);
 /// The key that selects a place by its name.
 const NAME: &str = "name";
 
+const NO_VALUE: &str = "a tag is a name, an equals sign and a value";
+const BAD_KEY: &str = "the name of a tag has at least two characters, begins with a letter, and \
+                       has only lowercase letters, digits and _";
+const BAD_VALUE: &str = "a value is not empty and contains no blank, comma or equals sign";
+
 impl Tags {
     /// Selects the place of this name.
     ///
     /// # Errors
     /// [`LabError::BadTags`] if labgrid does not accept such a name.
     pub fn named(place: &str) -> Result<Self, LabError> {
-        let bad = || LabError::BadTags { text: format!("{NAME}={place}") };
         if !is_value(place) {
-            return Err(bad());
+            return Err(LabError::BadTags { text: format!("{NAME}={place}"), reason: BAD_VALUE });
         }
         Ok(Self(BTreeMap::from([(NAME.to_owned(), place.to_owned())])))
     }
@@ -56,12 +60,18 @@ impl FromStr for Tags {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        let bad = || LabError::BadTags { text: text.to_owned() };
+        let bad = |reason| LabError::BadTags { text: text.to_owned(), reason };
         let mut tags = BTreeMap::new();
         for pair in text.split(',') {
-            let (key, value) = pair.split_once('=').ok_or_else(bad)?;
-            if !is_key(key) || !is_value(value) || tags.insert(key.into(), value.into()).is_some() {
-                return Err(bad());
+            let (key, value) = pair.split_once('=').ok_or_else(|| bad(NO_VALUE))?;
+            if !is_key(key) {
+                return Err(bad(BAD_KEY));
+            }
+            if !is_value(value) {
+                return Err(bad(BAD_VALUE));
+            }
+            if tags.insert(key.into(), value.into()).is_some() {
+                return Err(bad("a name occurs twice"));
             }
         }
         Ok(Self(tags))
@@ -92,6 +102,10 @@ mod tests {
             assert!(text.parse::<Tags>().is_err(), "{text:?} was taken");
         }
         assert!(Tags::named("rack 1").is_err());
+        let why = |text: &str| text.parse::<Tags>().unwrap_err().to_string();
+        assert!(why("a=b").contains("at least two characters"), "{}", why("a=b"));
+        assert!(why("imx8").contains("an equals sign"), "{}", why("imx8"));
+        assert!(why("board=a,board=b").contains("twice"), "{}", why("board=a,board=b"));
     }
 
     #[test]
