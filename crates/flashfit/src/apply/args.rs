@@ -21,12 +21,12 @@ Examples:
   flashfit apply --keep-data /dev/mmcblk0 --with ext4:nojournal
   flashfit apply --keep-data /dev/mmcblk0 --run my-card --dry-run
 
-After an interruption, repeat the same command to continue. flashfit keeps a
-record of unfinished devices in /var/lib/flashfit, or in the directory named by
+After an interruption, repeat the same command to continue. flashfit keeps a \
+record of unfinished devices in /var/lib/flashfit, or in the directory named by \
 FLASHFIT_STATE_DIR.
 
-Exit codes: 0 the device is as planned; 1 it is not; 2 a plan or name that is
-not valid; 3 refused because something could be lost; 4 the machine lacks
+Exit codes: 0 the device is as planned; 1 it is not; 2 a plan or name that is \
+not valid; 3 refused because something could be lost; 4 the machine lacks \
 something; 5 the device failed; 6 interrupted.";
 
 const RESTORE_EXAMPLES: &str = "\
@@ -34,10 +34,11 @@ Examples:
   flashfit restore old-card /dev/mmcblk0 --dry-run
   flashfit restore old-card /dev/mmcblk0 --confirm mmcblk0
 
-Restores the partition table and the first and last 4 MiB. Overwritten file
-contents between them do not come back. fstab and udev rules stay as they are.
-The directory of an apply --keep-data takes back its changes instead, those of
+Restores the partition table and the first and last 4 MiB. Overwritten file \
+contents between them do not come back. fstab and udev rules stay as they are. \
+The directory of an apply --keep-data takes back its changes instead, those of \
 fstab and udev rules too.
+
 Exit codes: as for flashfit apply.";
 
 #[derive(Debug, Args)]

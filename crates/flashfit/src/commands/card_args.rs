@@ -76,7 +76,7 @@ pub struct ServeArgs {
 }
 
 const FAULTS: &str = "\
-Without --fault, the power cut has only the effects that a good device allows:
+Without --fault, the power cut has only the effects that a good device allows: \
 data that was not yet flushed can be lost, and a write in progress can be torn.
 
 Faults:

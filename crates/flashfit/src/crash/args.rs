@@ -18,14 +18,14 @@ Examples:
   flashfit crash states --on vm --fs f2fs --states 5000
   flashfit crash states --log requests.log --log-start mkfs --fs ext4
 
-Nothing is written to a device: file systems are made on a device in memory.
-Needs root, because the kernel mounts every state. Another kernel, with --on vm,
+Nothing is written to a device: file systems are made on a device in memory. \
+Needs root, because the kernel mounts every state. Another kernel, with --on vm, \
 needs QEMU and busybox.
 
-Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage,
-work or a check that fails by itself, or no state was checked; 3 the directory
-is in use, or has a campaign of other arguments, another kernel or another
-catalog; 4 without root, or the kernel lacks the file system (try --on vm); 5 a
+Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage, \
+work or a check that fails by itself, or no state was checked; 3 the directory \
+is in use, or has a campaign of other arguments, another kernel or another \
+catalog; 4 without root, or the kernel lacks the file system (try --on vm); 5 a \
 device fails; 6 interrupted. The same command with the same --dir continues.";
 
 #[derive(Debug, Args)]

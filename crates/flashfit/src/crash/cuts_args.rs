@@ -23,17 +23,17 @@ Examples:
   flashfit crash cuts /dev/mmcblk0 --on lab:board=imx8 --confirm b1:mmcblk0
   flashfit crash cuts --resume crash-run
 
-In a virtual machine, nothing is written to a device: the card is simulated,
+In a virtual machine, nothing is written to a device: the card is simulated, \
 with its volatile cache. Needs QEMU and busybox, and no root.
 
-On a board, ALL DATA on the device is lost. The board must start by itself when
-it gets power, from another device, and accept ssh. The same command with the
+On a board, ALL DATA on the device is lost. The board must start by itself when \
+it gets power, from another device, and accept ssh. The same command with the \
 same --dir continues.
 
-Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage,
-work or a check that fails by itself, or no power cut was made; 3 the device or
-the directory is in use, you did not agree, or the directory has another
-campaign; 4 the machine does not start, or the power is not cut; 5 a device
+Exit codes: 0 all promises were kept; 1 a promise was broken; 2 wrong usage, \
+work or a check that fails by itself, or no power cut was made; 3 the device or \
+the directory is in use, you did not agree, or the directory has another \
+campaign; 4 the machine does not start, or the power is not cut; 5 a device \
 fails; 6 interrupted.";
 
 #[derive(Debug, Args)]

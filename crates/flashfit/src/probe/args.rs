@@ -27,14 +27,14 @@ Examples:
   flashfit probe /dev/mmcblk0 --on ssh:root@board
   flashfit plan /dev/mmcblk0 --geometry geometry.json
 
-Without --write, the device is opened read-only. With --write, the data in the
-region is lost. The region is the whole device unless --region is given.
---capacity --keep-data fills the free space of mounted file systems and keeps
+Without --write, the device is opened read-only. With --write, the data in the \
+region is lost. The region is the whole device unless --region is given. \
+--capacity --keep-data fills the free space of mounted file systems and keeps \
 all files.
 
-Exit codes: 0 done, even if nothing could be determined; 1 the device has less
-capacity than it claims, or loses what is written to it; 2 wrong usage, or a
-file without a usable table; 3 refused; 4 the machine lacks something; 5 the
+Exit codes: 0 done, even if nothing could be determined; 1 the device has less \
+capacity than it claims, or loses what is written to it; 2 wrong usage, or a \
+file without a usable table; 3 refused; 4 the machine lacks something; 5 the \
 device failed or vanished; 6 interrupted.";
 
 #[derive(Debug, Args)]

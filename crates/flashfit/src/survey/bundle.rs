@@ -19,7 +19,7 @@ use crate::rendering::survey::{BundledDocument, bundled_text};
 #[derive(Debug, Args)]
 #[command(after_help = format!(
     "Columns: {}\n\nSerial numbers, keys, times of day and hosts are left out. Read the file \
-     before you\nsend it: docs/survey.md describes it.\n\nExamples:\n  \
+     before you send it: docs/survey.md describes it.\n\nExamples:\n  \
      flashfit survey bundle cards.json\n  \
      flashfit survey bundle sl32g.json --where product=SL32G\n  \
      flashfit survey add cards.json --db other.db",

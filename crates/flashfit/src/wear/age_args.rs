@@ -9,9 +9,9 @@ use crate::cli::size;
 use crate::wear::life_args::positive;
 
 const AGE_HELP: &str = "\
-All figures are simulated. The recorded requests of the file system are replayed
-on the whole card. Erase blocks fail with the spread of `nand.wear_out` of the
-card file, or 10 %, and spare blocks replace them; without spare blocks, the card
+All figures are simulated. The recorded requests of the file system are replayed \
+on the whole card. Erase blocks fail with the spread of `nand.wear_out` of the \
+card file, or 10 %, and spare blocks replace them; without spare blocks, the card \
 accepts no more writes. A saved card can be served and then used like a device.
 
 Examples:

@@ -47,7 +47,7 @@ pub struct WearShowArgs {
 }
 
 const MEASURE_HELP: &str = "\
-The command runs until the counter has counted enough steps, at least three times.
+The command runs until the counter has counted enough steps, at least three times. \
 Its output goes to standard error. flashfit itself writes nothing to the device.
 
 Examples:

@@ -58,11 +58,11 @@ pub struct WearRecordArgs {
 }
 
 const ESTIMATE_HELP: &str = "\
-All figures are simulated: recorded requests of each file system are replayed on
-a model of the device. The interval covers 90 % of what is unknown: endurance,
+All figures are simulated: recorded requests of each file system are replayed on \
+a model of the device. The interval covers 90 % of what is unknown: endurance, \
 volume, blocks that fail early, and the error of the simulation.
 
-TARGET is sim:NAME, a card file (also one fitted by probe), the name of a card
+TARGET is sim:NAME, a card file (also one fitted by probe), the name of a card \
 class (`flashfit card list`), or a device, which is only read.
 
 Examples:

@@ -11,7 +11,7 @@ use crate::cli::CriterionArg;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Setups are typed as other commands print them, \"ext4 noatime+nojournal none\", or \
-                  without the scheduler:\next4 (no options), ext4:noatime+nojournal.\n\n\
+                  without the scheduler: ext4 (no options), ext4:noatime+nojournal.\n\n\
                   Examples:\n  flashfit compare before after\n  \
                   flashfit compare card-a card-b card-c --fs ext4,f2fs -o cards.html\n  \
                   flashfit compare kernel-6.1 kernel-6.12 --fail-if-slower 5%"

@@ -23,7 +23,7 @@ Examples:
   flashfit plan /dev/sdb --fs ext4 --label rootfs --second swap:512MiB
   flashfit plan card.img --recipe dreamplug --allow may-corrupt
 
-Recipes are layouts that others published for their own cards: dreamplug,
+Recipes are layouts that others published for their own cards: dreamplug, \
 gentoo, linutop, pandora.";
 
 pub const MOUNT_POINT: &str = "/mnt/flash";

@@ -35,15 +35,15 @@ Examples:
 
 Times are written as 30s, 10min or 2h; sizes as 512KiB, 4MiB or 40GB.
 
-A configuration file can have these keys, explained in docs/tuning.md: on,
-vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir,
-media_page_size, media_erase_block_size, filesystems, workloads, schedulers,
-strategy, profile, by, repeats, confirm_rounds, seed, start, table, align_end,
-label, second, allow, require, p99_write_max, usage, min_years, endurance,
-capacity, class, budget, max_write, trials, within, fill, age, fresh, data_size,
-memory, runtime_ms,
-[weights] with a number for each workload, and [options.NAME] for each file system
-with always, exclude and include. The config file of the CELF methodology is read,
+A configuration file can have these keys, explained in docs/tuning.md: on, \
+vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir, \
+media_page_size, media_erase_block_size, filesystems, workloads, schedulers, \
+strategy, profile, by, repeats, confirm_rounds, seed, start, table, align_end, \
+label, second, allow, require, p99_write_max, usage, min_years, endurance, \
+capacity, class, budget, max_write, trials, within, fill, age, fresh, data_size, \
+memory, runtime_ms; \
+[weights] with a number for each workload, and [options.NAME] for each file system \
+with always, exclude and include. The config file of the CELF methodology is read, \
 too.";
 
 #[derive(Debug, Args)]
