@@ -11,6 +11,7 @@ mod command_error;
 mod commands;
 mod consent;
 mod crash;
+mod environment;
 mod hints;
 mod output;
 mod output_file;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     }
     let mut own_args = std::env::args_os().take_while(|arg| arg != "--");
     let is_for_scripts = own_args.any(|arg| arg == "--json" || arg == "--json-stream");
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(cli::with_help_flag(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, is_for_scripts),
     };
@@ -95,8 +96,8 @@ fn usage(error: &clap::Error, is_for_scripts: bool) -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), CommandError> {
-    let catalog = cli.catalog.as_deref();
-    cli::is_folder(catalog)?;
+    let catalog = cli.catalog()?;
+    let catalog = catalog.as_deref();
     match &cli.command {
         Command::List(args) => commands::list::run(args, catalog),
         Command::Inspect(args) => commands::inspect::run(args, catalog),
@@ -116,7 +117,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Command::Wear(args) => wear::run(args, catalog),
         Command::Survey(args) => survey::run(args),
         Command::Completions(args) => commands::completions::run(args),
-        Command::Man(args) => commands::completions::man(args),
+        Command::Man(args) => commands::man::man(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Doctor(args) => commands::doctor::run(args, catalog),
         Command::Stand(args) => {

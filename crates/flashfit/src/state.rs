@@ -11,6 +11,6 @@ pub const USUAL: &str = "/var/lib/flashfit";
 
 /// The records of unfinished devices.
 pub fn records() -> UnfinishedRecords {
-    let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
+    let named = crate::environment::value(VARIABLE);
     UnfinishedRecords::in_folder(&named.map_or_else(|| PathBuf::from(USUAL), PathBuf::from))
 }

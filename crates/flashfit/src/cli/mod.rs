@@ -1,6 +1,7 @@
 //! The command line: subcommands, their arguments, and the values of flags.
 
 mod args;
+mod help_command;
 mod names;
 mod table;
 mod values;
@@ -14,8 +15,9 @@ use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
 use crate::commands::compare::args::CompareArgs;
-use crate::commands::completions::{CompletionsArgs, ManArgs};
+use crate::commands::completions::CompletionsArgs;
 use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
+use crate::commands::man::ManArgs;
 use crate::commands::plan::args::PlanArgs;
 use crate::commands::schema::SchemaArgs;
 use crate::crash::args::CrashArgs;
@@ -23,10 +25,12 @@ use crate::probe::args::ProbeArgs;
 use crate::survey::SurveyArgs;
 use crate::tune::args::TuneArgs;
 use crate::wear::args::WearArgs;
+use crate::{command_error::CommandError, environment};
 
 pub use args::{
     AnalyzeArgs, CatalogArgs, CatalogCommand, InspectArgs, ListArgs, OptionsArgs, ReportArgs,
 };
+pub use help_command::with_help_flag;
 pub use names::{confirmed_name, target_name};
 pub use table::TableArg;
 pub use values::{
@@ -54,9 +58,22 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
     /// Directory with your own catalog files, in directories such as workloads/ and cards/. A file
-    /// there replaces the built-in file of the same name.
-    #[arg(long, global = true, value_name = "DIR", env = "FLASHFIT_CATALOG")]
-    pub catalog: Option<PathBuf>,
+    /// there replaces the built-in file of the same name [env: FLASHFIT_CATALOG].
+    #[arg(long, global = true, value_name = "DIR")]
+    catalog: Option<PathBuf>,
+}
+
+impl Cli {
+    /// The user's catalog, as the flag or the environment names it.
+    pub fn catalog(&self) -> Result<Option<PathBuf>, CommandError> {
+        if self.catalog.is_some() {
+            is_folder(self.catalog.as_deref())?;
+            return Ok(self.catalog.clone());
+        }
+        let named = environment::value(environment::CATALOG).map(PathBuf::from);
+        is_folder(named.as_deref()).map_err(|error| error.at(environment::CATALOG))?;
+        Ok(named)
+    }
 }
 
 #[derive(Debug, Subcommand)]

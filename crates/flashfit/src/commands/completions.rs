@@ -1,11 +1,7 @@
-//! `flashfit completions SHELL` and `flashfit man`: shell completion and man pages, from the
-//! definition of the command line.
+//! `flashfit completions SHELL`: shell completion from the definition of the command line.
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, Command, CommandFactory};
+use clap::{Arg, Args, Command, CommandFactory};
 use clap_complete::Shell;
-use flashfit_user_error::ExitClass;
 
 use crate::cli::Cli;
 use crate::command_error::CommandError;
@@ -23,15 +19,6 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flashfit man | man -l -\n  \
-    flashfit man --dir /usr/local/share/man/man1")]
-pub struct ManArgs {
-    /// Write the pages of all commands into this directory, flashfit.1 and flashfit-COMMAND.1.
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
-}
-
 /// Prints the script.
 pub fn run(args: &CompletionsArgs) -> Result<(), CommandError> {
     let mut script = Vec::new();
@@ -39,39 +26,52 @@ pub fn run(args: &CompletionsArgs) -> Result<(), CommandError> {
     output::print_utf8(&String::from_utf8_lossy(&script))
 }
 
-/// A command without the subcommands that its help hides, at any depth.
+/// A command without the subcommands and flags that its help hides, at any depth.
 fn visible(command: &Command) -> Command {
-    // clap wants names that live as long as the program, and this runs once.
-    let name: &'static str = command.get_name().to_owned().leak();
     let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
-    let shown = Command::new(name)
+    let shown = Command::new(leaked(command.get_name()))
         .about(command.get_about().cloned().unwrap_or_default())
-        .args(command.get_arguments().cloned())
-        .groups(command.get_groups().cloned())
         .subcommands(commands.map(visible));
+    let arguments = || command.get_arguments();
+    let shown = if arguments().any(Arg::is_hide_set) {
+        // clap wants every argument that another one excludes, so that none can be left out.
+        shown.args(arguments().filter(|arg| !arg.is_hide_set()).map(independent))
+    } else {
+        shown.args(arguments().cloned()).groups(command.get_groups().cloned())
+    };
     if command.get_version().is_some() { shown.version(env!("CARGO_PKG_VERSION")) } else { shown }
 }
 
-/// Prints the page of the command, or writes all pages.
-pub fn man(args: &ManArgs) -> Result<(), CommandError> {
-    match &args.dir {
-        Some(dir) => write_pages(dir),
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut page)
-                .expect("a vector takes everything");
-            output::print_utf8(&String::from_utf8_lossy(&page))
-        }
+/// An argument without what it says of others.
+fn independent(arg: &Arg) -> Arg {
+    let aliases = arg.get_visible_aliases().unwrap_or_default();
+    let mut shown = Arg::new(leaked(arg.get_id().as_str()))
+        .action(arg.get_action().clone())
+        .value_parser(arg.get_value_parser().clone())
+        .value_hint(arg.get_value_hint())
+        .global(arg.is_global_set())
+        .last(arg.is_last_set())
+        .trailing_var_arg(arg.is_trailing_var_arg_set())
+        .visible_aliases(aliases.into_iter().map(leaked));
+    if let Some(help) = arg.get_help() {
+        shown = shown.help(help.clone());
     }
+    if let Some(long) = arg.get_long() {
+        shown = shown.long(leaked(long));
+    }
+    if let Some(short) = arg.get_short() {
+        shown = shown.short(short);
+    }
+    if let Some(names) = arg.get_value_names() {
+        shown = shown.value_names(names.iter().cloned());
+    }
+    if let Some(values) = arg.get_num_args() {
+        shown = shown.num_args(values);
+    }
+    shown
 }
 
-fn write_pages(dir: &Path) -> Result<(), CommandError> {
-    clap_mangen::generate_to(Cli::command(), dir).map_err(|error| {
-        CommandError::new(
-            ExitClass::Environment,
-            format!("cannot write man pages to {}: {error}", dir.display()),
-            Some("name a directory that exists and that you may write to"),
-        )
-    })
+/// clap wants names that live as long as the program, and this runs once.
+fn leaked(name: &str) -> &'static str {
+    name.to_owned().leak()
 }

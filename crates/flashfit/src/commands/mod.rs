@@ -18,6 +18,7 @@ pub mod completions;
 pub mod doctor;
 pub mod inspect;
 pub mod list;
+pub mod man;
 pub mod options;
 pub mod plan;
 pub mod report;

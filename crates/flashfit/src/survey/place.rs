@@ -6,6 +6,7 @@ use clap::Args;
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
+use crate::environment;
 
 /// The environment variable that names the survey.
 const VARIABLE: &str = "FLASHFIT_SURVEY";
@@ -13,14 +14,14 @@ const VARIABLE: &str = "FLASHFIT_SURVEY";
 /// The file of the survey.
 #[derive(Debug, Args)]
 pub struct SurveyFileArgs {
-    /// File of the survey [default: survey.db in your data directory].
-    #[arg(long, value_name = "FILE", env = VARIABLE)]
+    /// File of the survey [default: survey.db in your data directory] [env: FLASHFIT_SURVEY].
+    #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
 }
 
 impl SurveyFileArgs {
     pub fn path(&self) -> Result<PathBuf, CommandError> {
-        self.db.clone().or_else(usual_file).ok_or_else(|| {
+        self.db.clone().or_else(named_file).or_else(usual_file).ok_or_else(|| {
             let message = "there is no data directory for the survey: HOME is not set";
             CommandError::new(ExitClass::Usage, message, Some("name the file with --db FILE"))
         })
@@ -29,7 +30,7 @@ impl SurveyFileArgs {
 
 /// The survey that the environment names.
 pub fn named_file() -> Option<PathBuf> {
-    std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
+    environment::value(VARIABLE).map(PathBuf::from)
 }
 
 /// The survey in the user's data directory, if the environment says where that is.

@@ -207,3 +207,56 @@ fn missing_rights_are_reported_with_a_reason() {
     let outcome = as_nobody(&["card", "serve", "sd-c4-block"]).unwrap();
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
 }
+
+#[test]
+fn an_empty_variable_counts_as_not_set_and_a_wrong_one_is_named() {
+    let place = Place::new();
+    let ended = |args: &[&str], catalog: &str| {
+        let mut command = place.command(args);
+        command.env("FLASHFIT_CATALOG", catalog).env("FLASHFIT_SURVEY", "");
+        Ended::new(command.output().unwrap())
+    };
+    for args in [&["list"][..], &["catalog"], &["card", "list"]] {
+        ended(args, "").said(0, &[]);
+        ended(args, "/nonexistent").said(2, &["FLASHFIT_CATALOG: there is no catalog directory"]);
+    }
+    ended(&["survey", "list"], "").said(2, &["data/flashfit/survey.db", "--db FILE"]);
+    place.flashfit(&["list", "--catalog", ""]).said(2, &["a value is required"]);
+}
+
+#[test]
+fn where_one_may_not_write_a_hint_names_what_to_type() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let place = Place::new();
+    let is_root = rustix::process::geteuid().is_root();
+    if skip((!is_root).then(|| TestNeed::Root.missing("the test needs two users".to_owned()))) {
+        return;
+    }
+    place.image("image", 64);
+    place.tune(&place.card(), &[]);
+    place.flashfit(&["survey", "add", "run", "--db", "survey.db"]).said(0, &[]);
+    std::fs::set_permissions(place.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let as_nobody = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.uid(65534).gid(65534);
+        command.output()
+    };
+    let refused = as_nobody(&["--version"]).err();
+    if skip(refused.map(|error| TestNeed::User.missing(format!("{FLASHFIT}: {error}")))) {
+        return;
+    }
+    let record = ["wear", "record", "sim:usd-a1-pagemap", "--fs", "ext4", "--workload", "logs"];
+    let record = [&record[..], &["--output", "/tmp/flashfit-never-written.toml"]].concat();
+    let commands: [(&[&str], &str); 4] = [
+        (&["report", "run"], "flashfit report run --output FILE"),
+        (&["survey", "html", "site", "--db", "survey.db"], "flashfit survey html ~/site"),
+        (&["survey", "export", "--parquet", "out", "--db", "survey.db"], "--parquet ~/survey"),
+        (&record, "--on vm"),
+    ];
+    for (args, hint) in commands {
+        Ended::new(as_nobody(args).unwrap()).said(4, &["hint: ", hint]);
+    }
+    // Where not even root may write.
+    place.flashfit(&["tune", &place.card(), "--dir", "/sys/run"]).said(4, &["hint: ", "--dir"]);
+}

@@ -25,6 +25,7 @@ mod fixture;
 mod foreign_runs;
 mod full_disk;
 mod guard;
+mod help;
 mod life;
 mod lost_device;
 mod machine;
