@@ -27,7 +27,7 @@ pub fn import(
     Ok((settings(files, seed), ProbeOutcome { probed, twin, failure: None }))
 }
 
-/// All tables of the files; a warning names the file where there are several.
+/// All tables of the files, each once; a warning names the file where there are several.
 fn read(files: &[PathBuf]) -> Result<Imported, ProbeRunError> {
     let mut all = Imported::default();
     for path in files {
@@ -42,6 +42,7 @@ fn read(files: &[PathBuf]) -> Result<Imported, ProbeRunError> {
         }
         all.add(imported);
     }
+    all.drop_repeated();
     Ok(all)
 }
 

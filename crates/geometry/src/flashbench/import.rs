@@ -35,6 +35,8 @@ pub struct Imported {
     pub warnings: Vec<ImportWarning>,
     /// Number of warnings beyond the limit.
     pub more_warnings: usize,
+    /// Number of tables that were dropped because they were read before.
+    pub repeated: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +104,7 @@ impl Imported {
         self.fat.extend(other.fat);
         self.warnings.extend(other.warnings);
         self.more_warnings += other.more_warnings;
+        self.repeated += other.repeated;
     }
 
     pub fn is_empty(&self) -> bool {

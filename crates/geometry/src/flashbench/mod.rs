@@ -15,6 +15,7 @@ pub mod import;
 pub mod inference;
 mod number;
 pub mod procedure;
+mod repeats;
 pub mod table;
 
 pub use align::{AlignRow, AlignTable};

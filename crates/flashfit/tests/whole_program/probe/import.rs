@@ -34,6 +34,22 @@ fn tables_of_one_device_are_combined() {
     assert!(command.starts_with("flashfit plan /dev/YOUR-CARD"), "{command}");
 }
 
+/// Forty copies of this table made an erase block of 5 MiB certain.
+#[test]
+fn a_table_that_is_named_twice_counts_once() {
+    let place = Place::new();
+    copied(&place, "card-3/open-au-run-3_4.txt", "open-au.txt");
+    let once = ["probe", "--json", "--import", "open-au.txt"];
+    let once = document(&place.flashfit(&once), 0);
+    let args = [&["probe", "--json"][..], &["--import", "open-au.txt"].repeat(20)].concat();
+    let often = document(&place.flashfit(&args), 0);
+    for quantity in super::QUANTITIES {
+        assert_eq!(often[quantity], once[quantity], "{quantity}");
+    }
+    let notes = often["notes"].to_string();
+    assert!(notes.contains("19 tables repeat others; each counts once"), "{notes}");
+}
+
 #[test]
 fn invalid_tables_are_reported_with_line_or_reason() {
     let place = Place::new();

@@ -115,6 +115,11 @@ fn notes(imported: &Imported) -> Vec<String> {
     if imported.more_warnings > 0 {
         notes.push(format!("{} more lines were skipped", imported.more_warnings));
     }
+    match imported.repeated {
+        0 => {}
+        1 => notes.push("one table is there more than once; it counts once".to_owned()),
+        several => notes.push(format!("{several} tables repeat others; each counts once")),
+    }
     notes
 }
 
