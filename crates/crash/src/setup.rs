@@ -114,8 +114,7 @@ mod tests {
     fn parse(text: &str) -> Result<CrashSetup, CrashError> {
         let catalog = FileSystemCatalog::load(None).unwrap();
         let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-        let geometry =
-            Geometry { erase_block: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
+        let geometry = Geometry::of_sizes(known(Bytes::mib(4)), known(Bytes::kib(8)));
         let conditions =
             Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
         CrashSetup::parse(text, &catalog, &conditions)

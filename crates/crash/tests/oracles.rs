@@ -57,7 +57,7 @@ fn plan(label: &str, states: u64) -> CampaignPlan {
 fn setup(label: &str) -> CrashSetup {
     let catalog = FileSystemCatalog::load(None).unwrap();
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-    let geometry = Geometry { erase_block: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
+    let geometry = Geometry::of_sizes(known(Bytes::mib(4)), known(Bytes::kib(8)));
     let conditions =
         Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
     CrashSetup::parse(label, &catalog, &conditions).unwrap()

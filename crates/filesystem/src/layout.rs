@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use flashfit_device::Bytes;
 use flashfit_device::units::BadSize;
-use flashfit_geometry::Geometry;
+use flashfit_geometry::{EraseBlockGrid, Geometry};
 use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, Hint, UserError, UserSetting};
 use serde::{Deserialize, Serialize};
@@ -69,11 +69,18 @@ pub struct LayoutPlan {
     pub layout: PartitionLayout,
     /// The unit of its start, and of its size where the end is on the grid.
     pub unit: Bytes,
+    /// Where the first unit starts, in bytes from the start of the device.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_unit_bytes: u64,
     /// Why, as a sentence.
     pub reason: String,
     /// Where the second partition goes, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondPlace>,
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// A partition behind that of the file system. Trials leave it empty.
@@ -97,6 +104,12 @@ pub enum LayoutError {
          {sector_bytes} bytes"
     )]
     OddUnit { erase_block_bytes: u64, sector_bytes: u64 },
+    /// The first erase block does not start with a sector.
+    #[error(
+        "the first erase block starts at {offset_bytes} bytes, which is not a multiple of the \
+         sector of {sector_bytes} bytes"
+    )]
+    OddOffset { offset_bytes: u64, sector_bytes: u64 },
     /// The start that was asked for cannot be.
     #[error("a partition cannot start at {start_bytes} bytes: {reason}")]
     Start {
@@ -124,14 +137,17 @@ impl UserError for LayoutError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Sector(_) => ExitClass::Io,
-            Self::OddUnit { .. } | Self::Start { .. } | Self::TooSmall { .. } => ExitClass::Usage,
+            Self::OddUnit { .. }
+            | Self::OddOffset { .. }
+            | Self::Start { .. }
+            | Self::TooSmall { .. } => ExitClass::Usage,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::Sector(_) => None,
-            Self::OddUnit { .. } => {
+            Self::OddUnit { .. } | Self::OddOffset { .. } => {
                 Some(Hint::from("use another size: ").and(UserSetting::EraseBlock).and(" SIZE"))
             }
             Self::Start { .. } => {
@@ -179,7 +195,8 @@ pub fn plan_layout_in(
     (start, end): (LayoutStart, PartitionEnd),
 ) -> Result<LayoutPlan, LayoutError> {
     check_sector(sector_bytes)?;
-    let unit = unit(geometry, sector_bytes)?;
+    let grid = grid(geometry, sector_bytes)?;
+    let unit = Bytes(grid.block_bytes());
     let front = table.front_bytes(sector_bytes);
     let start = if table == PartitionTable::None { LayoutStart::Whole } else { start };
     let reach = Bytes(table.reach_bytes(sector_bytes));
@@ -189,14 +206,14 @@ pub fn plan_layout_in(
             return Ok(LayoutPlan {
                 layout: PartitionLayout::WholeDevice,
                 unit,
-                reason: "the file system starts where the device starts, so it is aligned to \
-                         every unit; there is no partition table"
-                    .to_owned(),
+                first_unit_bytes: grid.first_bytes(),
+                reason: why_whole(grid),
                 second: None,
             });
         }
         LayoutStart::Auto => {
-            (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit, (end, reach)))
+            let start_bytes = grid.at_or_after(front).unwrap_or(u64::MAX);
+            (start_bytes, why_auto(geometry, grid, (end, reach)))
         }
         LayoutStart::At(at) => {
             check_start(at, sector_bytes, front)?;
@@ -208,6 +225,7 @@ pub fn plan_layout_in(
     Ok(LayoutPlan {
         layout: PartitionLayout::Partition { start_bytes, size_bytes, table },
         unit,
+        first_unit_bytes: grid.first_bytes(),
         reason,
         second: None,
     })
@@ -224,13 +242,18 @@ pub fn check_sector(sector_bytes: u64) -> Result<(), LayoutError> {
     Ok(())
 }
 
-fn unit(geometry: &Geometry, sector_bytes: u64) -> Result<Bytes, LayoutError> {
-    let Some(erase_block) = &geometry.erase_block else { return Ok(DEFAULT_ALIGNMENT) };
-    let erase_block_bytes = erase_block.bytes.0;
-    if erase_block_bytes == 0 || erase_block_bytes % sector_bytes != 0 {
-        return Err(LayoutError::OddUnit { erase_block_bytes, sector_bytes });
+/// The grid of the erase blocks, or else the usual one.
+fn grid(geometry: &Geometry, sector_bytes: u64) -> Result<EraseBlockGrid, LayoutError> {
+    let (unit, offset_bytes) = match &geometry.erase_block {
+        Some(erase_block) => (erase_block.bytes, geometry.erase_block_offset.0),
+        None => (DEFAULT_ALIGNMENT, 0),
+    };
+    if offset_bytes % sector_bytes != 0 {
+        return Err(LayoutError::OddOffset { offset_bytes, sector_bytes });
     }
-    Ok(erase_block.bytes)
+    let grid = EraseBlockGrid::new(unit.0, offset_bytes);
+    grid.filter(|_| unit.0 % sector_bytes == 0)
+        .ok_or(LayoutError::OddUnit { erase_block_bytes: unit.0, sector_bytes })
 }
 
 fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutError> {
@@ -244,13 +267,37 @@ fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutErr
     Err(LayoutError::Start { start_bytes: at.0, reason })
 }
 
+fn why_whole(grid: EraseBlockGrid) -> String {
+    let none = "there is no partition table";
+    if grid.first_bytes() == 0 {
+        return format!(
+            "the file system starts where the device starts, so it is aligned to every unit; {none}"
+        );
+    }
+    format!(
+        "the file system starts where the device starts, {} before the first erase block; {none}",
+        position(grid.first_bytes())
+    )
+}
+
+/// A position in bytes, exactly.
+pub(crate) fn position(bytes: u64) -> String {
+    if bytes % 1024 == 0 { Bytes(bytes).to_string() } else { format!("{bytes} bytes") }
+}
+
 fn why_auto(
     geometry: &Geometry,
-    unit: Bytes,
+    grid: EraseBlockGrid,
     (end, reach): (PartitionEnd, Option<Bytes>),
 ) -> String {
-    let whole = end.what_is_whole();
+    let (whole, unit) = (end.what_is_whole(), Bytes(grid.block_bytes()));
     match &geometry.erase_block {
+        Some(known) if grid.first_bytes() != 0 => format!(
+            "{whole} of the erase block of {unit} ({}), counted from the first one at {}{}",
+            known.source,
+            position(grid.first_bytes()),
+            end.what_follows(reach)
+        ),
         Some(known) => format!(
             "{whole} of the erase block of {unit} ({}); the first one has the partition table{}",
             known.source,
@@ -264,15 +311,16 @@ fn why_auto(
 }
 
 fn why_at(geometry: &Geometry, at: Bytes) -> String {
-    match &geometry.erase_block {
+    match geometry.grid() {
         None => "the start was given; the erase block is unknown".to_owned(),
-        Some(known) if aligned(at.0, known.bytes.0) => {
-            format!("the start was given and is on a boundary of erase blocks of {}", known.bytes)
-        }
-        Some(known) => format!(
+        Some(grid) if grid.is_boundary(at.0) => format!(
+            "the start was given and is on a boundary of erase blocks of {}",
+            Bytes(grid.block_bytes())
+        ),
+        Some(grid) => format!(
             "the start was given and is {} bytes after a boundary of erase blocks of {}",
-            at.0 % known.bytes.0,
-            known.bytes
+            grid.bytes_past(at.0),
+            Bytes(grid.block_bytes())
         ),
     }
 }
@@ -342,142 +390,4 @@ pub const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
 pub const EXAMPLE_PARTITION: &str = "/dev/YOUR-PARTITION";
 
 #[cfg(test)]
-mod tests {
-    use flashfit_geometry::{QuantitySource, Sourced};
-
-    use super::*;
-
-    const MIB: u64 = 1 << 20;
-
-    fn erase_block(bytes: u64) -> Geometry {
-        let erase_block = Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
-        Geometry { erase_block, ..Geometry::default() }
-    }
-
-    fn partition_of(bytes: u64) -> PartitionLayout {
-        let table = PartitionTable::Gpt;
-        PartitionLayout::Partition { start_bytes: bytes, size_bytes: bytes, table }
-    }
-
-    fn partition(plan: &LayoutPlan) -> (u64, u64) {
-        let PartitionLayout::Partition { start_bytes, size_bytes, .. } = plan.layout else {
-            panic!("{plan:?}")
-        };
-        (start_bytes, size_bytes)
-    }
-
-    #[test]
-    fn a_partition_is_named_after_its_device() {
-        let layout = partition_of(MIB);
-        let names = [
-            ("/dev/sda", "/dev/sda1"),
-            ("/dev/mmcblk0", "/dev/mmcblk0p1"),
-            ("/dev/nvme0n1", "/dev/nvme0n1p1"),
-            ("/dev/loop7", "/dev/loop7p1"),
-            (EXAMPLE_NODE, EXAMPLE_PARTITION),
-        ];
-        for (disk, partition) in names {
-            assert_eq!(layout.node(Path::new(disk)), Path::new(partition));
-            assert_eq!(PartitionLayout::WholeDevice.node(Path::new(disk)), Path::new(disk));
-        }
-    }
-
-    #[test]
-    fn every_plan_starts_on_the_grid_and_ends_before_the_end() {
-        let units =
-            [4096, 16 << 10, 64 << 10, MIB, 3 * MIB / 2, 4 * MIB, 12 * MIB, 24 * MIB, 64 * MIB];
-        let capacities = (0..64)
-            .flat_map(|power| [1u64 << power, (1 << power) - 1, (1 << power) + 512, 3 << power])
-            .chain([8_068_792_320, 31_914_983_424, 3_965_190_144, u64::MAX]);
-        let mut planned = 0;
-        for capacity in capacities {
-            for (sector, unit) in [512, 4096].into_iter().flat_map(|s| units.map(|u| (s, u))) {
-                for end in [PartitionEnd::Device, PartitionEnd::Grid] {
-                    let (table, geometry) = (PartitionTable::Gpt, erase_block(unit));
-                    let place = (LayoutStart::Auto, end);
-                    let Ok(plan) = plan_layout_in(table, capacity, sector, &geometry, place) else {
-                        assert!(capacity < 2 * unit.max(64 << 10) + 64 * 1024, "{capacity} {unit}");
-                        continue;
-                    };
-                    planned += 1;
-                    let (start, size) = partition(&plan);
-                    let back = sector + (16 << 10);
-                    let grain = if end == PartitionEnd::Grid { unit } else { unit.min(MIB) };
-                    assert!(size > 0 && aligned(start, unit) && aligned(size, grain));
-                    assert!(start >= 2 * sector + (16 << 10), "{capacity} {sector} {unit}");
-                    assert!(start.checked_add(size).unwrap() <= capacity / sector * sector - back);
-                    assert!(capacity - start - size < grain + back + sector, "{capacity} {unit}");
-                }
-            }
-        }
-        assert!(planned > 1000, "{planned}");
-    }
-
-    #[test]
-    fn the_dreamplugs_card_starts_at_its_second_erase_block() {
-        let geometry = erase_block(8 * MIB);
-        let plan = plan_layout(8_068_792_320, 512, &geometry, LayoutStart::Auto).unwrap();
-        let script = plan.layout.sfdisk_script(512).unwrap();
-        assert!(script.contains("start=16384, size=15740928,"), "{script}");
-        assert!(script.starts_with("label: gpt\n"));
-        assert!(plan.reason.contains("8 MiB"));
-    }
-
-    #[test]
-    fn an_unknown_geometry_gets_the_default_start() {
-        let plan = plan_layout(100 * MIB, 512, &Geometry::default(), LayoutStart::Auto).unwrap();
-        assert_eq!(partition(&plan), (MIB, 98 * MIB));
-        assert!(plan.reason.contains("is unknown"));
-    }
-
-    #[test]
-    fn an_mbr_that_does_not_reach_the_end_is_the_reason() {
-        let tib = 1u64 << 40;
-        let reason = |table, capacity, end| {
-            let request = (LayoutStart::Auto, end);
-            plan_layout_in(table, capacity, 512, &erase_block(4 * MIB), request).unwrap().reason
-        };
-        let (mbr, device) = (PartitionTable::Mbr, PartitionEnd::Device);
-        let found = reason(mbr, 3 * tib, device);
-        assert!(found.contains("reach of the partition table ends, at 2.0 TiB"), "{found}");
-        assert!(!found.contains("where the device ends"), "{found}");
-        assert!(reason(mbr, 3 * tib, PartitionEnd::Grid).contains("the reach of the partition"));
-        for (table, capacity) in [(mbr, tib), (PartitionTable::Gpt, 3 * tib)] {
-            assert!(reason(table, capacity, device).contains("where the device ends"));
-        }
-    }
-
-    #[test]
-    fn a_given_start_is_kept_and_judged() {
-        let geometry = erase_block(4 * MIB);
-        let at = |bytes| plan_layout(100 * MIB, 512, &geometry, LayoutStart::At(Bytes(bytes)));
-        let plan = at(63 * 512).unwrap();
-        assert_eq!(partition(&plan).0, 63 * 512);
-        assert!(plan.reason.contains("after a boundary"), "{}", plan.reason);
-        assert!(at(8 * MIB).unwrap().reason.contains("on a boundary"));
-        assert!(matches!(at(1000), Err(LayoutError::Start { .. })));
-        assert!(matches!(at(33 * 512), Err(LayoutError::Start { .. })));
-        assert!(matches!(at(99 * MIB), Err(LayoutError::TooSmall { .. })));
-        assert!(matches!(at(u64::MAX - 511), Err(LayoutError::TooSmall { .. })));
-    }
-
-    #[test]
-    fn odd_units_and_sectors_are_errors() {
-        let plan =
-            |sector, unit| plan_layout(100 * MIB, sector, &erase_block(unit), LayoutStart::Auto);
-        assert!(matches!(plan(512, 0), Err(LayoutError::OddUnit { .. })));
-        assert!(matches!(plan(4096, 6 * 1024), Err(LayoutError::OddUnit { .. })));
-        assert!(matches!(plan(0, MIB), Err(LayoutError::Sector(0))));
-        assert!(matches!(plan(520, MIB), Err(LayoutError::Sector(520))));
-        assert!(matches!(plan(512, 1 << 63), Err(LayoutError::TooSmall { .. })));
-    }
-
-    #[test]
-    fn a_partitions_node_is_named_as_the_kernel_does() {
-        let partition = partition_of(MIB);
-        assert_eq!(partition.node(Path::new("/dev/sda")), Path::new("/dev/sda1"));
-        assert_eq!(partition.node(Path::new("/dev/mmcblk0")), Path::new("/dev/mmcblk0p1"));
-        assert_eq!(PartitionLayout::WholeDevice.node(Path::new("/dev/sda")), Path::new("/dev/sda"));
-        assert_eq!(PartitionLayout::WholeDevice.sfdisk_script(512), None);
-    }
-}
+mod tests;

@@ -90,6 +90,25 @@ fn an_aligned_device_is_fine() {
 }
 
 #[test]
+fn partitions_are_judged_by_the_first_erase_block() {
+    let at = |start: u64| {
+        let volumes = vec![partition(1, start, 4 * MIB), partition(2, start + 4 * MIB, 8 * MIB)];
+        let mut examined = examined(volumes);
+        examined.geometry.erase_block_offset = Bytes::mib(2);
+        found(&examined)
+    };
+    let findings = at(6 * MIB);
+    assert_eq!(verdict(&findings), Severity::Fine, "{findings:?}");
+    let start = findings.iter().find(|finding| finding.check == "start").unwrap();
+    assert!(start.evidence.ends_with("of 4 MiB (1) after the first one at 2 MiB"), "{start:?}");
+    let findings = at(4 * MIB);
+    let checks: Vec<&str> = findings.iter().map(|finding| finding.check).collect();
+    assert_eq!(checks[..3], ["start", "size", "start"], "{findings:?}");
+    assert_eq!(findings[3].severity, Severity::Fine, "{findings:?}");
+    assert!(findings[0].evidence.contains("2 MiB after a boundary"), "{findings:?}");
+}
+
+#[test]
 fn what_was_left_unfinished_comes_with_the_command_that_ends_it() {
     let mut examined = examined(Vec::new());
     let repair = Some("flashfit apply plan.json /dev/mmcblk0".to_owned());

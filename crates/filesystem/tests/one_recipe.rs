@@ -52,7 +52,7 @@ fn request(options: &[String]) -> PlanRequest {
 
 fn geometry(erase_block: Option<u64>, write_unit: Option<u64>) -> Geometry {
     let known = |bytes: u64| Sourced::new(Bytes(bytes), QuantitySource::Given);
-    Geometry { erase_block: erase_block.map(known), write_unit: write_unit.map(known) }
+    Geometry::of_sizes(erase_block.map(known), write_unit.map(known))
 }
 
 fn plan(

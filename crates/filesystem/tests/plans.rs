@@ -12,7 +12,7 @@ use flashfit_filesystem::plan::{
 use flashfit_filesystem::{
     Durability, FileSystem, FileSystemCatalog, PartitionEnd, PartitionTable, Scheduler,
 };
-use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+use flashfit_geometry::{EraseBlockGrid, Geometry, QuantitySource, Sourced};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -50,7 +50,7 @@ fn request(table: Option<PartitionTable>) -> PlanRequest {
 fn geometry(erase_block: Option<u64>, write_unit: Option<u64>) -> Geometry {
     let known =
         |bytes: Option<u64>| bytes.map(|bytes| Sourced::new(Bytes(bytes), QuantitySource::Given));
-    Geometry { erase_block: known(erase_block), write_unit: known(write_unit) }
+    Geometry::of_sizes(known(erase_block), known(write_unit))
 }
 
 fn plan(
@@ -178,6 +178,33 @@ proptest! {
     }
 }
 
+#[test]
+fn every_file_system_follows_the_first_erase_block() {
+    let catalog = FileSystemCatalog::load(None).expect("valid");
+    let mut request = request(None);
+    request.second = Some("swap:64MiB".parse().expect("valid"));
+    for (unit, offset) in [(4 * MIB, 2 * MIB), (4 * MIB, 7 << 19), (8 * MIB, MIB), (6 * MIB, 4096)]
+    {
+        let grid = EraseBlockGrid::new(unit, offset).expect("not 0");
+        for filesystem in catalog.filesystems() {
+            let known = geometry(Some(unit), None);
+            let given = Geometry { erase_block_offset: Bytes(offset), ..known };
+            let none = Geometry::default();
+            let made = plan(filesystem, device(8 << 30, 512), given, none, &request);
+            let Ok(made) = made else { continue };
+            let label = format!("{} {unit} {offset}", filesystem.name);
+            for partition in &made.partitions {
+                assert!(grid.is_boundary(partition.start_bytes), "{label}: {partition:?}");
+            }
+            let data = made.number("data_start_bytes").filter(|_| filesystem.name == "fat32");
+            let data = made.place.start_bytes + data.unwrap_or(0);
+            assert!(grid.is_boundary(data), "{label}: {:?}", made.numbers);
+            assert_eq!(made.geometry.used.erase_block_offset.0, offset, "{label}");
+            assert_eq!(made.rebuild(&catalog).expect("it was made before"), made, "{label}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 100,
@@ -204,6 +231,7 @@ proptest! {
         request.stripe_width = StripeWidth::Strides;
         for filesystem in catalog.filesystems() {
             let (given, declared) = (geometry(some(0), some(1)), geometry(some(2), some(3)));
+            let given = Geometry { erase_block_offset: Bytes(some(3).unwrap_or(0)), ..given };
             if let Ok(inputs) = choose(filesystem, device.clone(), given, declared, &request) {
                 let _ = Plan::make(filesystem, &inputs);
             }

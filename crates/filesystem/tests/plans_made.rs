@@ -43,7 +43,7 @@ fn request(table: Option<PartitionTable>) -> PlanRequest {
 
 fn geometry(erase_block: u64, write_unit: Option<u64>) -> Geometry {
     let known = |bytes| Sourced::new(Bytes(bytes), QuantitySource::Given);
-    Geometry { erase_block: Some(known(erase_block)), write_unit: write_unit.map(known) }
+    Geometry::of_sizes(Some(known(erase_block)), write_unit.map(known))
 }
 
 /// An image on a loop device, as long as the value lives.

@@ -240,10 +240,8 @@ fn a_planned_partition_is_made_where_it_was_planned() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         std::fs::File::create(&image).unwrap().set_len(capacity.0).unwrap();
-        let geometry = Geometry {
-            erase_block: Some(Sourced::new(erase_block, QuantitySource::Given)),
-            write_unit: None,
-        };
+        let known = Sourced::new(erase_block, QuantitySource::Given);
+        let geometry = Geometry::of_sizes(Some(known), None);
         let plan = plan_layout(capacity.0, 512, &geometry, LayoutStart::Auto).unwrap();
         let PartitionLayout::Partition { start_bytes, size_bytes, .. } = plan.layout else {
             panic!("{plan:?}")

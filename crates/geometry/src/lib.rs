@@ -17,5 +17,5 @@ pub use belief::{DeviceStructure, GeometryBelief};
 pub use findings::{
     CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict,
 };
-pub use geometry::{Geometry, QuantitySource, Sourced};
+pub use geometry::{EraseBlockGrid, Geometry, QuantitySource, Sourced};
 pub use probed::{FailedRequest, ProbeError, ProbeEvidence, ProbeObserver, Probed};

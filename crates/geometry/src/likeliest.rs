@@ -18,12 +18,12 @@ const TIMES_THE_NEXT: f64 = 3.0;
 const LEAST: f64 = 0.02;
 
 impl GeometryFindings {
-    /// What was found with certainty.
+    /// The sizes that were found with certainty.
     pub fn geometry(&self) -> Geometry {
-        Geometry { erase_block: found(&self.erase_block), write_unit: found(&self.write_unit) }
+        Geometry::of_sizes(found(&self.erase_block), found(&self.write_unit))
     }
 
-    /// What was found, or else is the likeliest.
+    /// The sizes that were found, or else are the likeliest.
     pub fn likeliest_geometry(&self) -> Geometry {
         let likely = likeliest(&self.erase_block).filter(|one| one.probability >= LIKELY);
         let preferred = likeliest(&self.write_unit).filter(|one| {
@@ -31,10 +31,10 @@ impl GeometryFindings {
             let next = others.map(|other| other.probability).fold(0.0, f64::max);
             one.probability >= LEAST.max(TIMES_THE_NEXT * next)
         });
-        self.geometry().or(Geometry {
-            erase_block: likely.and_then(|one| uncertain(&one)),
-            write_unit: preferred.and_then(|one| uncertain(&one)),
-        })
+        self.geometry().or(Geometry::of_sizes(
+            likely.and_then(|one| uncertain(&one)),
+            preferred.and_then(|one| uncertain(&one)),
+        ))
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
             ..GeometryFindings::default()
         };
         assert!(findings.geometry().is_unknown());
-        let Geometry { erase_block, write_unit } = findings.likeliest_geometry();
+        let Geometry { erase_block, write_unit, .. } = findings.likeliest_geometry();
         [erase_block, write_unit]
     }
 

@@ -9,7 +9,9 @@ use flashfit_device::identity::DeviceIdentity;
 use flashfit_device::{Bytes, DeclaredFacts};
 use flashfit_geometry::flashbench::CellGroup;
 use flashfit_geometry::probed::{FailedRequest, ProbeEvidence, Probed};
-use flashfit_geometry::{Geometry, GeometryFinding, GeometryFindings, QuantityValue};
+use flashfit_geometry::{
+    EraseBlockGrid, Geometry, GeometryFinding, GeometryFindings, QuantityValue,
+};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_twin::pattern::PatternRatio;
 use schemars::JsonSchema;
@@ -222,14 +224,25 @@ impl ProbeDocument {
         Ok(found)
     }
 
-    /// What was found of the geometry.
+    /// What was found of the geometry of the disk.
     pub fn geometry(&self) -> Geometry {
-        self.findings.geometry()
+        self.on_disk(self.findings.geometry())
     }
 
-    /// Where the first erase block starts, in bytes, where that was found.
-    pub fn erase_block_offset(&self) -> Option<u64> {
-        found_bytes(&self.findings.erase_block_offset).map(|offset| offset.0)
+    /// What was found of the geometry of the disk, or else is the likeliest.
+    pub fn likeliest_geometry(&self) -> Geometry {
+        self.on_disk(self.findings.likeliest_geometry())
+    }
+
+    /// Adds where the first whole erase block of the disk starts, if that was found. The finding
+    /// counts from the start of the target, which can be a partition.
+    fn on_disk(&self, sizes: Geometry) -> Geometry {
+        let target = self.device.as_ref().and_then(|device| device.partition_start_bytes);
+        let found = found_bytes(&self.findings.erase_block_offset);
+        let start = found.and_then(|offset| offset.0.checked_add(target.unwrap_or(0)));
+        let block = sizes.erase_block.as_ref().map(|known| known.bytes.0);
+        let grid = start.zip(block).and_then(|(start, block)| EraseBlockGrid::new(block, start));
+        Geometry { erase_block_offset: Bytes(grid.map_or(0, EraseBlockGrid::first_bytes)), ..sizes }
     }
 }
 
@@ -290,6 +303,31 @@ mod tests {
             (erase_block.bytes, erase_block.source),
             (Bytes::mib(12), QuantitySource::Probed)
         );
+    }
+
+    #[test]
+    fn the_first_erase_block_counts_from_the_start_of_the_disk() {
+        let first = |partition_start_bytes, offset| {
+            let mut document = document();
+            document.findings.erase_block =
+                GeometryFinding::found(QuantityValue::Bytes(4 << 20), 0.99, "a step");
+            document.findings.erase_block_offset =
+                GeometryFinding::found(QuantityValue::Bytes(offset), 0.99, "merges");
+            document.device = Some(ProbedDevice {
+                kind: DeviceKind::SdCard,
+                identity: DeviceIdentity::default(),
+                capacity_bytes: 1 << 30,
+                sector_bytes: 512,
+                partition_start_bytes,
+            });
+            assert_eq!(document.geometry(), document.likeliest_geometry());
+            document.geometry().erase_block_offset.0
+        };
+        assert_eq!(first(None, 3 << 20), 3 << 20);
+        assert_eq!(first(None, 0), 0);
+        assert_eq!(first(Some(1 << 20), 3 << 20), 0);
+        assert_eq!(first(Some(1 << 20), 1 << 20), 2 << 20);
+        assert_eq!(first(Some(u64::MAX), 1 << 20), 0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{Plan, PlanError, PlanRequest, StripeWidth, choose, units};
 use flashfit_filesystem::{Durability, FileSystemCatalog, Scheduler};
 use flashfit_geometry::Geometry;
@@ -63,20 +64,16 @@ fn plan(
     Plan::of(fs_catalog, &inputs)
 }
 
-/// The first erase block of a device whose erase blocks do not start where it starts.
+/// The first erase block of a disk whose erase blocks do not start where it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstEraseBlock {
-    /// In bytes; not 0.
+    /// In bytes from the start of the disk; not 0.
     pub offset: u64,
-    /// Where a partition can start, in bytes.
-    pub partition_start: u64,
 }
 
 impl ProbeDocument {
     pub fn first_erase_block(&self) -> Option<FirstEraseBlock> {
-        let offset = self.erase_block_offset().filter(|offset| *offset > 0)?;
-        let unit = self.geometry().erase_block?.bytes.0;
-        let partition_start = if offset >= unit { offset } else { offset + unit };
-        Some(FirstEraseBlock { offset, partition_start })
+        let Bytes(offset) = self.likeliest_geometry().erase_block_offset;
+        (offset != 0).then_some(FirstEraseBlock { offset })
     }
 }

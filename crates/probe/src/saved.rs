@@ -39,7 +39,7 @@ pub fn read_geometry(path: &Path, device: &PlannedDevice) -> Result<SavedGeometr
     if let Some(difference) = document.device.as_ref().and_then(|probed| other(probed, device)) {
         return Err(ProbeFileError::OtherDevice { path: path.to_owned(), difference });
     }
-    let geometry = document.findings.likeliest_geometry();
+    let geometry = document.likeliest_geometry();
     let no_erase_block =
         geometry.erase_block.is_none().then(|| document.findings.erase_block.reason.clone());
     let first_erase_block = document.first_erase_block();

@@ -27,16 +27,13 @@ pub fn device_geometry(device: &Device) -> Geometry {
     let erase_block = device.declared_erase_block.as_ref().map(|declared| {
         Sourced::new(declared.bytes, QuantitySource::Declared(declared.source.clone()))
     });
-    Geometry { erase_block, write_unit: None }
+    Geometry::of_sizes(erase_block, None)
 }
 
 /// The geometry that a card model states.
 pub fn model_geometry(model: &CardModel) -> Geometry {
     let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Modelled));
-    Geometry {
-        erase_block: known(model.erase_block_bytes()),
-        write_unit: known(model.write_unit_bytes()),
-    }
+    Geometry::of_sizes(known(model.erase_block_bytes()), known(model.write_unit_bytes()))
 }
 
 fn model_facts(model: &CardModel) -> DeclaredFacts {

@@ -87,6 +87,7 @@ pub fn record(host: &mut dyn Host, request: &RecordingRequest<'_>) -> Result<Rec
         layout: LayoutPlan {
             layout: PartitionLayout::WholeDevice,
             unit: Bytes::mib(1),
+            first_unit_bytes: 0,
             reason: "the file system uses the whole card".to_owned(),
             second: None,
         },

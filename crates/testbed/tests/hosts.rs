@@ -158,6 +158,7 @@ fn contract(host: &mut dyn Host, image: &Path) {
         layout: LayoutPlan {
             layout: PartitionLayout::WholeDevice,
             unit: Bytes::mib(1),
+            first_unit_bytes: 0,
             reason: "for a test".to_owned(),
             second: None,
         },

@@ -51,8 +51,7 @@ impl Bench {
 
     pub fn setup(&self, label: &str) -> Result<CrashSetup, CrashError> {
         let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-        let geometry =
-            Geometry { erase_block: known(Bytes::mib(4)), write_unit: known(Bytes::kib(8)) };
+        let geometry = Geometry::of_sizes(known(Bytes::mib(4)), known(Bytes::kib(8)));
         let conditions =
             Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() };
         CrashSetup::parse(label, &self.catalog, &conditions)

@@ -6,22 +6,23 @@
 
 use flashfit_device::Bytes;
 use flashfit_device::units::SECTOR_BYTES;
+use flashfit_geometry::EraseBlockGrid;
 
 use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
 pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Vec<CheckFinding> {
-    let (Some(unit), true) = (examined.erase_block(), volume.is_partition) else {
+    let (Some(grid), true) = (examined.grid(), volume.is_partition) else {
         return Vec::new();
     };
-    let mut findings = vec![start(examined, volume, unit)];
-    findings.extend(size(examined, volume, unit));
+    let mut findings = vec![start(examined, volume, grid)];
+    findings.extend(size(examined, volume, grid));
     findings
 }
 
 /// The last erase block of a partition does harm only where another partition has a part in it.
-fn size(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> Option<CheckFinding> {
+fn size(examined: &ExaminedDevice, volume: &Volume, grid: EraseBlockGrid) -> Option<CheckFinding> {
     let end = volume.start_bytes.checked_add(volume.size_bytes)?;
-    let rest = end % unit;
+    let (rest, unit) = (grid.bytes_past(end), grid.block_bytes());
     let border = end.checked_add(unit - rest)?;
     let next = examined
         .volumes
@@ -40,21 +41,26 @@ fn size(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> Option<CheckFi
 
 /// Of FAT and exFAT, whose tables are rewritten in place, only the data need start on an erase
 /// block; vendors move the start of the partition for it.
-fn data_are_aligned(volume: &Volume, unit: u64) -> bool {
+fn data_are_aligned(volume: &Volume, grid: EraseBlockGrid) -> bool {
     let facts = volume.facts.as_ref().filter(|facts| matches!(&*facts.kind, "vfat" | "exfat"));
     facts
         .and_then(|facts| facts.data_start_bytes)
         .and_then(|data| data.checked_add(volume.start_bytes))
-        .is_some_and(|at| at % unit == 0)
+        .is_some_and(|at| grid.is_boundary(at))
 }
 
-fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding {
+fn start(examined: &ExaminedDevice, volume: &Volume, grid: EraseBlockGrid) -> CheckFinding {
     let (at, sector) = (volume.start_bytes, volume.start_bytes / SECTOR_BYTES);
-    let off = at % unit;
+    let (off, unit) = (grid.bytes_past(at), grid.block_bytes());
     if off == 0 {
         let units = at / unit;
+        let after = match grid.first_bytes() {
+            0 => String::new(),
+            first => format!(" after the first one at {}", position(first)),
+        };
         let text = format!(
-            "it starts at {} (sector {sector}), a whole number of erase blocks of {} ({units})",
+            "it starts at {} (sector {sector}), a whole number of erase blocks of {} \
+             ({units}){after}",
             position(at),
             Bytes(unit)
         );
@@ -66,7 +72,7 @@ fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding 
         position(off),
         Bytes(unit)
     );
-    if data_are_aligned(volume, unit) {
+    if data_are_aligned(volume, grid) {
         let text =
             format!("{text}; the data behind its tables start on one, as vendors lay it out");
         return CheckFinding::new("start", &volume.name, Severity::Fine, text);

@@ -8,14 +8,14 @@ use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
 pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
     let facts = volume.facts.as_ref()?;
-    let mut unit = examined.erase_block()?;
+    let mut grid = examined.grid()?;
     // What F2FS frees at once is a section, so a smaller one has a smaller grid.
     if let Some(section) = facts.number("section_bytes") {
-        unit = gcd(unit, section);
+        grid = grid.in_blocks_of(gcd(grid.block_bytes(), section))?;
     }
     let start = facts.data_start_bytes?;
     let at = volume.start_bytes.checked_add(start)?;
-    let off = at % unit;
+    let (off, unit) = (grid.bytes_past(at), grid.block_bytes());
     if off == 0 {
         let text =
             format!("data start at {}, on a boundary of units of {}", position(at), Bytes(unit));
@@ -42,7 +42,7 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
         let finding = CheckFinding::new("data start", &volume.name, Severity::Advice, text);
         return Some(finding.costs(cost));
     }
-    let start_is_right = volume.start_bytes % unit == 0;
+    let start_is_right = grid.is_boundary(volume.start_bytes);
     let finding = CheckFinding::new("data start", &volume.name, Severity::Bad, text)
         .costs(cost)
         .repair(examined.replan(volume, start_is_right));

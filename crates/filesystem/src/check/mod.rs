@@ -14,15 +14,15 @@ mod sections;
 mod stripes;
 mod table;
 
-use flashfit_device::Bytes;
 use flashfit_device::queue::QueueAttributes;
 use flashfit_device::units::SECTOR_BYTES;
-use flashfit_geometry::Geometry;
+use flashfit_geometry::{EraseBlockGrid, Geometry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::FileSystemCatalog;
 use crate::facts::FileSystemFacts;
+use crate::layout::position;
 use crate::plan::numbers::{self, PlacementContext, PlacementNumbers};
 use crate::plan::{PlannedPlacement, StripeWidth};
 
@@ -168,6 +168,15 @@ impl ExaminedDevice {
         self.geometry.erase_block.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }
 
+    fn grid(&self) -> Option<EraseBlockGrid> {
+        self.geometry.grid()
+    }
+
+    /// Whether a volume starts on a boundary of erase blocks.
+    fn starts_on_boundary(&self, volume: &Volume) -> bool {
+        self.grid().is_some_and(|grid| grid.is_boundary(volume.start_bytes))
+    }
+
     fn write_unit(&self) -> Option<u64> {
         self.geometry.write_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }
@@ -206,6 +215,7 @@ impl ExaminedDevice {
             },
             sector_bytes: SECTOR_BYTES,
             erase_block_bytes: self.erase_block(),
+            erase_block_offset: self.geometry.erase_block_offset.0,
             write_unit_bytes: self.write_unit(),
             block_bytes: facts.block_bytes.max(SECTOR_BYTES),
             stripe_width: StripeWidth::Blocks,
@@ -278,7 +288,13 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     }
     match &examined.geometry.erase_block {
         Some(known) => {
-            let text = format!("the erase block is {}, {}", known.bytes, known.source);
+            let mut text = format!("the erase block is {}, {}", known.bytes, known.source);
+            if let Some(grid) = examined.grid().filter(|grid| grid.first_bytes() != 0) {
+                text.push_str(&format!(
+                    "; the first one starts at {}",
+                    position(grid.first_bytes())
+                ));
+            }
             findings.push(CheckFinding::new("geometry", &examined.target, Severity::Fine, text));
         }
         None => findings.push(CheckFinding::new(
@@ -289,9 +305,4 @@ fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         )),
     }
     findings
-}
-
-/// A position for people: in sectors where it is not a whole KiB.
-fn position(bytes: u64) -> String {
-    if bytes % 1024 == 0 { Bytes(bytes).to_string() } else { format!("{bytes} bytes") }
 }

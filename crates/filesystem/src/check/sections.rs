@@ -29,7 +29,7 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckF
         let finding = CheckFinding::new("section", &volume.name, Severity::Advice, text);
         return Some(finding.costs("what is freed together is not a whole erase block"));
     }
-    let repair = examined.replan(volume, volume.start_bytes % unit == 0);
+    let repair = examined.replan(volume, examined.starts_on_boundary(volume));
     let finding = if bytes > 0 && unit % bytes == 0 {
         CheckFinding::new("section", &volume.name, Severity::Advice, both).costs(format!(
             "what is freed together is a part of an erase block; a larger {what} costs capacity, \

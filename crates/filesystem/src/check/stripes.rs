@@ -45,7 +45,7 @@ fn xfs(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding {
     let text = format!("{found}; an erase block is {}", Bytes(unit));
     CheckFinding::new("stripe", &volume.name, Severity::Advice, text)
         .costs("large files are not allocated in whole erase blocks")
-        .repair(examined.replan(volume, volume.start_bytes % unit == 0))
+        .repair(examined.replan(volume, examined.starts_on_boundary(volume)))
 }
 
 /// Why the planner sets no stripe here, where that is so.

@@ -5,6 +5,7 @@
 //! file system's own units gain by it.
 
 use flashfit_device::Bytes;
+use flashfit_geometry::EraseBlockGrid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -93,20 +94,20 @@ pub(super) fn size_to_end(
 pub fn divide(
     start_bytes: u64,
     size_bytes: u64,
-    (unit, end): (Bytes, PartitionEnd),
+    (grid, end): (EraseBlockGrid, PartitionEnd),
     second_bytes: u64,
 ) -> Option<[(u64, u64); 2]> {
-    let last = start_bytes + size_bytes;
+    let (last, unit) = (start_bytes + size_bytes, grid.block_bytes());
     let least = match end {
         PartitionEnd::Device => second_bytes,
-        PartitionEnd::Grid => second_bytes.checked_next_multiple_of(unit.0)?,
+        PartitionEnd::Grid => second_bytes.checked_next_multiple_of(unit)?,
     };
-    let second_start = last.checked_sub(least)? / unit.0 * unit.0;
+    let second_start = grid.at_or_before(last.checked_sub(least)?)?;
     let second_size = match end {
         PartitionEnd::Device => last - second_start,
         PartitionEnd::Grid => least,
     };
-    let first = second_start.checked_sub(start_bytes).filter(|first| *first >= unit.0)?;
+    let first = second_start.checked_sub(start_bytes).filter(|first| *first >= unit)?;
     Some([(start_bytes, first), (second_start, second_size)])
 }
 
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_second_partition_starts_on_the_grid() {
-        let unit = Bytes(4 * MIB);
+        let unit = EraseBlockGrid::new(4 * MIB, 0).unwrap();
         let on_grid = divide(63 * 512, 100 * MIB, (unit, PartitionEnd::Grid), 10 * MIB).unwrap();
         let [(start, size), (second, second_size)] = on_grid;
         assert_eq!((second % (4 * MIB), second_size), (0, 12 * MIB));
@@ -146,6 +147,9 @@ mod tests {
         assert_eq!(to_end, [(4 * MIB, 88 * MIB), (92 * MIB, 10 * MIB)]);
         let to_end = divide(4 * MIB, 98 * MIB, (unit, PartitionEnd::Device), 11 * MIB).unwrap();
         assert_eq!(to_end, [(4 * MIB, 84 * MIB), (88 * MIB, 14 * MIB)]);
+        let later = EraseBlockGrid::new(4 * MIB, 2 * MIB).unwrap();
+        let to_end = divide(2 * MIB, 98 * MIB, (later, PartitionEnd::Device), 10 * MIB).unwrap();
+        assert_eq!(to_end, [(2 * MIB, 88 * MIB), (90 * MIB, 10 * MIB)]);
         for end in [PartitionEnd::Device, PartitionEnd::Grid] {
             assert_eq!(divide(4 * MIB, 8 * MIB, (unit, end), 5 * MIB), None);
             assert_eq!(divide(4 * MIB, 8 * MIB, (unit, end), u64::MAX), None);

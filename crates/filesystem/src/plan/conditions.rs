@@ -38,6 +38,7 @@ pub(super) fn site(
             .as_ref()
             .map(|known| known.bytes.0)
             .filter(whole_sectors),
+        erase_block_offset: geometry.erase_block_offset.0,
         write_unit_bytes: geometry
             .write_unit
             .as_ref()

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use flashfit_device::Bytes;
+use flashfit_geometry::EraseBlockGrid;
 
 use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::{Durability, Risk};
 use crate::filesystem::{BASE, FileSystem};
-use crate::layout::{EXAMPLE_NODE, aligned};
+use crate::layout::EXAMPLE_NODE;
 use crate::recipe::Recipe;
 use crate::setup::Setup;
 
@@ -147,10 +148,9 @@ impl Plan {
             placement.place,
             recipe.mkfs_args(),
         );
-        let erase_block = geometry.used.erase_block.as_ref().map(|known| known.bytes);
-        let fitted = match (vendor, erase_block) {
-            (Some(vendor), Some(erase_block)) => {
-                warnings.extend(vendor_off(filesystem, &vendor, placement.place, erase_block));
+        let fitted = match (vendor, geometry.used.grid()) {
+            (Some(vendor), Some(grid)) => {
+                warnings.extend(vendor_off(filesystem, &vendor, placement.place, grid));
                 vendor
             }
             (vendor, _) => {
@@ -263,15 +263,16 @@ fn vendor_off(
     filesystem: &FileSystem,
     vendor: &PlacementNumbers,
     place: PlannedPlacement,
-    erase_block: Bytes,
+    grid: EraseBlockGrid,
 ) -> Option<String> {
     let start = vendor.number("data_start_bytes")?.checked_add(place.start_bytes)?;
-    (!aligned(start, erase_block.0)).then(|| {
+    (!grid.is_boundary(start)).then(|| {
         format!(
             "{} is not fitted to the geometry: with `{VENDOR}` its data start at {} of the device, \
-             not on an erase block of {erase_block}",
+             not on an erase block of {}",
             filesystem.name,
-            Bytes(start)
+            Bytes(start),
+            Bytes(grid.block_bytes())
         )
     })
 }

@@ -2,15 +2,16 @@
 //! numbers that fit it to that place.
 
 use flashfit_device::Bytes;
-use flashfit_geometry::Geometry;
+use flashfit_geometry::{EraseBlockGrid, Geometry};
 
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
 use crate::layout::{
-    LayoutStart, PartitionEnd, PartitionLayout, PartitionTable, SecondPlace, aligned, check_sector,
+    LayoutStart, PartitionEnd, PartitionLayout, PartitionTable, SecondPlace, check_sector,
     plan_layout_in,
 };
 
+use super::arithmetic::lcm;
 use super::commands::content;
 use super::conditions::{site, with_numbers};
 use super::document::{PlannedDevice, PlannedPartition, PlannedPlacement, StripeWidth};
@@ -200,18 +201,26 @@ fn start(
     table: PartitionTable,
     start_bytes: Option<u64>,
 ) -> LayoutStart {
-    match (table, start_bytes, &used.erase_block) {
+    match (table, start_bytes, used.grid()) {
         (PartitionTable::None, _, _) => LayoutStart::Whole,
         (_, Some(at), _) => LayoutStart::At(Bytes(at)),
-        (_, None, Some(unit)) => {
+        (_, None, Some(grid)) => {
             let front = table.front_bytes(device.sector_bytes);
-            numbers::start_unit_bytes(&filesystem.kind, unit.bytes.0)
-                .filter(|common| *common != unit.bytes.0)
-                .and_then(|common| front.checked_next_multiple_of(common))
+            common_start(grid, &filesystem.kind, front)
                 .map_or(LayoutStart::Auto, |at| LayoutStart::At(Bytes(at)))
         }
         (_, None, None) => LayoutStart::Auto,
     }
+}
+
+/// The first boundary behind the table that is also a multiple of the file system's own unit.
+/// `None` where that makes no difference between boundaries.
+fn common_start(grid: EraseBlockGrid, kind: &str, front: u64) -> Option<u64> {
+    let unit = numbers::own_unit_bytes(kind)?;
+    let (first, block) = (grid.at_or_after(front)?, grid.block_bytes());
+    let different = lcm(block, unit)? / block;
+    let boundaries = (0..different).map_while(|at| first.checked_add(at.checked_mul(block)?));
+    boundaries.into_iter().find(|at| different > 1 && at % unit == 0)
 }
 
 fn reason_of_common_start(used: &Geometry, end: PartitionEnd) -> String {
@@ -221,8 +230,8 @@ fn reason_of_common_start(used: &Geometry, end: PartitionEnd) -> String {
         PartitionEnd::Grid => "; its size is whole erase blocks",
     };
     format!(
-        "it starts on the first common multiple of the erase block of {unit} and the segment of \
-         2 MiB that F2FS counts in{size}"
+        "it starts on the first boundary of erase blocks of {unit} that is a multiple of the \
+         segment of 2 MiB that F2FS counts in{size}"
     )
 }
 
@@ -234,13 +243,13 @@ pub(super) fn off_grid(
     place: PlannedPlacement,
     stated: Option<&PlacementNumbers>,
 ) -> Option<String> {
-    let unit = used.erase_block.as_ref()?.bytes;
+    let grid = used.grid()?;
     let data = stated.and_then(|stated| stated.number("data_start_bytes"));
     let starts = [Some(place.start_bytes), data.and_then(|at| at.checked_add(place.start_bytes))];
-    if starts.into_iter().flatten().any(|at| aligned(at, unit.0)) {
+    if starts.into_iter().flatten().any(|at| grid.is_boundary(at)) {
         return None;
     }
-    let off = place.start_bytes % unit.0;
+    let (off, unit) = (grid.bytes_past(place.start_bytes), Bytes(grid.block_bytes()));
     let what = if device.partition_start_bytes.is_some() {
         "the partition starts"
     } else {

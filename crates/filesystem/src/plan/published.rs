@@ -55,10 +55,7 @@ impl PublishedRecipe {
     pub fn geometry(&self) -> Geometry {
         let source = || QuantitySource::Published(format!("the recipe {}", self.name));
         let known = |bytes| Sourced::new(bytes, source());
-        Geometry {
-            erase_block: Some(known(self.erase_block)),
-            write_unit: self.write_unit.map(known),
-        }
+        Geometry::of_sizes(Some(known(self.erase_block)), self.write_unit.map(known))
     }
 
     /// Whether it was made for a device built like this.

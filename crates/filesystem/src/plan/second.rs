@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flashfit_device::Bytes;
+use flashfit_geometry::EraseBlockGrid;
 use flashfit_host::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -148,7 +149,8 @@ pub fn with_second_partition(
     let PartitionLayout::Partition { start_bytes, size_bytes, table } = layout.layout else {
         return Err(PlanError::Second { reason: "there is no partition table".to_owned() });
     };
-    let divided = divide(start_bytes, size_bytes, (layout.unit, end), least_bytes);
+    let grid = EraseBlockGrid::new(layout.unit.0, layout.first_unit_bytes);
+    let divided = grid.and_then(|grid| divide(start_bytes, size_bytes, (grid, end), least_bytes));
     let [(_, first_bytes), (second_start, second_bytes)] =
         divided.ok_or_else(|| PlanError::Second {
             reason: format!(

@@ -22,10 +22,13 @@ pub fn combine(given: &Geometry, declared: &Geometry) -> (PlannedGeometry, Vec<S
         warnings.extend(warning);
         used
     };
-    let used = Geometry {
-        erase_block: one("erase block", &given.erase_block, &declared.erase_block),
-        write_unit: one("write unit", &given.write_unit, &declared.write_unit),
-    };
+    let sizes = Geometry::of_sizes(
+        one("erase block", &given.erase_block, &declared.erase_block),
+        one("write unit", &given.write_unit, &declared.write_unit),
+    );
+    // Only a probe finds where they start; what is declared is a size.
+    let offset_of = if given.erase_block.is_some() { given } else { declared };
+    let used = Geometry { erase_block_offset: offset_of.erase_block_offset, ..sizes };
     let geometry = PlannedGeometry { given: given.clone(), declared: declared.clone(), used };
     (geometry, warnings)
 }
@@ -88,6 +91,18 @@ mod tests {
         assert_eq!(used(8, 4), (8, 1));
         assert_eq!(used(4, 6), (12, 1));
         assert_eq!(used(15, 16), (15, 1));
+    }
+
+    #[test]
+    fn the_measured_start_of_erase_blocks_counts_also_for_a_declared_size() {
+        let declared = erase_block(8, QuantitySource::Declared("SSR".into()));
+        let probed = Geometry {
+            erase_block_offset: Bytes::mib(2),
+            ..erase_block(4, QuantitySource::Probed)
+        };
+        let (geometry, _) = combine(&probed, &declared);
+        assert_eq!(geometry.used.erase_block.unwrap().bytes, Bytes::mib(8));
+        assert_eq!(geometry.used.erase_block_offset, Bytes::mib(2));
     }
 
     #[test]

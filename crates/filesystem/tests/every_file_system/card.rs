@@ -26,7 +26,7 @@ pub fn conditions() -> Conditions {
         ("vendor_reserved_sectors", 7040),
     ];
     Conditions {
-        geometry: Geometry { erase_block: known(ERASE_BLOCK), write_unit: known(WRITE_UNIT) },
+        geometry: Geometry::of_sizes(known(ERASE_BLOCK), known(WRITE_UNIT)),
         discard: true,
         volatile_cache: true,
         planned: planned.map(|(name, value)| (name.to_owned(), value)).into(),

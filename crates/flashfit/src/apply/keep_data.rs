@@ -92,10 +92,8 @@ fn plan(
     let catalog = &FileSystemCatalog::load(own_catalog)?;
     let runner = SystemRunner::default();
     let target = InspectedTarget::of_device(device.clone());
-    let given = Geometry {
-        erase_block: units::given(args.keep.erase_block),
-        write_unit: units::given(args.keep.write_unit),
-    };
+    let given =
+        Geometry::of_sizes(units::given(args.keep.erase_block), units::given(args.keep.write_unit));
     // An image is attached read-only, and detached before the user is asked.
     let volumes = VolumeNodes::attach(&runner, device);
     volumes.warnings.iter().for_each(|warning| crate::output::warn(warning));

@@ -93,10 +93,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     check_given_sizes(args.erase_block, args.write_unit, sector_bytes, device.capacity)?;
     let volumes = VolumeNodes::attach(&runner, device);
     let mut notes = volumes.warnings.clone();
-    let flags = Geometry {
-        erase_block: units::given(args.erase_block),
-        write_unit: units::given(args.write_unit),
-    };
+    let flags = Geometry::of_sizes(units::given(args.erase_block), units::given(args.write_unit));
     let saved = saved::read(args.geometry.as_deref(), &target.planned(), &mut notes)?;
     notes.iter().for_each(|note| output::warn(note));
     let (unfinished, unreadable) = match unfinished_apply(&system, device) {

@@ -90,7 +90,7 @@ fn wanted<'a>(
 fn conditions() -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {
-        geometry: Geometry { erase_block: known(ERASE_BLOCK), write_unit: known(WRITE_UNIT) },
+        geometry: Geometry::of_sizes(known(ERASE_BLOCK), known(WRITE_UNIT)),
         discard: true,
         volatile_cache: true,
         ..Conditions::default()

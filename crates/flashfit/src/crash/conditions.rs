@@ -51,6 +51,6 @@ pub fn of_plan(plan: &CampaignPlan) -> Conditions {
 
 fn of_units(write_unit: Bytes, erase_block: Bytes) -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
-    let geometry = Geometry { erase_block: known(erase_block), write_unit: known(write_unit) };
+    let geometry = Geometry::of_sizes(known(erase_block), known(write_unit));
     Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_geometry::{Geometry, Sourced};
@@ -60,7 +61,14 @@ pub fn next(
         next.commands.push(format!("flashfit probe {target} --write{}", place.unwrap_or_default()));
     }
     let saved = saved.filter(|_| board.is_none());
-    next.commands.push(on_board(plan_command(&target, &probed, saved)));
+    if saved.is_none() && probed.erase_block_offset != Bytes(0) {
+        // Flags give only the sizes.
+        let file = "geometry.json";
+        next.commands.push(on_board(format!("flashfit probe {target} --write --output {file}")));
+        next.commands.push(on_board(format!("flashfit plan {target} --geometry {file}")));
+    } else {
+        next.commands.push(on_board(plan_command(&target, &probed, saved)));
+    }
     if let Some(twin) = &document.twin {
         let place = path_text::to_text(&twin.file);
         let path = if place.contains('/') { place } else { format!("./{place}") };

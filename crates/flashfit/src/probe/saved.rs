@@ -57,11 +57,11 @@ pub fn read_with_doubt(
     Ok((saved.geometry, doubt))
 }
 
-/// Erase blocks that do not start with the device ask for a partition that starts with one of them.
+/// Erase blocks that do not start with the disk ask for a partition that starts with one of them.
 pub fn first_erase_block(first: FirstEraseBlock) -> String {
-    let FirstEraseBlock { offset, partition_start } = first;
+    let FirstEraseBlock { offset } = first;
     format!(
-        "the first erase block starts at {offset} bytes, not where the device starts: start a \
-         partition there or whole erase blocks later, as with --start {partition_start}"
+        "the first erase block starts {offset} bytes after the start of the disk: a partition is \
+         aligned if it starts there or whole erase blocks later"
     )
 }

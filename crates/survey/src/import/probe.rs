@@ -85,12 +85,19 @@ fn found(finding: &GeometryFinding) -> Option<u64> {
 
 fn results(probe: &ProbeDocument) -> Vec<SurveyResult> {
     let findings = &probe.findings;
+    let mut offset = findings.erase_block_offset.clone();
+    // Of a partition, the finding counts from its start.
+    if probe.device.as_ref().is_some_and(|device| device.partition_start_bytes.is_some()) {
+        let geometry = probe.geometry();
+        let on_disk = QuantityValue::Bytes(geometry.erase_block_offset.0);
+        offset.value = offset.value.and_then(|_| geometry.erase_block.map(|_| on_disk));
+    }
     let named = [
         (SurveyMetric::Capacity, &findings.capacity),
         (SurveyMetric::Page, &findings.page),
         (SurveyMetric::WriteUnit, &findings.write_unit),
         (SurveyMetric::EraseBlock, &findings.erase_block),
-        (SurveyMetric::EraseBlockOffset, &findings.erase_block_offset),
+        (SurveyMetric::EraseBlockOffset, &offset),
         (SurveyMetric::OpenEraseBlocksSequential, &findings.open_erase_blocks_linear),
         (SurveyMetric::OpenEraseBlocksRandom, &findings.open_erase_blocks_random),
         (SurveyMetric::SmallWriteLog, &findings.small_write_log),

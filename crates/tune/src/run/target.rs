@@ -50,8 +50,7 @@ impl TrialTarget {
         let spec = request.spec;
         let known =
             |bytes: Option<Bytes>| bytes.map(|bytes| Sourced::new(bytes, QuantitySource::Given));
-        let given =
-            Geometry { erase_block: known(spec.erase_block), write_unit: known(spec.write_unit) };
+        let given = Geometry::of_sizes(known(spec.erase_block), known(spec.write_unit));
         let declared = inspected.declared_geometry();
         let (agreed, disagreements) = units::combine(&spec.probed, &declared);
         let geometry = given.or(agreed.used);
@@ -145,14 +144,18 @@ fn found(
 
 fn partition_reason(start: Bytes, geometry: &Geometry) -> String {
     let place = format!("the partition stays where it is, {} bytes into its device", start.0);
-    match &geometry.erase_block {
-        None => format!("{place}; whether that is aligned cannot be told without an erase block"),
-        Some(unit) if flashfit_filesystem::aligned(start.0, unit.bytes.0) => {
-            format!("{place}, on a multiple of the erase block of {}", unit.bytes)
-        }
-        Some(unit) => format!(
-            "{place}, which is NOT on a multiple of the erase block of {}: moving it would help",
-            unit.bytes
+    let Some(grid) = geometry.grid() else {
+        return format!("{place}; whether that is aligned cannot be told without an erase block");
+    };
+    let unit = Bytes(grid.block_bytes());
+    match (grid.is_boundary(start.0), grid.first_bytes()) {
+        (true, 0) => format!("{place}, on a multiple of the erase block of {unit}"),
+        (true, _) => format!("{place}, on a boundary of erase blocks of {unit}"),
+        (false, 0) => format!(
+            "{place}, which is NOT on a multiple of the erase block of {unit}: moving it would help"
+        ),
+        (false, _) => format!(
+            "{place}, which is NOT on a boundary of erase blocks of {unit}: moving it would help"
         ),
     }
 }

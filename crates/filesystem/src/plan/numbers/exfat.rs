@@ -23,7 +23,7 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     let boundary = power_in(erase_block);
     let usual = cluster(site).min(boundary.max(MIN_CLUSTER_BYTES));
     let on_grid = |(_, start): &(u64, u64)| {
-        site.place.start_bytes.checked_add(*start).is_some_and(|at| at % erase_block == 0)
+        site.place.start_bytes.checked_add(*start).is_some_and(|at| site.is_boundary(at))
     };
     let smaller = std::iter::successors(Some(usual), |cluster| Some(cluster / 2))
         .take_while(|cluster| *cluster >= MIN_CLUSTER_BYTES.min(usual));

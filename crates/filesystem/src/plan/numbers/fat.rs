@@ -16,6 +16,7 @@
 //! start on a border of 4 MiB.
 
 use flashfit_device::Bytes;
+use flashfit_geometry::EraseBlockGrid;
 
 use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;
@@ -79,6 +80,7 @@ pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
 /// The layout with the largest cluster, on the largest part of an erase block.
 fn find(site: &PlacementContext, unit: u64) -> Result<Found, String> {
     let sectors = site.place.size_bytes / site.sector_bytes;
+    let first = site.erase_block_offset / site.sector_bytes;
     let clusters =
         std::iter::successors(Some(MAX_CLUSTER_BYTES / site.sector_bytes), |n| Some(n / 2))
             .take_while(|cluster| *cluster > 0)
@@ -95,7 +97,7 @@ fn find(site: &PlacementContext, unit: u64) -> Result<Found, String> {
     for cluster in clusters.filter(|cluster| sectors / cluster <= MAX_CLUSTERS) {
         let parts = (1..=MOST_PARTS).filter(|parts| unit % (parts * cluster) == 0);
         for parts in parts {
-            match solve(site, unit / parts, cluster) {
+            match solve(site, (unit / parts, first), cluster) {
                 Ok(found) => return Ok(found),
                 Err(NoLayout::OutOfReach) => out_of_reach = true,
                 Err(NoLayout::TooFewClusters) => {
@@ -125,7 +127,7 @@ fn too_few(site: &PlacementContext, cluster: u64) -> String {
 }
 
 fn vendor_layout(site: &PlacementContext) -> Result<Found, NoLayout> {
-    solve(site, VENDOR_BORDER_BYTES / site.sector_bytes, VENDOR_CLUSTER_SECTORS)
+    solve(site, (VENDOR_BORDER_BYTES / site.sector_bytes, 0), VENDOR_CLUSTER_SECTORS)
 }
 
 /// The numbers of the vendors' format.
@@ -197,14 +199,20 @@ fn table_length(sectors: u64, cluster: u64, reserved: u64, sector: u64) -> Optio
     Some(((clusters + 2) * 4).div_ceil(sector))
 }
 
-fn solve(site: &PlacementContext, unit: u64, cluster: u64) -> Result<Found, NoLayout> {
+/// The layout whose data start on a multiple of `unit`, counted from `first`, in sectors.
+fn solve(
+    site: &PlacementContext,
+    (unit, first): (u64, u64),
+    cluster: u64,
+) -> Result<Found, NoLayout> {
     let sector = site.sector_bytes;
     let (start, sectors) = (site.place.start_bytes / sector, site.place.size_bytes / sector);
+    let grid = EraseBlockGrid::new(unit, first).ok_or(NoLayout::OutOfReach)?;
     let mut reserved = MIN_RESERVED;
     for _ in 0..ROUNDS {
         let table = table_length(sectors, cluster, reserved, sector);
         let table = table.ok_or(NoLayout::TooFewClusters)?;
-        let off = (start + reserved + TABLES * table) % unit;
+        let off = grid.bytes_past(start + reserved + TABLES * table);
         if off == 0 {
             let data = sectors.checked_sub(reserved + TABLES * table);
             let data = data.ok_or(NoLayout::TooFewClusters)?;
@@ -233,6 +241,7 @@ mod tests {
             place: PlannedPlacement { start_bytes, size_bytes },
             sector_bytes: 512,
             erase_block_bytes: Some(erase_block_bytes),
+            erase_block_offset: 0,
             write_unit_bytes: None,
             block_bytes: 512,
             stripe_width: StripeWidth::Blocks,

@@ -15,6 +15,7 @@ mod xfs;
 use std::collections::BTreeMap;
 
 use flashfit_device::Bytes;
+use flashfit_geometry::EraseBlockGrid;
 
 use crate::layout::PartitionEnd;
 
@@ -28,12 +29,22 @@ pub struct PlacementContext {
     pub sector_bytes: u64,
     /// The erase block, in bytes, where it is known; a multiple of the sector.
     pub erase_block_bytes: Option<u64>,
+    /// Where the first whole erase block starts, in bytes from the start of the disk.
+    pub erase_block_offset: u64,
     /// The write unit, in bytes, where it is known; not 0.
     pub write_unit_bytes: Option<u64>,
     /// The file system's block, in bytes, as the catalog states it.
     pub block_bytes: u64,
     /// What the stripe width counts.
     pub stripe_width: StripeWidth,
+}
+
+impl PlacementContext {
+    fn is_boundary(&self, at_bytes: u64) -> bool {
+        let grid =
+            EraseBlockGrid::new(self.erase_block_bytes.unwrap_or(0), self.erase_block_offset);
+        grid.is_some_and(|grid| grid.is_boundary(at_bytes))
+    }
 }
 
 /// The numbers for one place.
@@ -120,13 +131,9 @@ pub fn is_planned(kind: &str) -> bool {
     )
 }
 
-/// The least multiple of the erase block that the file system's own layout can follow: f2fs divides
-/// a device in segments of 2 MiB. `None` where that does not fit in 64 bits.
-pub fn start_unit_bytes(kind: &str, erase_block_bytes: u64) -> Option<u64> {
-    match kind {
-        "f2fs" => super::arithmetic::lcm(erase_block_bytes, f2fs::SEGMENT_BYTES),
-        _ => Some(erase_block_bytes),
-    }
+/// What the file system divides a disk in besides erase blocks: f2fs in segments of 2 MiB.
+pub fn own_unit_bytes(kind: &str) -> Option<u64> {
+    (kind == "f2fs").then_some(f2fs::SEGMENT_BYTES)
 }
 
 /// Where a partition for these kinds of file system ends unless the user chooses: mkfs.f2fs 1.15

@@ -79,10 +79,8 @@ fn given(
     device: &PlanningDevice,
     notes: &mut Vec<PlanNote>,
 ) -> Geometry {
-    let given = Geometry {
-        erase_block: units::given(request.erase_block),
-        write_unit: units::given(request.write_unit),
-    };
+    let given =
+        Geometry::of_sizes(units::given(request.erase_block), units::given(request.write_unit));
     let given = given.or(request.probed.clone());
     let Some(recipe) = request.recipe else {
         let usual = request.usual_write_unit.clone().filter(|_| {

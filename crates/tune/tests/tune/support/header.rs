@@ -83,6 +83,7 @@ pub fn facts() -> TestBedFacts {
         layout: LayoutPlan {
             layout: PartitionLayout::WholeDevice,
             unit: Bytes::mib(1),
+            first_unit_bytes: 0,
             reason: "it is a test".into(),
             second: None,
         },
