@@ -4,7 +4,8 @@
 //! valid answer with a reason. Declared values are kept separately.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The smallest probability at which a value counts as found.
 pub const SURE: f64 = 0.95;
@@ -43,7 +44,7 @@ pub struct CandidateValue {
 }
 
 /// The result for one quantity.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct GeometryFinding {
     /// Whether it was found.
     pub verdict: QuantityVerdict,
@@ -57,6 +58,55 @@ pub struct GeometryFinding {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<CandidateValue>,
+}
+
+/// A finding as it is read: an optional value that is flattened would hide one of the wrong type.
+#[derive(Deserialize)]
+struct WrittenFinding {
+    verdict: QuantityVerdict,
+    bytes: Option<u64>,
+    count: Option<u32>,
+    is: Option<bool>,
+    confidence: Option<f64>,
+    reason: String,
+    #[serde(default)]
+    candidates: Vec<CandidateValue>,
+}
+
+impl<'de> Deserialize<'de> for GeometryFinding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = WrittenFinding::deserialize(deserializer)?;
+        written.finding().map_err(D::Error::custom)
+    }
+}
+
+impl WrittenFinding {
+    fn finding(self) -> Result<GeometryFinding, String> {
+        let Self { verdict, bytes, count, is, confidence, reason, candidates } = self;
+        let values = [
+            bytes.map(QuantityValue::Bytes),
+            count.map(QuantityValue::Count),
+            is.map(QuantityValue::Is),
+        ];
+        let mut values = values.into_iter().flatten();
+        let value = values.next();
+        match (verdict, value) {
+            _ if values.next().is_some() => return Err("it has several values".to_owned()),
+            (QuantityVerdict::Found, None) => {
+                return Err("it was found, but has no `bytes`, `count` or `is`".to_owned());
+            }
+            (QuantityVerdict::Inconclusive | QuantityVerdict::NotMeasured, Some(_)) => {
+                return Err("it has a value, but was not found".to_owned());
+            }
+            _ => {}
+        }
+        let likely = candidates.iter().map(|candidate| candidate.probability);
+        let mut probabilities = confidence.into_iter().chain(likely);
+        match probabilities.find(|probability| !(0.0..=1.0).contains(probability)) {
+            Some(probability) => Err(format!("the probability {probability} is not from 0 to 1")),
+            None => Ok(GeometryFinding { verdict, value, confidence, reason, candidates }),
+        }
+    }
 }
 
 impl GeometryFinding {
@@ -113,7 +163,8 @@ pub struct GeometryFindings {
     /// The erase block, in bytes.
     #[serde(rename = "erase_unit")]
     pub erase_block: GeometryFinding,
-    /// Where the first whole erase block starts, in bytes from the start of the device.
+    /// Where the first whole erase block starts, in bytes from the start of the target: of the
+    /// partition, if the target is one.
     #[serde(rename = "erase_unit_offset")]
     pub erase_block_offset: GeometryFinding,
     /// Open erase blocks with writes in ascending order in each.

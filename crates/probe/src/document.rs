@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::ProbeFileError;
+use crate::quantities::WrongQuantity;
 
 /// The name of the document.
 pub(crate) const SCHEMA: &str = "flashfit.probe";
@@ -215,13 +216,21 @@ impl ProbeDocument {
         let path = path.to_owned();
         let found: Self = match serde_json::from_slice(text.as_bytes()) {
             Ok(found) => found,
-            Err(error) => return Err(ProbeFileError::Invalid { path, error }),
+            Err(error) => {
+                return Err(match WrongQuantity::in_text(&text) {
+                    Some(wrong) => ProbeFileError::Quantity { path, wrong },
+                    None => ProbeFileError::Invalid { path, error },
+                });
+            }
         };
         if found.schema != SCHEMA || found.schema_version != SCHEMA_VERSION {
             let (schema, version) = (found.schema, found.schema_version);
             return Err(ProbeFileError::OtherSchema { path, schema, version });
         }
-        Ok(found)
+        match WrongQuantity::of(&found).or_else(|| WrongQuantity::absent(&text)) {
+            Some(wrong) => Err(ProbeFileError::Quantity { path, wrong }),
+            None => Ok(found),
+        }
     }
 
     /// What was found of the geometry of the disk.

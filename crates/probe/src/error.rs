@@ -10,6 +10,8 @@ use flashfit_host::input_file::InputFileError;
 use flashfit_twin::TwinError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
+use crate::quantities::WrongQuantity;
+
 /// Why a probe ended without, or before, its result.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeRunError {
@@ -113,6 +115,8 @@ pub enum ProbeFileError {
         crate::document::SCHEMA_VERSION
     )]
     OtherSchema { path: PathBuf, schema: String, version: u32 },
+    #[error("{}: {wrong}", path.display())]
+    Quantity { path: PathBuf, wrong: WrongQuantity },
     #[error("{} is of another device: {difference}", path.display())]
     OtherDevice { path: PathBuf, difference: String },
 }
@@ -121,16 +125,20 @@ impl UserError for ProbeFileError {
     fn class(&self) -> ExitClass {
         match self {
             Self::File(error) => error.class(),
-            Self::Invalid { .. } | Self::OtherSchema { .. } | Self::OtherDevice { .. } => {
-                ExitClass::Usage
-            }
+            Self::Invalid { .. }
+            | Self::OtherSchema { .. }
+            | Self::Quantity { .. }
+            | Self::OtherDevice { .. } => ExitClass::Usage,
         }
     }
 
     fn hint(&self) -> Option<Hint> {
         match self {
             Self::File(error) => error.hint(),
-            Self::Invalid { .. } | Self::OtherSchema { .. } | Self::OtherDevice { .. } => None,
+            Self::Invalid { .. }
+            | Self::OtherSchema { .. }
+            | Self::Quantity { .. }
+            | Self::OtherDevice { .. } => None,
         }
     }
 }

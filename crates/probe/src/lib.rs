@@ -13,6 +13,7 @@ mod guarded;
 mod import;
 mod limited;
 mod patterns;
+mod quantities;
 mod recorded;
 mod region;
 mod remapped;
@@ -28,6 +29,7 @@ pub use document::{
 pub use error::{ProbeFileError, ProbeRunError};
 pub use follow_up::{FirstEraseBlock, FollowUp};
 pub use import::import;
+pub use quantities::WrongQuantity;
 pub use region::{DeviceRegion, ExpectedDevice};
 pub use remapped::Remapped;
 pub use run::{AgreeToLoss, ProbeOutcome, ProbeRun, ProbeRunOptions, WriteBudget, WriteEstimate};

@@ -12,6 +12,9 @@ pub fn probe_file(error: &ProbeFileError) -> Option<String> {
         ProbeFileError::Invalid { .. } | ProbeFileError::OtherSchema { .. } => {
             Some("make it with: flashfit probe TARGET --output FILE".to_owned())
         }
+        ProbeFileError::Quantity { .. } => {
+            Some("probe the device again: flashfit probe TARGET --output FILE".to_owned())
+        }
         ProbeFileError::OtherDevice { .. } => {
             Some("probe this one: flashfit probe TARGET --output FILE".to_owned())
         }

@@ -1,7 +1,7 @@
 //! The document of a probe.
 
 use flashfit_geometry::{GeometryFinding, QuantityValue};
-use flashfit_probe::ProbeDocument;
+use flashfit_probe::{ProbeDocument, WrongQuantity};
 use serde_json::Value;
 
 use super::canonical;
@@ -24,6 +24,9 @@ pub fn read(document: &Value) -> Result<SurveySource, String> {
     }
     let probe = serde_json::from_value::<ProbeDocument>(document.clone())
         .map_err(|error| format!("it is not a probe that this version reads: {error}"))?;
+    if let Some(wrong) = WrongQuantity::of(&probe) {
+        return Err(format!("it is not a probe that this version reads: {wrong}"));
+    }
     let Some(device) = &probe.device else {
         return Err("it was made from tables, and says nothing about the device".to_owned());
     };

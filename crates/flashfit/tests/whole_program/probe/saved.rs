@@ -71,6 +71,39 @@ fn sizes_of_a_probe_file_have_the_limits_of_the_flags() {
     }
 }
 
+#[test]
+fn plans_start_where_the_first_erase_block_starts() {
+    let place = Place::new();
+    let card = card_that_shows_its_units(&place);
+    place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
+    let text = std::fs::read_to_string(place.path("geometry.json")).unwrap();
+    let mut found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let offset = |bytes: u64| serde_json::json!({"verdict": "found", "bytes": bytes, "confidence": 0.99, "reason": "x"});
+    found["erase_unit_offset"] = offset(2 << 20);
+    place.file("later.json", &found.to_string());
+    let args = ["plan", &card, "--geometry", "later.json", "--fs", "ext4"];
+    let plans = place.flashfit(&[&args[..], &["--json"]].concat()).document("flashfit.plans");
+    let plan = &plans["plans"][0];
+    assert_eq!(plan["geometry"]["used"]["erase_block_offset_bytes"], 2 << 20);
+    assert_eq!(plan["place"]["start_bytes"], 2 << 20, "{plan}");
+    let ended = place.flashfit(&[&args[..], &["--start", "6MiB"]].concat());
+    ended.said(0, &[]);
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = "the first erase block starts 2097152 bytes after the start of the disk";
+    assert!(text.contains(first) && text.contains("on a boundary"), "{text}");
+    // Of a partition, the position counts from its start.
+    found["medium"]["partition_start_bytes"] = (2 << 20).into();
+    place.file("part.json", &found.to_string());
+    let args = ["plan", &card, "--geometry", "part.json", "--fs", "ext4"];
+    let ended = place.flashfit(&args);
+    ended.said(0, &[]);
+    assert!(!ended.stdout.contains("first erase block"), "{}", ended.stdout);
+    found["erase_unit_offset"] = offset(513);
+    place.file("odd.json", &found.to_string());
+    let ended = place.flashfit(&["plan", &card, "--geometry", "odd.json"]);
+    ended.said(2, &["odd.json: `erase_unit_offset`: 513 bytes", "hint: probe the device again"]);
+}
+
 /// An image has no serial number, and says nothing of the device that was probed.
 #[test]
 fn a_probe_file_that_may_be_of_another_device_is_in_doubt() {
