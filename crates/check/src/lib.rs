@@ -10,6 +10,8 @@ mod reading;
 mod volumes;
 mod write_price;
 
+use std::path::{Path, PathBuf};
+
 use flashfit_device::Device;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{
@@ -37,6 +39,8 @@ pub struct CheckRequest<'a> {
     pub target: &'a InspectedTarget,
     /// The geometry that the user gave.
     pub given: Geometry,
+    /// The file that it is in, if it is.
+    pub geometry_file: Option<&'a Path>,
     /// Where the file systems are read.
     pub nodes: &'a ExaminedNodes,
     /// Why its beginning cannot be read, if that is known.
@@ -55,6 +59,12 @@ pub struct DeviceCheck {
     pub verdict: Severity,
     #[serde(skip)]
     pub findings: Vec<CheckFinding>,
+    /// The geometry that the user gave.
+    #[serde(skip)]
+    pub given: Geometry,
+    /// The file with the erase block that the user gave.
+    #[serde(skip)]
+    pub geometry_file: Option<PathBuf>,
     #[serde(rename = "medium")]
     pub examined: ExaminedDevice,
     /// What the device reports about itself.
@@ -101,7 +111,9 @@ pub fn look(
         _ => price::of(request.target),
     };
     let wear = (!is_file).then(|| request.wear.read(device));
-    let known = request.given.or(reading.geometry());
+    let given = request.given;
+    let geometry_file = request.geometry_file.filter(|_| given.erase_block.is_some());
+    let known = given.clone().or(reading.geometry());
     let mut examined = examine(
         runner,
         request.name,
@@ -119,6 +131,8 @@ pub fn look(
     Some(DeviceCheck {
         verdict: verdict(&findings),
         findings,
+        given,
+        geometry_file: geometry_file.map(Path::to_owned),
         examined,
         doubts: doubts::of(device),
         device: device.as_ref().clone(),

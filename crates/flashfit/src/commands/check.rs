@@ -104,6 +104,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         name: &args.target,
         target: &target,
         given: flags.or(saved),
+        geometry_file: args.geometry.as_deref(),
         nodes: &volumes.nodes,
         unreadable,
         unfinished,

@@ -1,13 +1,14 @@
 //! A check as text: what the device is, how it is built, the findings with the worst first.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use flashfit_check::{DeviceCheck, QuickReading, SkippedReading};
 use flashfit_device::Bytes;
 use flashfit_filesystem::Improvement;
 use flashfit_filesystem::check::{CheckFinding, Repair, Replan, Severity};
 use flashfit_geometry::{GeometryFinding, QuantityValue};
-use flashfit_host::program::quote;
+use flashfit_host::program::{quote, quote_path};
 use flashfit_report::text::{plain, plain_command, wrap};
 use flashfit_wear_counters::{SourceAnswer, SourceOutcome};
 use schemars::JsonSchema;
@@ -32,29 +33,29 @@ pub struct FindingDocument {
 }
 
 impl FindingDocument {
-    pub fn of(finding: &CheckFinding) -> Self {
+    pub fn of(finding: &CheckFinding, checked: &DeviceCheck) -> Self {
         Self {
             check: finding.check,
             subject: finding.subject.clone(),
             severity: finding.severity,
             evidence: finding.evidence.clone(),
             cost: finding.cost.clone(),
-            repair: finding.repair.as_ref().map(command),
+            repair: finding.repair.as_ref().map(|repair| command(repair, checked)),
         }
     }
 }
 
 /// All findings in JSON.
 pub fn findings(checked: &DeviceCheck) -> Vec<FindingDocument> {
-    checked.findings.iter().map(FindingDocument::of).collect()
+    checked.findings.iter().map(|finding| FindingDocument::of(finding, checked)).collect()
 }
 
-/// The command line of a repair.
-pub fn command(repair: &Repair) -> String {
+/// The command line of a repair of this device.
+pub fn command(repair: &Repair, checked: &DeviceCheck) -> String {
     match repair {
         Repair::Command(command) => command.clone(),
         Repair::Improvement(improvement) => improvement_command(improvement),
-        Repair::Replan(replan) => plan_command(replan),
+        Repair::Replan(replan) => plan_command(replan, checked),
     }
 }
 
@@ -67,7 +68,7 @@ fn improvement_command(improvement: &Improvement) -> String {
     format!("{}{more}", improvement.command_line())
 }
 
-fn plan_command(replan: &Replan) -> String {
+fn plan_command(replan: &Replan, checked: &DeviceCheck) -> String {
     let filesystem = match replan.kind.as_deref() {
         Some("vfat") => " --fs fat32".to_owned(),
         Some(kind) => format!(" --fs {kind}"),
@@ -76,13 +77,23 @@ fn plan_command(replan: &Replan) -> String {
     let flag = |name, bytes: Option<u64>| {
         bytes.map_or_else(String::new, |bytes| format!(" --{name} {}", size_argument(bytes)))
     };
-    let units = flag("erase-block", replan.erase_block_bytes)
-        + &flag("write-unit", replan.write_unit_bytes);
+    let units = match &checked.geometry_file {
+        Some(file) => geometry_argument(file),
+        None => {
+            flag("erase-block", replan.erase_block_bytes)
+                + &flag("write-unit", replan.write_unit_bytes)
+        }
+    };
     let loss = match replan.erased {
         1 => "erases it: save its files before".to_owned(),
         several => format!("erases all {several} partitions: save their files before"),
     };
     format!("flashfit plan {}{filesystem}{units}  # {loss}", quote(&replan.target))
+}
+
+/// The argument of `plan` and `tune` for a geometry in a file.
+pub fn geometry_argument(file: &Path) -> String {
+    format!(" --geometry {}", quote_path(file))
 }
 
 pub fn size_argument(bytes: u64) -> String {
@@ -101,7 +112,7 @@ pub fn text(checked: &DeviceCheck, next: &NextCommands, width: usize) -> String 
     wear(&mut text, checked, width);
     for finding in &checked.findings {
         text.push('\n');
-        one(&mut text, finding, width);
+        one(&mut text, finding, checked, width);
     }
     genuine(&mut text, checked, width);
     section(&mut text, "To improve it without losing data:", &next.keeps_data);
@@ -229,7 +240,7 @@ fn section(text: &mut String, title: &str, commands: &[String]) {
     }
 }
 
-fn one(text: &mut String, finding: &CheckFinding, width: usize) {
+fn one(text: &mut String, finding: &CheckFinding, checked: &DeviceCheck, width: usize) {
     let head = format!("{}: {}, {}", finding.severity.name(), finding.check, finding.subject);
     paragraph(text, "", &head, width);
     fact(text, "seen", &finding.evidence, width);
@@ -237,8 +248,13 @@ fn one(text: &mut String, finding: &CheckFinding, width: usize) {
         fact(text, "costs", &finding.cost, width);
     }
     if let Some(repair) = &finding.repair {
-        writeln!(text, "  {:<NAME_COLUMNS$} {}", "repair", plain_command(&command(repair)))
-            .expect("a string takes any text");
+        writeln!(
+            text,
+            "  {:<NAME_COLUMNS$} {}",
+            "repair",
+            plain_command(&command(repair, checked))
+        )
+        .expect("a string takes any text");
     }
 }
 

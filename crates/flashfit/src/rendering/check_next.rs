@@ -11,7 +11,7 @@ use flashfit_probe::free_space::FreeSpaceTest;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::check::{command, size_argument};
+use super::check::{command, geometry_argument, size_argument};
 use super::duration;
 
 /// The budget that `next` proposes.
@@ -43,8 +43,8 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
     for finding in repairs {
         let Some(repair) = &finding.repair else { continue };
         let (list, line) = match repair {
-            Repair::Replan(_) => (&mut next.erases, command(repair)),
-            Repair::Command(_) => (&mut next.keeps_data, command(repair)),
+            Repair::Replan(_) => (&mut next.erases, command(repair, checked)),
+            Repair::Command(_) => (&mut next.keeps_data, command(repair, checked)),
             Repair::Improvement(_) => {
                 (&mut next.keeps_data, format!("flashfit apply --keep-data {}", quote(name)))
             }
@@ -57,13 +57,19 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
         return next;
     }
     let target = quote(name);
-    let known = checked.reading.geometry();
+    let known = checked.given.clone().or(checked.reading.geometry());
     let flag = |name, known: Option<Sourced>| {
         known
             .map_or_else(String::new, |known| format!(" --{name} {}", size_argument(known.bytes.0)))
     };
-    let erase_block = flag("erase-block", known.erase_block);
-    let units = format!("{erase_block}{}", flag("write-unit", known.write_unit));
+    let (erase_block, units) = match &checked.geometry_file {
+        Some(file) => (geometry_argument(file), geometry_argument(file)),
+        None => {
+            let erase_block = flag("erase-block", known.erase_block);
+            let units = format!("{erase_block}{}", flag("write-unit", known.write_unit));
+            (erase_block, units)
+        }
+    };
     let mut push = |line: String, price: String, erases| {
         next.commands.push(PricedCommand { line, price, erases });
     };

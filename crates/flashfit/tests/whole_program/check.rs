@@ -40,6 +40,29 @@ fn a_check_measures_the_erase_block_and_proposes_what_follows() {
     place.flashfit(&["check", card.arg(), "--strict"]).said(1, &["could not be determined"]);
 }
 
+#[test]
+fn a_geometry_in_a_file_is_passed_on() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let card = Serving::of(place.command(&["card", "serve", "sd-c4-block"]));
+    let target = card.arg();
+    place.flashfit(&["probe", target, "--output", "g.json"]).said(0, &[]);
+    // The computer may be too busy to find it.
+    let text = std::fs::read_to_string(place.path("g.json")).unwrap();
+    let mut found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    found["erase_unit"] = serde_json::json!({
+        "verdict": "found", "bytes": 4 << 20, "confidence": 0.99, "reason": "a step",
+    });
+    place.file("g.json", &found.to_string());
+    let args = ["check", target, "--geometry", "g.json", "--json"];
+    let checked = place.flashfit(&args).document("flashfit.check");
+    let line = |at: usize| checked["next"]["commands"][at]["line"].as_str().unwrap();
+    assert_eq!(line(0), format!("flashfit plan {target} --geometry g.json"));
+    assert_eq!(line(1), format!("flashfit tune {target} --geometry g.json --budget 30min"));
+}
+
 /// Its first bytes may still be in the page cache.
 #[test]
 fn a_device_that_cannot_be_read_is_not_said_to_be_empty_or_fine() {
