@@ -5,7 +5,7 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 
-/// Catches the signals from now on; a second one kills the process.
+/// Catches the signals from now on; a later one kills the process, copies of the first do not.
 pub fn interrupt() -> Result<Interrupt, CommandError> {
     Interrupt::on_signals().map_err(|error| not_caught(&error))
 }

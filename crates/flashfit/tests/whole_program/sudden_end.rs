@@ -1,6 +1,8 @@
 //! Interrupted and killed runs: they leave nothing on the machine, keep all recorded trials, and
 //! can be resumed.
 
+mod repeated;
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
@@ -137,23 +139,6 @@ fn a_run_interrupted_before_its_first_trial_leaves_nothing() {
     } else {
         assert!(!place.path("run").exists(), "a folder without a run is left");
     }
-}
-
-#[test]
-fn a_second_interrupt_leaves_nothing_either() {
-    if skip_without_cards() {
-        return;
-    }
-    let place = Place::new();
-    let (child, server) = in_the_middle_of_a_trial(&place);
-    // The second signal has the default action, unless the first one already ended the run.
-    signal(child.id(), Signal::INT);
-    signal(child.id(), Signal::INT);
-    let ended = Ended::of(child);
-    assert!(matches!(ended.code, None | Some(6)), "{ended:#?}");
-    wait_for_no_traces(&place, Some(&server));
-    let before = place.recorded();
-    goes_on(&place, &before);
 }
 
 #[test]
