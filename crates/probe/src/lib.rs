@@ -33,6 +33,6 @@ pub use quantities::WrongQuantity;
 pub use region::{DeviceRegion, ExpectedDevice};
 pub use remapped::Remapped;
 pub use run::{AgreeToLoss, ProbeOutcome, ProbeRun, ProbeRunOptions, WriteBudget, WriteEstimate};
-pub use saved::{Doubt, SavedGeometry, read_geometry};
+pub use saved::{Doubt, SavedGeometry, SavedProbe};
 pub use stalls::Stalls;
 pub use twin::{TwinMeasurements, fit_twin};

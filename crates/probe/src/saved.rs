@@ -1,6 +1,6 @@
 //! The geometry in a probe's document, for a plan or a run on the same device.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flashfit_device::{Bytes, DeviceKind};
 use flashfit_filesystem::plan::PlannedDevice;
@@ -30,22 +30,43 @@ pub struct Doubt {
     pub ends_with_probe: bool,
 }
 
-/// Reads the document at `path`, which must be of this device.
-///
-/// # Errors
-/// If it cannot be read, or what the device reports shows that it is of another one.
-pub fn read_geometry(path: &Path, device: &PlannedDevice) -> Result<SavedGeometry, ProbeFileError> {
-    let document = ProbeDocument::read(path)?;
-    if let Some(difference) = document.device.as_ref().and_then(|probed| other(probed, device)) {
-        return Err(ProbeFileError::OtherDevice { path: path.to_owned(), difference });
+/// A document whose device is not known yet: it may be that of another machine.
+#[derive(Debug, Clone)]
+pub struct SavedProbe {
+    pub path: PathBuf,
+    document: ProbeDocument,
+}
+
+impl SavedProbe {
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(path: &Path) -> Result<Self, ProbeFileError> {
+        Ok(Self { path: path.to_owned(), document: ProbeDocument::read(path)? })
     }
-    let geometry = document.likeliest_geometry();
-    let no_erase_block =
-        geometry.erase_block.is_none().then(|| document.findings.erase_block.reason.clone());
-    let first_erase_block = document.first_erase_block();
-    let doubt = document.device.as_ref().and_then(|probed| doubt(probed, device));
-    let doubt = doubt.or_else(|| other_card(&document, device));
-    Ok(SavedGeometry { geometry, no_erase_block, first_erase_block, doubt })
+
+    /// What was found, or else is the likeliest.
+    pub fn geometry(&self) -> Geometry {
+        self.document.likeliest_geometry()
+    }
+
+    /// What it says about `device`.
+    ///
+    /// # Errors
+    /// If what the device reports shows that the document is of another one.
+    pub fn of(&self, device: &PlannedDevice) -> Result<SavedGeometry, ProbeFileError> {
+        let Self { path, document } = self;
+        if let Some(difference) = document.device.as_ref().and_then(|probed| other(probed, device))
+        {
+            return Err(ProbeFileError::OtherDevice { path: path.clone(), difference });
+        }
+        let geometry = self.geometry();
+        let no_erase_block =
+            geometry.erase_block.is_none().then(|| document.findings.erase_block.reason.clone());
+        let first_erase_block = document.first_erase_block();
+        let doubt = document.device.as_ref().and_then(|probed| doubt(probed, device));
+        let doubt = doubt.or_else(|| other_card(document, device));
+        Ok(SavedGeometry { geometry, no_erase_block, first_erase_block, doubt })
+    }
 }
 
 /// The difference between the probed device and this one, if there is one. A disk and its partition

@@ -15,9 +15,8 @@ pub fn probe_file(error: &ProbeFileError) -> Option<String> {
         ProbeFileError::Quantity { .. } => {
             Some("probe the device again: flashfit probe TARGET --output FILE".to_owned())
         }
-        ProbeFileError::OtherDevice { .. } => {
-            Some("probe this one: flashfit probe TARGET --output FILE".to_owned())
-        }
+        // Where the device is known, its command is named.
+        ProbeFileError::OtherDevice { .. } => None,
     }
 }
 

@@ -5,8 +5,9 @@ use std::path::Path;
 use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{PlannedDevice, check_given_sizes};
 use flashfit_geometry::{Geometry, Sourced};
-use flashfit_host::program::quote_path;
-use flashfit_probe::{Doubt, FirstEraseBlock, read_geometry};
+use flashfit_host::program::{quote, quote_path};
+use flashfit_probe::{Doubt, FirstEraseBlock, SavedProbe};
+use flashfit_testbed::TestBedSpec;
 
 use crate::command_error::CommandError;
 
@@ -17,22 +18,59 @@ pub fn read(
     notes: &mut Vec<String>,
 ) -> Result<Geometry, CommandError> {
     let Some(path) = path else { return Ok(Geometry::default()) };
-    let (geometry, doubt) = read_with_doubt(path, device, notes)?;
+    of_device(&SavedProbe::read(path)?, device, &TestBedSpec::Here, notes)
+}
+
+/// What a document says of the device of a test bed.
+pub fn of_device(
+    probe: &SavedProbe,
+    device: &PlannedDevice,
+    on: &TestBedSpec,
+    notes: &mut Vec<String>,
+) -> Result<Geometry, CommandError> {
+    let command = command(&device.path, on);
+    let (geometry, doubt) = with_doubt(probe, device, notes).map_err(|error| match &command {
+        Some(command) => error.or_hint(&format!("probe this device: {command} --output FILE")),
+        None => error.or_hint("leave --geometry out; --erase-block SIZE gives the erase block"),
+    })?;
     notes.extend(doubt.map(|Doubt { reason, ends_with_probe }| {
-        let (file, target) = (quote_path(path), quote_path(&device.path));
-        let command = format!(". To be sure: flashfit probe {target} --output {file}");
-        format!("{reason}{}", if ends_with_probe { &command } else { "" })
+        let file = quote_path(&probe.path);
+        match command.filter(|_| ends_with_probe) {
+            Some(command) => format!("{reason}. To be sure: {command} --output {file}"),
+            None => reason,
+        }
     }));
     Ok(geometry)
 }
 
-/// The same, and why it may be of another device, as a sentence without a period.
+/// The command that probes a device of a test bed, if there is one.
+fn command(device: &Path, on: &TestBedSpec) -> Option<String> {
+    let target = quote_path(device);
+    match on {
+        TestBedSpec::Here | TestBedSpec::Vm(_) => Some(format!("flashfit probe {target}")),
+        TestBedSpec::Ssh { host } => {
+            Some(format!("flashfit probe {target} --on {}", quote(&format!("ssh:{host}"))))
+        }
+        // The boards of a lab are tuned only.
+        TestBedSpec::Lab { .. } => None,
+    }
+}
+
+/// The geometry in a file, and why it may be of another device, as a sentence without a period.
 pub fn read_with_doubt(
     path: &Path,
     device: &PlannedDevice,
     notes: &mut Vec<String>,
 ) -> Result<(Geometry, Option<Doubt>), CommandError> {
-    let saved = read_geometry(path, device)?;
+    with_doubt(&SavedProbe::read(path)?, device, notes)
+}
+
+fn with_doubt(
+    probe: &SavedProbe,
+    device: &PlannedDevice,
+    notes: &mut Vec<String>,
+) -> Result<(Geometry, Option<Doubt>), CommandError> {
+    let (path, saved) = (&probe.path, probe.of(device)?);
     let sizes = &saved.geometry;
     let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
     let capacity = Bytes(device.capacity_bytes);

@@ -10,7 +10,7 @@ use flashfit_tune::{Criterion, RunPrior};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
-use crate::tune::resolve::ResolvedSpec;
+use crate::tune::resolved::ResolvedSpec;
 
 pub use {
     AbsentMentionArgs as SurveyMentionArgs, AbsentPriorArgs as SurveyPriorArgs,

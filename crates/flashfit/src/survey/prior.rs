@@ -16,7 +16,7 @@ use flashfit_user_error::ExitClass;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::prior::prior_text;
-use crate::tune::resolve::ResolvedSpec;
+use crate::tune::resolved::ResolvedSpec;
 
 #[derive(Debug, Args)]
 pub struct SurveyPriorArgs {

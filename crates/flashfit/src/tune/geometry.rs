@@ -5,6 +5,7 @@ use std::path::Path;
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_probe::SavedProbe;
 use flashfit_target::InspectedTarget;
 use flashfit_testbed::TestBedSpec;
 use flashfit_tune::Config;
@@ -15,6 +16,14 @@ use crate::command_error::CommandError;
 use crate::output::note;
 use crate::probe::{quick, saved};
 
+/// The geometry of a run.
+#[derive(Debug, Default)]
+pub struct RunGeometry {
+    pub found: Geometry,
+    /// Its document, if the device is on another machine: it is compared there.
+    pub unchecked: Option<SavedProbe>,
+}
+
 /// What the named file says of this device, or what timed reads show if no erase block was given.
 /// Only a device of this machine can be read.
 pub fn of_run(
@@ -23,12 +32,16 @@ pub fn of_run(
     (target, on): (&str, &TestBedSpec),
     catalog: Option<&Path>,
     interrupt: &Interrupt,
-) -> Result<Geometry, CommandError> {
+) -> Result<RunGeometry, CommandError> {
     let what = &args.what;
     let is_known = what.erase_block.or(config.media_erase_block_size).is_some();
     let is_here = matches!(on, TestBedSpec::Here | TestBedSpec::Vm(_));
     if what.geometry.is_none() && (what.no_probe || is_known || !is_here) {
-        return Ok(Geometry::default());
+        return Ok(RunGeometry::default());
+    }
+    if let Some(file) = what.geometry.as_ref().filter(|_| !is_here) {
+        let probe = SavedProbe::read(file)?;
+        return Ok(RunGeometry { found: probe.geometry(), unchecked: Some(probe) });
     }
     let mut notes = Vec::new();
     let inspected = InspectedTarget::inspect(target, &SystemRunner::default(), catalog)?;
@@ -41,5 +54,19 @@ pub fn of_run(
         return Err(CommandError::new(ExitClass::Interrupted, "interrupted", None));
     }
     notes.iter().for_each(|text| note(&format!("note: {text}")));
-    Ok(found)
+    Ok(RunGeometry { found, unchecked: None })
+}
+
+/// Refuses a document that is of another device than that of a board, or of the host.
+pub fn check(
+    probe: &SavedProbe,
+    board: Option<&str>,
+    device: &InspectedTarget,
+    on: &TestBedSpec,
+) -> Result<(), CommandError> {
+    let mut notes = Vec::new();
+    saved::of_device(probe, &device.planned(), on, &mut notes)?;
+    let board = board.map_or_else(String::new, |name| format!("{name}: "));
+    notes.iter().for_each(|text| note(&format!("note: {board}{text}")));
+    Ok(())
 }

@@ -10,7 +10,7 @@ use flashfit_tune::run::{Catalogs, RunResult, ScratchFolder, TrialHosts};
 use flashfit_user_error::ExitClass;
 
 use super::args::TuneArgs;
-use super::resolve::ResolvedSpec;
+use super::resolved::ResolvedSpec;
 use crate::command_error::CommandError;
 use crate::consent;
 use crate::output::warn;

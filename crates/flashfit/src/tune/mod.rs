@@ -19,6 +19,7 @@ mod repeat_command;
 mod replay;
 mod replay_choice;
 pub(crate) mod resolve;
+pub(crate) mod resolved;
 mod resume;
 mod schedulers;
 mod spec_check;
@@ -45,7 +46,7 @@ use crate::{signals, survey};
 use args::TuneArgs;
 use heartbeat::Heartbeat;
 use outcome::OutputForm;
-use resolve::ResolvedSpec;
+use resolved::ResolvedSpec;
 use twin_stage::TwinStage;
 use ui::TuneUi;
 
@@ -67,14 +68,15 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
     // Kept while crash states are checked, and started after the place is made: it is a thread.
     let mut watched = None;
     let result = hosts::with_hosts(args, &resolved, &catalogs, &runner, |hosts| {
-        let &ResolvedSpec { ref spec, ref dir, end_requested } = &resolved;
+        let &ResolvedSpec { ref spec, ref dir, end_requested, ref probe } = &resolved;
         let tool_version = env!("CARGO_PKG_VERSION");
         let request =
             RunRequest { spec, dir, catalogs: &catalogs, tool_version, end_requested, until: None };
         let twin = TwinStage::of(args, spec, dir)?;
         let twin = twin.map(|twin| (twin, &runner));
         watched = (args.json_stream && !args.dry_run).then(|| Rc::new(Heartbeat::start()));
-        let mut ui = TuneUi::new(args, request, twin, watched.clone())?;
+        let mut ui =
+            TuneUi::new(args, request, twin, watched.clone())?.with_geometry(probe.as_ref());
         if args.dry_run {
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
             if args.json || args.json_stream {

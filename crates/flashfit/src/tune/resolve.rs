@@ -2,7 +2,7 @@
 //! known.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_bench::{PointProfile, Workloads, start_kind};
 use flashfit_filesystem::plan::numbers::usual_end;
@@ -14,6 +14,7 @@ use flashfit_user_error::ExitClass;
 use crate::cli::{is_unpartitioned, layout_start, partition_end};
 use crate::command_error::CommandError;
 use crate::tune::args::TuneArgs;
+use crate::tune::resolved::{ResolvedSpec, default_dir};
 use crate::tune::schedulers::understood;
 use crate::tune::spec_check::{check, default_filesystems, default_workloads, named_workloads};
 use crate::tune::{budget, constraints, geometry};
@@ -23,15 +24,6 @@ pub const DEFAULT_SEED: u64 = 1;
 pub const DEFAULT_REPEATS: u32 = 3;
 /// Rounds of confirming trials of strategies that only rank.
 pub const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
-
-/// A specification and where its run is kept.
-#[derive(Debug)]
-pub struct ResolvedSpec {
-    pub spec: RunSpec,
-    pub dir: PathBuf,
-    /// Whether the user chose where the partition ends.
-    pub end_requested: bool,
-}
 
 /// Brings flags and file together.
 pub fn resolve(
@@ -80,7 +72,7 @@ pub fn resolve(
     let kinds = state.varied.then(|| start_kind::load(catalog_dir.as_deref())).transpose()?;
     let starts = kinds.unwrap_or_default();
     let on = args.stand.choose(&config, &target, args.dry_run)?;
-    let probed =
+    let geometry =
         geometry::of_run(args, &config, (&target, &on), catalog_dir.as_deref(), interrupt)?;
     let asked = LifeChoice::of(&args.life, args.asked.min_years, &config);
     let life = asked.for_run(&target, &on, &chosen_fs, catalog_dir.as_deref())?;
@@ -95,7 +87,7 @@ pub fn resolve(
     let spec = RunSpec {
         on,
         life,
-        probed,
+        probed: geometry.found,
         options: constraints::options(&args.asked, &config, &chosen_fs)?,
         weights_thousandths: constraints::weights(&args.asked, &config, &chosen_workloads)?,
         p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
@@ -134,17 +126,11 @@ pub fn resolve(
     };
     check(&spec, &filesystems, &workloads)?;
     let dir = args.dir.clone().or(config.result_dir).unwrap_or_else(|| default_dir(&spec.target));
-    Ok(ResolvedSpec { spec, dir, end_requested })
+    Ok(ResolvedSpec { spec, dir, end_requested, probe: geometry.unchecked })
 }
 
 /// The names without those that were there before.
 fn once(names: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().filter(|name| seen.insert(name.clone())).collect()
-}
-
-/// `run-` and a name for the target.
-fn default_dir(target: &str) -> PathBuf {
-    let last = target.rsplit(['/', ':']).next().unwrap_or(target);
-    PathBuf::from(format!("run-{last}"))
 }

@@ -10,7 +10,7 @@ use flashfit_tune::{StoredRun, TuneError};
 
 use super::args::TuneArgs;
 use super::extend;
-use super::resolve::ResolvedSpec;
+use super::resolved::ResolvedSpec;
 use crate::command_error::CommandError;
 use crate::output::note;
 use crate::test_beds::again_words::again_words;
@@ -39,7 +39,7 @@ pub fn recorded(
     note(&format!("resuming {}: {recorded}", to_text(dir)));
     spec.crash_states = args.crash_states.or(spec.crash_states);
     let spec = extend::extended(args, spec, &run.trials)?;
-    let resolved = ResolvedSpec { spec, dir: dir.to_owned(), end_requested: false };
+    let resolved = ResolvedSpec { spec, dir: dir.to_owned(), end_requested: false, probe: None };
     Ok((resolved, Some(run)))
 }
 

@@ -6,12 +6,15 @@ use std::rc::Rc;
 
 use flashfit_device::{ConsentMethod, Device};
 use flashfit_host::SystemRunner;
+use flashfit_probe::SavedProbe;
+use flashfit_target::InspectedTarget;
 use flashfit_testbed::{TrialError, WriteGrant};
 use flashfit_tune::Observer;
 use flashfit_tune::run::{RunError, RunEvent, RunPreparation, RunRequest, RunUi};
 
 use super::announce;
 use super::args::TuneArgs;
+use super::geometry;
 use super::heartbeat::Heartbeat;
 use super::progress::TuneProgress;
 use super::twin_stage::TwinStage;
@@ -30,6 +33,8 @@ pub struct TuneUi<'a> {
     /// Where the run is watched by a program.
     heartbeat: Option<Rc<Heartbeat>>,
     wear: WearMeter,
+    /// The document of the geometry, if that must be compared with the devices.
+    probe: Option<&'a SavedProbe>,
     /// Once trials begin.
     progress: Option<TuneProgress>,
 }
@@ -47,7 +52,11 @@ impl<'a> TuneUi<'a> {
             note(&twin.plan());
         }
         let wear = WearMeter::default();
-        Ok(Self { args, request, twin, agreed, heartbeat, wear, progress: None })
+        Ok(Self { args, request, twin, agreed, heartbeat, wear, probe: None, progress: None })
+    }
+
+    pub fn with_geometry(self, probe: Option<&'a SavedProbe>) -> Self {
+        Self { probe, ..self }
     }
 }
 
@@ -84,6 +93,16 @@ impl RunUi for TuneUi<'_> {
             }
             RunEvent::Ended => self.progress.iter_mut().for_each(TuneProgress::finish),
         }
+    }
+
+    fn check_device(
+        &mut self,
+        board: Option<&str>,
+        device: &InspectedTarget,
+    ) -> Result<(), RunError> {
+        let Some(probe) = self.probe else { return Ok(()) };
+        let checked = geometry::check(probe, board, device, &self.request.spec.on);
+        Ok(checked.map_err(CommandError::into_trial_error)?)
     }
 
     fn agree(

@@ -33,6 +33,7 @@ use std::time::Instant;
 use flashfit_device::{ConsentMethod, Device};
 use flashfit_geometry::Geometry;
 use flashfit_run_format::RunPrior;
+use flashfit_target::InspectedTarget;
 use flashfit_testbed::{Capabilities, Host, Requirements, TrialError, WriteGrant};
 
 use crate::problem::Problem;
@@ -81,6 +82,20 @@ pub trait RunUi {
     fn observer(&mut self) -> &mut dyn Observer;
 
     fn event(&mut self, event: RunEvent<'_>);
+
+    /// Called when a device is known, before anybody is asked for its data: whether it is the one
+    /// that the run is meant for.
+    ///
+    /// # Errors
+    /// If it is another one. The run goes on with other boards.
+    fn check_device(
+        &mut self,
+        board: Option<&str>,
+        device: &InspectedTarget,
+    ) -> Result<(), RunError> {
+        let _ = (board, device);
+        Ok(())
+    }
 
     /// Asks for the data of a device; returns the name by which the user agreed. `guard` asks the
     /// guard where the device is.
@@ -208,7 +223,7 @@ impl Run {
     ) -> Result<RunPreview, RunError> {
         match hosts {
             TrialHosts::One(host) => {
-                let target = TrialTarget::look(request, host)?;
+                let target = TrialTarget::look(request, host, None, ui)?;
                 check_same_device(earlier, &target)?;
                 let offers = host.describe(&requirements(request))?;
                 let findings = RunOptionFindings::look(request, &target, host)?;
@@ -233,7 +248,7 @@ fn run(
         TrialHosts::One(host) => host,
         TrialHosts::Boards(boards) => return spread::run(request, boards, earlier, ui),
     };
-    let target = TrialTarget::look(request, host)?;
+    let target = TrialTarget::look(request, host, None, ui)?;
     check_same_device(earlier.as_ref(), &target)?;
     let offers = host.describe(&requirements(request))?;
     take::check_environment(request.spec, &target, &offers)?;

@@ -11,7 +11,7 @@ use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_target::{InspectedTarget, SIMULATED, TargetSource};
 use flashfit_testbed::WriteGrant;
 
-use super::{RunError, RunRequest};
+use super::{RunError, RunRequest, RunUi};
 use crate::spec::RunSpec;
 
 /// What a loop device offers that is not attached yet.
@@ -38,8 +38,12 @@ impl TrialTarget {
     pub(super) fn look(
         request: RunRequest<'_>,
         place: &mut dyn flashfit_testbed::Host,
+        board: Option<&str>,
+        ui: &mut dyn RunUi,
     ) -> Result<Self, RunError> {
-        Self::of(request, found(request.spec, place)?)
+        let inspected = found(request.spec, place)?;
+        ui.check_device(board, &inspected)?;
+        Self::of(request, inspected)
     }
 
     /// How the trials of a run use this device.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::rack::board::Board;
 use super::rack::{Rack, SecondSwitch};
+use super::ssh_probe::with_erase_block;
 use super::vm_board::{MEDIUM, VmBoard};
 use crate::fixture::{Ended, FLASHFIT, Place, skip, skip_without_block_devices, wait_until};
 use crate::machine::{processes, signal, wait_for_no_traces, words};
@@ -412,6 +413,22 @@ fn boards_in_use_are_omitted_and_none_free_is_reported() {
         let ended =
             Ended::new(lab.command(&lab.place.tune_args("card.img", &args)).output().unwrap());
         ended.said(3, &["left out: board1", "left out: board2", "board2:card.img"]);
+        lab.wait_until_all_is_given_back();
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn a_board_with_another_device_than_the_probed_one_is_left_out() {
+    with_boards(|lab| {
+        lab.place.image("card.img", 64);
+        lab.place.flashfit(&["probe", "card.img", "--output", "p.json"]).said(0, &[]);
+        with_erase_block(&lab.place, "p.json");
+        // Images are of this machine, and the boards have their own.
+        std::fs::remove_file(lab.place.path("card.img")).unwrap();
+        let ended = Ended::of(lab.tune(&["--dry-run", "--geometry", "p.json"]));
+        ended.said(0, &["left out: board2: p.json is of another device", "not 96 MiB"]);
+        assert!(ended.stdout.contains("4 MiB (probed)"), "{ended:#?}");
         lab.wait_until_all_is_given_back();
     });
 }

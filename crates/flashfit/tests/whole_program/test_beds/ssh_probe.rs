@@ -2,9 +2,11 @@
 
 use std::fs::File;
 
+use flashfit_test_support::{isolated_as, name_of};
+
 use super::ssh::{agent, run_to_end, with_board};
 use super::sshd::{BOARD, Sshd};
-use crate::fixture::{Ended, Place, wait_until};
+use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
 
 /// Probes `target` on the board.
 fn probe(place: &Place, sshd: &Sshd, target: &str, more: &[&str]) -> Ended {
@@ -82,6 +84,60 @@ fn what_to_do_after_a_probe_on_a_board_names_the_board() {
         drop(held);
         let missing = probe(&place, &sshd, "/dev/no-such-device", &[]);
         missing.said(2, &["/dev/no-such-device", "flashfit doctor --on ssh:board"]);
+        wait_until("the board is clean", || agent().is_none());
+    });
+}
+
+/// Gives a probe of an image an erase block, which no probe of an image has.
+pub fn with_erase_block(place: &Place, document: &str) {
+    let text = std::fs::read_to_string(place.path(document)).unwrap();
+    let mut probe: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let found = r#"{"verdict": "found", "bytes": 4194304, "confidence": 1.0, "reason": "a test"}"#;
+    probe["erase_unit"] = serde_json::from_str(found).unwrap();
+    place.file(document, &probe.to_string());
+}
+
+#[test]
+fn the_geometry_for_a_board_is_compared_with_the_device_of_the_board() {
+    let test = the_geometry_for_a_board_is_compared_with_the_device_of_the_board;
+    if skip_without_block_devices() || skip(Sshd::lacking()) {
+        return;
+    }
+    isolated_as(name_of(&test), || {
+        let place = Place::new();
+        for (folder, mib) in [("board", 80), ("here", 64)] {
+            std::fs::create_dir(place.path(folder)).unwrap();
+            place.image(&format!("{folder}/card.img"), mib);
+        }
+        let mount = format!("mount --bind {} {}", place.arg("board"), place.arg("here"));
+        let sshd = Sshd::with_mounts(&place, &mount);
+        let target = place.arg("here/card.img");
+        let dry_run = |document: &str| {
+            let more = ["--on", BOARD, "--geometry", document, "--dry-run"];
+            run_to_end(sshd.command(&place, &place.tune_args(&target, &more)))
+        };
+        probe(&place, &sshd, &target, &["--output", "board.json"]).said(0, &[]);
+        place.flashfit(&["probe", &target, "--output", "here.json"]).said(0, &[]);
+        for document in ["board.json", "here.json"] {
+            with_erase_block(&place, document);
+        }
+        let other = ["here.json is of another device: its size was 64 MiB", "not 80 MiB"];
+        let again = format!("flashfit probe {target} --on ssh:board --output FILE");
+        dry_run("here.json").said(2, &[&other[..], &[&again]].concat());
+        let taken = |what: &str| {
+            let planned = dry_run("board.json");
+            planned.said(0, &[]);
+            assert!(planned.stdout.contains("4 MiB (probed)"), "{what}: {planned:#?}");
+        };
+        taken("another device of that name is here");
+        std::fs::remove_file(place.path("here/card.img")).unwrap();
+        taken("no device of that name is here");
+        let more = ["--on", BOARD, "--geometry", "missing.json"];
+        place.tune("card.img", &more).said(2, &["missing.json"]);
+        let more = ["--on", BOARD, "--geometry", "here.json", "--confirm", "card.img"];
+        let refused = run_to_end(sshd.command(&place, &place.tune_args(&target, &more)));
+        refused.said(2, &other);
+        assert!(!place.path("run").exists(), "refused after the run began");
         wait_until("the board is clean", || agent().is_none());
     });
 }

@@ -27,22 +27,27 @@ impl Sshd {
 
     /// Starts a server with its files in `place`.
     pub fn start(place: &Place) -> Self {
-        Self::with(place, "")
+        Self::with(place, "", "")
     }
 
     /// One whose users' shells print something at login, as with an `echo` in `.bashrc`.
     pub fn with_greeting(place: &Place) -> Self {
         let shell =
             "ForceCommand echo Welcome; printf '{\"x\":'; sh -c \"$SSH_ORIGINAL_COMMAND\"\n";
-        Self::with(place, shell)
+        Self::with(place, shell, "")
+    }
+
+    /// One with its own mounts, after this shell command.
+    pub fn with_mounts(place: &Place, mount: &str) -> Self {
+        Self::with(place, "", mount)
     }
 
     /// One that runs no command.
     pub fn without_shell(place: &Place) -> Self {
-        Self::with(place, "ForceCommand echo This account is not available.\n")
+        Self::with(place, "ForceCommand echo This account is not available.\n", "")
     }
 
-    fn with(place: &Place, more: &str) -> Self {
+    fn with(place: &Place, more: &str, mount: &str) -> Self {
         for key in ["host_key", "user_key"] {
             let made = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f", &place.arg(key)])
@@ -62,7 +67,17 @@ impl Sshd {
         let server = place.file("sshd_config", &server);
         // sshd does not start without this directory.
         let _ = std::fs::create_dir_all("/run/sshd");
-        let child = Command::new(find("sshd").unwrap())
+        let program = find("sshd").unwrap();
+        let mut command = match mount {
+            "" => Command::new(program),
+            mount => {
+                let mut command = Command::new("unshare");
+                let script = format!("{mount} && exec \"$@\"");
+                command.args(["--mount", "sh", "-ec", &script, "sh"]).arg(program);
+                command
+            }
+        };
+        let child = command
             .args(["-D", "-e", "-f"])
             .arg(server)
             .stdin(Stdio::null())

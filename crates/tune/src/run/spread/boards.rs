@@ -23,9 +23,13 @@ pub struct InspectedBoard<'a> {
 }
 
 impl<'a> InspectedBoard<'a> {
-    fn inspect(request: RunRequest<'_>, mut board: LockedBoard<'a>) -> Result<Self, RunError> {
+    fn inspect(
+        request: RunRequest<'_>,
+        mut board: LockedBoard<'a>,
+        ui: &mut dyn RunUi,
+    ) -> Result<Self, RunError> {
         let found = (|| {
-            let target = TrialTarget::look(request, board.host.as_mut())?;
+            let target = TrialTarget::look(request, board.host.as_mut(), Some(&board.name), ui)?;
             let offers = board.host.describe(&requirements(request))?;
             check_environment(request.spec, &target, &offers)?;
             Ok((target, offers))
@@ -70,7 +74,7 @@ pub fn inspect<'a>(
     let mut inspected: Vec<InspectedBoard<'a>> = Vec::new();
     let mut last = None;
     for board in boards {
-        let found = InspectedBoard::inspect(request, board).and_then(|board| {
+        let found = InspectedBoard::inspect(request, board, ui).and_then(|board| {
             let (kernel, machine) = (board.offers.kernel.clone(), board.offers.machine.clone());
             let (run_kernel, run_machine) =
                 wanted.get_or_insert_with(|| (kernel.clone(), machine.clone())).clone();
