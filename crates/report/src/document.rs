@@ -175,10 +175,8 @@ impl ReportedGain {
     }
 
     fn interval(&self, percent: impl Fn(f64, f64) -> String) -> String {
-        // Two units next to each other are hard to compare.
-        let seen_is_wide = self.percent_seen.is_some_and(|(low, high)| is_wide(low, high));
-        let in_times = seen_is_wide || is_wide(self.percent_low, self.percent_high);
-        let shown = |low: f64, high: f64| match in_times {
+        // Each in its own unit: the mean belongs to the figure, which is in percent.
+        let shown = |low: f64, high: f64| match is_wide(low, high) {
             true => times(low, high),
             false => percent(low, high),
         };
@@ -196,8 +194,15 @@ fn is_wide(percent_low: f64, percent_high: f64) -> bool {
 
 /// Two changes as ratios: `0.18 to 5.3 times`.
 fn times(percent_low: f64, percent_high: f64) -> String {
-    let ratio = |percent: f64| significant((1.0 + percent / 100.0).max(0.0), 2);
     format!("{} to {} times", ratio(percent_low), ratio(percent_high))
+}
+
+/// With two digits, or as many more as show on which side of 1 it is.
+fn ratio(percent: f64) -> String {
+    let ratio = (1.0 + percent / 100.0).max(0.0);
+    let shown = (2..=4).map(|digits| significant(ratio, digits));
+    let is_one = |text: &String| text.parse() == Ok(1.0);
+    shown.clone().find(|text| !is_one(text)).or_else(|| shown.clone().next()).unwrap_or_default()
 }
 
 /// A command to type and its purpose.
@@ -366,9 +371,12 @@ mod tests {
         let single = ReportedGain { percent_seen: Some((-82.0, 430.0)), ..gain(8.0, 16.0) };
         assert_eq!(
             single.describe(),
-            "+12.0 % (95 % interval 0.18 to 5.3 times, of the mean 1.1 to 1.2 times, 8 repeats)"
+            "+12.0 % (95 % interval 0.18 to 5.3 times, of the mean +8.0 % to +16.0 %, 8 repeats)"
         );
-        assert_eq!(single.intervals(), "0.18 to 5.3 times, of the mean 1.1 to 1.2 times");
+        assert_eq!(single.intervals(), "0.18 to 5.3 times, of the mean 8 to 16 %");
+        let shown = |low| ReportedGain { percent_low: low, ..single }.describe();
+        assert!(shown(-0.4).contains("of the mean -0.4 % to +16.0 %"), "{}", shown(-0.4));
+        assert!(shown(0.6).contains("of the mean +0.6 % to +16.0 %"), "{}", shown(0.6));
         let mean = ReportedGain { percent_seen: Some((-99.9, 332_720.7)), ..gain(-97.1, 6921.9) };
         assert_eq!(
             mean.describe(),
@@ -376,6 +384,10 @@ mod tests {
         );
         let better = gain(10.0, 900.0);
         assert_eq!(better.describe(), "1.1 to 10 times on average (after 8 repeats)");
+        let from = |low| gain(low, 900.0).no_figure();
+        assert_eq!(from(-0.4).as_deref(), Some("0.996 to 10 times"));
+        assert_eq!(from(0.6).as_deref(), Some("1.01 to 10 times"));
+        assert_eq!(from(0.0).as_deref(), Some("1.0 to 10 times"));
         let few = ReportedGain { repeats: 3, ..better };
         assert_eq!(
             few.describe(),
