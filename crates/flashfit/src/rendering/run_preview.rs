@@ -11,6 +11,7 @@ use flashfit_host::Program;
 use flashfit_host::path_text::to_text;
 use flashfit_report::text::{fold_command, wrap};
 use flashfit_target::TargetSource;
+use flashfit_testbed::TestBedSpec;
 use flashfit_tune::driver::SearchDriver;
 use flashfit_tune::forecast::{Forecast, Shortfall};
 use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
@@ -25,6 +26,7 @@ use crate::rendering::price::rated_text;
 use crate::rendering::setup_commands::partitioning;
 use crate::rendering::{duration, prior, two_digits};
 use crate::test_beds;
+use crate::test_beds::args::lacking_here;
 
 /// A placeholder for the loop device that an image or a card will get, and for its partition.
 const LOOP: &str = "/dev/loopN";
@@ -131,6 +133,18 @@ pub fn workload_commands(workloads: &[Workload]) -> Vec<String> {
     workloads.iter().filter(|found| found.commands().next().is_some()).map(of).collect()
 }
 
+/// Where the trials are made. A dry run needs no rights: this machine may be unable to make them.
+fn whereabouts(spec: &RunSpec) -> String {
+    match lacking_here(&spec.target).filter(|_| spec.on == TestBedSpec::Here) {
+        Some(reason) => format!(
+            "Trials cannot be made here: {reason}. Without --on here, they are made in a virtual \
+             machine. What follows is for the kernel of this machine; add --on vm to see it for \
+             that of the virtual one."
+        ),
+        None => format!("Trials are made {}.", test_beds::description(&spec.on)),
+    }
+}
+
 /// Everything that a run would do, with nothing done.
 pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> String {
     let RunRequest { spec, dir, catalogs, .. } = request;
@@ -143,7 +157,7 @@ pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> Stri
         }
         TargetSource::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }
-    lines.push(format!("Trials are made {}.", test_beds::description(&spec.on)));
+    lines.push(whereabouts(spec));
     lines.push(geometry_text(subject));
     lines.extend(subject.disagreements.iter().cloned());
     lines.push(format!("layout: {}", subject.layout.reason));

@@ -117,21 +117,24 @@ impl TestBedArgs {
             }
             Some(other) => Ok(other),
             None if of_vm => Ok(vm),
-            // What is only shown needs no rights.
+            // What is only shown needs no rights; the preview says where the trials would be.
             None if dry_run => Ok(TestBedSpec::Here),
             None => Ok(usual(target, vm)),
         }
     }
 }
 
+/// Why this machine cannot make trials on `target`; `None` if it can.
+pub fn lacking_here(target: &str) -> Option<String> {
+    match target.starts_with(SIMULATED) {
+        true => capability::missing_for_simulated_cards(),
+        false => capability::missing_for_block_devices(),
+    }
+}
+
 /// This machine where it can make trials on `target`, else a virtual one.
 fn usual(target: &str, vm: TestBedSpec) -> TestBedSpec {
-    let lacking = if target.starts_with(SIMULATED) {
-        capability::missing_for_simulated_cards()
-    } else {
-        capability::missing_for_block_devices()
-    };
-    match lacking {
+    match lacking_here(target) {
         None => TestBedSpec::Here,
         Some(reason) => {
             note(&format!("trials are made in a virtual machine: {reason} (--on here insists)"));

@@ -204,6 +204,11 @@ fn missing_rights_are_reported_with_a_reason() {
     }
     let outcome = as_nobody(&["tune", &image, "--fs", "ext4", "--dry-run"]).unwrap();
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    // The run is not made where the preview was.
+    let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("cannot be made here: not running as root."), "{text}");
+    assert!(text.contains("they are made in a virtual machine"), "{text}");
+    assert!(!text.contains("Trials are made here"), "{text}");
     let outcome = as_nobody(&["card", "serve", "sd-c4-block"]).unwrap();
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
 }
