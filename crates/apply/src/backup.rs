@@ -74,9 +74,9 @@ impl Backup {
         folder: &Path,
     ) -> Result<Self, ApplyError> {
         let dir = claim(system, device, folder)?;
-        let capacity = device.capacity.0;
+        let fingerprint = DeviceFingerprint::of(system, device);
         let mut pieces = Vec::new();
-        for (file, offset_bytes, length_bytes) in ends(capacity) {
+        for (file, offset_bytes, length_bytes) in ends(fingerprint.capacity.0) {
             let length = usize::try_from(length_bytes).expect("at most 8 MiB");
             let bytes = region::read(device, offset_bytes, length)?;
             keep(&dir, file, &bytes)?;
@@ -93,7 +93,7 @@ impl Backup {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
             created_unix_s: flashfit_host::calendar::unix_seconds(),
-            device: DeviceFingerprint::of(system, device),
+            device: fingerprint,
             has_table: table.is_some(),
             pieces,
         };
@@ -290,10 +290,10 @@ mod tests {
 
     #[test]
     fn a_damaged_piece_is_noticed() {
-        let (folder, device) = image(100_000);
+        let (folder, device) = image(100_352);
         let at = folder.path().join("saved/here");
         let made = make(&device, &at).unwrap();
-        assert_eq!(made.contents().unwrap()[0].1.len(), 100_000);
+        assert_eq!(made.contents().unwrap()[0].1.len(), 100_352);
         assert_eq!(Backup::read(&at).unwrap().manifest(), made.manifest());
         std::fs::write(at.join(FIRST), b"another").unwrap();
         assert!(matches!(Backup::read(&at), Err(ApplyError::Damaged { .. })));

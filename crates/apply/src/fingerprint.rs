@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use flashfit_device::identity::DeviceIdentity;
+use flashfit_device::units::SECTOR_BYTES;
 use flashfit_device::{Bytes, Device, DeviceKind, ObjectId, SystemRoots};
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +25,21 @@ pub struct DeviceFingerprint {
     /// Device and inode number of an image file, and when it was made, in nanoseconds since 1970
     /// (0 where its file system does not tell): the number of a removed file is soon another's.
     pub file: Option<(u64, u64, u64)>,
+    /// Where a loop device starts in the file or disk behind it.
+    #[serde(default, skip_serializing_if = "is_start")]
+    pub offset: Bytes,
+}
+
+fn is_start(offset: &Bytes) -> bool {
+    offset.0 == 0
 }
 
 impl DeviceFingerprint {
-    /// Who a device is. A loop device is the file behind it.
+    /// Who a device is. A loop device is a part of the file behind it, and an image is what a loop
+    /// device over it has: whole sectors.
     pub fn of(system: &SystemRoots, device: &Device) -> Self {
         let behind = match device.kind {
-            DeviceKind::Loop if device.partition_start.is_none() => {
+            DeviceKind::Loop => {
                 let attribute = system.block(&device.disk).join("loop/backing_file");
                 system.path_attribute(&attribute).filter(|path| path.exists())
             }
@@ -39,13 +48,15 @@ impl DeviceFingerprint {
         };
         let file = behind.as_deref().and_then(file_number);
         let is_file = file.is_some();
+        let shown = behind.filter(|_| device.partition_start.is_none());
         Self {
-            path: behind.unwrap_or_else(|| device.path.clone()),
+            path: shown.unwrap_or_else(|| device.path.clone()),
             kind: if is_file { DeviceKind::Image } else { device.kind },
-            capacity: device.capacity,
+            capacity: Bytes(device.capacity.0 / SECTOR_BYTES * SECTOR_BYTES),
             partition_start: device.partition_start,
             identity: if is_file { DeviceIdentity::default() } else { device.identity.clone() },
             file,
+            offset: device.backing_offset.unwrap_or_default(),
         }
     }
 
@@ -74,13 +85,16 @@ impl DeviceFingerprint {
         })
     }
 
-    /// Whether both are image files, and not the same one, or only one of them is an image file. A
+    /// Whether they are other files, other places in one file, or only one of them is a file. A
     /// copy is another file.
     pub fn is_other_file(&self, now: &Self) -> bool {
         let id = |file: &(u64, u64, u64)| {
             let (device, inode, created_ns) = *file;
             ObjectId { device, inode, node: 0, created_ns }
         };
+        if self.offset != now.offset {
+            return true;
+        }
         match (&self.file, &now.file) {
             (Some(before), Some(now)) => !id(before).is_same_file(&id(now)),
             (before, now) => before.is_some() != now.is_some(),
@@ -90,7 +104,19 @@ impl DeviceFingerprint {
     /// Whether `now` is this one for sure enough to say that its work was left unfinished: images
     /// have no name but their number.
     pub(crate) fn is(&self, now: &Self) -> bool {
-        self.difference(now).is_none() && self.file == now.file
+        self.difference(now).is_none() && self.file == now.file && self.offset == now.offset
+    }
+
+    /// Whether `other` is this device or one of its partitions.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        if self.partition_start.is_some() {
+            return self.is(other);
+        }
+        let (partition_start, capacity) = (other.partition_start, other.capacity);
+        match partition_start {
+            None => self.is(other),
+            Some(_) => Self { partition_start, capacity, ..self.clone() }.is(other),
+        }
     }
 
     /// Whether `now` is the very same device: many a card reader names itself and not the card in
@@ -111,11 +137,18 @@ impl DeviceFingerprint {
     /// A name for a file about this device.
     pub(crate) fn key(&self) -> String {
         let number = self.identity.cid.as_ref().or(self.identity.serial.as_ref());
-        let text = match (&self.file, number) {
+        let mut text = match (&self.file, number) {
             (Some((device, inode, _)), _) => format!("image {device} {inode}"),
             (None, Some(number)) => format!("{number} {}", self.start()),
             (None, None) => format!("{} {} {}", self.path.display(), self.capacity.0, self.start()),
         };
+        // Whole files keep the names that they had in earlier versions.
+        if self.file.is_some() && self.partition_start.is_some() {
+            text.push_str(&format!(" partition at {}", self.start()));
+        }
+        if !is_start(&self.offset) {
+            text.push_str(&format!(" from {}", self.offset.0));
+        }
         crate::checksum::fnv1a(text.as_bytes())
     }
 
@@ -151,6 +184,7 @@ mod tests {
                 ..DeviceIdentity::default()
             },
             file: None,
+            offset: Bytes(0),
         }
     }
 
@@ -193,6 +227,43 @@ mod tests {
         let moved = DeviceFingerprint { file: Some((2, 1, 7)), ..image(1) };
         let before = DeviceFingerprint { file: Some((1, 1, 7)), ..image(1) };
         assert!(!before.is_other_file(&moved), "the device's number changed with a boot");
+    }
+
+    #[test]
+    fn another_part_of_the_same_file_is_another_device() {
+        let part = |offset, partition_start| DeviceFingerprint {
+            kind: DeviceKind::Image,
+            file: Some((1, 2, 3)),
+            identity: DeviceIdentity::default(),
+            offset,
+            partition_start,
+            ..card("", 0)
+        };
+        let first = part(Bytes::mib(1), None);
+        for (other, is_copy) in [
+            (part(Bytes::mib(110), None), true),
+            (part(Bytes(0), None), true),
+            (part(Bytes(0), Some(Bytes::mib(1))), false),
+        ] {
+            assert!(!first.is(&other) && first.is_other_file(&other), "{other:?}");
+            assert_eq!(first.difference(&other).is_none(), is_copy, "{other:?}");
+            assert_ne!(first.key(), other.key());
+        }
+        assert!(first.is(&first) && !first.is_other_file(&first));
+        let text = serde_json::to_string(&first).unwrap();
+        assert_eq!(serde_json::from_str::<DeviceFingerprint>(&text).unwrap(), first);
+        let whole = serde_json::to_string(&part(Bytes(0), None)).unwrap();
+        assert!(!whole.contains("offset"), "as in earlier versions: {whole}");
+    }
+
+    #[test]
+    fn an_image_is_what_a_loop_device_over_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        std::fs::write(&path, vec![0; 20_100]).unwrap();
+        let runner = flashfit_host::program::ScriptedRunner::new();
+        let image = Device::from_image(&runner, &path).unwrap();
+        assert_eq!(DeviceFingerprint::of(&SystemRoots::default(), &image).capacity, Bytes(19_968));
     }
 
     #[test]

@@ -271,6 +271,7 @@ mod tests {
             partition_start: None,
             identity: flashfit_device::identity::DeviceIdentity::default(),
             file: None,
+            offset: flashfit_device::Bytes(0),
         }
     }
 

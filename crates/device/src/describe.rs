@@ -109,6 +109,9 @@ pub struct Device {
     /// The file behind a loop device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing: Option<ObjectId>,
+    /// Where a loop device starts in what is behind it, if not at its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing_offset: Option<Bytes>,
     /// The same object, opened; `None` if it was described on another machine or without opening.
     #[serde(skip)]
     pub target: Option<TargetFile>,
@@ -217,6 +220,7 @@ impl Device {
             removable: system.number(&system.block(&disk).join("removable")) == Some(1),
             object: Some(object),
             backing: None,
+            backing_offset: backing_offset(system, &disk),
             target: None,
             disk,
             kind,
@@ -256,6 +260,7 @@ impl Device {
             removable: false,
             object: Some(target.id()),
             backing: None,
+            backing_offset: None,
             target: Some(target),
         })
     }
@@ -313,6 +318,12 @@ fn backing_of(system: &SystemRoots, disk: &str, device: &File) -> Option<ObjectI
     let named = ObjectId::at(&path).ok();
     let named = named.filter(|named| (named.device, named.inode) == (device, inode));
     Some(named.unwrap_or(ObjectId { device, inode, node: 0, created_ns: 0 }))
+}
+
+/// Where a loop device starts in what is behind it; `None` at its start.
+fn backing_offset(system: &SystemRoots, disk: &str) -> Option<Bytes> {
+    let offset = system.number(&system.block(disk).join("loop/offset"))?;
+    (offset > 0).then_some(Bytes(offset))
 }
 
 fn kind_of(system: &SystemRoots, disk: &str, queue: &QueueAttributes) -> DeviceKind {

@@ -169,6 +169,7 @@ impl HostMonitor for BackingDevice {
                 facts.device.disk.clone_from(&device.disk);
                 facts.device.object = device.object;
                 facts.device.backing = device.backing;
+                facts.device.backing_offset = device.backing_offset;
             }
         }
         facts.device.identity.disk_sequence = None;

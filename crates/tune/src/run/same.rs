@@ -41,15 +41,17 @@ pub(super) fn device(header: &RunHeader, target: &TrialTarget) -> Result<(), Run
     })
 }
 
-/// Whether both looks were at one file: an image, or what is behind a loop device. A run of an
-/// earlier flashfit does not say.
+/// Whether both looks were at one file: an image, or the same place in what is behind a loop
+/// device. A run of an earlier flashfit lacks both.
 fn same_file(before: &Device, now: &Device) -> bool {
     let file = |device: &Device| match device.kind {
         DeviceKind::Image => device.object,
         _ => device.backing,
     };
     match (file(before), file(now)) {
-        (Some(before), Some(now)) => before.is_same_file(&now),
+        (Some(before_id), Some(now_id)) => {
+            before_id.is_same_file(&now_id) && before.backing_offset == now.backing_offset
+        }
         _ => true,
     }
 }

@@ -76,6 +76,7 @@ pub fn facts() -> TestBedFacts {
             removable: false,
             object: None,
             backing: None,
+            backing_offset: None,
             target: None,
         },
         card: None,
