@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_device::{Device, SystemRoots};
+use flashfit_filesystem::Improvement;
 use flashfit_host::calendar::unix_seconds;
 use flashfit_host::dir::DirHandle;
 use schemars::JsonSchema;
@@ -11,10 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
+use crate::install::{FSTAB, RULES};
 use crate::journal::{BackupPointer, UnfinishedRecords, opened, read_json, write_json};
 use crate::steps::{ApplyEvent, ApplyTools};
 
-use super::{ImproveRequest, ImprovementStep};
+use super::{ImproveRequest, ImprovementPlan, ImprovementStep};
 
 const FILE: &str = "improvement.json";
 const SCHEMA: &str = "flashfit.improvement";
@@ -37,6 +39,18 @@ pub struct JournalStep {
     pub step: ImprovementStep,
 }
 
+/// What was asked for when changes were begun.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeRequest {
+    /// The settings that the user named, in the words of the caller.
+    pub words: Vec<String>,
+    /// The system whose files change.
+    #[serde(with = "flashfit_host::path_text::document")]
+    pub root: PathBuf,
+    /// The changes that the steps make, with their risks.
+    pub improvements: Vec<Improvement>,
+}
+
 /// The contents of `improvement.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImprovementJournal {
@@ -46,6 +60,9 @@ pub struct ImprovementJournal {
     pub device: DeviceFingerprint,
     pub resume_command: String,
     pub restore_command: String,
+    /// Journals of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<ChangeRequest>,
     /// Whether the steps are being taken back.
     pub is_restoring: bool,
     pub is_finished: bool,
@@ -116,6 +133,7 @@ impl ImprovementJournal {
                     device: device.clone(),
                     resume_command: String::new(),
                     restore_command: String::new(),
+                    asked: Some(request.asked.clone()),
                     is_restoring: false,
                     is_finished: false,
                     steps: request.steps.iter().map(planned).collect(),
@@ -129,6 +147,30 @@ impl ImprovementJournal {
         journal.write()?;
         journal.remember(tools)?;
         Ok(journal)
+    }
+
+    /// Whether no step is left, also where the journal does not say yet that it is finished.
+    pub(super) fn is_complete(&self) -> bool {
+        match self.is_restoring {
+            true => self.left().next().is_none(),
+            false => self.steps.iter().all(|step| step.state == StepState::Done),
+        }
+    }
+
+    /// The changes that are still to be made.
+    pub fn rest(&self) -> ImprovementPlan {
+        let left = self.steps.iter().filter(|step| step.state != StepState::Done);
+        let own = [FSTAB, RULES].map(|file| Path::new("/").join(file));
+        let changes_own = |step: &JournalStep| match &step.step {
+            ImprovementStep::SystemFile { path, .. } => own.contains(path),
+            _ => false,
+        };
+        ImprovementPlan {
+            steps: left.map(|step| step.step.clone()).collect(),
+            skipped: Vec::new(),
+            improvements: self.asked.clone().unwrap_or_default().improvements,
+            changes_own_system: self.steps.iter().any(changes_own),
+        }
     }
 
     /// Makes this machine remember it until it is finished.
@@ -163,10 +205,10 @@ pub struct UnfinishedImprovement {
     /// How many of the steps are made.
     pub done: usize,
     pub all: usize,
+    /// Whether no step is left: it was interrupted before its journal said so.
+    pub is_complete: bool,
     pub resume_command: String,
     pub restore_command: String,
-    /// The steps that are left.
-    pub left: Vec<ImprovementStep>,
 }
 
 impl std::fmt::Display for UnfinishedImprovement {
@@ -198,14 +240,13 @@ pub fn unfinished(
         return Ok(None);
     }
     let is_done = |step: &&JournalStep| step.state == StepState::Done;
-    let left = journal.steps.iter().filter(|step| !is_done(step));
     Ok(Some(UnfinishedImprovement {
         folder: journal.folder.clone(),
         is_restoring: journal.is_restoring,
         is_sure: journal.device.is_surely(&who, false),
         done: journal.steps.iter().filter(is_done).count(),
         all: journal.steps.len(),
-        left: left.map(|step| step.step.clone()).collect(),
+        is_complete: journal.is_complete(),
         resume_command: if journal.is_restoring {
             journal.restore_command.clone()
         } else {

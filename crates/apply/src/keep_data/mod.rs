@@ -26,7 +26,9 @@ use crate::error::ApplyError;
 use crate::steps::{ApplyEvent, ApplyTools, WrittenPart};
 
 pub use access::{DeviceAccess, PinnedDevice};
-pub use journal::{ImprovementJournal, JournalStep, StepState, UnfinishedImprovement, unfinished};
+pub use journal::{
+    ChangeRequest, ImprovementJournal, JournalStep, StepState, UnfinishedImprovement, unfinished,
+};
 pub use plan::{ImprovementPlan, PlanContext, SkippedImprovement};
 pub use restoring::restore;
 pub use step::ImprovementStep;
@@ -38,6 +40,8 @@ pub struct ImproveRequest<'a> {
     pub folder: PathBuf,
     /// The steps, or those of the interrupted call that this one continues.
     pub steps: Vec<ImprovementStep>,
+    /// What the steps follow from.
+    pub asked: ChangeRequest,
     pub resume_command: String,
     pub restore_command: String,
 }

@@ -14,8 +14,8 @@ use flashfit_test_support::{isolated_if_root, skip, tempdir_in_memory};
 use super::*;
 use crate::UnfinishedRecords;
 use crate::keep_data::{
-    ImproveRequest, Improved, ImprovementJournal, ImprovementPlan, PinnedDevice, PlanContext,
-    improve, restore,
+    ChangeRequest, ImproveRequest, Improved, ImprovementJournal, ImprovementPlan, PinnedDevice,
+    PlanContext, improve, restore,
 };
 
 /// The smallest that mkfs.xfs takes.
@@ -142,6 +142,7 @@ impl InUse {
                 access,
                 folder: self.path("saved"),
                 steps: plan.steps.clone(),
+                asked: ChangeRequest::default(),
                 resume_command: "again".to_owned(),
                 restore_command: "undo".to_owned(),
             };

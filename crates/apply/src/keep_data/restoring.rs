@@ -31,11 +31,11 @@ impl ImprovementJournal {
         self.device.is_other_file(&DeviceFingerprint::of(system, device))
     }
 
-    /// Ends changes of which nothing is to be taken back.
+    /// Ends changes that have no step left.
     ///
     /// # Errors
     /// When the journal or the record cannot be written.
-    pub fn give_up(mut self, records: &UnfinishedRecords) -> Result<(), ApplyError> {
+    pub fn end(mut self, records: &UnfinishedRecords) -> Result<(), ApplyError> {
         self.is_finished = true;
         self.write()?;
         records.improvements().remove(&self.device)

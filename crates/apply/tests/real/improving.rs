@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use flashfit_apply::keep_data::{
-    DeviceAccess, ImproveRequest, Improved, ImprovementJournal, ImprovementStep, improve, restore,
+    ChangeRequest, DeviceAccess, ImproveRequest, Improved, ImprovementJournal, ImprovementStep,
+    improve, restore,
 };
 use flashfit_apply::{ApplyError, ApplyTools, UnfinishedRecords};
 use flashfit_device::{DeviceLock, SystemRoots};
@@ -101,6 +102,7 @@ fn carry_out(folder: &Path, back: bool, dies_at: u32) -> Result<Improved, ApplyE
         access: &access,
         folder: saved,
         steps: steps(&image, &folder.join(FSTAB)),
+        asked: ChangeRequest::default(),
         resume_command: "again".to_owned(),
         restore_command: "undo".to_owned(),
     };

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use flashfit_apply::InstallTarget;
 use flashfit_apply::keep_data::{
-    DeviceAccess, ImproveRequest, ImprovementPlan, PinnedDevice, PlanContext,
-    UnfinishedImprovement, improve, unfinished,
+    DeviceAccess, ImproveRequest, ImprovementPlan, PinnedDevice, PlanContext, improve,
 };
 use flashfit_check::VolumeNodes;
 use flashfit_device::{Device, DeviceLock, Refusal, SystemRoots};
@@ -19,6 +18,7 @@ use flashfit_target::InspectedTarget;
 
 use super::args::ApplyArgs;
 use super::context::{ApplyMeans, environment};
+use super::keep_earlier::{EarlierChange, absolute, asked};
 use super::keep_run::with_run;
 use super::look;
 use super::unfinished::{keep_data_command, left_improvement, restore_command};
@@ -30,31 +30,32 @@ use crate::rendering::keep_data as show;
 pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), CommandError> {
     let (runner, system) = (SystemRunner::default(), SystemRoots::default());
     let device = look(name, &runner)?;
+    let dry_run = args.agreed.dry_run;
     let is_exclusive = match consent::refuse_early(&device) {
         Ok(()) => true,
         Err(Refusal::InUse { .. }) => false,
         Err(other) => return Err(other.into()),
     };
-    let earlier = unfinished(&system, &device, &crate::state::records())?;
-    if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.is_restoring) {
-        return Err(restoring(earlier));
-    }
-    let mut plan = plan(args, &device, is_exclusive, own)?;
-    if let Some(earlier) = &earlier {
-        plan.steps.clone_from(&earlier.left);
-    }
-    let folder = match &earlier {
-        Some(earlier) => earlier.folder.clone(),
-        None => args.backup.clone().unwrap_or_else(|| {
+    let earlier = EarlierChange::of(args, &device)?;
+    let (plan, folder) = match &earlier {
+        Some(earlier) => (earlier.journal.rest(), earlier.found.folder.clone()),
+        None => {
             let now = flashfit_host::calendar::unix_seconds();
-            flashfit_apply::backup::default_folder(&device, now)
-        }),
+            let new = || flashfit_apply::backup::default_folder(&device, now);
+            (plan(args, &device, is_exclusive, own)?, args.backup.clone().unwrap_or_else(new))
+        }
     };
-    let what = show::announcement(&device, &plan, earlier.as_ref(), &folder);
-    if args.agreed.json && !args.agreed.dry_run && plan.steps.is_empty() {
+    let root = earlier.as_ref().and_then(EarlierChange::root).unwrap_or(&args.root);
+    let back = restore_command(&device, &absolute(&folder));
+    if let Some(complete) = earlier.as_ref().filter(|_| plan.steps.is_empty() && !dry_run) {
+        return show::done(args.agreed.json, &device, &plan, &complete.improved(), &back);
+    }
+    let found = earlier.as_ref().map(|earlier| &earlier.found);
+    let what = show::announcement(&device, &plan, found, &folder);
+    if args.agreed.json && !dry_run && plan.steps.is_empty() {
         return show::nothing_to_do(&device, &plan);
     }
-    if args.agreed.dry_run || plan.steps.is_empty() {
+    if dry_run || plan.steps.is_empty() {
         return show::not_done(args.agreed.json, &device, is_exclusive, &plan, &what);
     }
     environment(show::programs(&plan))?;
@@ -73,8 +74,9 @@ pub fn run(args: &ApplyArgs, name: &str, own: Option<&Path>) -> Result<(), Comma
     let request = ImproveRequest {
         access: &access,
         steps: plan.steps.clone(),
-        resume_command: keep_data_command(args, &device, &folder),
-        restore_command: restore_command(&device, &absolute(&folder)),
+        asked: asked(args, &plan.improvements),
+        resume_command: keep_data_command(root, &device, &folder),
+        restore_command: back,
         folder,
     };
     let improved = improve(&means.tools(), &request)
@@ -115,16 +117,4 @@ fn plan(
     let root = InstallTarget { root: args.root.clone(), with_rule: true }.root;
     let context = PlanContext { examined: &examined, is_exclusive, root: &root };
     Ok(ImprovementPlan::of(&context, &check(&examined, catalog), requested)?)
-}
-
-fn absolute(path: &Path) -> std::path::PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-fn restoring(earlier: &UnfinishedImprovement) -> CommandError {
-    CommandError::new(
-        flashfit_user_error::ExitClass::Refused,
-        format!("an interrupted restore has its journal in {}", earlier.folder.display()),
-        Some(&format!("continue with: {}", earlier.restore_command)),
-    )
 }

@@ -5,6 +5,7 @@ pub mod args;
 mod context;
 mod feasible;
 mod keep_data;
+mod keep_earlier;
 mod keep_run;
 pub mod restore;
 pub mod restore_keep_data;

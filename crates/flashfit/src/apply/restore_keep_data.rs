@@ -52,7 +52,7 @@ pub fn run(
         shown = format!("{shown}\n{ANOTHER_FILE}");
     }
     if steps.is_empty() && !args.agreed.dry_run && !is_copy && !journal.is_finished {
-        journal.give_up(&crate::state::records())?;
+        journal.end(&crate::state::records())?;
         return not_changed(args, &document, &shown);
     }
     if args.agreed.dry_run || steps.is_empty() {

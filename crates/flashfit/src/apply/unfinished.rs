@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_apply::UnfinishedChange;
+use flashfit_apply::{UnfinishedChange, keep_data};
 use flashfit_device::{Device, SystemRoots};
 use flashfit_filesystem::check::UnfinishedApply;
 use flashfit_host::program::{quote, quote_path};
@@ -51,11 +51,11 @@ fn shown(path: &Path) -> String {
 }
 
 /// The command that continues the changes whose journal is in `folder`.
-pub fn keep_data_command(args: &ApplyArgs, device: &Device, folder: &Path) -> String {
+pub fn keep_data_command(root: &Path, device: &Device, folder: &Path) -> String {
     let mut words = ["flashfit", "apply", "--keep-data"].map(str::to_owned).to_vec();
     words.push(shown(&device.path));
-    if args.root != Path::new("/") {
-        words.extend(["--root".to_owned(), shown(&args.root)]);
+    if root != Path::new("/") {
+        words.extend(["--root".to_owned(), shown(root)]);
     }
     words.extend(["--backup".to_owned(), shown(folder)]);
     words.join(" ")
@@ -63,8 +63,7 @@ pub fn keep_data_command(args: &ApplyArgs, device: &Device, folder: &Path) -> St
 
 /// An error that ends the changes reports how far they are.
 pub fn left_improvement(failure: CommandError, device: &Device) -> CommandError {
-    let found =
-        flashfit_apply::keep_data::unfinished(&SystemRoots::default(), device, &state::records());
+    let found = keep_data::unfinished(&SystemRoots::default(), device, &state::records());
     let Ok(Some(found)) = found else { return failure };
     warn(&plain(&found.to_string()));
     let mut ways = format!("continue with:\n  {}", plain(&found.resume_command));
@@ -132,7 +131,9 @@ pub fn unfinished_improvement(
     system: &SystemRoots,
     device: &Device,
 ) -> Result<Option<UnfinishedApply>, CommandError> {
-    let found = flashfit_apply::keep_data::unfinished(system, device, &state::records())?;
+    let found = keep_data::unfinished(system, device, &state::records())?;
+    // One that is complete is finished by the next command.
     Ok(found
+        .filter(|left| !left.is_complete)
         .map(|left| UnfinishedApply { what: left.to_string(), repair: Some(left.resume_command) }))
 }

@@ -22,7 +22,7 @@ fn run(name: &str, args: &[&str]) -> String {
 }
 
 /// ext4 with a file in it, checked in full every 20 mounts.
-fn with_a_letter(place: &Place) -> String {
+pub fn with_a_letter(place: &Place) -> String {
     let image = place.path("image");
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
     let image = image.display().to_string();
@@ -34,13 +34,13 @@ fn with_a_letter(place: &Place) -> String {
 }
 
 #[track_caller]
-fn assert_letter(image: &str) {
+pub fn assert_letter(image: &str) {
     assert_eq!(run("debugfs", &["-R", "cat letter", image]), LETTER);
     run("e2fsck", &["-f", "-n", image]);
 }
 
 /// Journal, periodic check and stride, as dumpe2fs shows them.
-fn superblock(image: &str) -> (bool, String, String) {
+pub fn superblock(image: &str) -> (bool, String, String) {
     let text = run("dumpe2fs", &["-h", image]);
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -49,12 +49,12 @@ fn superblock(image: &str) -> (bool, String, String) {
     (text.contains("has_journal"), value("Maximum mount count:"), value("RAID stride:"))
 }
 
-fn fstab(place: &Place, line: &str) -> std::path::PathBuf {
+pub fn fstab(place: &Place, line: &str) -> std::path::PathBuf {
     std::fs::create_dir_all(place.path("root/etc")).unwrap();
     place.file("root/etc/fstab", &format!("# theirs\nproc /proc proc defaults 0 0\n{line}\n"))
 }
 
-fn uuid(image: &str) -> String {
+pub fn uuid(image: &str) -> String {
     run("blkid", &["-p", "-s", "UUID", "-o", "value", image]).trim().to_owned()
 }
 

@@ -4,6 +4,7 @@
 mod cut_short;
 mod image;
 mod installed;
+mod keep_continued;
 mod keep_data;
 mod keep_run;
 mod made;
