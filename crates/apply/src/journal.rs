@@ -209,6 +209,22 @@ impl UnfinishedRecords {
         write_json(&DirHandle::create(&self.folder, 0o755)?, &file_name(&record.device), record)
     }
 
+    /// Forgets interrupted changes that keep the data, on `device` and on its partitions: what they
+    /// changed is about to be overwritten.
+    pub(crate) fn end_improvements(&self, device: &DeviceFingerprint) -> Result<(), ApplyError> {
+        let records = self.improvements();
+        let Some(dir) = opened(&records.folder)? else { return Ok(()) };
+        for name in dir.names()? {
+            let name = name.to_string_lossy();
+            // One that cannot be read is left for whoever looks for it.
+            let Ok(Some(record)) = read_json::<BackupPointer>(&dir, &name) else { continue };
+            if device.includes(&record.device) {
+                dir.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn remove(&self, device: &DeviceFingerprint) -> Result<(), ApplyError> {
         let Some(dir) = opened(&self.folder)? else { return Ok(()) };
         Ok(dir.remove(&file_name(device))?)
@@ -318,5 +334,30 @@ mod tests {
         assert_eq!(records.find(&device()).unwrap(), Some(record));
         records.remove(&device()).unwrap();
         assert_eq!(records.find(&device()).unwrap(), None);
+    }
+
+    #[test]
+    fn an_apply_ends_the_changes_of_its_device_and_of_its_partitions() {
+        let state = tempfile::tempdir().unwrap();
+        let records = UnfinishedRecords::in_folder(state.path());
+        records.end_improvements(&device()).unwrap();
+        let named = |serial: &str| {
+            let mut named = device();
+            named.identity.serial = Some(serial.to_owned());
+            named
+        };
+        let part = |of: DeviceFingerprint| {
+            let (start, size) = (flashfit_device::Bytes(512), flashfit_device::Bytes(1024));
+            DeviceFingerprint { partition_start: Some(start), capacity: size, ..of }
+        };
+        let all = [named("a"), part(named("a")), named("b"), part(named("b"))];
+        for device in all.clone() {
+            records.improvements().put(&BackupPointer { device, backup: "/saved".into() }).unwrap();
+        }
+        let left = || all.each_ref().map(|it| records.improvements().find(it).unwrap().is_some());
+        records.end_improvements(&part(named("b"))).unwrap();
+        assert_eq!(left(), [true, true, true, false]);
+        records.end_improvements(&named("a")).unwrap();
+        assert_eq!(left(), [false, false, true, false]);
     }
 }

@@ -43,6 +43,7 @@ pub fn restore(
     journal.set_device(DeviceFingerprint::of(tools.system, consent.device()));
     restore_command.clone_into(&mut journal.restore_command);
     tools.records.put(&BackupPointer { device: journal.device.clone(), backup: folder.clone() })?;
+    tools.records.end_improvements(&journal.device)?;
     let mut step = |stage| -> Result<(), ApplyError> {
         journal.begin(&folder, stage)?;
         (tools.on_event)(&ApplyEvent::StageStarted(stage));

@@ -206,6 +206,7 @@ impl ApplySteps<'_> {
         let record =
             BackupPointer { device: self.journal.device.clone(), backup: self.folder.clone() };
         self.tools.records.put(&record)?;
+        self.tools.records.end_improvements(&self.journal.device)?;
         self.step(ApplyStage::Marking)?;
         let marker = ApplyMarker {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),

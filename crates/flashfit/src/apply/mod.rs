@@ -4,6 +4,7 @@ mod additions;
 pub mod args;
 mod context;
 mod feasible;
+mod interrupted;
 mod keep_data;
 mod keep_earlier;
 mod keep_run;
@@ -15,10 +16,9 @@ mod unfinished;
 
 use std::path::Path;
 
-use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, backup};
+use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::SystemRunner;
-use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
@@ -28,8 +28,9 @@ use crate::rendering::apply as show;
 use args::ApplyArgs;
 use context::{ApplyContext, environment};
 use feasible::{existing_folder, refuse_absent, refuse_pages, refuse_unmountable, to_pack};
+use interrupted::{backup_folder, note_unfinished};
 use source::PlanSource;
-use unfinished::{left, only_not_mounted, restore_command, resume_command, unfinished};
+use unfinished::{left, only_not_mounted, restore_command, resume_command};
 
 pub use restore::run as restore;
 pub use unfinished::{unfinished_apply, unfinished_improvement};
@@ -55,14 +56,12 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let install = install(args, &device);
     let replaced = install.as_ref().map(|install| install.replaced_lines(&shown_job));
     let replaced = replaced.transpose()?.unwrap_or_default();
-    let backup = args.backup.clone().unwrap_or_else(|| {
-        backup::default_folder(&device, flashfit_host::calendar::unix_seconds())
-    });
+    let (backup, is_made) = backup_folder(args, &device);
     let lost = show::lost(&runner, &device);
     let doing = show::doing(
         &device,
         &source.plan,
-        &backup,
+        (&backup, is_made),
         install.as_ref().map(|install| (install, replaced.as_slice())),
         [point.as_deref(), packed.as_deref()],
     );
@@ -75,9 +74,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let programs = source.plan.all_commands().map(|command| command.program.as_str());
     environment(programs.chain(["blkid", "partx", "wipefs"]))?;
     note_with_commands(&lost);
-    if let Ok(Some(found)) = unfinished(&device) {
-        note(&plain(&format!("{found}.")));
-    }
+    note_unfinished(&device);
     note_with_commands(&doing);
     note(&show::price_text(&show::price(&device, &source.plan)));
     let means = ApplyContext::take(&device, &args.agreed)?;

@@ -78,19 +78,22 @@ fn seen(runner: &dyn Runner, device: &Device, start: Bytes, size: Bytes) -> Opti
 pub fn doing(
     device: &Device,
     plan: &Plan,
-    backup: &Path,
+    (backup, is_made): (&Path, bool),
     install: Option<(&InstallTarget, &[String])>,
     [point, packed]: [Option<&Path>; 2],
 ) -> String {
-    let mut lines = vec![
-        format!("What will be done: {}, {}.", plan.setup, place(plan)),
-        format!(
-            "First {} are saved to {}. Your files are not saved: copy what you want to keep \
-             before.",
-            saved(plan),
-            path_text::to_text(backup)
+    let (saved, folder) = (saved(plan), path_text::to_text(backup));
+    let mut lines = vec![format!("What will be done: {}, {}.", plan.setup, place(plan))];
+    lines.push(match is_made {
+        true => format!(
+            "This continues interrupted work: {saved}, as they were before it, are already saved \
+             in {folder}."
         ),
-    ];
+        false => format!(
+            "First {saved} are saved to {folder}. Your files are not saved: copy what you want to \
+             keep before."
+        ),
+    });
     lines.extend(super::mounting::why_not_here(plan));
     let writing = plan.all_commands().filter(|command| command.writes);
     lines.extend(writing.flat_map(|command| shown(command, device)));

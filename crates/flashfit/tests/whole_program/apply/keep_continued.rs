@@ -1,4 +1,5 @@
-//! `apply --keep-data` after a kill: the same request continues, and another one is refused.
+//! `apply --keep-data` after a kill: the same request continues, another one is refused, and a new
+//! file system ends it.
 
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use super::cut_short::slow_program;
 use super::keep_data::{assert_letter, fstab, superblock, uuid, with_a_letter};
-use super::{command, flashfit, read};
+use super::{command, flashfit, plan, read};
 use crate::fixture::{Ended, Place, skip_without_block_devices, wait_until};
 use crate::machine::wait_for_no_traces;
 
@@ -147,5 +148,28 @@ fn another_request_does_not_continue_an_interrupted_one() {
     assert_eq!(superblock(image), (false, "-1".to_owned(), String::new()));
     assert!(read(fstab).contains("/data ext4 defaults,noatime 0 2"));
     assert!(!checked(&place).contains("interrupted"));
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_new_file_system_ends_an_interrupted_change_of_the_old_one() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = with_a_letter(&place);
+    fstab(&place, &format!("UUID={} /data ext4 defaults 0 2", uuid(&image)));
+    kill(&place);
+    assert!(checked(&place).contains("an interrupted change"));
+    plan(&place, "image", &["--fs", "ext4"]);
+    let args = ["apply", "plan.json", "image", "--backup", "backup", "--confirm"];
+    flashfit(&place, &[&args[..], &["other"]].concat()).said(3, &["is not the name"]);
+    assert!(checked(&place).contains("an interrupted change"), "nobody agreed");
+    let note = "It cannot be continued after this apply.";
+    let applied = flashfit(&place, &[&args[..], &["image"]].concat());
+    applied.said(0, &[]);
+    let words = applied.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(note), "{words}");
+    assert!(!checked(&place).contains("interrupted"), "{}", checked(&place));
     wait_for_no_traces(&place, None);
 }

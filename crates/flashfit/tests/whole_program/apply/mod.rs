@@ -7,8 +7,10 @@ mod installed;
 mod keep_continued;
 mod keep_data;
 mod keep_run;
+mod loops;
 mod made;
 mod mounting;
+mod odd_sizes;
 mod partitions;
 mod refused;
 
