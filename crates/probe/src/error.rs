@@ -21,6 +21,13 @@ pub enum ProbeRunError {
         capacity.0
     )]
     Region { start: Bytes, length: Bytes, sector_bytes: u64, target: String, capacity: Bytes },
+    #[error(
+        "the region {start}+{length} ends at {}, beyond the end of {target}, which has {capacity} \
+         ({} bytes)",
+        Bytes(start.0.saturating_add(length.0)),
+        capacity.0
+    )]
+    RegionBeyondEnd { start: Bytes, length: Bytes, target: String, capacity: Bytes },
     /// No smaller capacity explains what was lost.
     #[error("{target}: {reason}")]
     LosesData { target: String, reason: String },
@@ -64,7 +71,10 @@ impl From<ProcedureError> for ProbeRunError {
 impl ProbeRunError {
     fn cause(&self) -> Option<&dyn UserError> {
         Some(match self {
-            Self::Region { .. } | Self::LosesData { .. } | Self::Interrupted => return None,
+            Self::Region { .. }
+            | Self::RegionBeyondEnd { .. }
+            | Self::LosesData { .. }
+            | Self::Interrupted => return None,
             Self::Open(error) => error,
             Self::Device(error) => error,
             Self::Refused(error) => error,
@@ -82,7 +92,7 @@ impl ProbeRunError {
 impl UserError for ProbeRunError {
     fn class(&self) -> ExitClass {
         match self {
-            Self::Region { .. } => ExitClass::Usage,
+            Self::Region { .. } | Self::RegionBeyondEnd { .. } => ExitClass::Usage,
             Self::LosesData { .. } => ExitClass::BadVerdict,
             Self::Interrupted => ExitClass::Interrupted,
             other => other.cause().map_or(ExitClass::Bug, UserError::class),

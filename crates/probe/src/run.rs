@@ -124,9 +124,9 @@ impl<'a> ProbeRun<'a> {
             // An image can end within a sector.
             None => [0, capacity.0 / sector_bytes * sector_bytes],
             Some(DeviceRegion { start, length }) => {
-                let whole = start.0 % sector_bytes == 0 && length.0 % sector_bytes == 0;
-                if !whole || start.0 + length.0 > capacity.0 {
-                    let target = options.name;
+                let target = || options.name.clone();
+                if start.0 % sector_bytes != 0 || length.0 % sector_bytes != 0 {
+                    let target = target();
                     return Err(ProbeRunError::Region {
                         start,
                         length,
@@ -134,6 +134,10 @@ impl<'a> ProbeRun<'a> {
                         target,
                         capacity,
                     });
+                }
+                if start.0.saturating_add(length.0) > capacity.0 {
+                    let target = target();
+                    return Err(ProbeRunError::RegionBeyondEnd { start, length, target, capacity });
                 }
                 [start.0, length.0]
             }

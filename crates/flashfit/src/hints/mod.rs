@@ -2,6 +2,7 @@
 //! of other crates.
 
 mod plan;
+mod probe;
 mod recorded;
 mod run;
 #[cfg(feature = "survey")]
@@ -12,7 +13,6 @@ mod wear;
 use std::any::Any;
 
 use flashfit_apply::InfeasiblePlan;
-use flashfit_probe::ProbeRunError;
 use flashfit_user_error::UserError;
 
 pub use typed::text;
@@ -38,15 +38,8 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
     if let Some(InfeasiblePlan::Plan(error)) = any.downcast_ref() {
         return plan::plan(error);
     }
-    match any.downcast_ref() {
-        Some(ProbeRunError::Region { .. }) => {
-            return Some("a region is START+LENGTH, such as --region 1GiB+512MiB".to_owned());
-        }
-        Some(ProbeRunError::TooFewBytesForTwin { .. }) => {
-            let hint = "give a larger --max-write SIZE; at most half of it is for the twin";
-            return Some(hint.to_owned());
-        }
-        _ => {}
+    if let Some(hint) = any.downcast_ref().and_then(probe::run) {
+        return Some(hint);
     }
     let hints = [
         any.downcast_ref().map(plan::several_plans),

@@ -120,7 +120,11 @@ fn invalid_arguments_are_refused_with_a_hint() {
     said(&["tiny.img"], &["too few to probe", "hint: "]);
     said(&["nothing.img"], &["there is no nothing.img"]);
     said(&["card.img", "--region", "8MiB"], &["START+LENGTH"]);
-    said(&["card.img", "--region", "4MiB+8MiB"], &["is not whole sectors", "--region 1GiB+512MiB"]);
+    said(&["card.img", "--region", "100+2MiB"], &["is not whole sectors", "--region 1GiB+512MiB"]);
+    said(
+        &["card.img", "--region", "1GiB+1MiB"],
+        &["ends at 1.0 GiB, beyond the end of card.img, which has 8 MiB", "use --region 7MiB+1MiB"],
+    );
     said(&["card.img", "--confirm", "card.img"], &["--write"]);
     said(&["card.img", "--max-write", "1MiB"], &["--write"]);
     said(&["card.img", "--import", "x"], &["cannot be used with"]);
