@@ -4,6 +4,7 @@
 //! Reads for a few seconds at most, so it can leave a question open that a longer probe answers.
 //! Limits: it neither tests the capacity nor measures speed, because both need writes.
 
+mod capacity;
 mod doubts;
 mod price;
 mod reading;
@@ -20,6 +21,7 @@ use flashfit_filesystem::check::{
 use flashfit_geometry::Geometry;
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::Runner;
+use flashfit_probe::TestedCapacity;
 use flashfit_target::{InspectedTarget, TargetSource};
 use flashfit_wear_counters::{WearReading, WearSources};
 use schemars::JsonSchema;
@@ -41,6 +43,8 @@ pub struct CheckRequest<'a> {
     pub given: Geometry,
     /// The file that it is in, if it is.
     pub geometry_file: Option<&'a Path>,
+    /// What the probe that the user named found of the capacity.
+    pub capacity: TestedCapacity,
     /// Where the file systems are read.
     pub nodes: &'a ExaminedNodes,
     /// Why its beginning cannot be read, if that is known.
@@ -86,6 +90,16 @@ impl DeviceCheck {
         let QuickReading::Skipped { reason } = &self.reading else { return false };
         matches!(reason, SkippedReading::Unreadable { .. })
     }
+
+    /// What a test of its capacity found, if there was one.
+    pub fn capacity(&self) -> Option<&CheckFinding> {
+        self.findings.iter().find(|finding| finding.check == capacity::CHECK)
+    }
+
+    /// Whether that test lost what it wrote.
+    pub fn loses_data(&self) -> bool {
+        self.capacity().is_some_and(|tested| tested.severity == Severity::Bad)
+    }
 }
 
 /// Looks at a device or an image. `None` for a card model, which starts empty.
@@ -127,6 +141,10 @@ pub fn look(
     if let QuickReading::Skipped { reason: SkippedReading::Unreadable { message } } = &reading {
         // The worst comes first.
         findings.insert(0, unreadable(name, message));
+    }
+    match capacity::finding(name, &request.capacity) {
+        Some(finding) if finding.severity == Severity::Bad => findings.insert(0, finding),
+        tested => findings.extend(tested),
     }
     Some(DeviceCheck {
         verdict: verdict(&findings),

@@ -114,6 +114,9 @@ pub struct PlotPoint {
     pub high: f64,
 }
 
+/// How the message on lost data ends.
+const NOT_READ_BACK: &str = " were not read back";
+
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FailedRequest {
     /// Where, in bytes from the start of the device.
@@ -126,6 +129,17 @@ pub struct FailedRequest {
 impl FailedRequest {
     pub fn new(offset: u64, length_bytes: u64, error: &BlockDevError) -> Self {
         Self { offset, length_bytes, message: error.to_string() }
+    }
+
+    /// What was written and not read back, although no request failed.
+    pub fn lost_data(offset: u64, length_bytes: u64) -> Self {
+        let message = format!("{length_bytes} bytes written at offset {offset}{NOT_READ_BACK}");
+        Self { offset, length_bytes, message }
+    }
+
+    /// Whether it is one of [`FailedRequest::lost_data`]. Documents have only its message.
+    pub fn is_lost_data(&self) -> bool {
+        self.message.ends_with(NOT_READ_BACK)
     }
 }
 

@@ -11,6 +11,7 @@ use flashfit_twin::TwinError;
 use flashfit_user_error::{ExitClass, Hint, UserError};
 
 use crate::quantities::WrongQuantity;
+use crate::tested_capacity::CapacityFault;
 
 /// Why a probe ended without, or before, its result.
 #[derive(Debug, thiserror::Error)]
@@ -28,9 +29,8 @@ pub enum ProbeRunError {
         capacity.0
     )]
     RegionBeyondEnd { start: Bytes, length: Bytes, target: String, capacity: Bytes },
-    /// No smaller capacity explains what was lost.
-    #[error("{target}: {reason}")]
-    LosesData { target: String, reason: String },
+    #[error(transparent)]
+    Capacity(#[from] CapacityFault),
     #[error(transparent)]
     Open(#[from] DirectError),
     #[error(transparent)]
@@ -71,10 +71,10 @@ impl From<ProcedureError> for ProbeRunError {
 impl ProbeRunError {
     fn cause(&self) -> Option<&dyn UserError> {
         Some(match self {
-            Self::Region { .. }
-            | Self::RegionBeyondEnd { .. }
-            | Self::LosesData { .. }
-            | Self::Interrupted => return None,
+            Self::Region { .. } | Self::RegionBeyondEnd { .. } | Self::Interrupted => {
+                return None;
+            }
+            Self::Capacity(fault) => fault,
             Self::Open(error) => error,
             Self::Device(error) => error,
             Self::Refused(error) => error,
@@ -93,7 +93,6 @@ impl UserError for ProbeRunError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Region { .. } | Self::RegionBeyondEnd { .. } => ExitClass::Usage,
-            Self::LosesData { .. } => ExitClass::BadVerdict,
             Self::Interrupted => ExitClass::Interrupted,
             other => other.cause().map_or(ExitClass::Bug, UserError::class),
         }
@@ -101,9 +100,6 @@ impl UserError for ProbeRunError {
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::LosesData { .. } => {
-                Some("try another card reader; if it happens again, stop using the device".into())
-            }
             // That of its cause is more time.
             Self::TooFewBytesForTwin { .. } => None,
             other => other.cause().and_then(UserError::hint),

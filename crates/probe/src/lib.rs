@@ -21,6 +21,7 @@ mod run;
 mod saved;
 mod saved_measurements;
 mod stalls;
+mod tested_capacity;
 mod twin;
 
 pub use document::{
@@ -35,4 +36,5 @@ pub use remapped::Remapped;
 pub use run::{AgreeToLoss, ProbeOutcome, ProbeRun, ProbeRunOptions, WriteBudget, WriteEstimate};
 pub use saved::{Doubt, SavedGeometry, SavedProbe};
 pub use stalls::Stalls;
+pub use tested_capacity::{CapacityFault, TestedCapacity};
 pub use twin::{TwinMeasurements, fit_twin};

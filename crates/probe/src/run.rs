@@ -20,6 +20,7 @@ use crate::recorded::RecordedDevice;
 use crate::region::{DeviceRegion, ExpectedDevice};
 use crate::remapped::Remapped;
 use crate::stalls::Stalls;
+use crate::tested_capacity::CapacityFault;
 use crate::twin::{self, RateRoom, TwinMeasurements};
 
 /// A few large reads show how fast the device is.
@@ -351,9 +352,9 @@ impl<'a> ProbeRun<'a> {
 
     /// The failure of a device that does not keep what is written to it.
     fn loss(&self, probed: &Probed) -> Option<ProbeRunError> {
-        probed.loses_data.then(|| ProbeRunError::LosesData {
-            target: self.options.name.clone(),
-            reason: probed.findings.capacity.reason.clone(),
+        probed.loses_data.then(|| {
+            let (target, reason) = (self.options.name.clone(), &probed.findings.capacity.reason);
+            CapacityFault::LosesData { target, reason: reason.clone() }.into()
         })
     }
 
@@ -467,27 +468,4 @@ impl<'a> ProbeRun<'a> {
 /// The failure of a probe that was ended early.
 fn interruption(probed: &Probed) -> Option<ProbeRunError> {
     probed.interrupted.then_some(ProbeRunError::Interrupted)
-}
-
-#[cfg(test)]
-mod tests {
-    use flashfit_geometry::GeometryFinding;
-    use flashfit_user_error::{ExitClass, UserError};
-
-    use super::*;
-
-    #[test]
-    fn a_device_that_loses_data_is_a_failure_with_the_reason() {
-        let target = InspectedTarget::card("sd-c4-block", None).unwrap();
-        let options = ProbeRunOptions::usual("/dev/sdz", true);
-        let run = ProbeRun::new(&target, options).unwrap();
-        assert!(run.loss(&Probed::default()).is_none());
-        let mut probed = Probed { loses_data: true, ..Probed::default() };
-        let reason = "the device does not keep what is written at offset 4096";
-        probed.findings.capacity = GeometryFinding::inconclusive(reason, Vec::new());
-        let failure = run.loss(&probed).unwrap();
-        assert_eq!(failure.class(), ExitClass::BadVerdict);
-        assert_eq!(failure.to_string(), format!("/dev/sdz: {reason}"));
-        assert!(failure.hint().unwrap().contains("stop using the device"));
-    }
 }

@@ -9,6 +9,7 @@ use flashfit_geometry::Geometry;
 use crate::document::{ProbeDocument, ProbedDevice};
 use crate::error::ProbeFileError;
 use crate::follow_up::FirstEraseBlock;
+use crate::tested_capacity::TestedCapacity;
 
 /// What a document says about a device.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +19,8 @@ pub struct SavedGeometry {
     /// Why the document has no erase block, if it has none.
     pub no_erase_block: Option<String>,
     pub first_erase_block: Option<FirstEraseBlock>,
+    /// What its test of the capacity found. A device that lost data must not be used.
+    pub capacity: TestedCapacity,
     /// Why another device would not be noticed, if so.
     pub doubt: Option<Doubt>,
 }
@@ -65,7 +68,8 @@ impl SavedProbe {
         let first_erase_block = document.first_erase_block();
         let doubt = document.device.as_ref().and_then(|probed| doubt(probed, device));
         let doubt = doubt.or_else(|| other_card(document, device));
-        Ok(SavedGeometry { geometry, no_erase_block, first_erase_block, doubt })
+        let capacity = document.tested_capacity();
+        Ok(SavedGeometry { geometry, no_erase_block, first_erase_block, capacity, doubt })
     }
 }
 

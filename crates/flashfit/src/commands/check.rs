@@ -82,19 +82,19 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
             Some(&format!("see what would fit it: flashfit plan {}", args.target)),
         ));
     };
-    let sector_bytes = target.planned().sector_bytes;
-    if device.capacity.0 < sector_bytes {
+    let planned = target.planned();
+    if device.capacity.0 < planned.sector_bytes {
         return Err(CommandError::new(
             ExitClass::Usage,
             format!("{} has {}, which is less than a sector", args.target, device.capacity),
             Some("name a device or the image of one: flashfit list"),
         ));
     }
-    check_given_sizes(args.erase_block, args.write_unit, sector_bytes, device.capacity)?;
+    check_given_sizes(args.erase_block, args.write_unit, planned.sector_bytes, device.capacity)?;
     let volumes = VolumeNodes::attach(&runner, device);
     let mut notes = volumes.warnings.clone();
     let flags = Geometry::of_sizes(units::given(args.erase_block), units::given(args.write_unit));
-    let saved = saved::read(args.geometry.as_deref(), &target.planned(), &mut notes)?;
+    let (probed, capacity) = saved::read_tested(args.geometry.as_deref(), &planned, &mut notes)?;
     notes.iter().for_each(|note| output::warn(note));
     let (unfinished, unreadable) = match unfinished_apply(&system, device) {
         Err(error) if error.class() == ExitClass::Io => (None, Some(error.message().to_owned())),
@@ -103,8 +103,9 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     let request = CheckRequest {
         name: &args.target,
         target: &target,
-        given: flags.or(saved),
+        given: flags.or(probed),
         geometry_file: args.geometry.as_deref(),
+        capacity,
         nodes: &volumes.nodes,
         unreadable,
         unfinished,

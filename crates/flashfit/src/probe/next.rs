@@ -15,7 +15,8 @@ use flashfit_target::InspectedTarget;
 use super::saved::first_erase_block;
 use crate::rendering::check::size_argument;
 
-/// What to do next, for a device that is there or for tables of one that is not. `saved` is the
+/// What to do next, for a device that is there or for tables of one that is not. Empty if the device
+/// loses data. `saved` is the
 /// user's file of the document; `board` is the host of a device that is on another machine than the
 /// user, for whom the commands are.
 pub fn next(
@@ -31,6 +32,10 @@ pub fn next(
         None => command,
     };
     let mut next = NextCommand::default();
+    // Nothing is worth doing with a device that loses data.
+    if document.tested_capacity().fault().is_some() {
+        return next;
+    }
     let probed = document.geometry();
     let target = match document.mode {
         ProbeMode::Import => EXAMPLE_NODE.to_owned(),

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_probe::{ProbeDocument, ProbeOutcome, ProbeSettings, found_bytes};
+use flashfit_probe::{ProbeDocument, ProbeOutcome, ProbeSettings};
 use flashfit_target::InspectedTarget;
 use flashfit_user_error::{ExitClass, UserError};
 
@@ -50,7 +49,8 @@ pub fn present(
     // The user's survey is on the client's machine.
     let mentioned = if board.is_some() { Ok(()) } else { mention(args, &document) };
     let failure = failure.map(CommandError::from);
-    let verdict = failure.or_else(|| lacking(&document)).or(no_twin);
+    let fault = document.tested_capacity().fault();
+    let verdict = failure.or(fault.map(CommandError::from)).or(no_twin);
     let lost = [shown, saved, drawn, mentioned].into_iter().filter_map(Result::err);
     all_or_none(verdict.into_iter().chain(lost))
 }
@@ -68,64 +68,4 @@ pub fn mention(args: &ProbeArgs, document: &ProbeDocument) -> Result<(), Command
 pub fn all_or_none(errors: impl Iterator<Item = CommandError>) -> Result<(), CommandError> {
     let errors: Vec<_> = errors.collect();
     if errors.is_empty() { Ok(()) } else { Err(CommandError::joined(errors)) }
-}
-
-/// A device that has less than it says is a bad verdict.
-pub fn lacking(document: &ProbeDocument) -> Option<CommandError> {
-    let real = found_bytes(&document.findings.capacity)?;
-    let device = document.device.as_ref()?;
-    let announced = Bytes(device.capacity_bytes);
-    // An image can end within a sector, which cannot be read.
-    let is_missing = announced.0.saturating_sub(real.0) >= device.sector_bytes;
-    is_missing.then(|| {
-        let text = format!("{} has {real}, not {announced}: it is a fake", document.target);
-        CommandError::new(
-            ExitClass::BadVerdict,
-            text,
-            Some("return it; data beyond its real size is lost"),
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use flashfit_device::DeclaredFacts;
-    use flashfit_device::describe::DeviceKind;
-    use flashfit_geometry::{GeometryFinding, Probed, QuantityValue};
-    use flashfit_probe::{ProbeMode, ProbedDevice};
-
-    use super::*;
-
-    fn with_capacity(found: u64) -> ProbeDocument {
-        let mut probed = Probed::default();
-        probed.findings.capacity =
-            GeometryFinding::found(QuantityValue::Bytes(found), 0.999, "marks were read");
-        let device = ProbedDevice {
-            kind: DeviceKind::Usb,
-            identity: Default::default(),
-            capacity_bytes: 32 << 30,
-            sector_bytes: 512,
-            partition_start_bytes: None,
-        };
-        let asked = ProbeSettings {
-            target: "/dev/sdz".into(),
-            mode: ProbeMode::Write,
-            simulated: false,
-            seed: 1,
-            region: Some([0, 32 << 30]),
-            device: Some(device),
-            declared: DeclaredFacts::default(),
-            created_unix_s: None,
-        };
-        ProbeDocument::new(asked, probed, false)
-    }
-
-    #[test]
-    fn capacity_that_is_not_there_is_a_bad_verdict() {
-        let failure = lacking(&with_capacity(4 << 30)).unwrap();
-        assert_eq!(failure.class(), ExitClass::BadVerdict);
-        assert_eq!(failure.message(), "/dev/sdz has 4 GiB, not 32 GiB: it is a fake");
-        assert!(lacking(&with_capacity(32 << 30)).is_none());
-        assert!(lacking(&with_capacity((32 << 30) - 511)).is_none(), "less than a sector");
-    }
 }

@@ -6,7 +6,7 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{PlannedDevice, check_given_sizes};
 use flashfit_geometry::{Geometry, Sourced};
 use flashfit_host::program::{quote, quote_path};
-use flashfit_probe::{Doubt, FirstEraseBlock, SavedProbe};
+use flashfit_probe::{Doubt, FirstEraseBlock, SavedGeometry, SavedProbe, TestedCapacity};
 use flashfit_testbed::TestBedSpec;
 
 use crate::command_error::CommandError;
@@ -21,6 +21,16 @@ pub fn read(
     of_device(&SavedProbe::read(path)?, device, &TestBedSpec::Here, notes)
 }
 
+/// The same also of a device that loses data, and what its test of the capacity found.
+pub fn read_tested(
+    path: Option<&Path>,
+    device: &PlannedDevice,
+    notes: &mut Vec<String>,
+) -> Result<(Geometry, TestedCapacity), CommandError> {
+    let Some(path) = path else { return Ok(Default::default()) };
+    tested(&SavedProbe::read(path)?, device, &TestBedSpec::Here, notes)
+}
+
 /// What a document says of the device of a test bed.
 pub fn of_device(
     probe: &SavedProbe,
@@ -28,19 +38,36 @@ pub fn of_device(
     on: &TestBedSpec,
     notes: &mut Vec<String>,
 ) -> Result<Geometry, CommandError> {
+    let (geometry, capacity) = tested(probe, device, on, notes)?;
+    refuse_faulty(&probe.path, capacity)?;
+    Ok(geometry)
+}
+
+/// A device that loses data is not to be used.
+fn refuse_faulty(path: &Path, capacity: TestedCapacity) -> Result<(), CommandError> {
+    let refused = |fault| Err(CommandError::from(fault).at(&path.display().to_string()));
+    capacity.fault().map_or(Ok(()), refused)
+}
+
+fn tested(
+    probe: &SavedProbe,
+    device: &PlannedDevice,
+    on: &TestBedSpec,
+    notes: &mut Vec<String>,
+) -> Result<(Geometry, TestedCapacity), CommandError> {
     let command = command(&device.path, on);
-    let (geometry, doubt) = with_doubt(probe, device, notes).map_err(|error| match &command {
+    let saved = checked(probe, device, notes).map_err(|error| match &command {
         Some(command) => error.or_hint(&format!("probe this device: {command} --output FILE")),
         None => error.or_hint("leave --geometry out; --erase-block SIZE gives the erase block"),
     })?;
-    notes.extend(doubt.map(|Doubt { reason, ends_with_probe }| {
+    notes.extend(saved.doubt.map(|Doubt { reason, ends_with_probe }| {
         let file = quote_path(&probe.path);
         match command.filter(|_| ends_with_probe) {
             Some(command) => format!("{reason}. To be sure: {command} --output {file}"),
             None => reason,
         }
     }));
-    Ok(geometry)
+    Ok((saved.geometry, saved.capacity))
 }
 
 /// The command that probes a device of a test bed, if there is one.
@@ -62,15 +89,17 @@ pub fn read_with_doubt(
     device: &PlannedDevice,
     notes: &mut Vec<String>,
 ) -> Result<(Geometry, Option<Doubt>), CommandError> {
-    with_doubt(&SavedProbe::read(path)?, device, notes)
+    let saved = checked(&SavedProbe::read(path)?, device, notes)?;
+    refuse_faulty(path, saved.capacity)?;
+    Ok((saved.geometry, saved.doubt))
 }
 
-fn with_doubt(
+fn checked(
     probe: &SavedProbe,
     device: &PlannedDevice,
     notes: &mut Vec<String>,
-) -> Result<(Geometry, Option<Doubt>), CommandError> {
-    let (path, saved) = (&probe.path, probe.of(device)?);
+) -> Result<SavedGeometry, CommandError> {
+    let (path, mut saved) = (&probe.path, probe.of(device)?);
     let sizes = &saved.geometry;
     let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
     let capacity = Bytes(device.capacity_bytes);
@@ -84,15 +113,16 @@ fn with_doubt(
         let hint = "probe this device: flashfit probe TARGET --output FILE";
         CommandError::from(error).at(&path.display().to_string()).with_hint(hint)
     })?;
-    if let Some(reason) = saved.no_erase_block {
+    let is_faulty = matches!(saved.capacity, TestedCapacity::Faulty(_));
+    if let Some(reason) = saved.no_erase_block.as_ref().filter(|_| !is_faulty) {
         notes.push(format!("the probe in {} found no erase block: {reason}", path.display()));
     }
     notes.extend(saved.first_erase_block.map(first_erase_block));
-    let doubt = saved.doubt.map(|Doubt { reason, ends_with_probe }| {
+    saved.doubt = saved.doubt.map(|Doubt { reason, ends_with_probe }| {
         let reason = format!("the probe in {} may be of another device: {reason}", path.display());
         Doubt { reason, ends_with_probe }
     });
-    Ok((saved.geometry, doubt))
+    Ok(saved)
 }
 
 /// Erase blocks that do not start with the disk ask for a partition that starts with one of them.

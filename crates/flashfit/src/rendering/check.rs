@@ -224,10 +224,15 @@ fn genuine(text: &mut String, checked: &DeviceCheck, width: usize) {
         return;
     }
     text.push_str("\nIs it genuine?\n");
-    let answer = "Not known. A fake (counterfeit) card has less memory than it states, and loses \
+    let unknown = "Not known. A fake (counterfeit) card has less memory than it states, and loses \
                   what is written beyond that. Only writing shows it: the test of the capacity is \
                   part of the probe below, and erases the device.";
-    paragraph(text, "  ", answer, width);
+    let answer = match checked.capacity() {
+        None => unknown.to_owned(),
+        Some(tested) if checked.loses_data() => format!("No: {}.", tested.evidence),
+        Some(tested) => format!("It has its capacity: {}.", tested.evidence),
+    };
+    paragraph(text, "  ", &answer, width);
 }
 
 fn section(text: &mut String, title: &str, commands: &[String]) {

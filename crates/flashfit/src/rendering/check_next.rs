@@ -39,6 +39,9 @@ pub struct NextCommands {
 /// What may follow.
 pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
     let mut next = NextCommands::default();
+    if checked.loses_data() {
+        return next;
+    }
     let repairs = checked.findings.iter().filter(|finding| finding.severity >= Severity::Advice);
     for finding in repairs {
         let Some(repair) = &finding.repair else { continue };

@@ -158,11 +158,7 @@ fn missing(real: u64, reason: String) -> CheckedCapacity {
 
 /// Blocks were lost, and no smaller capacity explains it. They are listed as failed.
 fn not_everywhere(meter: &mut Meter<'_>, lost: &[u64], blocks: usize) -> CheckedCapacity {
-    meter.probed.errors.extend(lost.iter().map(|place| FailedRequest {
-        offset: *place,
-        length_bytes: BLOCK,
-        message: format!("{BLOCK} bytes written at offset {place} were not read back"),
-    }));
+    meter.probed.errors.extend(lost.iter().map(|&place| FailedRequest::lost_data(place, BLOCK)));
     let reason = if lost.len() == blocks {
         let before = match meter.region().start {
             0 => "",

@@ -264,6 +264,9 @@ impl Page {
 
     fn next(&mut self, document: &ProbeDocument) {
         let next = &document.next;
+        if next.partition_start_bytes.is_none() && next.commands.is_empty() {
+            return;
+        }
         self.line("\nWhat to do next:");
         let sector_bytes = document.device.as_ref().map_or(512, |device| device.sector_bytes);
         let start = next.partition_start_bytes.map(|start| start_of(start, sector_bytes));

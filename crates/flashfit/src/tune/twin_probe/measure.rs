@@ -11,7 +11,6 @@ use super::ProbeStage;
 use super::limits::options;
 use crate::command_error::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
-use crate::probe::result;
 use crate::probe::watch::ProbeProgress;
 
 impl ProbeStage {
@@ -53,8 +52,8 @@ impl ProbeStage {
             return Err(failure.into());
         }
         let document = ProbeDocument::new(probe.settings(), outcome.probed, false);
-        if let Some(fake) = result::lacking(&document) {
-            return Err(fake);
+        if let Some(fault) = document.tested_capacity().fault() {
+            return Err(fault.into());
         }
         // Before the fit, which may fail or be interrupted.
         found.write(&document.text())?;

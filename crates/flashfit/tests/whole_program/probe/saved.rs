@@ -1,6 +1,6 @@
 //! Use of probe results by `plan` and `tune`.
 
-use crate::fixture::Place;
+use crate::fixture::{FAST_CARD, Place};
 
 use super::card_that_shows_its_units;
 
@@ -49,6 +49,68 @@ fn probe_files_of_other_devices_are_refused() {
     plan(&card, "none.json").said(2, &["cannot read none.json"]);
     let tune = ["tune", "sim:sd-c4-block", "--geometry", "geometry.json", "--dry-run"];
     place.flashfit(&tune).said(2, &["of another device"]);
+}
+
+/// A fake card loses files, whatever is made of it.
+#[test]
+fn the_probe_of_a_fake_is_not_used() {
+    let place = Place::new();
+    let real = "[fake]\nreal_capacity = \"64MiB\"\nbeyond = \"lost\"\n";
+    place.file("fake.toml", &format!("{FAST_CARD}{real}"));
+    let card = format!("sim:{}", place.arg("fake.toml"));
+    let fake = "has 64 MiB, not 160 MiB: it is a fake";
+    let probed = place.flashfit(&["probe", &card, "--write", "--output", "fake.json"]);
+    probed.said(1, &[fake]);
+    assert!(!probed.stdout.contains("What to do next"), "{}", probed.stdout);
+    let text = std::fs::read_to_string(place.path("fake.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let next = &found["next"];
+    assert!(next["mkfs"].is_null() && next["partition_start_bytes"].is_null(), "{next}");
+    assert_eq!(next["commands"], serde_json::json!([]), "{next}");
+    // The same device loses data within what it has.
+    let mut lossy = found.clone();
+    let capacity = serde_json::json!({
+        "verdict": "inconclusive",
+        "reason": "the device does not keep what is written at offset 4096",
+        "candidates": [],
+    });
+    lossy["capacity"] = capacity;
+    let message = "4096 bytes written at offset 4096 were not read back";
+    lossy["errors"] =
+        serde_json::json!([{ "offset": 4096, "length_bytes": 4096, "message": message }]);
+    place.file("lossy.json", &lossy.to_string());
+    place.image("image", 160);
+    for (file, says, seen) in [
+        ("fake.json", format!("fake.json: {card} {fake}"), "64 MiB, not 160 MiB"),
+        ("lossy.json", "does not keep what is written".to_owned(), "does not keep what is"),
+    ] {
+        let geometry = ["--geometry", file];
+        let refused = [&says[..], "hint: "];
+        place.flashfit(&[&["plan", &card], &geometry[..]].concat()).said(1, &refused);
+        let tune = ["tune", &card, "--dry-run", "--config", "short.toml"];
+        place.flashfit(&[&tune[..], &geometry].concat()).said(1, &refused);
+        let checked = place.flashfit(&[&["check", "image", "--json"], &geometry[..]].concat());
+        assert_eq!(checked.code, Some(1), "{checked:#?}");
+        let checked: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+        let (worst, next) = (&checked["data"]["findings"][0], &checked["data"]["next"]);
+        assert_eq!((&worst["check"], &worst["severity"]), (&"capacity".into(), &"bad".into()));
+        assert!(worst["evidence"].as_str().unwrap().contains(seen), "{worst}");
+        assert_eq!(next["commands"], serde_json::json!([]), "{next}");
+    }
+}
+
+/// A probe that wrote tested the capacity.
+#[test]
+fn a_check_takes_the_capacity_from_the_file() {
+    let place = Place::new();
+    let card = place.card();
+    place.flashfit(&["probe", &card, "--write", "--output", "geometry.json"]).said(0, &[]);
+    place.image("image", 160);
+    let checked = place.flashfit(&["check", "image", "--geometry", "geometry.json", "--json"]);
+    let checked = checked.document("flashfit.check");
+    let findings = checked["findings"].as_array().unwrap();
+    let tested = findings.iter().find(|finding| finding["check"] == "capacity").unwrap();
+    assert_eq!(tested["severity"], "fine", "{tested}");
 }
 
 #[test]
