@@ -40,7 +40,8 @@ pub struct WearPrice {
 
 impl Price {
     /// The price of a probe that writes. How long merges take is not known before, so the most is
-    /// the time limit, even if the estimate is less; without a limit, it is not known.
+    /// the time limit, even if the estimate is less; without a limit, it is not known. A limit below
+    /// the least time makes the least bytes 0.
     pub fn of_probe(target: &InspectedTarget, estimate: &WriteEstimate) -> Self {
         let WriteEstimate { probe, budget, max_time_ns } = estimate;
         let most = probe.most_bytes.saturating_add(budget.twin_bytes);
@@ -48,11 +49,14 @@ impl Price {
         let most_ns =
             u128::from(probe.most_ns) * u128::from(most) / u128::from(probe.most_bytes.max(1));
         let most_ns = max_time_ns.unwrap_or(u64::try_from(most_ns).unwrap_or(u64::MAX));
+        // What ends early writes any part of it.
+        let is_cut_short = max_time_ns.is_some_and(|most_ns| most_ns < probe.least_ns);
+        let least = if is_cut_short { 0 } else { probe.least_bytes };
         Self {
             time_ns: Some([probe.least_ns.min(most_ns), most_ns]),
             is_time_open: max_time_ns.is_none(),
-            written_bytes: [probe.least_bytes, most],
-            wear: wear(target, [probe.least_bytes, most], 0),
+            written_bytes: [least, most],
+            wear: wear(target, [least, most], 0),
         }
     }
 
@@ -149,6 +153,8 @@ mod tests {
         let hour_ns = 3_600_000_000_000;
         let limited = price(Some(hour_ns));
         assert!(!limited.is_time_open && limited.time_ns.unwrap()[1] == hour_ns, "{limited:?}");
+        assert_eq!(limited.written_bytes[0], open.written_bytes[0]);
+        assert_eq!(price(Some(1_000_000_000)).written_bytes[0], 0);
     }
 
     #[test]

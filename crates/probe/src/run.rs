@@ -32,6 +32,8 @@ const USUAL_TIME_NS: u64 = 15 * 60 * 1_000_000_000;
 /// And for what a twin is fitted to, after that; of a time that the user gave, at most a part.
 const TWIN_TIME_NS: u64 = 10 * 60 * 1_000_000_000;
 const TWIN_TIME_PERCENT: u64 = 60;
+/// The part of the time for the probe that reading may take before anything is written.
+const READING_TIME_SHARE: u64 = 3;
 /// The parts of the time and of the bytes for a twin that rates may take.
 const RATES_TIME_PERCENT: u64 = 40;
 const RATES_BYTES_PERCENT: u64 = 75;
@@ -438,11 +440,14 @@ impl<'a> ProbeRun<'a> {
     fn reading_options(&self) -> ReadingOptions {
         let [start, length] = self.region;
         let usual = ReadingOptions::default();
+        let usual_ns = self.options.max_read_ns.unwrap_or(usual.max_time_ns);
+        let part_ns = |most: u64| most.saturating_sub(self.twin_time_ns()) / READING_TIME_SHARE;
+        let most_ns = self.max_time_ns().filter(|_| self.options.write).map(part_ns);
         ReadingOptions {
             seed: self.options.seed,
             region: Some(start..start + length),
             origin_bytes: self.target.partition_start().map_or(0, |start| start.0),
-            max_time_ns: self.options.max_read_ns.unwrap_or(usual.max_time_ns),
+            max_time_ns: usual_ns.min(most_ns.unwrap_or(u64::MAX)),
             ..usual
         }
     }

@@ -164,3 +164,24 @@ fn a_write_budget_too_small_for_a_twin_is_named_in_both_parts() {
     // More time, as its cause has it, would not help.
     assert!(error.hint().is_none(), "{error}");
 }
+
+/// Reading ends in time for the writes that the user agreed to.
+#[test]
+fn the_time_limit_is_kept_on_a_slow_device_and_something_is_written() {
+    const COMMAND_NS: u64 = 20_000_000;
+    let mut target = card("sd-c4-block");
+    let TargetSource::Card(model) = &mut target.source else { panic!("a card") };
+    model.bus.command_ns = COMMAND_NS;
+    for limit_ns in [2_000_000_000, 20_000_000_000] {
+        let usual = ProbeRunOptions::usual("sim:slow", true);
+        let options = ProbeRunOptions { max_time_ns: Some(limit_ns), ..usual };
+        let run = ProbeRun::new(&target, options).unwrap();
+        let mut agree = |_: &_, _: &_| unreachable!("a simulated card needs no consent");
+        let probed = run.run(&mut agree, &mut NoObserver).unwrap().probed;
+        // A request that has begun is awaited, and can merge erase blocks.
+        let longest_ns = probed.evidence.samples.iter().map(|of| of.elapsed_ns).max().unwrap();
+        let most_ns = limit_ns + longest_ns + COMMAND_NS;
+        assert!(probed.elapsed_ns <= most_ns, "{} of {limit_ns}", probed.elapsed_ns);
+        assert!(probed.written_bytes > 0);
+    }
+}

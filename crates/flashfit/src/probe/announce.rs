@@ -13,6 +13,7 @@ use crate::{consent, output};
 
 /// That of an image.
 const SMALLEST_SECTOR: u64 = 512;
+const TOO_SHORT: &str = " This time may be too short to find anything.";
 
 /// What a probe would do, with nothing done.
 #[derive(Debug, JsonSchema, Serialize, Deserialize)]
@@ -122,8 +123,9 @@ pub fn cost(price: &Price, twin_bytes: u64) -> String {
             format!(" Up to {} are for the probe and {} for the twin.", Bytes(probe), Bytes(bytes))
         }
     };
+    let short = if price.written_bytes[0] == 0 { TOO_SHORT } else { "" };
     format!(
-        "Price of probing: {}.{twin} --max-write SIZE limits what is written, --max-time TIME how \
+        "Price of probing: {}.{twin}{short} --max-write SIZE limits what is written, --max-time TIME how \
          long it takes.",
         price::text(price)
     )

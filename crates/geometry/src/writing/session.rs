@@ -112,8 +112,11 @@ impl<'a> WriteSession<'a> {
                 self.end_early("the write budget was used up before this was measured");
             }
             Err(MeasurementStop::OutOfTime) => {
-                let note = "incomplete measurement: the time limit is reached".to_owned();
-                self.meter.probed.notes.push(note);
+                let note = match self.meter.probed.written_bytes {
+                    0 => "probed by reading only: no time was left to write",
+                    _ => "incomplete measurement: the time limit is reached",
+                };
+                self.meter.probed.notes.push(note.to_owned());
                 self.end_early("the time limit was reached before this was measured");
             }
             Err(MeasurementStop::Failed(ProbeError::Interrupted)) => {

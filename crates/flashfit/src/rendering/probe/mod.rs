@@ -66,6 +66,7 @@ fn heading(document: &ProbeDocument) -> String {
 fn cost(document: &ProbeDocument) -> String {
     let cost = &document.cost;
     let how = match document.mode {
+        ProbeMode::Write if cost.written_bytes == 0 => "Probed by reading only",
         ProbeMode::Read => "Probed by reading only",
         ProbeMode::Write => "Probed by writing and reading",
         ProbeMode::Import => return "Read from tables of flashbench.".to_owned(),
