@@ -165,7 +165,7 @@ impl ProbeObserver for NoObserver {
     }
 }
 
-/// Why a probe has no findings.
+/// Why a probe has no findings, or not all of them.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The device disappeared or lost power.
@@ -203,6 +203,9 @@ pub enum ProbeError {
     /// An essential request failed.
     #[error(transparent)]
     Device(#[from] BlockDevError),
+    /// The device failed while it was written to. What was found before counts.
+    #[error("{error}")]
+    EndedEarly { error: Box<ProbeError>, found: Box<Probed> },
 }
 
 impl UserError for ProbeError {
@@ -212,6 +215,7 @@ impl UserError for ProbeError {
             Self::TooSmall { .. } | Self::Region { .. } => ExitClass::Usage,
             Self::Interrupted => ExitClass::Interrupted,
             Self::Device(error) => error.class(),
+            Self::EndedEarly { error, .. } => error.class(),
         }
     }
 
@@ -230,7 +234,14 @@ impl UserError for ProbeError {
                 Hint::from("run ").and(Task::Inspect(None)).and(" to see the size of the device"),
             ),
             Self::Interrupted => None,
+            Self::Device(BlockDevError::WornOut) => {
+                Some("copy its files elsewhere, and stop using the device".into())
+            }
+            Self::Device(error) if error.class() == ExitClass::Io => {
+                Some("run `dmesg` to see kernel messages; stop using the device".into())
+            }
             Self::Device(error) => error.hint(),
+            Self::EndedEarly { error, .. } => error.hint(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 use flashfit_geometry::findings::{QuantityValue, QuantityVerdict};
-use flashfit_geometry::probed::{NoObserver, Probed};
+use flashfit_geometry::probed::{NoObserver, ProbeError, Probed};
 use flashfit_geometry::writing::{self, WritingOptions};
 
 const MIB: u64 = 1 << 20;
@@ -15,26 +15,51 @@ const SECTOR: u64 = 512;
 /// The beginning of a sector that is kept.
 const KEPT: usize = 32;
 
+type BlockDevResult = Result<(), BlockDevError>;
+
 /// A device in memory that loses what is written to some of its bytes.
 struct LossyDevice {
     clock: VirtualClock,
     capacity_bytes: u64,
     loses: Range<u64>,
+    /// What it refuses to write.
+    refuses: Range<u64>,
+    /// After so many requests, it refuses all.
+    lives: u64,
+    requests: u64,
     sectors: BTreeMap<u64, [u8; KEPT]>,
 }
 
 impl LossyDevice {
     fn new(loses: Range<u64>) -> Self {
         let (clock, sectors) = (VirtualClock::default(), BTreeMap::new());
-        Self { clock, capacity_bytes: CAPACITY, loses, sectors }
+        let (refuses, lives, requests) = (0..0, u64::MAX, 0);
+        Self { clock, capacity_bytes: CAPACITY, loses, refuses, lives, requests, sectors }
     }
 
     fn probe(&mut self, change: impl FnOnce(&mut WritingOptions)) -> Probed {
+        self.try_probe(change).expect("it never fails")
+    }
+
+    fn try_probe(
+        &mut self,
+        change: impl FnOnce(&mut WritingOptions),
+    ) -> Result<Probed, ProbeError> {
         let mut options = WritingOptions::whole(self.capacity_bytes, 1);
         options.only_capacity = true;
         change(&mut options);
         let clock = self.clock.clone();
-        writing::probe(self, &clock, &options, None, &mut NoObserver).expect("it never fails")
+        writing::probe(self, &clock, &options, None, &mut NoObserver)
+    }
+
+    fn served(&mut self, offset: u64, length: u64, refuses: &Range<u64>) -> BlockDevResult {
+        self.requests += 1;
+        let is_refused = offset < refuses.end && offset + length > refuses.start;
+        if is_refused || self.requests > self.lives {
+            let source = std::io::Error::from_raw_os_error(5);
+            return Err(BlockDevError::Io { offset, length, source });
+        }
+        Ok(())
     }
 }
 
@@ -49,6 +74,7 @@ impl BlockDev for LossyDevice {
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
+        self.served(offset, buffer.len() as u64, &(0..0))?;
         self.clock.sleep_ns(40_000 + buffer.len() as u64 * 10);
         for (sector, part) in (offset / SECTOR..).zip(buffer.chunks_mut(SECTOR as usize)) {
             part[..KEPT].copy_from_slice(self.sectors.get(&sector).unwrap_or(&[0; KEPT]));
@@ -57,6 +83,7 @@ impl BlockDev for LossyDevice {
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
+        self.served(offset, data.len() as u64, &self.refuses.clone())?;
         self.clock.sleep_ns(40_000 + data.len() as u64 * 10);
         for (sector, part) in (offset / SECTOR..).zip(data.chunks(SECTOR as usize)) {
             if !self.loses.contains(&(sector * SECTOR)) {
@@ -121,6 +148,55 @@ fn a_place_that_loses_data_is_not_the_end_of_the_capacity() {
             assert!(other.reason.contains("does not keep"), "{other:?}");
         }
     }
+}
+
+/// Some fakes answer requests beyond their capacity with an error.
+#[test]
+fn refused_marks_are_lost_marks() {
+    for real in [100 * MIB, 60 * MIB] {
+        let mut device = LossyDevice::new(0..0);
+        device.refuses = real..CAPACITY;
+        let probed = device.probe(|_| {});
+        let capacity = &probed.findings.capacity;
+        assert_eq!(capacity.value, Some(QuantityValue::Bytes(real)), "{capacity:?}");
+        assert!(probed.errors.iter().any(|failed| failed.offset >= real));
+    }
+    let mut device = LossyDevice::new(0..0);
+    device.refuses = 128 * MIB..128 * MIB + BLOCK;
+    let probed = device.probe(|_| {});
+    assert!(probed.loses_data && !probed.errors.is_empty(), "{:?}", probed.findings.capacity);
+}
+
+#[test]
+fn a_device_that_fails_has_no_verdict_on_its_capacity() {
+    let mut requests = LossyDevice::new(0..0);
+    requests.probe(|_| {});
+    let most = requests.requests;
+    for lives in [0, 1, 20, 60, most / 2, most - 1] {
+        let mut device = LossyDevice::new(0..0);
+        device.lives = lives;
+        let error = device.try_probe(|_| {}).unwrap_err();
+        let ProbeError::EndedEarly { error, found } = error else { panic!("{error}") };
+        assert!(matches!(*error, ProbeError::Device(BlockDevError::Io { .. })), "{error}");
+        assert_eq!(found.findings.capacity.value, None);
+        assert!(!found.errors.is_empty() && !found.loses_data, "{lives}");
+    }
+}
+
+#[test]
+fn a_failed_write_keeps_what_was_found() {
+    let mut device = LossyDevice::new(0..0);
+    device.probe(|_| {});
+    let for_capacity = device.requests;
+    let mut device = LossyDevice::new(0..0);
+    device.lives = for_capacity + 100;
+    let error = device.try_probe(|options| options.only_capacity = false).unwrap_err();
+    let ProbeError::EndedEarly { found, .. } = error else { panic!("{error}") };
+    assert_eq!(found.findings.capacity.value, Some(QuantityValue::Bytes(CAPACITY)));
+    assert_eq!(found.errors.len(), 1);
+    assert!(found.written_bytes > 0);
+    let unknown = &found.findings.open_erase_blocks_linear.reason;
+    assert!(unknown.contains("the device failed"), "{unknown}");
 }
 
 #[test]

@@ -164,7 +164,9 @@ fn a_device_without_geometry_gets_no_findings() {
 #[test]
 fn a_removed_device_is_an_error() {
     let error = probe_memory(256 * MIB, Fault::GoesAway(300)).unwrap_err();
-    assert!(matches!(error, ProbeError::Vanished { requests: 300, .. }), "{error}");
+    let ProbeError::EndedEarly { error, found } = error else { panic!("{error}") };
+    assert!(matches!(*error, ProbeError::Vanished { requests: 300, .. }), "{error}");
+    assert_eq!(found.errors.len(), 1);
 }
 
 #[test]

@@ -35,6 +35,9 @@ pub enum ProbeRunError {
     Open(#[from] DirectError),
     #[error(transparent)]
     Device(#[from] BlockDevError),
+    /// The device with this name failed.
+    #[error("{target}: {error}")]
+    Failed { target: String, error: ProbeError },
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
@@ -69,6 +72,21 @@ impl From<ProcedureError> for ProbeRunError {
 }
 
 impl ProbeRunError {
+    /// The failure of a device, with its name.
+    #[must_use]
+    pub(crate) fn at(self, target: &str) -> Self {
+        let error = match self {
+            Self::Device(error) => ProbeError::Device(error),
+            Self::Probe(
+                error @ (ProbeError::Device(_)
+                | ProbeError::Vanished { .. }
+                | ProbeError::Unreadable { .. }),
+            ) => error,
+            other => return other,
+        };
+        Self::Failed { target: target.to_owned(), error }
+    }
+
     fn cause(&self) -> Option<&dyn UserError> {
         Some(match self {
             Self::Region { .. } | Self::RegionBeyondEnd { .. } | Self::Interrupted => {
@@ -79,7 +97,7 @@ impl ProbeRunError {
             Self::Device(error) => error,
             Self::Refused(error) => error,
             Self::Locked(error) => error,
-            Self::Probe(error) => error,
+            Self::Probe(error) | Self::Failed { error, .. } => error,
             Self::Rates(error) => error,
             Self::File(error) => error,
             Self::Import { error, .. } => error,

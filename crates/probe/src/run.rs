@@ -195,7 +195,8 @@ impl<'a> ProbeRun<'a> {
     /// # Errors
     /// If the device cannot be opened or read.
     pub fn estimate(&self) -> Result<WriteEstimate, ProbeRunError> {
-        self.estimate_on(&mut self.open_for_reading()?)
+        let estimated = self.estimate_on(&mut self.open_for_reading()?);
+        estimated.map_err(|error| error.at(&self.options.name))
     }
 
     /// Makes the probe; `agree` is called before anything is written to a real device.
@@ -207,8 +208,11 @@ impl<'a> ProbeRun<'a> {
         agree: &mut AgreeToLoss<'_>,
         observer: &mut dyn ProbeObserver,
     ) -> Result<ProbeOutcome, ProbeRunError> {
-        let mut outcome =
-            if self.options.write { self.write(agree, observer) } else { self.read(observer) }?;
+        let outcome =
+            if self.options.write { self.write(agree, observer) } else { self.read(observer) };
+        let at_target = |error: ProbeRunError| error.at(&self.options.name);
+        let mut outcome = outcome.map_err(at_target)?;
+        outcome.failure = outcome.failure.map(at_target);
         if let Some(remapped) = self.target.device().and_then(Remapped::of) {
             remapped.withhold(&mut outcome.probed);
         }
@@ -260,11 +264,17 @@ impl<'a> ProbeRun<'a> {
         if !self.target.is_simulated() {
             options.run_number = run_number(self.options.seed, 0);
         }
-        let written = writing::probe(device, clock, &options, Some(&read), &mut guarded)?;
+        let written = writing::probe(device, clock, &options, Some(&read), &mut guarded);
+        let (written, failed) = match written {
+            Ok(written) => (written, None),
+            Err(ProbeError::EndedEarly { error, found }) => (*found, Some((*error).into())),
+            Err(error) => return Err(error.into()),
+        };
         let mut probed = written.after(&read);
         probed.notes.append(&mut opened.notes);
         probed.notes.extend(self.divided_budget());
-        let failure = interruption(&probed).or_else(|| self.loss(&probed));
+        let has_failed = failed.is_some();
+        let failure = failed.or_else(|| interruption(&probed)).or_else(|| self.loss(&probed));
         let mut outcome = ProbeOutcome { failure, ..ProbeOutcome::default() };
         outcome.twin.hints = DeviceHints::from_probe(&probed.findings);
         outcome.twin.hints.device = Some(device.describe());
@@ -278,7 +288,7 @@ impl<'a> ProbeRun<'a> {
             }
         }
         // What the refusal ended looks like an interruption or the end of the time.
-        if let Some(refusal) = guarded.into_refusal() {
+        if let Some(refusal) = guarded.into_refusal().filter(|_| !has_failed) {
             outcome.failure = Some(refusal.into());
         }
         Ok(ProbeOutcome { probed, ..outcome })
@@ -389,13 +399,23 @@ impl<'a> ProbeRun<'a> {
         let ([start, length], sector) = (self.region, self.target.sector_bytes());
         let size = LOOK_BYTES.min(length) / sector * sector;
         let mut buffer = vec![0; usize::try_from(size).expect("at most a look")];
-        let begin_ns = opened.clock.now_ns();
+        let (mut looks, mut took_ns, mut failed) = (0, 0, None);
         for look in 0..LOOKS {
             let offset = start + (length - size) / LOOKS * look / sector * sector;
-            opened.device.read(offset, &mut buffer)?;
+            let begin_ns = opened.clock.now_ns();
+            match opened.device.read(offset, &mut buffer) {
+                Ok(()) => {
+                    looks += 1;
+                    took_ns += opened.clock.now_ns() - begin_ns;
+                }
+                Err(error) if reading::is_gone(&error) => return Err(error.into()),
+                Err(error) => failed = Some(error),
+            }
         }
-        let took_ns = (opened.clock.now_ns() - begin_ns).max(1);
-        let rate = u128::from(LOOKS * size) * 1_000_000_000 / u128::from(took_ns);
+        if let Some(error) = failed.filter(|_| looks == 0) {
+            return Err(error.into());
+        }
+        let rate = u128::from(looks * size) * 1_000_000_000 / u128::from(took_ns.max(1));
         let first = QuickLook { read_bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX) };
         let options = self.writing_options(0);
         let mut probe = writing::estimate(&opened.device.describe(), &options, &first);

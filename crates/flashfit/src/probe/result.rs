@@ -27,15 +27,18 @@ pub fn present(
 ) -> Result<(), CommandError> {
     let twin = fitted(args, &settings.target, &outcome, progress);
     let ProbeOutcome { probed, failure, .. } = outcome;
+    let class = failure.as_ref().map(UserError::class);
+    let has_failed = matches!(class, Some(ExitClass::Io | ExitClass::Environment));
     // The guard ends a probe that writes as an interruption does.
-    let interrupted = failure.as_ref().is_some_and(|failure| {
-        matches!(failure.class(), ExitClass::Interrupted | ExitClass::Refused)
-    });
+    let interrupted =
+        has_failed || matches!(class, Some(ExitClass::Interrupted | ExitClass::Refused));
     let mut document = ProbeDocument::new(settings, probed, interrupted);
     // The probe is shown also where no twin could be made of it.
     let no_twin = twin.map(|twin| document.twin = twin).err();
     let board = args.client.reached_as.as_deref();
-    document.next = next::next(&document, target, fs_catalog, (args.saved_as(), board));
+    if !has_failed {
+        document.next = next::next(&document, target, fs_catalog, (args.saved_as(), board));
+    }
     // A probe that wrote cannot be repeated for free: no failure stops the other outputs.
     let shown = match args.json {
         true => output::whole_document(&document.text()),

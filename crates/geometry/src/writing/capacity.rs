@@ -8,18 +8,19 @@
 //! behind a border, the border is located by bisection, to the sector. A lost block with others
 //! behind it that were kept is a defect, not missing capacity. The number of the probe is part of
 //! each stamp, because a worn-out device that drops writes still returns the stamps of an earlier
-//! probe.
+//! probe. A request that the device refuses counts as lost, if it serves others after that.
 //! Limits: only the region is checked; a border within the last MiB is taken for a defect.
 //! Source: Bernhard, "F3: fight flash fraud" (documentation of f3probe), for the behavior of fakes.
 
 use std::ops::Range;
 
-use flashfit_device::Bytes;
+use flashfit_device::{BlockDevError, Bytes};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::meter::{MeasurementStop, Meter};
 use super::wrap;
 use crate::findings::{GeometryFinding, QuantityValue};
-use crate::probed::{FailedRequest, SamplePurpose};
+use crate::probed::{FailedRequest, ProbeError, SamplePurpose};
 
 /// A block, the size of the largest sector.
 const BLOCK: u64 = 4096;
@@ -83,6 +84,7 @@ pub fn check(
 ) -> Result<CheckedCapacity, MeasurementStop> {
     let region = meter.region();
     let places = places(meter, &region);
+    let failed_before = meter.probed.errors.len();
     for &place in &places {
         stamp(meter, place, run_number)?;
     }
@@ -99,7 +101,12 @@ pub fn check(
             Seen::Lost => lost.push(place),
         }
     }
-    wraps.extend(wrap::distances(meter, run_number)?);
+    match wrap::distances(meter, run_number) {
+        Ok(distances) => wraps.extend(distances),
+        // A fake device can refuse to write there, too.
+        Err(stop) if lost.is_empty() || !is_refusal(&stop) => return Err(stop),
+        Err(_) => {}
+    }
     if let Some(wrap) = wraps.into_iter().reduce(gcd) {
         let real = least_wrap(meter, wrap, run_number)?;
         return Ok(missing(
@@ -111,6 +118,12 @@ pub fn check(
         let finding = complete(&region, meter.sector_bytes(), capacity_bytes, places.len());
         return Ok(CheckedCapacity { finding, kept: KeptData::All });
     };
+    let has_failed = meter.probed.errors.len() > failed_before;
+    let conclude = |meter: &mut Meter<'_>| match has_failed {
+        true => still_works(meter, &places, &lost, run_number),
+        false => Ok(()),
+    };
+    conclude(meter)?;
     let is_kept_behind = places.iter().any(|place| *place > first && !lost.contains(place));
     let good = places.iter().rev().find(|&&place| place < first).map(|place| place + BLOCK);
     let Some(good) = good.filter(|_| !is_kept_behind) else {
@@ -121,6 +134,7 @@ pub fn check(
     if behind.end - behind.start < GRAIN || !is_lost(meter, behind, run_number)? {
         return Ok(not_everywhere(meter, &lost, places.len()));
     }
+    conclude(meter)?;
     let block = border - BLOCK;
     let real = block + kept_bytes(meter, block, run_number)?;
     Ok(missing(real, format!("writes beyond {real} bytes are lost")))
@@ -209,18 +223,51 @@ fn bytes_of(place: u64, run_number: u64) -> [u8; STAMP] {
     bytes
 }
 
-fn stamp(meter: &mut Meter<'_>, place: u64, run_number: u64) -> Result<(), MeasurementStop> {
-    meter.write_stamped(
-        SamplePurpose::WriteRandom,
-        place,
-        BLOCK,
-        Some(&bytes_of(place, run_number)),
-    )?;
+/// Whether the device refuses this request but may serve others.
+fn is_refusal(stop: &MeasurementStop) -> bool {
+    let MeasurementStop::Failed(ProbeError::Device(error)) = stop else { return false };
+    matches!(error, BlockDevError::Io { .. }) && error.class() == ExitClass::Io
+}
+
+/// Whether the device did not refuse the request.
+fn served(result: Result<f64, MeasurementStop>) -> Result<bool, MeasurementStop> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(stop) if is_refusal(&stop) => Ok(false),
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Fails if the device refuses all requests now: it is defective or was removed, which says nothing
+/// about its capacity.
+fn still_works(
+    meter: &mut Meter<'_>,
+    places: &[u64],
+    lost: &[u64],
+    run_number: u64,
+) -> Result<(), MeasurementStop> {
+    let kept = places.iter().find(|place| !lost.contains(place));
+    if kept.is_none() {
+        write_stamp(meter, places[0], run_number)?;
+    }
+    meter.read(*kept.unwrap_or(&places[0]), BLOCK)?;
     Ok(())
 }
 
+fn write_stamp(meter: &mut Meter<'_>, place: u64, run_number: u64) -> Result<f64, MeasurementStop> {
+    let stamp = bytes_of(place, run_number);
+    meter.write_stamped(SamplePurpose::WriteRandom, place, BLOCK, Some(&stamp))
+}
+
+/// `false` if the device refuses it.
+fn stamp(meter: &mut Meter<'_>, place: u64, run_number: u64) -> Result<bool, MeasurementStop> {
+    served(write_stamp(meter, place, run_number))
+}
+
 fn look(meter: &mut Meter<'_>, place: u64, run_number: u64) -> Result<Seen, MeasurementStop> {
-    meter.read(place, BLOCK)?;
+    if !served(meter.read(place, BLOCK))? {
+        return Ok(Seen::Lost);
+    }
     let read = &meter.read_bytes()[..STAMP];
     let own = bytes_of(place, run_number);
     if read == own {
@@ -279,9 +326,9 @@ fn bisect(
     let Range { start: mut kept, end: mut lost } = between;
     while kept < lost {
         let middle = kept.midpoint(lost) / BLOCK * BLOCK;
-        stamp(meter, middle, run_number)?;
+        let is_taken = stamp(meter, middle, run_number)?;
         meter.flush()?;
-        if look(meter, middle, run_number)? == Seen::Own {
+        if is_taken && look(meter, middle, run_number)? == Seen::Own {
             kept = middle + BLOCK;
         } else {
             lost = middle;
@@ -297,7 +344,9 @@ fn kept_bytes(meter: &mut Meter<'_>, block: u64, run_number: u64) -> Result<u64,
         let place = block + (number * SECTOR) as u64;
         sector[..STAMP].copy_from_slice(&bytes_of(place, run_number));
     }
-    meter.write_data(SamplePurpose::WriteRandom, block, &data)?;
+    if !served(meter.write_data(SamplePurpose::WriteRandom, block, &data))? {
+        return Ok(0);
+    }
     meter.flush()?;
     meter.read(block, BLOCK)?;
     let sectors = data.chunks(SECTOR).zip(meter.read_bytes().chunks(SECTOR));

@@ -1,7 +1,7 @@
 //! The device under test: timed requests within a region and a write budget.
 //!
 //! Every write ends with a flush if the device has a volatile cache, and the flush is part of its
-//! time. A failed write ends the probe. Limit: only the first [`MOST_SAMPLES`] samples are kept, to
+//! time. A failed request ends the measurement, and is listed with the others. Limit: only the first [`MOST_SAMPLES`] samples are kept, to
 //! bound memory on small boards.
 
 use std::ops::{ControlFlow, Range};
@@ -11,7 +11,8 @@ use flashfit_device::{BlockDev, BlockDevError, Clock};
 
 use super::WritingOptions;
 use super::progress::TimeShare;
-use crate::probed::{ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
+use crate::probed::{FailedRequest, ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
+use crate::reading::is_gone;
 
 /// The most samples kept.
 pub const MOST_SAMPLES: usize = 1 << 16;
@@ -145,11 +146,11 @@ impl<'a> Meter<'a> {
         if self.requests % STEP_REQUESTS == 0 { self.step() } else { Ok(()) }
     }
 
-    fn failed(&self, error: BlockDevError) -> MeasurementStop {
+    fn failed(&mut self, offset: u64, length: u64, error: BlockDevError) -> MeasurementStop {
+        self.probed.errors.push(FailedRequest::new(offset, length, &error));
+        let requests = self.requests.saturating_sub(1);
         MeasurementStop::Failed(match error {
-            BlockDevError::Disconnected(_) => {
-                ProbeError::Vanished { requests: self.requests.saturating_sub(1), source: error }
-            }
+            source if is_gone(&source) => ProbeError::Vanished { requests, source },
             other => ProbeError::Device(other),
         })
     }
@@ -213,14 +214,15 @@ impl<'a> Meter<'a> {
         while at < offset + length {
             let left = usize::try_from(offset + length - at).unwrap_or(data.len());
             let part = &data[..data.len().min(left)];
+            let size = part.len() as u64;
             if let Err(error) = self.device.write(at, part) {
-                return Err(self.failed(error));
+                return Err(self.failed(at, size, error));
             }
-            at += part.len() as u64;
+            at += size;
         }
         if self.flushes {
             if let Err(error) = self.device.flush() {
-                return Err(self.failed(error));
+                return Err(self.failed(offset, length, error));
             }
         }
         let elapsed_ns = self.clock.now_ns() - from_ns;
@@ -236,7 +238,7 @@ impl<'a> Meter<'a> {
         self.buffer.resize(usize::try_from(length).expect("it is held in memory"), 0);
         let from_ns = self.clock.now_ns();
         if let Err(error) = self.device.read(offset, &mut self.buffer) {
-            return Err(self.failed(error));
+            return Err(self.failed(offset, length, error));
         }
         let elapsed_ns = self.clock.now_ns() - from_ns;
         self.probed.reads += 1;
@@ -278,14 +280,16 @@ impl<'a> Meter<'a> {
 
     /// Flushes even if the device reports no volatile cache.
     pub fn flush(&mut self) -> Result<(), MeasurementStop> {
-        self.device.flush().map_err(|error| self.failed(error))
+        self.device.flush().map_err(|error| self.failed(self.region.start, 0, error))
     }
 
     /// Discards a range of the region; `false` if the device does not support it.
     pub fn discard(&mut self, range: Range<u64>) -> Result<bool, MeasurementStop> {
         match self.device.discard(range.start, range.end - range.start) {
             Ok(()) => Ok(true),
-            Err(error @ BlockDevError::Disconnected(_)) => Err(self.failed(error)),
+            Err(error @ BlockDevError::Disconnected(_)) => {
+                Err(self.failed(range.start, range.end - range.start, error))
+            }
             Err(_) => Ok(false),
         }
     }

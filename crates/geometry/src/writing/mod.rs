@@ -102,7 +102,7 @@ impl WritingOptions {
 ///
 /// # Errors
 /// [`ProbeError::Region`] and [`ProbeError::TooSmall`] before anything is written;
-/// [`ProbeError::Vanished`] or [`ProbeError::Device`] if the device fails.
+/// [`ProbeError::EndedEarly`] with the findings so far if the device fails.
 pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,

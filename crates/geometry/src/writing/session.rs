@@ -123,7 +123,13 @@ impl<'a> WriteSession<'a> {
                 self.meter.probed.interrupted = true;
                 self.end_early("interrupted before this was measured");
             }
-            Err(MeasurementStop::Failed(error)) => return Err(error),
+            Err(MeasurementStop::Failed(error)) => {
+                let note = "incomplete measurement: a request failed".to_owned();
+                self.meter.probed.notes.push(note);
+                self.end_early("the device failed before this was measured");
+                let found = Box::new(self.finish());
+                return Err(ProbeError::EndedEarly { error: Box::new(error), found });
+            }
         }
         Ok(self.finish())
     }

@@ -36,7 +36,7 @@ pub fn text(document: &ProbeDocument, width: usize) -> String {
     page.paragraph("", &heading(document));
     page.paragraph("", &cost(document));
     if document.interrupted {
-        page.paragraph("", "Interrupted: these are the results so far.");
+        page.paragraph("", "Ended early: these are the results so far.");
     }
     page.text.push('\n');
     page.findings(&document.findings);

@@ -20,9 +20,18 @@ fn slow_card(place: &Place) {
 
 /// Completed reads of a device (Documentation/block/stat.rst).
 fn reads_of(device: &str) -> u64 {
+    statistic(device, 0)
+}
+
+fn statistic(device: &str, column: usize) -> u64 {
     let name = device.trim_start_matches("/dev/");
     let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap_or_default();
-    text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+    text.split_whitespace().nth(column).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Completed writes.
+fn writes_of(device: &str) -> u64 {
+    statistic(device, 4)
 }
 
 #[test]
@@ -43,6 +52,30 @@ fn a_card_that_disappears_is_an_error() {
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["error"]["class"], "io", "a verdict on a card that vanished");
     assert!(ended.stderr.contains("error"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_was_found_before_a_card_disappears_is_kept() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    slow_card(&place);
+    let serving = Serving::new(&place, &[]);
+    let server = Server::of(&place);
+    let node = serving.arg();
+    let confirm = ["--confirm", node.trim_start_matches("/dev/"), "--output", "found.json"];
+    let probe = ["probe", node, "--write", "--json"];
+    let child = place.command(&[&probe[..], &confirm].concat()).spawn().unwrap();
+    // More than the capacity takes.
+    wait_until("the probe writes", || writes_of(node) > 300);
+    signal(server.process, Signal::KILL);
+    let ended = Ended::of(child);
+    ended.said(5, &[&format!("error: {node}: "), "hint: run `dmesg`"]);
+    let found = document(&ended, 5);
+    assert_eq!(found["capacity"]["verdict"], "found", "{ended:#?}");
+    assert_eq!(found["next"]["commands"], serde_json::json!([]));
+    assert!(place.path("found.json").exists());
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::fixture::{Place, skip_without_block_devices};
+use serde_json::Value;
+
+use crate::fixture::{FAST_CARD, Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
 use crate::terminal::Terminal;
 
@@ -100,6 +102,40 @@ fn only_the_allowed_region_and_amount_are_written() {
     assert!(before[..16 * MIB] == after[..16 * MIB], "before the region");
     assert!(before[48 * MIB..] == after[48 * MIB..], "behind the region");
     assert!(before[16 * MIB..48 * MIB] != after[16 * MIB..48 * MIB]);
+}
+
+/// A card that is worn out during the probe.
+#[test]
+fn a_device_that_fails_leaves_what_was_found() {
+    let place = Place::new();
+    let worn = [
+        ("endurance_cycles = 1000", "endurance_cycles = 12"),
+        ("[bus]", "[nand.wear_out]\nspread_thousandths = 300\nearly_thousandths = 200\n[bus]"),
+    ];
+    let text = worn.iter().fold(FAST_CARD.to_owned(), |text, (from, to)| text.replace(from, to));
+    place.file("worn.toml", &text);
+    let card = format!("sim:{}", place.arg("worn.toml"));
+    let ended = place.flashfit(&["probe", &card, "--write", "--output", "worn.json", "--json"]);
+    let found = document(&ended, 5);
+    ended.said(5, &[&format!("{card}: the device is worn out"), "hint: "]);
+    assert_eq!(found["capacity"]["verdict"], "found", "{ended:#?}");
+    assert_eq!(found["errors"].as_array().unwrap().len(), 1, "{}", found["errors"]);
+    assert_eq!((&found["interrupted"], &found["next"]["mkfs"]), (&true.into(), &Value::Null));
+    assert!(found["cost"]["written_bytes"].as_u64().unwrap() > 160 << 20, "{}", found["cost"]);
+    let saved = std::fs::read_to_string(place.path("worn.json")).unwrap();
+    assert_eq!(saved, ended.stdout);
+}
+
+#[test]
+fn a_time_in_which_little_can_be_found_is_announced() {
+    let place = Place::new();
+    let look = |time: &str| {
+        let args = ["probe", "sim:sd-c4-block", "--write", "--dry-run", "--max-time", time];
+        place.flashfit(&args).stdout.replace('\n', " ")
+    };
+    let (short, long) = (look("1s"), look("1h"));
+    assert!(short.contains("0 B to ") && short.contains("too short to find anything"), "{short}");
+    assert!(!long.contains("too short"), "{long}");
 }
 
 #[test]
