@@ -383,3 +383,44 @@ fn two_steps_are_both_named_and_the_larger_one_is_the_answer() {
         assert!(finding.reason.contains("other multiples of 4 MiB"), "{}", finding.reason);
     }
 }
+
+/// A card whose erase blocks of 4 MiB show, with this jitter in thousandths of a request.
+fn jittery(jitter_thousandths: u64, seed: u64) -> Probed {
+    let noise = "jitter_thousandths = 150\nstall_every = 100\nstall_ns = 20_000_000\n";
+    let changes = [
+        ("1500MiB", "128MiB"),
+        ("erase_unit = \"3MiB\"", "erase_unit = \"4MiB\""),
+        ("spare_units = 20", "spare_units = 6"),
+        ("command_ns = 500_000", "command_ns = 100_000"),
+        ("20_000_000\n[layer]", "200_000_000\n[layer]"),
+        ("lookup_ns = 150_000", "lookup_ns = 130_000"),
+        (noise, &format!("jitter_thousandths = {jitter_thousandths}\n")),
+    ];
+    let text = changes.iter().fold(CARD.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    let model = CardModel::parse(&text, &Origin::File("jittery.toml".into())).expect("a card");
+    let clock = VirtualClock::default();
+    let mut card = InProcessCard::new(Card::counting(&model), clock.clone());
+    let data = vec![0; 4 << 20];
+    for unit in 0..32 {
+        card.write(unit * (4 << 20), &data).expect("room for it");
+    }
+    let options = ReadingOptions { seed, ..ReadingOptions::default() };
+    probe(&mut card, &clock, &options, &mut NoObserver).expect("a card that works")
+}
+
+/// Jitter looks like a step that only some boundaries have.
+#[test]
+fn jitter_does_not_disprove_an_erase_block() {
+    for (jitter, seeds) in [(1000, 20), (2000, 12)] {
+        for seed in 0..seeds {
+            let probed = jittery(jitter, seed);
+            let erase_block = found(&probed).0;
+            assert!(erase_block.is_none_or(|of| of == QuantityValue::Bytes(4 << 20)), "{seed}");
+            let disproved = |note: &String| note.contains("across multiples of 4 MiB");
+            assert!(!probed.notes.iter().any(disproved), "{jitter} {seed}: {:?}", probed.notes);
+        }
+    }
+}

@@ -45,6 +45,13 @@ const READS: u64 = 4;
 /// is estimated from few reads.
 const LEFT: [f64; 5] = [0.4, 0.7, 1.0, 1.4, 2.0];
 
+/// The spread of equivalent reads, as a share of the step, that hides which boundaries have it.
+const NOISY: f64 = 0.125;
+/// Factor from the spread of single values to the standard error of their median.
+const OF_MEDIAN: f64 = 1.2533;
+/// Standard errors.
+const SURELY: f64 = 2.0;
+
 /// The share of previously read boundaries that a card may have cached, so that they show no step.
 const REMEMBERED: [f64; 3] = [0.0, 0.5, 1.0];
 
@@ -116,6 +123,26 @@ pub fn has_enough_pairs(differences: &[BoundaryDifference], remains: f64) -> boo
     let fewest = if all_fresh { 0 } else { MIN_REPEATED_PAIRS };
     let count = differences.len();
     count >= TARGET_PAIRS || (count >= fewest && !UNSURE.contains(&remains))
+}
+
+/// Whether this result says that the step is not that of an erase block. Where times vary by much of
+/// the step, they vary between boundaries as a step does that only some of them have; then the step
+/// must be missing at most boundaries.
+pub fn disproves(
+    remains: f64,
+    differences: &[BoundaryDifference],
+    suspect: &SuspectedStep,
+) -> bool {
+    let is_likely = UNSURE.contains(&remains) || remains > 0.5;
+    let is_quiet = suspect.spread_ns < NOISY * suspect.step_ns;
+    !is_likely && (is_quiet || is_missing(differences, suspect))
+}
+
+/// Whether the median difference is significantly less than any remaining step.
+fn is_missing(differences: &[BoundaryDifference], suspect: &SuspectedStep) -> bool {
+    let all: Vec<f64> = differences.iter().map(|of| of.ns).collect();
+    let error_ns = OF_MEDIAN * spread(&all) / as_float(all.len() as u64).sqrt();
+    median(&all) + SURELY * error_ns < LEFT[0] * suspect.step_ns
 }
 
 /// The probability that these differences contain the step.

@@ -71,7 +71,7 @@ impl Search {
         check.remains = confirm::remains(session, places, random, &suspect, &is_like, differences)?;
         let has_enough_pairs = confirm::has_enough_pairs(&check.differences, check.remains);
         check.is_done = has_enough_pairs || check.differences.len() == before;
-        if !confirm::UNSURE.contains(&check.remains) && check.remains < 0.5 {
+        if confirm::disproves(check.remains, &check.differences, &suspect) {
             self.disproved.insert(unit);
         }
         self.map_checks.push(check);

@@ -172,14 +172,17 @@ pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
     probed.findings = findings;
     probed.elapsed_ns = elapsed_ns;
     probed.evidence.series = series(&search.crossings);
-    probed.belief = Some(search.belief);
-    for unit in &search.disproved {
+    for &unit in &search.disproved {
+        let percent = 100.0 * (1.0 - search.map_check_result(unit).unwrap_or(0.0));
         probed.notes.push(format!(
             "Reads across multiples of {} take longer only if the card has not read the place \
-             recently (mapping table), or only at some of them: this is not an erase block.",
-            Bytes(*unit)
+             recently (mapping table), or only at some of them: with a probability of {:.1} %, \
+             this is not an erase block.",
+            Bytes(unit),
+            percent.min(99.9)
         ));
     }
+    probed.belief = Some(search.belief);
     if !probed.errors.is_empty() {
         let failed = probed.errors.len();
         probed.notes.push(format!("{failed} reads failed; no figure includes them."));
