@@ -142,12 +142,13 @@ impl Conclusion {
             constraint::is_set(&evidence).then(|| constraint::evidence(&problem.space, &evidence));
         let safe_enough: Vec<bool> =
             problem.space.candidates.iter().map(|candidate| candidate.allowed).collect();
-        let unconstrained = problem.clone();
+        let lasting = lives.as_ref().filter(|lives| lives.min_years().is_some());
+        let unconstrained = (constraint.is_some() || lasting.is_some()).then(|| problem.clone());
         let problem = match &constraint {
             Some(evidence) => shown_only(problem, evidence),
             None => problem,
         };
-        let problem = match lives.as_ref().filter(|lives| lives.min_years().is_some()) {
+        let problem = match lasting {
             Some(lives) => lasting_only(problem, lives),
             None => problem,
         };
@@ -165,8 +166,9 @@ impl Conclusion {
             found.better_but_less_safe = riskier
                 .filter(|other| !safe_enough[*other] && (is_listed || *other != baseline))
                 .map(|other| problem.setups[other].clone());
-            let best =
-                if_undecided_were_met(&unconstrained, lives.as_ref(), rules, &history, &costs);
+            let best = unconstrained.as_ref().and_then(|unconstrained| {
+                if_undecided_were_met(unconstrained, lives.as_ref(), rules, &history, &costs)
+            });
             let best = best.filter(|best| !problem.space.candidates[*best].allowed);
             let best = best.filter(|best| *best != baseline);
             Some(match best {
