@@ -10,37 +10,37 @@ pub fn value(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-pub struct Variable {
+pub struct EnvironmentVariable {
     pub name: &'static str,
     pub meaning: &'static str,
     /// The commands that read it; all if there are none.
     pub commands: &'static [&'static str],
 }
 
-pub const VARIABLES: [Variable; 5] = [
-    Variable {
+pub const VARIABLES: [EnvironmentVariable; 5] = [
+    EnvironmentVariable {
         name: CATALOG,
         meaning: "Directory with your own catalog files; --catalog replaces it.",
         commands: &[],
     },
-    Variable {
+    EnvironmentVariable {
         name: "FLASHFIT_PATH",
         meaning: "Directories in which root looks for programs, separated by colons, instead of \
                   those of the system. Each must belong to root, and only root may write to it. \
                   Other users' programs are found by PATH.",
         commands: &[],
     },
-    Variable {
+    EnvironmentVariable {
         name: "FLASHFIT_SSH_CONFIG",
         meaning: "Configuration file for ssh, as ssh -F takes it, for boards.",
         commands: &["tune", "probe", "doctor", "crash"],
     },
-    Variable {
+    EnvironmentVariable {
         name: "FLASHFIT_STATE_DIR",
         meaning: "Directory with the records of unfinished devices [default: /var/lib/flashfit].",
         commands: &["apply", "restore", "check", "tune", "crash"],
     },
-    Variable {
+    EnvironmentVariable {
         name: "FLASHFIT_SURVEY",
         meaning: "File of the survey [default: flashfit/survey.db in your data directory]; --db \
                   and --survey replace it.",

@@ -28,7 +28,8 @@ const PLOTS_SHOWN: usize = 3;
 
 /// All of it, for a terminal of `width` columns.
 pub fn text(document: &ProbeDocument, width: usize) -> String {
-    let mut page = Page { text: String::new(), width, name_columns: name_columns(document) };
+    let name_columns = name_columns(&document.findings, &document.declared);
+    let mut page = Page { text: String::new(), width, name_columns };
     if document.simulated {
         page.paragraph("", SIMULATED_BANNER);
         page.text.push('\n');
@@ -319,7 +320,6 @@ mod tests {
 
     #[test]
     fn quantities_without_a_measurement_share_a_line() {
-        let mut page = Page { text: String::new(), width: 80 };
         let found = GeometryFinding::found(
             QuantityValue::Count(5),
             0.97,
@@ -327,8 +327,10 @@ mod tests {
         );
         let findings =
             GeometryFindings { open_erase_blocks_linear: found, ..GeometryFindings::default() };
+        let name_columns = name_columns(&findings, &DeclaredFacts::default());
+        let mut page = Page { text: String::new(), width: 80, name_columns };
         page.findings(&findings);
-        assert!(page.text.starts_with("  open erase blocks, linear 5 (97 %): the rate falls"));
+        assert!(page.text.starts_with("  open erase blocks, linear  5 (97 %): the rate falls"));
         assert_eq!(page.text.matches("not measured").count(), 1, "{}", page.text);
         assert!(page.text.lines().all(|line| line.len() <= 80), "{}", page.text);
     }

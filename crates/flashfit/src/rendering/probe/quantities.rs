@@ -1,7 +1,7 @@
 //! The names of quantities for people, and the column that they need.
 
+use flashfit_device::DeclaredFacts;
 use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityVerdict};
-use flashfit_probe::ProbeDocument;
 
 /// The least width of the column of names.
 const NAME_COLUMNS: usize = 20;
@@ -24,10 +24,10 @@ pub fn quantities(findings: &GeometryFindings) -> [(&'static str, &GeometryFindi
 }
 
 /// The width of the column of names, with a blank behind the longest that is shown.
-pub fn name_columns(document: &ProbeDocument) -> usize {
-    let found = quantities(&document.findings).into_iter();
+pub fn name_columns(findings: &GeometryFindings, declared: &DeclaredFacts) -> usize {
+    let found = quantities(findings).into_iter();
     let shown = found.filter(|(_, finding)| finding.verdict != QuantityVerdict::NotMeasured);
-    let declared = document.declared.facts.iter().map(|fact| fact.name.as_str());
+    let declared = declared.facts.iter().map(|fact| fact.name.as_str());
     let widths = shown.map(|(name, _)| name).chain(declared).map(|name| name.chars().count() + 1);
     widths.max().unwrap_or_default().max(NAME_COLUMNS)
 }
