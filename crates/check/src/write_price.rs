@@ -40,8 +40,8 @@ pub struct WearPrice {
 
 impl Price {
     /// The price of a probe that writes. How long merges take is not known before, so the most is
-    /// the time limit, even if the estimate is less; without a limit, it is not known. A limit below
-    /// the least time makes the least bytes 0.
+    /// the time limit, even if the estimate is less; without a limit, it is not known. With a limit
+    /// below the least time, the least bytes are 0.
     pub fn of_probe(target: &InspectedTarget, estimate: &WriteEstimate) -> Self {
         let WriteEstimate { probe, budget, max_time_ns } = estimate;
         let most = probe.most_bytes.saturating_add(budget.twin_bytes);

@@ -15,10 +15,9 @@ use flashfit_target::InspectedTarget;
 use super::saved::first_erase_block;
 use crate::rendering::check::size_argument;
 
-/// What to do next, for a device that is there or for tables of one that is not. Empty if the device
-/// loses data. `saved` is the
-/// user's file of the document; `board` is the host of a device that is on another machine than the
-/// user, for whom the commands are.
+/// What to do next, for a device that is there or for tables of one that is not. Empty if it loses
+/// data. `saved` is the user's file of the document; `board` is the host of a device that is on
+/// another machine than the user, for whom the commands are.
 pub fn next(
     document: &ProbeDocument,
     inspected: Option<&InspectedTarget>,

@@ -125,9 +125,9 @@ pub fn has_enough_pairs(differences: &[BoundaryDifference], remains: f64) -> boo
     count >= TARGET_PAIRS || (count >= fewest && !UNSURE.contains(&remains))
 }
 
-/// Whether this result says that the step is not that of an erase block. Where times vary by much of
-/// the step, they vary between boundaries as a step does that only some of them have; then the step
-/// must be missing at most boundaries.
+/// Whether the step is not that of an erase block, according to this probability. Where times vary
+/// by much of the step, that looks like a step that only some boundaries have; then it must be
+/// missing at most of them.
 pub fn disproves(
     remains: f64,
     differences: &[BoundaryDifference],

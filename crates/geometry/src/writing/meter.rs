@@ -1,8 +1,8 @@
 //! The device under test: timed requests within a region and a write budget.
 //!
 //! Every write ends with a flush if the device has a volatile cache, and the flush is part of its
-//! time. A failed request ends the measurement, and is listed with the others. Limit: only the first [`MOST_SAMPLES`] samples are kept, to
-//! bound memory on small boards.
+//! time. A failed request ends the measurement, and is listed with the others. Limit: only the
+//! first [`MOST_SAMPLES`] samples are kept, to bound memory on small boards.
 
 use std::ops::{ControlFlow, Range};
 
