@@ -19,6 +19,7 @@ use crate::steps::{ApplyEvent, ApplyTools};
 use super::{ImproveRequest, ImprovementPlan, ImprovementStep};
 
 const FILE: &str = "improvement.json";
+const DRAFT: &str = "improvement.json.part";
 const SCHEMA: &str = "flashfit.improvement";
 const SCHEMA_VERSION: u32 = 1;
 
@@ -108,7 +109,11 @@ impl ImprovementJournal {
                     let what = "it is another file of the same size, or not a file".to_owned();
                     return Err(ApplyError::OtherDevice { folder, what });
                 }
-                if found.is_finished || found.is_restoring {
+                // One without a record here, such as one that was brought from another machine.
+                let words = &request.asked.words;
+                let differs = |asked: &ChangeRequest| !words.is_empty() && *words != asked.words;
+                let is_other = found.asked.as_ref().is_some_and(differs);
+                if found.is_finished || found.is_restoring || is_other {
                     return Err(ApplyError::Occupied { path: folder });
                 }
                 for left in found.steps.iter().filter(|step| step.state != StepState::Done) {
@@ -119,7 +124,8 @@ impl ImprovementJournal {
             }
             None => {
                 let dir = DirHandle::create(&folder, 0o700)?;
-                if !dir.names()?.is_empty() {
+                // A kill while the journal was first written leaves a draft of it.
+                if dir.names()?.iter().any(|name| name != DRAFT) {
                     return Err(ApplyError::Occupied { path: folder });
                 }
                 let planned = |step: &ImprovementStep| JournalStep {
@@ -144,8 +150,9 @@ impl ImprovementJournal {
         journal.device = device;
         journal.resume_command.clone_from(&request.resume_command);
         journal.restore_command.clone_from(&request.restore_command);
-        journal.write()?;
+        // A record without a journal means nothing; a journal without a record would be forgotten.
         journal.remember(tools)?;
+        journal.write()?;
         Ok(journal)
     }
 

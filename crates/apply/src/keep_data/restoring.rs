@@ -71,8 +71,8 @@ pub fn restore(
     restore_command.clone_into(&mut journal.restore_command);
     journal.is_restoring = true;
     journal.is_finished = false;
-    journal.write()?;
     journal.remember(tools)?;
+    journal.write()?;
     let mut notes = Vec::new();
     for index in (0..journal.steps.len()).rev() {
         if !is_left(&journal.steps[index]) {

@@ -57,6 +57,9 @@ fn killed_between_any_two_steps_the_same_command_continues() {
     let image = &with_a_letter(&place);
     let fstab = fstab(&place, &format!("UUID={} /data ext4 defaults 0 2", uuid(image)));
     let (before, table) = (superblock(image), read(fstab.clone()));
+    // As after a kill while the journal was first written.
+    std::fs::create_dir(place.path("saved")).unwrap();
+    place.file("saved/improvement.json.part", "{");
     kill(&place);
     let record = record(&place);
     let remembered = read(record.clone());
@@ -139,6 +142,12 @@ fn another_request_does_not_continue_an_interrupted_one() {
     flashfit(&place, &elsewhere).said(3, &["this is another request"]);
     assert_eq!(superblock(image), before);
     assert!(!place.path("saved-2").exists());
+    // Also where this machine has no record that leads to the journal.
+    let (record, state) = (record(&place), place.path("record"));
+    std::fs::rename(&record, &state).unwrap();
+    let other = call(&["--erase-block", "1MiB", "--backup", "saved"]);
+    flashfit(&place, &other).said(2, &["saved is not empty"]);
+    std::fs::rename(&state, &record).unwrap();
     // The command that is printed names no settings: what they risk is shown all the same.
     let journal = journal(&place);
     let printed = journal["resume_command"].as_str().unwrap();
