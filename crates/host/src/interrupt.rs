@@ -55,7 +55,7 @@ impl Interrupt {
         Self(Arc::new(Shared { raised: Arc::default(), signaled: Arc::default(), ends }))
     }
 
-    /// Connects the flag to SIGINT, SIGTERM and SIGHUP; a later SIGINT or SIGTERM kills the process.
+    /// Connects the flag to SIGINT, SIGTERM and SIGHUP; a later one but SIGHUP kills the process.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
