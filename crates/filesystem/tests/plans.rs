@@ -200,7 +200,8 @@ fn every_file_system_follows_the_first_erase_block() {
             let data = made.place.start_bytes + data.unwrap_or(0);
             assert!(grid.is_boundary(data), "{label}: {:?}", made.numbers);
             assert_eq!(made.geometry.used.erase_block_offset.0, offset, "{label}");
-            assert_eq!(made.rebuild(&catalog).expect("it was made before"), made, "{label}");
+            let again = made.rebuild(&catalog).expect("it was made before");
+            assert_eq!(again.partitions, made.partitions, "{label}");
         }
     }
 }

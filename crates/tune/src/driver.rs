@@ -378,8 +378,10 @@ impl<'a> SearchDriver<'a> {
 pub(crate) fn describe_search_error(error: &SearchError) -> String {
     match error {
         SearchError::TooFewTrials { trials, least } => {
-            let are = if *trials == 1.0 { "trial is" } else { "trials are" };
-            format!("{trials} {are} too few: one of each of {least} file systems is required")
+            let are = if *trials == 1.0 { "is" } else { "are" };
+            format!(
+                "{trials} {are} too few trials: one of each of {least} file systems is required"
+            )
         }
         other => other.to_string(),
     }

@@ -24,8 +24,8 @@ const NOTE: &str = "Each run is one session: its trials are not paired with thos
     Sessions of three simulated cards without any change differed by up to 3 % (standard \
     deviation, beyond noise), of one on a busy machine by 10 %; --fail-if-slower allows for \
     --session-spread. No difference: the whole interval lies within 5 %, or without an interval, \
-    the figures are the same; cannot tell: it includes 0 and larger differences, too. n: trials of the first and of the other run; setups that were \
-    measured once count only together.";
+    the figures are the same; cannot tell: it includes 0 and larger differences, too. n: trials of \
+    the first and of the other run; setups that were measured once count only together.";
 
 /// Larger changes are not shown in full.
 const MOST_PERCENT: f64 = 9999.0;
