@@ -60,6 +60,38 @@ pub fn find(
     Ok(consent.for_partition(runner, &partition.node)?)
 }
 
+/// Makes the kernel forget the partitions of a table that was removed from a whole device. The
+/// kernel itself does not: it reads a table only while nobody has the device open.
+///
+/// # Errors
+/// When the guard refuses, or partitions are still shown.
+pub fn forget_all(runner: &dyn Runner, consent: &WriteConsent) -> Result<(), ApplyError> {
+    let Some(delete) = deletion(consent) else { return Ok(()) };
+    consent.check(runner)?;
+    runner.run_checked(&delete)?;
+    let asked = Instant::now();
+    loop {
+        let left = SystemRoots::default().partitions_of(&consent.device().disk);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if asked.elapsed() > NODE_TIMEOUT {
+            let names = left.join(", ");
+            let what = format!("the kernel still shows the former partitions {names}");
+            return Err(ApplyError::NotAsPlanned { what: vec![what] });
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// The program that [`forget_all`] runs; `None` where the kernel shows no partition of the device.
+pub(crate) fn deletion(consent: &WriteConsent) -> Option<Program> {
+    let Device { disk, partition_start, .. } = consent.device();
+    let is_divided =
+        partition_start.is_none() && !SystemRoots::default().partitions_of(disk).is_empty();
+    is_divided.then(|| Program::new("partx").arg("--delete").arg(consent.path()))
+}
+
 /// Makes the kernel show the partitions that the table on `disk` has.
 pub(crate) fn tell_kernel(runner: &dyn Runner, disk: &Path) -> Result<(), ApplyError> {
     let tell = Program::new("partx").arg("--update").arg(disk);

@@ -227,6 +227,10 @@ impl ApplySteps<'_> {
             let disk = self.consent().path().display().to_string();
             let wipe = Program::new("wipefs").args(["--all", "--force", "--quiet"]).arg(disk);
             self.run(&wipe, self.consent())?;
+            if let Some(delete) = partition::deletion(self.consent()) {
+                (self.tools.on_event)(&ApplyEvent::Running(delete.command_line()));
+                partition::forget_all(self.tools.runner, self.consent())?;
+            }
         }
         places.try_for_each(put)
     }

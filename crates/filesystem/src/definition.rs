@@ -84,6 +84,8 @@ struct MkfsToml {
     #[serde(default)]
     args: Vec<Spanned<String>>,
     #[serde(default)]
+    whole_device_args: Vec<Spanned<String>>,
+    #[serde(default)]
     flags: BTreeMap<String, Vec<Spanned<String>>>,
     #[serde(default)]
     joined: Vec<String>,
@@ -244,6 +246,7 @@ fn build_fixed(
     let mkfs = Mkfs {
         tool: Tool { program: raw.mkfs.program.into_inner(), args: fixed_all(&raw.mkfs.args)? },
         version_args: plain(raw.mkfs.version_args),
+        whole_device_args: plain(raw.mkfs.whole_device_args),
         flags: fixed_flags(&raw.mkfs.flags)?,
         joined: raw.mkfs.joined,
         from_folder: raw.mkfs.from_folder,

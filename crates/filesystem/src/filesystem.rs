@@ -181,6 +181,8 @@ pub struct Mkfs {
     pub tool: Tool,
     /// Arguments that make it tell its version.
     pub version_args: Vec<String>,
+    /// Further arguments for a file system on a whole device, without a partition table.
+    pub whole_device_args: Vec<String>,
     /// Flags that it is always given, joined with those of the options.
     pub flags: Vec<(String, Vec<String>)>,
     /// Flags whose values are joined by commas; any other flag can be set only once.

@@ -109,6 +109,13 @@ impl Recipe {
         self
     }
 
+    /// The same for a whole device, without a partition table.
+    #[must_use]
+    pub fn on_whole_device(mut self, filesystem: &FileSystem) -> Self {
+        self.mkfs.args.extend(filesystem.mkfs.whole_device_args.iter().cloned());
+        self
+    }
+
     /// What mount(8) calls the file system.
     pub fn kind(&self) -> &str {
         &self.kind
@@ -206,7 +213,7 @@ fn on(tool: &Tool, node: &Path) -> Program {
 }
 
 /// fstab(5) has its fields divided by blanks and writes those inside a field as octal escapes.
-pub(crate) fn escape(field: &str) -> String {
+pub fn escape(field: &str) -> String {
     let mut escaped = String::with_capacity(field.len());
     for c in field.chars() {
         match c {

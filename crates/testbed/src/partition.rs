@@ -18,11 +18,21 @@ pub fn make(
     consent: &WriteConsent,
     plan: &LayoutPlan,
 ) -> Result<WriteConsent, TrialError> {
+    let shown = |error: ApplyError| -> TrialError {
+        match error {
+            ApplyError::Refused(refusal) => refusal.into(),
+            ApplyError::NotAsPlanned { what } => TrialError::Device {
+                what: format!("was partitioned, but not as planned: {}", what.join("; ")),
+            },
+            other => TrialError::stopped(&other),
+        }
+    };
     let sector_bytes = consent.device().queue.logical_sector_bytes;
     let sfdisk = plan.partitioning(consent.path(), sector_bytes, None);
     let (Some(sfdisk), PartitionLayout::Partition { start_bytes, size_bytes, .. }) =
         (sfdisk, plan.layout)
     else {
+        partition::forget_all(runner, consent).map_err(shown)?;
         return Ok(consent.clone());
     };
     let partition = NewPartition {
@@ -31,11 +41,5 @@ pub fn make(
         start: Bytes(start_bytes),
         size: Bytes(size_bytes),
     };
-    partition::make(runner, consent, &partition).map_err(|error| match error {
-        ApplyError::Refused(refusal) => refusal.into(),
-        ApplyError::NotAsPlanned { what } => TrialError::Device {
-            what: format!("was partitioned, but not as planned: {}", what.join("; ")),
-        },
-        other => TrialError::stopped(&other),
-    })
+    partition::make(runner, consent, &partition).map_err(shown)
 }

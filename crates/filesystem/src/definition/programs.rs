@@ -100,6 +100,7 @@ pub(super) fn check(raw: &FileSystemToml) -> Result<(), At> {
     }
     no_paths("mkfs.version_args", &raw.mkfs.version_args)?;
     no_paths("mkfs.args", &raw.mkfs.args)?;
+    no_paths("mkfs.whole_device_args", &raw.mkfs.whole_device_args)?;
     no_paths("fsck.args", &raw.fsck.args)?;
     no_paths("fsck.repair", raw.fsck.repair.as_deref().unwrap_or_default())?;
     for flags in [&raw.mkfs.flags, &raw.mkfs.no_discard, &raw.trial.flags, &raw.crash.flags] {

@@ -9,17 +9,20 @@ use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::{Durability, Risk};
 use crate::filesystem::{BASE, FileSystem};
-use crate::layout::EXAMPLE_NODE;
+use crate::layout::{EXAMPLE_NODE, PartitionTable};
 use crate::recipe::Recipe;
 use crate::setup::Setup;
 
 use super::advice;
 use super::choose::{GEOMETRY, VENDOR};
 use super::commands::{self, Programs, table_partitions};
-use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry, PlannedPlacement};
+use super::document::{
+    Plan, PlanInputs, PlanNumber, PlannedCommand, PlannedGeometry, PlannedPlacement,
+};
 use super::error::PlanError;
 use super::numbers::{self, PlacementNumbers};
 use super::placement::{Placement, PlacementChoice, find_placement, off_grid};
+use super::second::PlannedSecond;
 use super::units;
 
 /// What follows from the choices.
@@ -54,6 +57,9 @@ fn prepare(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Prepared, Pla
     let conditions = placement.conditions(filesystem, device, &geometry.used);
     allowed(filesystem, &choices.setup, choices.allow)?;
     let recipe = Recipe::new(filesystem, &choices.setup, &conditions)?;
+    let is_whole =
+        placement.table == PartitionTable::None && device.partition_start_bytes.is_none();
+    let recipe = if is_whole { recipe.on_whole_device(filesystem) } else { recipe };
     let recipe = match &choices.label {
         None => recipe,
         Some(label) => labeled(recipe, filesystem, label)?,
@@ -297,6 +303,9 @@ fn lost_reason(outside: u64, inside: u64, fitted: &PlacementNumbers) -> String {
     }
 }
 
+/// What [`differences`] calls the commands for the second partition.
+pub const SECOND_COMMANDS: &str = "second.commands";
+
 /// Where two plans differ, by the keys of the document; empty if they are equal. Explanatory text
 /// is ignored, because another version of flashfit may word it differently.
 pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
@@ -324,7 +333,14 @@ pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
     differ("lost_bytes", one.lost_bytes == other.lost_bytes);
     differ("durability", one.durability == other.durability);
     differ("layers", one.layers == other.layers);
-    differ("second", one.second == other.second);
+    let without_commands = |plan: &Plan| {
+        plan.second.clone().map(|second| PlannedSecond { commands: Vec::new(), ..second })
+    };
+    differ("second", without_commands(&one) == without_commands(&other));
+    let second_commands =
+        |plan: &Plan| plan.second.iter().flat_map(|second| second.commands.clone()).collect();
+    let [former, latter]: [Vec<PlannedCommand>; 2] = [&one, &other].map(second_commands);
+    differ(SECOND_COMMANDS, commands::are_same(&former, &latter));
     found
 }
 

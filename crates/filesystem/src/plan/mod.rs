@@ -37,7 +37,7 @@ pub use document::{
 pub use error::PlanError;
 pub use given_sizes::{GivenSizeError, check_given_sizes};
 pub use layers::{ImagePacking, NAME_THE_FOLDER, PlannedLayers, PlannedSetting};
-pub use make::{differences, label_flag, labeled};
+pub use make::{SECOND_COMMANDS, differences, label_flag, labeled};
 pub use published::{PublishedRecipe, PublishedRecipes};
 pub use second::{
     EXAMPLE_SECOND, PlannedSecond, SECOND_UUID_PLACE, SWAP, SecondChoice, SecondPartition,

@@ -6,7 +6,9 @@ use std::path::Path;
 use flashfit_device::Device;
 use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_filesystem::plan::{Plan, PlanInputs, PlannedDevice, differences, file};
+use flashfit_filesystem::plan::{
+    Plan, PlanInputs, PlannedDevice, SECOND_COMMANDS, differences, file,
+};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_host::path_text::to_text;
 use flashfit_user_error::ExitClass;
@@ -18,7 +20,7 @@ use crate::command_error::CommandError;
 pub const NEW_PLAN_HINT: &str =
     "make one for this device: flashfit plan TARGET --fs NAME --output FILE";
 /// Parts of a plan that name the device's node, which may be another today.
-const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
+const BY_NODE: [&str; 4] = ["medium", "commands", "udev_rule", SECOND_COMMANDS];
 
 /// A plan that is valid for the device, and the catalog that it was made of.
 pub struct PlanSource {

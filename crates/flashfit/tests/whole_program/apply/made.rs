@@ -1,6 +1,6 @@
 //! `apply` creates what was planned, and `restore` removes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flashfit_host::{Program, Runner, SystemRunner};
 
@@ -60,6 +60,39 @@ fn every_file_system_can_be_applied_and_restored() {
             continue;
         }
         there_and_back(filesystem, mib, more);
+    }
+}
+
+#[test]
+fn partitions_of_an_earlier_table_are_forgotten() {
+    if skip_without_block_devices() {
+        return;
+    }
+    for filesystem in ["ext4", "btrfs", "xfs", "fat32", "exfat", "f2fs"] {
+        let kind = if filesystem == "fat32" { "fat" } else { filesystem };
+        if skip_part(flashfit_test_support::program(&format!("mkfs.{kind}"))) {
+            continue;
+        }
+        let place = Place::in_memory();
+        let image = place.image("image", 1024);
+        let table = "label: gpt\nstart=2048, size=65536\nstart=73728, size=40960\n";
+        let sfdisk = Program::new("sfdisk").args(["--quiet", "--no-tell-kernel"]).arg(&image);
+        SystemRunner::default().run_checked(&sfdisk.stdin(table)).unwrap();
+        let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
+        // For kernels without support for this partition table.
+        let tell = Program::new("partx").args(["--update", node]);
+        SystemRunner::default().run_checked(&tell).unwrap();
+        let shown = |number| Path::new("/sys/block").join(name).join(format!("{name}p{number}"));
+        assert!(shown(1).exists() && shown(2).exists());
+        plan(&place, node, &["--fs", filesystem, "--table", "none"]);
+        let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
+        flashfit(&place, &args).said(0, &["  partx --delete"]);
+        assert!(!shown(1).exists() && !shown(2).exists(), "{filesystem}");
+        let checked = flashfit(&place, &["check", node]).stdout;
+        let kind = if filesystem == "fat32" { "vfat" } else { filesystem };
+        assert!(checked.contains(&format!("  {node}: 1 GiB, {kind}\n")), "{checked}");
+        assert!(!checked.contains(": table"), "{checked}");
+        flashfit(&place, &["restore", "saved", node, "--confirm", name]).said(0, &[]);
     }
 }
 

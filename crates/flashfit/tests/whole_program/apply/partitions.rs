@@ -207,6 +207,31 @@ fn an_interrupt_before_the_second_partition_is_made_can_be_continued() {
 }
 
 #[test]
+fn a_device_with_another_name_takes_a_plan_with_a_second_partition() {
+    if skip_without_block_devices() {
+        return;
+    }
+    for second in ["swap:8MiB", "ext4:20MiB:/srv/data"] {
+        let place = Place::in_memory();
+        let image = place.image("image", 64);
+        let device = PlainLoop::attach(&image, 512, &[]);
+        plan(&place, &device.node, &["--fs", "ext4", "--second", second]);
+        let earlier = device.node.clone();
+        drop(device);
+        let PlainLoop { node, name } = &PlainLoop::attach_far(311, &image);
+        assert_ne!(*node, earlier);
+        let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
+        flashfit(&place, &args).said(0, &[&format!("{node}p2")]);
+        // What was edited is refused.
+        let text = read(place.path("plan.json"));
+        let edited = text.replace(&format!("\"{earlier}p2\""), "\"/dev/sdx2\"");
+        assert_ne!(edited, text);
+        place.file("plan.json", &edited);
+        flashfit(&place, &args).said(3, &["second.commands would be different"]);
+    }
+}
+
+#[test]
 fn impossible_labels_and_second_partitions_are_refused() {
     let place = Place::new();
     place.image("image", 64);
