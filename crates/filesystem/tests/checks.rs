@@ -34,6 +34,8 @@ fn examined(volumes: Vec<Volume>) -> ExaminedDevice {
         table: Some("gpt".to_owned()),
         table_complaints: Vec::new(),
         table_is_lost: false,
+        lost_header_bytes: None,
+        repeated_entries: 0,
         volumes,
         queue: None,
         trim_timer: None,

@@ -158,6 +158,66 @@ fn a_damaged_table_is_found() {
     assert!(text.contains("no readable GPT"), "{text}");
 }
 
+/// The text without its line breaks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Writes bytes into the image.
+fn put(card: &Card, at: u64, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().write(true).open(card.path()).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+#[test]
+fn a_table_of_which_one_header_is_left_is_not_given_up() {
+    let size = 64 << 20;
+    // The MBR and the first header, or the MBR alone.
+    for (zeros, place) in [(34 * 512, "last"), (512, "second")] {
+        let card = Card::partitioned(size, "label: gpt\nstart=2048, size=4096\n");
+        put(&card, 0, &vec![0; zeros]);
+        let (code, text) = card.check(&["--erase-block", "1MiB"]);
+        assert_eq!(code, 1, "{text}");
+        assert!(words(&text).contains(&format!("the {place} sector has that of a GPT")), "{text}");
+        assert!(text.contains("  gdisk card.img  # use the current GPT, then w"), "{text}");
+        assert!(!text.contains("flashfit plan"), "{text}");
+        // A file system was made on the whole device since then.
+        if card.run("mkfs.ext4", &["-q", "-F"]) {
+            let (code, text) = card.check(&["--erase-block", "1MiB"]);
+            assert!(code == 0 && !text.contains("GPT"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_partition_over_its_own_table_is_found() {
+    let card = Card::partitioned(64 << 20, "label: dos\nstart=2048, size=4096, type=83\n");
+    put(&card, 446 + 8, &[0u32.to_le_bytes(), (131_072u32).to_le_bytes()].concat());
+    let (code, text) = card.check(&["--erase-block", "1MiB"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("bad: table, card.img1"), "{text}");
+    assert!(words(&text).contains("it covers the first sector of the device"), "{text}");
+    // With --mbr, mkfs.fat makes such a table, and its first sector is part of the file system.
+    if card.run("mkfs.fat", &["-F", "32", "--mbr=y"]) {
+        let (_, text) = card.check(&["--erase-block", "1MiB"]);
+        assert!(!text.contains("it covers"), "{text}");
+    }
+}
+
+#[test]
+fn a_chain_of_partitions_without_an_end_is_one_finding() {
+    let script = "label: dos\nstart=2048, size=100000, type=5\nstart=4096, size=2048, type=83\n";
+    let card = Card::partitioned(64 << 20, script);
+    // The second entry of the first logical partition's table leads back to it.
+    let link = [0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0];
+    put(&card, 2048 * 512 + 446 + 16, &link);
+    let (code, text) = card.check(&["--erase-block", "1MiB"]);
+    assert_eq!(code, 1, "{text}");
+    assert_eq!(text.matches("bad: ").count(), 1, "{text}");
+    assert!(words(&text).contains("leads back to itself"), "{text}");
+}
+
 #[test]
 fn overlapping_partitions_are_found() {
     use std::os::unix::fs::FileExt;

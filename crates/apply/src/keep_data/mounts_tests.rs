@@ -104,6 +104,8 @@ impl InUse {
             table: None,
             table_complaints: Vec::new(),
             table_is_lost: false,
+            lost_header_bytes: None,
+            repeated_entries: 0,
             volumes: Vec::new(),
             queue: None,
             trim_timer: None,

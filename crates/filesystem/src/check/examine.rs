@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::facts::{self, FileSystemFacts};
 use crate::plan::units;
 
-use super::{ExaminedDevice, MountedVolume, UnfinishedApply, Volume};
+use super::{ExaminedDevice, MountedVolume, UnfinishedApply, Volume, gpt_header};
 
 /// Words of sfdisk(8) that mean trouble.
 const WARNING_WORDS: [&str; 5] = ["corrupt", "invalid", "overlap", "mismatch", "wrong"];
@@ -70,7 +70,24 @@ pub fn examine(
             None => table(runner, &device.path),
         };
     let entries = flashfit_host::mountinfo::read().unwrap_or_default();
-    let volumes = if table_is_lost { Vec::new() } else { volumes(runner, device, nodes, &entries) };
+    let mut partitions = distinct(&device.partitions);
+    let repeated_entries = device.partitions.len() - partitions.len();
+    if is_within_fat(runner, device, nodes) {
+        partitions.clear();
+    }
+    let mut volumes = volumes(runner, device, &partitions, nodes, &entries);
+    let has_own = |volume: &Volume| volume.facts.is_some() || !volume.mounts.is_empty();
+    let is_known = |volume: &Volume| has_own(volume) || volume.unreadable.is_some();
+    let is_bare = table.is_none() && device.partition_start.is_none() && partitions.is_empty();
+    let lost_header_bytes = match is_bare && !volumes.iter().any(is_known) {
+        true => gpt_header::find(device),
+        false => None,
+    };
+    if table_is_lost || lost_header_bytes.is_some() {
+        volumes.clear();
+    }
+    // sfdisk takes the first sector of a FAT for an MBR without partitions.
+    let table = table.filter(|_| !(partitions.is_empty() && volumes.iter().any(has_own)));
     ExaminedDevice {
         target: target.to_owned(),
         disk: device.disk.clone(),
@@ -80,6 +97,8 @@ pub fn examine(
         table,
         table_complaints,
         table_is_lost,
+        lost_header_bytes,
+        repeated_entries,
         volumes,
         queue: (!device.disk.is_empty()).then(|| device.queue.clone()),
         trim_timer: trim_timer(runner),
@@ -110,9 +129,33 @@ fn table(runner: &dyn Runner, path: &Path) -> Table {
     Table { label: (!label.is_empty()).then_some(label), complaints, is_lost }
 }
 
+/// Whether the only partition is that of an MBR in the first sector of a FAT on the whole device.
+/// For systems that expect one, mkfs.fat(8) makes it.
+fn is_within_fat(runner: &dyn Runner, device: &Device, nodes: &ExaminedNodes) -> bool {
+    let [only] = device.partitions.as_slice() else { return false };
+    only.start.0 == 0
+        && device.mounts.iter().all(|mount| Path::new(&mount.node) == device.path)
+        && read(runner, nodes.disk.as_deref()).0.is_some_and(|facts| facts.kind == "vfat")
+}
+
+/// The partitions without those at the place of an earlier one: the entries of a chain of logical
+/// partitions that leads back to itself have no end.
+fn distinct(partitions: &[Partition]) -> Vec<&Partition> {
+    let mut kept: Vec<&Partition> = Vec::new();
+    for partition in partitions {
+        let is_same =
+            |other: &&Partition| (other.start, other.size) == (partition.start, partition.size);
+        if !kept.iter().any(is_same) {
+            kept.push(partition);
+        }
+    }
+    kept
+}
+
 fn volumes(
     runner: &dyn Runner,
     device: &Device,
+    partitions: &[&Partition],
     nodes: &ExaminedNodes,
     entries: &[MountEntry],
 ) -> Vec<Volume> {
@@ -123,15 +166,15 @@ fn volumes(
         let node = nodes.disk.clone();
         volume(runner, name, (start_bytes, device.capacity.0), is_partition, node, entries)
     };
-    if device.partitions.is_empty() {
+    if partitions.is_empty() {
         return vec![whole()];
     }
-    let one = |partition: &Partition| {
+    let one = |partition: &&Partition| {
         let node = number(&partition.name).and_then(|number| nodes.partition(&number));
         let place = (partition.start.0, partition.size.0);
         volume(runner, partition.name.clone(), place, true, node, entries)
     };
-    device.partitions.iter().map(one).collect()
+    partitions.iter().map(one).collect()
 }
 
 /// The digits at the end of a partition's name.

@@ -6,6 +6,7 @@
 mod alignment;
 mod data_start;
 mod examine;
+mod gpt_header;
 mod mounted;
 mod periodic;
 mod queue;
@@ -151,6 +152,14 @@ pub struct ExaminedDevice {
     pub table_complaints: Vec<String>,
     /// Whether there was a GPT that cannot be read any more.
     pub table_is_lost: bool,
+    /// Where the header of a GPT is although no table is found, in bytes from the start; the table
+    /// can be made again from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_header_bytes: Option<u64>,
+    /// How many entries of the table repeat the place of another one; they are not among the
+    /// volumes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated_entries: usize,
     /// Partitions, or the device as one volume.
     pub volumes: Vec<Volume>,
     /// The request queue; `None` for an image.
@@ -163,7 +172,16 @@ pub struct ExaminedDevice {
     pub unfinished_improvement: Option<UnfinishedApply>,
 }
 
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 impl ExaminedDevice {
+    /// Whether there are partitions that cannot be found now, and could be with a repaired table.
+    pub fn has_lost_table(&self) -> bool {
+        self.table_is_lost || self.lost_header_bytes.is_some()
+    }
+
     fn erase_block(&self) -> Option<u64> {
         self.geometry.erase_block.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }

@@ -6,6 +6,10 @@ use flashfit_host::program::quote_path;
 
 use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
+/// How many overlapping partitions a finding names.
+const MOST_NAMES: usize = 4;
+const LARGEST_SECTOR: u64 = 4096;
+
 pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     for complaint in &examined.table_complaints {
@@ -23,6 +27,27 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                 .costs("the partitions cannot be found"),
         );
     }
+    if let Some(at) = examined.lost_header_bytes {
+        let place = if at <= LARGEST_SECTOR { "second" } else { "last" };
+        let node = quote(&examined.target);
+        let text = format!("no partition table is found, but the {place} sector has that of a GPT");
+        findings.push(
+            CheckFinding::new("table", &examined.target, Severity::Bad, text)
+                .costs("the partitions cannot be found")
+                .repair(format!("gdisk {node}  # use the current GPT, then w: writes it again")),
+        );
+    }
+    if examined.repeated_entries > 0 {
+        let text = format!(
+            "{} of its entries repeat the place of another partition: the chain of logical \
+             partitions leads back to itself",
+            examined.repeated_entries
+        );
+        findings.push(
+            CheckFinding::new("table", &examined.target, Severity::Bad, text)
+                .costs("programs that follow the chain do not come to an end"),
+        );
+    }
     let partitions: Vec<&Volume> =
         examined.volumes.iter().filter(|volume| volume.is_partition).collect();
     for (index, volume) in partitions.iter().enumerate() {
@@ -38,14 +63,21 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
                     .costs("writes after the end are lost"),
             );
         }
-        for other in &partitions[..index] {
-            if overlap(volume, other) {
-                let text = format!("it overlaps {}", other.name);
-                findings.push(
-                    CheckFinding::new("table", &volume.name, Severity::Bad, text)
-                        .costs("writing to one damages the other"),
-                );
-            }
+        if covers_table(examined, volume) {
+            let text = "it covers the first sector of the device, which has the partition table";
+            findings.push(
+                CheckFinding::new("table", &volume.name, Severity::Bad, text)
+                    .costs("writing to it destroys the table"),
+            );
+        }
+        let others = partitions[..index].iter().filter(|other| overlap(volume, other));
+        let names: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+        if !names.is_empty() {
+            let text = format!("it overlaps {}", listed(&names));
+            findings.push(
+                CheckFinding::new("table", &volume.name, Severity::Bad, text)
+                    .costs("writing to one damages the other"),
+            );
         }
     }
     if let (true, Some(table)) = (findings.is_empty(), &examined.table) {
@@ -53,6 +85,22 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
         findings.push(CheckFinding::new("table", &examined.target, Severity::Fine, text));
     }
     findings
+}
+
+/// Some names, and how many there are beyond them.
+fn listed(names: &[&str]) -> String {
+    let (shown, more) = names.split_at(names.len().min(MOST_NAMES));
+    let shown = shown.join(", ");
+    if more.is_empty() { shown } else { format!("{shown} and {} more", more.len()) }
+}
+
+/// Whether a partition of an MBR contains the MBR. In images for optical discs it may: the first
+/// sector is part of their file system.
+fn covers_table(examined: &ExaminedDevice, volume: &Volume) -> bool {
+    let kind = volume.facts.as_ref().map(|facts| facts.kind.as_str());
+    examined.table.as_deref() == Some("dos")
+        && volume.start_bytes == 0
+        && !matches!(kind, Some("iso9660" | "udf"))
 }
 
 /// Whether the target is this partition alone: then nothing is known of the device around it.

@@ -56,7 +56,8 @@ pub fn next(name: &str, checked: &DeviceCheck) -> NextCommands {
             list.push(line);
         }
     }
-    if checked.is_unreadable() {
+    // Each of the commands below leads to new contents.
+    if checked.is_unreadable() || checked.examined.has_lost_table() {
         return next;
     }
     let target = quote(name);
