@@ -99,6 +99,14 @@ pub enum ApplyError {
     /// A file of the system is not such that a part of it can be replaced.
     #[error("{}: {reason}", path.display())]
     SystemFile { path: PathBuf, reason: String },
+    /// A file of the system cannot be replaced.
+    #[error("{} cannot be changed: {source}", path.display())]
+    UnwritableFile {
+        path: PathBuf,
+        /// Where what it lies on is mounted.
+        mount_point: PathBuf,
+        source: std::io::Error,
+    },
 }
 
 /// Where a file system with errors is, as the user can name it.
@@ -156,7 +164,9 @@ fn is_forbidden(error: &std::io::Error) -> bool {
 fn file_hint(kind: std::io::ErrorKind) -> Option<Hint> {
     let hint = match kind {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            Hint::from("make room, or name another directory with ").and(UserSetting::Backup)
+            Hint::from("make room, or name another directory: ")
+                .and(UserSetting::Backup)
+                .and(" DIR, FLASHFIT_STATE_DIR")
         }
         std::io::ErrorKind::PermissionDenied => "run it as root".into(),
         std::io::ErrorKind::ReadOnlyFilesystem => {
@@ -167,6 +177,23 @@ fn file_hint(kind: std::io::ErrorKind) -> Option<Hint> {
         _ => return None,
     };
     Some(hint)
+}
+
+fn unwritable_hint(path: &Path, mount_point: &Path, kind: std::io::ErrorKind) -> Hint {
+    match kind {
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            let point = quote_path(mount_point);
+            format!("make it writable: mount -o remount,rw {point}").into()
+        }
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            format!("make room on {}", quote_path(mount_point)).into()
+        }
+        std::io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
+            format!("look at its attributes: lsattr {}", quote_path(path)).into()
+        }
+        std::io::ErrorKind::PermissionDenied => "run it as root".into(),
+        _ => format!("look at it: ls -l {}", quote_path(path)).into(),
+    }
 }
 
 impl UserError for ApplyError {
@@ -182,7 +209,9 @@ impl UserError for ApplyError {
             Self::Access { source, .. } if is_forbidden(source) => ExitClass::Environment,
             Self::Access { .. } => ExitClass::Io,
             Self::NotAsPlanned { .. } | Self::HasErrors { .. } => ExitClass::BadVerdict,
-            Self::File { .. } | Self::Scheduler { .. } => ExitClass::Environment,
+            Self::File { .. } | Self::UnwritableFile { .. } | Self::Scheduler { .. } => {
+                ExitClass::Environment
+            }
             Self::Occupied { .. }
             | Self::NoBackup { .. }
             | Self::Damaged { .. }
@@ -237,6 +266,9 @@ impl UserError for ApplyError {
             ),
             Self::SystemFile { path, .. } => {
                 Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path)).into())
+            }
+            Self::UnwritableFile { path, mount_point, source } => {
+                Some(unwritable_hint(path, mount_point, source.kind()))
             }
             Self::PerhapsAnother { restore_command, .. } => Some(
                 Hint::from("name a new directory with ")

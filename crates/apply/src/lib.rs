@@ -29,7 +29,7 @@ pub use backup::Backup;
 pub use checksum::PartChecksum;
 pub use error::{ApplyError, FaultyPlace};
 pub use fingerprint::DeviceFingerprint;
-pub use install::InstallTarget;
+pub use install::{InstallTarget, RulePlacement};
 pub use job::ApplyJob;
 pub use journal::{ApplyJournal, ApplyStage, UnfinishedRecords};
 pub use planned::InfeasiblePlan;

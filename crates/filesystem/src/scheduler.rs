@@ -152,6 +152,9 @@ pub fn choose(name: &str, offered: &[Scheduler]) -> Result<ParsedScheduler, Cata
     Err(CatalogEntryError::unknown("I/O scheduler of this device", wanted, known))
 }
 
+/// What stands in rules for the kernel name of a disk that is not there.
+pub const EXAMPLE_DISK: &str = "YOUR-CARD";
+
 /// A udev(7) rule that sets the scheduler of the disks whose kernel name matches `kernel_name`
 /// (such as `mmcblk0` or `sd[a-z]`) whenever one appears.
 pub fn udev_rule(kernel_name: &str, scheduler: &Scheduler) -> String {

@@ -77,6 +77,14 @@ impl CommandError {
         self
     }
 
+    /// The hint, continued with these words.
+    pub fn and_hint(mut self, more: &str) -> Self {
+        if let Some(hint) = &mut self.hint {
+            hint.push_str(more);
+        }
+        self
+    }
+
     /// As an error of a test bed, whose hint is text.
     pub fn into_trial_error(self) -> TrialError {
         let Self { message, hint, class } = self;

@@ -4,6 +4,7 @@
 //! kills its whole process group, and can be replaced in tests.
 
 pub mod at_panic;
+pub mod byte_text;
 pub mod calendar;
 pub mod capability;
 mod confinement;

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use flashfit_filesystem::improvement::{ImprovedVolume, merged};
+use flashfit_filesystem::recipe::escape;
 
 /// A text with changed lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +30,15 @@ pub fn with_options(
         match fields(line) {
             Some(line_fields) if names(line, &line_fields, volume, points, nodes) => {
                 found += 1;
+                // Without a fourth field, the options are the defaults.
                 let (from, to) = line_fields[3];
+                let (gap, before) = match &line[from..to] {
+                    "" => (" ", "defaults"),
+                    before => ("", before),
+                };
                 changed.push_str(&line[..from]);
-                changed.push_str(&merged(&line[from..to], options));
+                changed.push_str(gap);
+                changed.push_str(&merged(before, options));
                 changed.push_str(&line[to..]);
             }
             _ => changed.push_str(line),
@@ -40,18 +47,34 @@ pub fn with_options(
     FstabChange { text: changed, found }
 }
 
-/// Where the first four fields of a line are; `None` for comments and lines with fewer.
+/// A line for a file system that has none. It does not stop the start where the device is absent.
+pub fn new_line(name: &str, point: &str, kind: &str, options: &[String]) -> String {
+    let nofail = if point == "/" { "" } else { ",nofail" };
+    let pass = match (point, kind) {
+        ("/", _) => 1,
+        (_, "ext2" | "ext3" | "ext4") => 2,
+        _ => 0,
+    };
+    let point = escape(point);
+    format!("{name} {point} {kind} {}{nofail} 0 {pass}", options.join(","))
+}
+
+/// Where the first four fields of a line are; the fourth one is empty, at the end of the third,
+/// where there is none. `None` for comments and lines with fewer.
 fn fields(line: &str) -> Option<[(usize, usize); 4]> {
     if line.trim_start().starts_with('#') {
         return None;
     }
     let mut found = [(0, 0); 4];
     let mut at = 0;
-    for field in &mut found {
-        let rest = &line[at..];
-        let from = at + rest.find(|c: char| !c.is_whitespace())?;
+    for index in 0..found.len() {
+        let Some(gap) = line[at..].find(|c: char| !c.is_whitespace()) else {
+            found[index] = (at, at);
+            return (index == 3).then_some(found);
+        };
+        let from = at + gap;
         let length = line[from..].find(char::is_whitespace).unwrap_or(line.len() - from);
-        *field = (from, from + length);
+        found[index] = (from, from + length);
         at = from + length;
     }
     Some(found)
@@ -200,6 +223,33 @@ mod tests {
         assert_eq!(changed(&other, &[], true).text, format!("{TEXT},noatime"));
         assert_eq!(changed(&other, &["/a b"], false).text, format!("{TEXT},noatime"));
         assert_eq!(changed(&other, &["/"], false).found, 1);
+    }
+
+    #[test]
+    fn a_line_without_options_gets_them() {
+        let with = |line: &str| {
+            let changed = with_options(line, &volume(), &[], false, &["noatime".to_owned()]);
+            assert_eq!(changed.found, 1, "{line}");
+            changed.text
+        };
+        assert_eq!(with("UUID=1-2 /d5 ext4\nx"), "UUID=1-2 /d5 ext4 defaults,noatime\nx");
+        assert_eq!(with("UUID=1-2\t/d5 ext4 \r\n"), "UUID=1-2\t/d5 ext4 defaults,noatime \r\n");
+        assert_eq!(with("UUID=1-2 /d5 ext4"), "UUID=1-2 /d5 ext4 defaults,noatime");
+        let two = with_options("UUID=1-2 /d5\n", &volume(), &[], false, &["ro".to_owned()]);
+        assert_eq!(two.found, 0);
+    }
+
+    #[test]
+    fn a_new_line_has_the_form_of_fstab() {
+        let options = ["noatime".to_owned(), "commit=60".to_owned()];
+        assert_eq!(
+            new_line("UUID=1-2", "/a b", "ext4", &options),
+            "UUID=1-2 /a\\040b ext4 noatime,commit=60,nofail 0 2"
+        );
+        assert_eq!(
+            new_line("UUID=1-2", "/", "btrfs", &options[..1]),
+            "UUID=1-2 / btrfs noatime 0 1"
+        );
     }
 
     #[test]

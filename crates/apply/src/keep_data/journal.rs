@@ -175,6 +175,7 @@ impl ImprovementJournal {
         ImprovementPlan {
             steps: left.map(|step| step.step.clone()).collect(),
             skipped: Vec::new(),
+            notes: Vec::new(),
             improvements: self.asked.clone().unwrap_or_default().improvements,
             changes_own_system: self.steps.iter().any(changes_own),
         }

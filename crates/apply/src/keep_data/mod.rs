@@ -29,7 +29,7 @@ pub use access::{DeviceAccess, PinnedDevice};
 pub use journal::{
     ChangeRequest, ImprovementJournal, JournalStep, StepState, UnfinishedImprovement, unfinished,
 };
-pub use plan::{ImprovementPlan, PlanContext, SkippedImprovement};
+pub use plan::{ImprovementNote, ImprovementPlan, PlanContext, SkippedImprovement};
 pub use restoring::restore;
 pub use step::ImprovementStep;
 

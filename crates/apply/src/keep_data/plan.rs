@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ApplyError;
+use crate::install::is_own_system;
 
 use super::system_files::FileDraft;
 use super::{ImprovementStep, mounts, shown_words};
@@ -20,6 +21,22 @@ pub struct SkippedImprovement {
     pub reason: String,
 }
 
+/// What the user should know of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImprovementNote {
+    /// As a sentence.
+    pub text: String,
+    /// A line for a file of the system, for the user to add.
+    pub line: Option<String>,
+}
+
+impl std::fmt::Display for ImprovementNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)?;
+        self.line.iter().try_for_each(|line| write!(f, " {line}"))
+    }
+}
+
 /// The steps, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImprovementPlan {
@@ -27,6 +44,8 @@ pub struct ImprovementPlan {
     pub skipped: Vec<SkippedImprovement>,
     /// The changes that the steps make.
     pub improvements: Vec<Improvement>,
+    /// What the user should know.
+    pub notes: Vec<ImprovementNote>,
     /// Whether a file of the running system changes, so that the next start uses it.
     pub changes_own_system: bool,
 }
@@ -44,7 +63,7 @@ impl ImprovementPlan {
     /// What the checks propose, then what the user asks for.
     ///
     /// # Errors
-    /// When a file of the system cannot be read, or has a damaged block of ours.
+    /// When a file of the system cannot be read or changed, or has a damaged block of ours.
     pub fn of(
         context: &PlanContext<'_>,
         findings: &[CheckFinding],
@@ -75,11 +94,18 @@ impl ImprovementPlan {
                 Improvement::MountOptions { volume, options, .. } => {
                     let mut draft = fstab.clone();
                     let lines = draft.add_options(volume, context.root, options);
-                    mount_options(context, volume, options, lines, (&mut tuning, &mut live))
-                        .map(|()| fstab = draft)
+                    let made =
+                        mount_options(context, volume, options, lines, (&mut tuning, &mut live));
+                    if made.is_ok() && lines.is_none() {
+                        plan.notes.push(draft.why_temporary(volume, context.root, options));
+                    }
+                    made.map(|()| fstab = draft)
                 }
                 Improvement::QueueAttribute { disk, attribute, before, value, .. } => {
-                    rules.add_rule(disk, attribute, value)?;
+                    match is_own_system(context.root) {
+                        true => rules.add_rule(disk, attribute, value)?,
+                        false => plan.notes.push(rules.why_no_rule(attribute, value)),
+                    }
                     live.push(ImprovementStep::Queue {
                         disk: disk.clone(),
                         attribute: attribute.clone(),
@@ -98,8 +124,9 @@ impl ImprovementPlan {
                 Err(reason) => plan.skipped.push(SkippedImprovement { improvement, reason }),
             }
         }
-        let files: Vec<ImprovementStep> = fstab.step().into_iter().chain(rules.step()).collect();
-        plan.changes_own_system = !files.is_empty() && context.root == Path::new("/");
+        let files: Vec<ImprovementStep> =
+            [fstab.step()?, rules.step()?].into_iter().flatten().collect();
+        plan.changes_own_system = !files.is_empty() && is_own_system(context.root);
         plan.steps = [tuning, live, files, trims].concat();
         Ok(plan)
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use flashfit_filesystem::Scheduler;
 use flashfit_filesystem::improvement::{ExpectedFacts, ImprovedVolume, remount_words};
 use flashfit_host::path_text;
-use flashfit_host::program::quote_path;
+use flashfit_host::program::{quote, quote_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,14 +63,14 @@ impl std::fmt::Display for ImprovementStep {
                 write!(f, "a test mount of {} with {}", volume.name, options.join(","))
             }
             Self::Remount { point, options, .. } => {
-                write!(f, "mount -o {} {point}", remount_words(options))
+                write!(f, "mount -o {} {}", remount_words(options), quote(point))
             }
             Self::Queue { disk, attribute, value, .. } => {
                 write!(f, "echo {value} > /sys/block/{disk}/queue/{attribute}")
             }
             Self::SystemFile { path, .. } => write!(f, "change {}", path.display()),
             Self::Trim { volume } => match volume.mount_points.first() {
-                Some(point) => write!(f, "fstrim {point}"),
+                Some(point) => write!(f, "fstrim {}", quote(point)),
                 None => write!(f, "fstrim of {}", volume.name),
             },
         }
@@ -292,6 +292,30 @@ mod tests {
         assert!(superblock("tune2fs", ["-E", "/etc/shadow"]).problem().is_some());
         assert_eq!(file("/etc/fstab").problem(), None);
         assert!(file("/etc/passwd").problem().is_some());
+    }
+
+    #[test]
+    fn commands_are_shown_as_they_can_be_typed() {
+        let point = "/tmp/m nt's";
+        let volume = ImprovedVolume {
+            name: "/dev/sdx1".to_owned(),
+            start_bytes: 0,
+            kind: "ext4".to_owned(),
+            uuid: None,
+            label: None,
+            partition_uuid: None,
+            mount_points: vec![point.to_owned()],
+        };
+        let trim = ImprovementStep::Trim { volume: volume.clone() };
+        assert_eq!(trim.to_string(), format!("fstrim {}", quote(point)));
+        let remount = ImprovementStep::Remount {
+            volume,
+            point: point.to_owned(),
+            options: vec!["noatime".to_owned()],
+            before: Vec::new(),
+        };
+        assert_eq!(remount.to_string(), format!("mount -o remount,bind,noatime {}", quote(point)));
+        assert_ne!(quote(point), point);
     }
 
     #[test]

@@ -3,14 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::durable;
+use flashfit_filesystem::improvement::ImprovedVolume;
+use flashfit_filesystem::scheduler::{EXAMPLE_DISK, udev_queue_rule};
 
 use crate::error::ApplyError;
-use crate::install::{FSTAB, InstallTarget, RULES, block, read, reload};
+use crate::install::{
+    self, FSTAB, RULES, check_writable, is_own_system, path_below, put_rule, read, reload,
+    unwritable,
+};
 use crate::steps::ApplyTools;
 
-use super::ImprovementStep;
-use flashfit_filesystem::improvement::ImprovedVolume;
+use super::{ImprovementNote, ImprovementStep};
 
 /// The text of a file of the system, and what it is going to be.
 #[derive(Debug, Clone)]
@@ -30,8 +33,7 @@ impl FileDraft {
     }
 
     fn of(root: &Path, name: &str) -> Result<Self, ApplyError> {
-        let target = InstallTarget { root: root.to_owned(), with_rule: true };
-        let path = target.path(name)?;
+        let path = path_below(root, name)?;
         let text = read(&path)?;
         let before = path.exists().then(|| text.clone());
         Ok(Self { path, before, after: text })
@@ -47,11 +49,49 @@ impl FileDraft {
     ) -> Option<bool> {
         let points: Vec<String> =
             volume.mount_points.iter().filter_map(|point| below(root, point)).collect();
-        let is_own = root == Path::new("/");
+        let is_own = is_own_system(root);
         let change = super::fstab::with_options(&self.after, volume, &points, is_own, options);
         let changes = change.text != self.after;
         self.after = change.text;
         (change.found > 0).then_some(changes)
+    }
+
+    /// Why options that are set now are not those of the next mount: fstab has no line for the file
+    /// system.
+    pub(super) fn why_temporary(
+        &self,
+        volume: &ImprovedVolume,
+        root: &Path,
+        options: &[String],
+    ) -> ImprovementNote {
+        let file = self.path.display();
+        let name = match &volume.uuid {
+            Some(uuid) => format!("UUID={uuid}"),
+            None => volume.name.clone(),
+        };
+        let ends = format!(
+            "{} ends with the next mount: {file} has no line for {name}",
+            options.join(",")
+        );
+        let point = volume.mount_points.iter().find_map(|point| below(root, point));
+        match point {
+            Some(point) => ImprovementNote {
+                text: format!("{ends}; to keep it, add:"),
+                line: Some(super::fstab::new_line(&name, &point, &volume.kind, options)),
+            },
+            None => ImprovementNote { text: ends, line: None },
+        }
+    }
+
+    /// Why no rule is added in a system below another root, and which one the user can add.
+    pub(super) fn why_no_rule(&self, attribute: &str, value: &str) -> ImprovementNote {
+        let rule = udev_queue_rule(EXAMPLE_DISK, attribute, value);
+        let text = format!(
+            "no udev rule: that system may have another kernel name for the device; with that name \
+             in place of {EXAMPLE_DISK}, add to {}:",
+            self.path.display()
+        );
+        ImprovementNote { text, line: Some(rule.trim_end().to_owned()) }
     }
 
     /// Adds the rule that gives an attribute of a disk's queue its value.
@@ -61,21 +101,23 @@ impl FileDraft {
         attribute: &str,
         value: &str,
     ) -> Result<(), ApplyError> {
-        let rule = flashfit_filesystem::scheduler::udev_queue_rule(disk, attribute, value);
-        let key = format!("{disk} queue/{attribute}");
+        let rule = udev_queue_rule(disk, attribute, value);
         let marked = |reason| ApplyError::SystemFile { path: self.path.clone(), reason };
-        self.after = block::put(&self.after, &key, rule.trim_end(), |_| false).map_err(marked)?;
+        self.after = put_rule(&self.after, &rule).map_err(marked)?;
         Ok(())
     }
 
     /// The step that writes this change; `None` if the file has it already.
-    pub(super) fn step(self) -> Option<ImprovementStep> {
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn step(self) -> Result<Option<ImprovementStep>, ApplyError> {
         let Self { path, before, after } = self;
-        (before.as_deref().unwrap_or_default() != after).then_some(ImprovementStep::SystemFile {
-            path,
-            before,
-            after,
-        })
+        if before.as_deref().unwrap_or_default() == after {
+            return Ok(None);
+        }
+        check_writable(&path)?;
+        Ok(Some(ImprovementStep::SystemFile { path, before, after }))
     }
 }
 
@@ -101,17 +143,8 @@ pub(super) fn write(
         let reason = "it has changed since it was displayed".to_owned();
         return Err(ApplyError::SystemFile { path: path.to_owned(), reason });
     }
-    replace(path, after)?;
+    install::write(path, after)?;
     Ok(reloaded(tools, path))
-}
-
-fn replace(path: &Path, text: &str) -> Result<(), ApplyError> {
-    if path.exists() {
-        return durable::replace(path, text.as_bytes()).map_err(ApplyError::file(path));
-    }
-    let folder = path.parent().expect("its name has folders in it");
-    std::fs::create_dir_all(folder).map_err(ApplyError::file(folder))?;
-    durable::write(path, text.as_bytes()).map_err(ApplyError::file(path))
 }
 
 /// Makes udev read its rules again, if it is this machine's.
@@ -133,7 +166,7 @@ pub(super) fn write_back(
         return Ok(None);
     }
     if now == after && before.is_none() {
-        std::fs::remove_file(path).map_err(ApplyError::file(path))?;
+        std::fs::remove_file(path).map_err(unwritable(path))?;
         return Ok(reloaded(tools, path));
     }
     let back = if now == after {
@@ -145,7 +178,7 @@ pub(super) fn write_back(
     let mut notes: Vec<String> = Vec::new();
     notes.extend((!back.is_complete).then_some(changed));
     if back.text != now {
-        replace(path, &back.text)?;
+        install::write(path, &back.text)?;
         notes.extend(reloaded(tools, path));
     }
     Ok((!notes.is_empty()).then(|| notes.join("; ")))

@@ -29,7 +29,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     }
     if let Some(at) = examined.lost_header_bytes {
         let place = if at <= LARGEST_SECTOR { "second" } else { "last" };
-        let node = quote(&examined.target);
+        let node = quote_path(&path_text::from_text(&examined.target));
         let text = format!("no partition table is found, but the {place} sector has that of a GPT");
         findings.push(
             CheckFinding::new("table", &examined.target, Severity::Bad, text)

@@ -4,14 +4,14 @@
 //! removed in 5.0); fstrim(8) and its timer; mount(8).
 
 use crate::recipe::Recipe;
-use crate::scheduler::{self, Scheduler};
+use crate::scheduler::{self, EXAMPLE_DISK, Scheduler};
 
 use super::document::{PlannedDevice, Trim, TrimAdvice};
 
 /// The rule for the scheduler of the device's disk. Read-ahead is left as the kernel has it: no
 /// trial measures another.
 pub fn udev_rule(device: &PlannedDevice, scheduler: &Scheduler) -> String {
-    let disk = if device.disk.is_empty() { "YOUR-CARD" } else { &device.disk };
+    let disk = if device.disk.is_empty() { EXAMPLE_DISK } else { &device.disk };
     scheduler::udev_rule(disk, scheduler).trim_end().to_owned()
 }
 

@@ -72,7 +72,8 @@ pub struct ApplyArgs {
     /// Also write the fstab line and the udev rule into the system's files.
     #[arg(long)]
     pub install: bool,
-    /// Root directory of the system that --install or --keep-data changes.
+    /// Root directory of the system that --install or --keep-data changes. Below another one than
+    /// /, no udev rule is written: the device may have another name there.
     #[arg(long, value_name = "DIR", default_value = "/", requires = "changes_system")]
     pub root: PathBuf,
     /// Mount the file system there at the end. --install writes the same directory into fstab.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use flashfit_apply::InstallTarget;
 use flashfit_apply::keep_data::{
     DeviceAccess, ImproveRequest, ImprovementPlan, PinnedDevice, PlanContext, improve,
 };
@@ -114,7 +113,6 @@ fn plan(
         Some(dir) => with_run(dir, own_catalog, &examined, request)?,
     };
     let requested = requested(&examined, catalog, &request)?;
-    let root = InstallTarget { root: args.root.clone(), with_rule: true }.root;
-    let context = PlanContext { examined: &examined, is_exclusive, root: &root };
+    let context = PlanContext { examined: &examined, is_exclusive, root: &args.root };
     Ok(ImprovementPlan::of(&context, &check(&examined, catalog), requested)?)
 }

@@ -4,6 +4,7 @@ mod additions;
 pub mod args;
 mod context;
 mod feasible;
+mod install;
 mod interrupted;
 mod keep_data;
 mod keep_earlier;
@@ -16,7 +17,7 @@ mod unfinished;
 
 use std::path::Path;
 
-use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget};
+use flashfit_apply::{Applied, ApplyJob, ApplyRequest};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::SystemRunner;
 use flashfit_user_error::ExitClass;
@@ -53,9 +54,8 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
     // Also a plan that cannot be carried out is found now.
     let job = |node: &Path| ApplyJob::of(&source.plan, &source.fs_catalog, node, packed.as_deref());
     let shown_job = job(&source.plan.example_node())?;
-    let install = install(args, &device);
-    let replaced = install.as_ref().map(|install| install.replaced_lines(&shown_job));
-    let replaced = replaced.transpose()?.unwrap_or_default();
+    let install = install::install(args, &device);
+    let replaced = install::replaced_lines(install.as_ref(), &shown_job)?;
     let (backup, is_made) = backup_folder(args, &device);
     let lost = show::lost(&runner, &device);
     let doing = show::doing(
@@ -121,11 +121,6 @@ fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
             Some("name a device node or an image file, such as one of: truncate -s 1G card.img"),
         )),
     }
-}
-
-fn install(args: &ApplyArgs, device: &Device) -> Option<InstallTarget> {
-    let with_rule = device.kind != DeviceKind::Image;
-    args.install.then(|| InstallTarget { root: args.root.clone(), with_rule })
 }
 
 fn present(

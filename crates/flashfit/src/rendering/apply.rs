@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flashfit_apply::install::Installed;
 use flashfit_apply::verify::Verified;
-use flashfit_apply::{Applied, InstallTarget};
+use flashfit_apply::{Applied, InstallTarget, RulePlacement};
 use flashfit_check::Price;
 use flashfit_device::{Bytes, Device, DeviceKind};
 use flashfit_filesystem::plan::{
@@ -124,7 +124,7 @@ pub fn doing(
             lines.push("in place of these lines from an earlier apply, which are removed:".into());
             lines.extend(replaced.iter().map(|line| format!("  {}", plain(line))));
         }
-        if install.with_rule {
+        if install.rule == RulePlacement::Written {
             lines.push("and etc/udev/rules.d/60-flashfit.rules".to_owned());
             lines.push(format!("  {}", plan.udev_rule));
         }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flashfit_apply::keep_data::{
-    Improved, ImprovementPlan, ImprovementStep, JournalStep, SkippedImprovement,
+    Improved, ImprovementNote, ImprovementPlan, ImprovementStep, JournalStep, SkippedImprovement,
     UnfinishedImprovement,
 };
 use flashfit_device::Device;
@@ -25,6 +25,7 @@ pub struct WouldImprove<'a> {
     improvements: &'a [Improvement],
     steps: &'a [ImprovementStep],
     skipped: &'a [SkippedImprovement],
+    notes: Vec<String>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -90,6 +91,7 @@ pub fn announcement(
         lines.push(format!("  {}", skipped.improvement.command_line()));
         lines.extend(indented(&format!("  {}", skipped.reason)));
     }
+    lines.extend(notes(plan));
     for improvement in plan.improvements.iter().filter(|one| !one.risk().is_empty()) {
         lines.push(format!("warning: {}: {}", improvement.command_line(), improvement.risk()));
     }
@@ -97,6 +99,14 @@ pub fn announcement(
         lines.push(format!("What was there before is recorded in {}.", path_text::to_text(folder)));
     }
     plain_lines(&lines)
+}
+
+fn notes(plan: &ImprovementPlan) -> impl Iterator<Item = String> + '_ {
+    let lines = |note: &ImprovementNote| {
+        let line = note.line.as_ref().map(|line| format!("  {line}"));
+        [format!("note: {}", note.text)].into_iter().chain(line)
+    };
+    plan.notes.iter().flat_map(lines)
 }
 
 fn indented(text: &str) -> Vec<String> {
@@ -130,6 +140,7 @@ pub fn not_done(
             improvements: &plan.improvements,
             steps: &plan.steps,
             skipped: &plan.skipped,
+            notes: plan.notes.iter().map(ToString::to_string).collect(),
         });
     }
     output::print_with_commands(&format!("{what}\nNothing was changed."))
@@ -144,7 +155,7 @@ pub fn nothing_to_do(device: &Device, plan: &ImprovementPlan) -> Result<(), Comm
         steps: &[],
         skipped: &plan.skipped,
         restart_needed: false,
-        notes: Vec::new(),
+        notes: plan.notes.iter().map(ToString::to_string).collect(),
     })
 }
 
@@ -161,6 +172,7 @@ pub fn done(
     }
     let mut lines = vec![format!("Changed on {}:", path_text::to_text(&device.path))];
     lines.extend(improved.steps.iter().map(|step| format!("  {}", step.step)));
+    lines.extend(notes(plan));
     lines.extend(improved.notes.iter().map(|note| format!("note: {note}")));
     if plan.changes_own_system {
         let restart = "Restart the machine when it suits you: the changed files of the system \
@@ -185,7 +197,12 @@ fn document<'a>(
         steps: &improved.steps,
         skipped: &plan.skipped,
         restart_needed: plan.changes_own_system,
-        notes: improved.notes.clone(),
+        notes: plan
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .chain(improved.notes.iter().cloned())
+            .collect(),
     }
 }
 

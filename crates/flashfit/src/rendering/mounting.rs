@@ -7,6 +7,7 @@ use flashfit_apply::Applied;
 use flashfit_apply::job::UUID_PLACE;
 use flashfit_device::DeviceKind;
 use flashfit_filesystem::plan::{Plan, PlannedCommand, SECOND_UUID_PLACE};
+use flashfit_filesystem::scheduler::{self, EXAMPLE_DISK};
 use flashfit_host::program::{quote, quote_path};
 use flashfit_option_probe::kernel;
 use flashfit_report::text::fold_command;
@@ -107,14 +108,20 @@ fn fstab_lines(plan: &Plan, applied: &Applied) -> Vec<String> {
 /// The rule for the scheduler, unless it is in the system's files already.
 fn rule(plan: &Plan, applied: &Applied) -> Vec<String> {
     let is_image = plan.device.kind == DeviceKind::Image;
+    let mut rule = plan.udev_rule.clone();
     let head = match (&applied.installed, is_image) {
-        (Some(_), false) => return Vec::new(),
+        (Some(installed), false) if installed.has_rule => return Vec::new(),
+        (Some(_), false) => {
+            rule = scheduler::udev_rule(EXAMPLE_DISK, &plan.setup.scheduler);
+            "Rule for etc/udev/rules.d/60-flashfit.rules of that system, with the name of the \
+             device there:"
+        }
         (None, false) => "Rule for /etc/udev/rules.d/60-flashfit.rules (--install writes it):",
         (_, true) => {
             "Rule for /etc/udev/rules.d/60-flashfit.rules, with the name of the device that the \
              image is copied to:"
         }
     };
-    let words: Vec<String> = plan.udev_rule.split(' ').map(str::to_owned).collect();
+    let words: Vec<String> = rule.trim_end().split(' ').map(str::to_owned).collect();
     [head.to_owned()].into_iter().chain(fold_command(&words, "  ", output::width())).collect()
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flashfit_device::describe::DeviceKind;
 use flashfit_filesystem::plan::{EXAMPLE_NODE, SecondPartition, labeled, partition_name};
+use flashfit_filesystem::scheduler::EXAMPLE_DISK;
 use flashfit_filesystem::{
     Durability, LayoutPlan, PartitionEnd, PartitionLayout, Recipe, Setup, scheduler,
 };
@@ -51,7 +52,7 @@ pub fn commands(
     let facts = &header.facts;
     let real = real_node(header);
     let node = real.unwrap_or(Path::new(EXAMPLE_NODE));
-    let disk = if real.is_some() { &facts.device.disk } else { "YOUR-CARD" };
+    let disk = if real.is_some() { &facts.device.disk } else { EXAMPLE_DISK };
     let aside =
         if real.is_some() { "" } else { "; insert the names of your card and its partition" };
     let mut list = Vec::new();

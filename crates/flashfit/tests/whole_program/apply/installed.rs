@@ -34,8 +34,6 @@ fn the_systems_files_keep_their_content() {
     assert_eq!(fstab.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     let kept = Path::new(done["installed"]["kept"][0].as_str().unwrap()).to_owned();
     assert_eq!(read(kept), theirs);
-    let rules = place.path("root/etc/udev/rules.d/60-flashfit.rules");
-    assert!(read(rules.clone()).contains("ATTR{queue/scheduler}=\"none\""));
     // The second time with another file system; there is still one block.
     let args = ["apply", "plan.json", node, "--dry-run", "--install", "--root", "root"];
     let shown = flashfit(&place, &args).stdout;
@@ -46,7 +44,6 @@ fn the_systems_files_keep_their_content() {
     let text = read(fstab.clone());
     assert!(text.contains(&again) && !text.contains(&uuid), "{text}");
     assert_eq!(text.matches("# flashfit begin").count(), 1, "{text}");
-    assert_eq!(read(rules).matches("# flashfit begin").count(), 1);
     // An existing line for the same mount point is refused before anything is written.
     place.file("root/etc/fstab", "LABEL=x /mnt/flash/ ext4 defaults 0 0\n");
     let before = std::fs::read(&image).unwrap();

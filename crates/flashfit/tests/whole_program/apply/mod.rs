@@ -13,6 +13,7 @@ mod mounting;
 mod odd_sizes;
 mod partitions;
 mod refused;
+mod system_files;
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
