@@ -119,6 +119,11 @@ impl DeviceFingerprint {
         }
     }
 
+    /// The same, and surely not another card in the same reader.
+    pub(crate) fn surely_includes(&self, other: &Self) -> bool {
+        self.includes(other) && other.is_surely(other, false)
+    }
+
     /// Whether `now` is the very same device: many a card reader names itself and not the card in
     /// it, and then only a device that stayed in place since is sure. `same_boot` says whether the
     /// kernel has counted its disks on since.

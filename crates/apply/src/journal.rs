@@ -218,7 +218,8 @@ impl UnfinishedRecords {
             let name = name.to_string_lossy();
             // One that cannot be read is left for whoever looks for it.
             let Ok(Some(record)) = read_json::<BackupPointer>(&dir, &name) else { continue };
-            if device.includes(&record.device) {
+            // That of another card in the same reader stays.
+            if device.surely_includes(&record.device) {
                 dir.remove(&name)?;
             }
         }
@@ -275,6 +276,7 @@ pub(crate) fn write_json<T: Serialize>(
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use flashfit_device::DeviceKind;
     use flashfit_host::dir::DirError;
 
     use super::*;
@@ -282,7 +284,7 @@ mod tests {
     fn device() -> DeviceFingerprint {
         DeviceFingerprint {
             path: "/dev/sdx".into(),
-            kind: flashfit_device::DeviceKind::Usb,
+            kind: DeviceKind::Usb,
             capacity: flashfit_device::Bytes::mib(1),
             partition_start: None,
             identity: flashfit_device::identity::DeviceIdentity::default(),
@@ -342,7 +344,7 @@ mod tests {
         let records = UnfinishedRecords::in_folder(state.path());
         records.end_improvements(&device()).unwrap();
         let named = |serial: &str| {
-            let mut named = device();
+            let mut named = DeviceFingerprint { kind: DeviceKind::Disk, ..device() };
             named.identity.serial = Some(serial.to_owned());
             named
         };
@@ -350,14 +352,17 @@ mod tests {
             let (start, size) = (flashfit_device::Bytes(512), flashfit_device::Bytes(1024));
             DeviceFingerprint { partition_start: Some(start), capacity: size, ..of }
         };
-        let all = [named("a"), part(named("a")), named("b"), part(named("b"))];
+        // It may be of another card in the same reader.
+        let unsure = DeviceFingerprint { kind: DeviceKind::Usb, ..named("c") };
+        let all = [named("a"), part(named("a")), named("b"), part(named("b")), unsure.clone()];
         for device in all.clone() {
             records.improvements().put(&BackupPointer { device, backup: "/saved".into() }).unwrap();
         }
         let left = || all.each_ref().map(|it| records.improvements().find(it).unwrap().is_some());
         records.end_improvements(&part(named("b"))).unwrap();
-        assert_eq!(left(), [true, true, true, false]);
+        assert_eq!(left(), [true, true, true, false, true]);
         records.end_improvements(&named("a")).unwrap();
-        assert_eq!(left(), [false, false, true, false]);
+        records.end_improvements(&unsure).unwrap();
+        assert_eq!(left(), [false, false, true, false, true]);
     }
 }

@@ -36,8 +36,9 @@ pub fn make(
     consent.check(runner)?;
     consent.run(runner, &partition.sfdisk)?;
     if !is_as_planned(partition) {
-        // A kernel without support for the table's format gets each partition by ioctl; it may
-        // still show one of an earlier table.
+        // A kernel without support for the table's format gets each partition by ioctl. It may
+        // still show those of an earlier table, and adds none that overlaps one of them.
+        forget_all(runner, consent)?;
         tell_kernel(runner, consent.path())?;
     }
     wait_for(partition)?;

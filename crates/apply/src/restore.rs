@@ -12,6 +12,7 @@ use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
 use crate::journal::{ApplyJournal, ApplyStage, BackupPointer};
 use crate::marker::{self, ApplyMarker, GAP, LENGTH};
+use crate::partition;
 use crate::region;
 use crate::steps::{ApplyEvent, ApplyTools, WrittenPart};
 use crate::sysfs_queue::SysfsQueue;
@@ -59,7 +60,7 @@ pub fn restore(
         region::write(tools.runner, consent, offset, bytes)?;
     }
     compare(consent, &pieces)?;
-    reread(tools.runner, consent.path());
+    reread(tools.runner, consent);
     step(ApplyStage::Restored)?;
     if has_queue {
         if let Some(before) = &journal.scheduler_before {
@@ -121,11 +122,16 @@ fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), Appl
     Err(ApplyError::NotAsPlanned { what })
 }
 
-/// Makes the kernel forget the partitions that no longer exist. Where it cannot, it does when the
-/// device is put in again.
-fn reread(runner: &dyn Runner, disk: &Path) {
-    let node = disk.display().to_string();
-    let _ = runner.run(&Program::new("blockdev").args(["--rereadpt", &node]));
+/// Makes the kernel show the partitions that exist now. Where it cannot, it does when the device is
+/// put in again.
+fn reread(runner: &dyn Runner, consent: &WriteConsent) {
+    let program = Program::new("blockdev").arg("--rereadpt").arg(consent.path());
+    let is_read = runner.run(&program).is_ok_and(|outcome| outcome.code == Some(0));
+    let is_whole = consent.device().partition_start.is_none();
+    if !is_read && is_whole && partition::forget_all(runner, consent).is_ok() {
+        // It fails where there is no table now.
+        let _ = partition::tell_kernel(runner, consent.path());
+    }
 }
 
 #[cfg(test)]

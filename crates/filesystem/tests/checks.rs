@@ -36,6 +36,7 @@ fn examined(volumes: Vec<Volume>) -> ExaminedDevice {
         table_is_lost: false,
         lost_header_bytes: None,
         repeated_entries: 0,
+        is_optical: false,
         volumes,
         queue: None,
         trim_timer: None,

@@ -182,6 +182,10 @@ fn a_table_of_which_one_header_is_left_is_not_given_up() {
         assert!(words(&text).contains(&format!("the {place} sector has that of a GPT")), "{text}");
         assert!(text.contains("  gdisk card.img  # use the current GPT, then w"), "{text}");
         assert!(!text.contains("flashfit plan"), "{text}");
+        // Contents of a kind that flashfit does not read: the repair would overwrite them.
+        put(&card, 0, &[b"LUKS\xba\xbe\0\x01aes".as_slice(), &[0; 581]].concat());
+        let (_, text) = card.check(&["--erase-block", "1MiB"]);
+        assert!(!text.contains("gdisk"), "{text}");
         // A file system was made on the whole device since then.
         if card.run("mkfs.ext4", &["-q", "-F"]) {
             let (code, text) = card.check(&["--erase-block", "1MiB"]);
@@ -198,6 +202,11 @@ fn a_partition_over_its_own_table_is_found() {
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("bad: table, card.img1"), "{text}");
     assert!(words(&text).contains("it covers the first sector of the device"), "{text}");
+    // An image for optical discs that also starts from a stick.
+    put(&card, 32_768, b"\x01CD001\x01");
+    let (_, text) = card.check(&["--erase-block", "1MiB"]);
+    assert!(!text.contains("it covers"), "{text}");
+    put(&card, 32_768, &[0; 7]);
     // With --mbr, mkfs.fat makes such a table, and its first sector is part of the file system.
     if card.run("mkfs.fat", &["-F", "32", "--mbr=y"]) {
         let (_, text) = card.check(&["--erase-block", "1MiB"]);

@@ -15,6 +15,10 @@ use crate::constraint;
 use crate::problem::Problem;
 use crate::stats::Estimate;
 
+/// The least probability to be within the goal's distance of the best with which a setup is named
+/// that is not confirmed, where the baseline cannot be kept.
+const LEAST_WITHIN: f64 = 0.5;
+
 /// The verdict on the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GainVerdict {
@@ -96,7 +100,8 @@ impl Recommendation {
 
     /// From the trials so far and what the search says of them. Where the winner was
     /// `chosen_before` the confirming trials, its interval need not allow for the other finalists.
-    /// `None` if the baseline is not among the setups to choose from, and no other is confirmed.
+    /// `None` if the baseline is not among the setups to choose from, and none of several others is
+    /// confirmed or probably the best.
     pub fn of(
         problem: &Problem,
         history: &[Observation],
@@ -145,7 +150,13 @@ impl Recommendation {
         };
         let is_unconfirmed =
             verdict == GainVerdict::NotConfirmed && confirmed.rounds(preferred) < MIN_ROUNDS;
-        if is_unconfirmed && !problem.baseline_is_listed {
+        // The only one to choose from was chosen by the user; of several, one that is probably the
+        // best can be named.
+        let may_be_chosen = |at: &CandidateIndex| problem.space.candidates[*at].allowed;
+        let is_a_choice =
+            (0..problem.setups.len()).filter(|at| *at != baseline).filter(may_be_chosen).count() > 1;
+        let is_a_guess = is_a_choice && answer.recommended_within < LEAST_WITHIN;
+        if is_unconfirmed && !problem.baseline_is_listed && is_a_guess {
             return None;
         }
         let gain = gain.filter(|_| subject != baseline);

@@ -106,6 +106,7 @@ impl InUse {
             table_is_lost: false,
             lost_header_bytes: None,
             repeated_entries: 0,
+            is_optical: false,
             volumes: Vec::new(),
             queue: None,
             trim_timer: None,

@@ -79,13 +79,19 @@ pub fn examine(
     let has_own = |volume: &Volume| volume.facts.is_some() || !volume.mounts.is_empty();
     let is_known = |volume: &Volume| has_own(volume) || volume.unreadable.is_some();
     let is_bare = table.is_none() && device.partition_start.is_none() && partitions.is_empty();
-    let lost_header_bytes = match is_bare && !volumes.iter().any(is_known) {
+    let kind = || facts::kind(runner, nodes.disk.as_deref().unwrap_or(&device.path)).ok();
+    // Contents of a kind that is not read here, such as LUKS, would be lost by a repair.
+    let is_empty = || kind().is_some_and(|kind| kind.is_none());
+    let lost_header_bytes = match is_bare && !volumes.iter().any(is_known) && is_empty() {
         true => gpt_header::find(device),
         false => None,
     };
     if table_is_lost || lost_header_bytes.is_some() {
         volumes.clear();
     }
+    let starts_at_zero = partitions.iter().any(|partition| partition.start.0 == 0);
+    let is_optical =
+        starts_at_zero && matches!(kind().flatten().as_deref(), Some("iso9660" | "udf"));
     // sfdisk takes the first sector of a FAT for an MBR without partitions.
     let table = table.filter(|_| !(partitions.is_empty() && volumes.iter().any(has_own)));
     ExaminedDevice {
@@ -99,6 +105,7 @@ pub fn examine(
         table_is_lost,
         lost_header_bytes,
         repeated_entries,
+        is_optical,
         volumes,
         queue: (!device.disk.is_empty()).then(|| device.queue.clone()),
         trim_timer: trim_timer(runner),

@@ -160,6 +160,9 @@ pub struct ExaminedDevice {
     /// volumes.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_entries: usize,
+    /// Whether it has an image for optical discs: the MBR is in the first sector of its file system.
+    #[serde(skip)]
+    pub is_optical: bool,
     /// Partitions, or the device as one volume.
     pub volumes: Vec<Volume>,
     /// The request queue; `None` for an image.

@@ -189,6 +189,15 @@ impl Read {
     }
 }
 
+/// What blkid(8) calls the contents of `node`, also of a kind that is not read here, such as LUKS,
+/// a part of LVM or RAID, or an image for optical discs; `None` where it finds nothing.
+///
+/// # Errors
+/// See [`FactsError`].
+pub fn kind(runner: &dyn Runner, node: &Path) -> Result<Option<String>, FactsError> {
+    Ok(identify(runner, node)?.map(|found| found.kind))
+}
+
 struct Identity {
     kind: String,
     label: Option<String>,

@@ -169,8 +169,7 @@ fn choose_table(
     let fits_mbr = device.capacity_bytes <= reach;
     match (wanted, filesystem.kind.as_str()) {
         (Some(PartitionTable::None), _) => {
-            let reason = "asked for; a file system at the start of the device is aligned to every \
-                          unit";
+            let reason = "asked for; the file system starts where the device starts";
             (PartitionTable::None, reason.to_owned())
         }
         (Some(PartitionTable::Mbr), _) if !fits_mbr => {

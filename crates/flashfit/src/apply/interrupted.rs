@@ -37,6 +37,7 @@ pub fn note_unfinished(device: &Device) {
     let system = SystemRoots::default();
     let found = keep_data::unfinished(&system, device, &state::records());
     if let Ok(Some(found)) = found.map(|found| found.filter(|found| !found.is_complete)) {
-        note(&plain(&format!("{found}. It cannot be continued after this apply.")));
+        let ends = if found.is_sure { " It cannot be continued after this apply." } else { "" };
+        note(&plain(&format!("{found}.{ends}")));
     }
 }

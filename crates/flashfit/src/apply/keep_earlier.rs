@@ -7,6 +7,7 @@ use flashfit_apply::keep_data::{
 };
 use flashfit_device::{Device, SystemRoots};
 use flashfit_filesystem::Improvement;
+use flashfit_host::path_text;
 use flashfit_report::text::plain;
 use flashfit_user_error::ExitClass;
 
@@ -114,11 +115,16 @@ fn note_complete(found: &UnfinishedImprovement) {
     note_with_commands(&text.lines().map(plain).collect::<Vec<_>>().join("\n"));
 }
 
+/// What helps where the change may be of another device.
+pub fn if_another(found: &UnfinishedImprovement) -> &'static str {
+    if found.is_sure { "" } else { "; if it is of another device, add --backup NEW-DIRECTORY" }
+}
+
 fn restoring(found: &UnfinishedImprovement) -> CommandError {
     CommandError::new(
         ExitClass::Refused,
-        format!("an interrupted restore has its journal in {}", found.folder.display()),
-        Some(&format!("continue with: {}", found.restore_command)),
+        format!("an interrupted restore has its journal in {}", path_text::to_text(&found.folder)),
+        Some(&format!("continue with: {}{}", found.restore_command, if_another(found))),
     )
 }
 
@@ -129,11 +135,12 @@ fn other_request(found: &UnfinishedImprovement) -> CommandError {
         format!(
             "an interrupted change has its journal in {}, and this is another request: {done} of \
              {all} steps are made",
-            folder.display()
+            path_text::to_text(folder)
         ),
         Some(&format!(
             "continue with: {resume_command}; or restore it with: {restore_command}; then repeat \
-             this command"
+             this command{}",
+            if_another(found)
         )),
     )
 }

@@ -71,7 +71,8 @@ pub fn left_improvement(failure: CommandError, device: &Device) -> CommandError 
         ways.push_str(&format!("\nor restore it with:\n  {}", plain(&found.restore_command)));
     }
     note_with_commands(&ways);
-    failure.or_hint(&format!("continue with: {}", found.resume_command))
+    let another = super::keep_earlier::if_another(&found);
+    failure.or_hint(&format!("continue with: {}{another}", found.resume_command))
 }
 
 /// The command that takes it back.

@@ -124,8 +124,10 @@ impl RunCampaign {
             }
         }
         let Some(last) = run.trials.last() else { return Ok(()) };
+        let mut next = last.clone();
+        next.key.repeat += 1000;
         run_dir
-            .append(last, &[], &[])
+            .append(&next, &[], &[])
             .map_err(|error| format!("no trial can be added: {error}"))?;
         drop(run_dir);
         let again = StoredRun::read(&self.bed.path(DIR)).map_err(|error| error.to_string())?;

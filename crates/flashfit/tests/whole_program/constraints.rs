@@ -105,14 +105,18 @@ fn repeated_draws_do_not_show_that_a_constraint_is_met() {
 fn nothing_is_recommended_after_too_few_trials_without_the_baseline() {
     let place = Place::new();
     let lines = [
-        trials(("ext4", &[], "mq-deadline"), 8000, &[3000, 3000, 3000]),
+        [(0, 6000), (1, 8000), (2, 10_000)]
+            .map(|(repeat, rate)| trial(("ext4", &[], "mq-deadline"), repeat, rate, 3000))
+            .to_vec(),
         trials(("btrfs", &[], "none"), 9000, &[3000]),
+        trials(("ext4", &[], "none"), 8900, &[3000]),
+        trials(("xfs", &[], "none"), 8800, &[3000]),
     ];
     let mut header = json!({ "schema": "flashfit.run", "schema_version": 1 });
-    header["spec"] = json!({ "filesystems": ["ext4", "btrfs"] });
+    header["spec"] = json!({ "filesystems": ["ext4", "btrfs", "xfs"] });
     header["facts"] = json!({ "default_scheduler": "mq-deadline" });
     write_with_header(&place, &header, &lines.concat());
-    let args = ["--scheduler", "none", "--trials", "4"];
+    let args = ["--scheduler", "none", "--trials", "6"];
     let found = replayed(&place, &args);
     assert!(found["verdict"].is_null() && found["recommended"].is_null(), "{found:#}");
     let said = text(&place, &[&["tune", "--replay", "run"], &args[..]].concat());

@@ -93,6 +93,7 @@ fn partitions_of_an_earlier_table_are_forgotten() {
         assert!(checked.contains(&format!("  {node}: 1 GiB, {kind}\n")), "{checked}");
         assert!(!checked.contains(": table"), "{checked}");
         flashfit(&place, &["restore", "saved", node, "--confirm", name]).said(0, &[]);
+        assert!(shown(1).exists() && shown(2).exists(), "{filesystem}: restored");
     }
 }
 
