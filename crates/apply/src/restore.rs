@@ -127,8 +127,15 @@ fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), Appl
 fn reread(runner: &dyn Runner, consent: &WriteConsent) {
     let program = Program::new("blockdev").arg("--rereadpt").arg(consent.path());
     let is_read = runner.run(&program).is_ok_and(|outcome| outcome.code == Some(0));
-    let is_whole = consent.device().partition_start.is_none();
-    if !is_read && is_whole && partition::forget_all(runner, consent).is_ok() {
+    if consent.device().partition_start.is_some() {
+        return;
+    }
+    // A kernel without support for the table's format has read it and shows no partition.
+    let shows_none = match is_read {
+        true => partition::deletion(consent).is_none(),
+        false => partition::forget_all(runner, consent).is_ok(),
+    };
+    if shows_none {
         // It fails where there is no table now.
         let _ = partition::tell_kernel(runner, consent.path());
     }

@@ -38,7 +38,7 @@ pub(crate) fn advice(name: &str) -> Option<String> {
     if !rustix::process::geteuid().is_root() || name.contains('/') || find(name).is_some() {
         return None;
     }
-    let own = std::env::var_os(VARIABLE);
+    let own = named();
     let path = std::env::var_os("PATH").unwrap_or_default();
     advice_for(name, own.as_deref(), &path)
 }
@@ -72,9 +72,14 @@ fn advice_for(name: &str, own: Option<&OsStr>, path: &OsStr) -> Option<String> {
     ))
 }
 
+/// What the variable has; an empty one counts as not set.
+fn named() -> Option<OsString> {
+    std::env::var_os(VARIABLE).filter(|path| !path.is_empty())
+}
+
 fn folders() -> Vec<PathBuf> {
     if rustix::process::geteuid().is_root() {
-        let path = std::env::var_os(VARIABLE).unwrap_or_else(|| SYSTEM_PATH.into());
+        let path = named().unwrap_or_else(|| SYSTEM_PATH.into());
         return split(&path).into_iter().filter(|folder| only_root_writes(folder)).collect();
     }
     let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());

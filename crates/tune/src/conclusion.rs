@@ -24,6 +24,9 @@ use crate::start_effect::{self, StartEffect};
 
 /// The step that differences in wear are rounded to: 5 %.
 const WEAR_STEP: f64 = 0.05;
+/// The least probability to be within the goal's distance of the best with which a setup is named
+/// that is not confirmed, where the baseline cannot be kept.
+const LEAST_WITHIN: f64 = 0.5;
 
 /// Why a run has no conclusion.
 #[derive(Debug, thiserror::Error)]
@@ -157,8 +160,14 @@ impl Conclusion {
         let winner = driver.choice(&history, &costs);
         let answer = winner.map(|winner| driver.answer(winner, &evidence, &evidence_costs, &wear));
         let recommendation = answer.as_ref().and_then(|answer| {
-            let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before)?;
             let baseline = problem.space.baseline;
+            let others = |at: &CandidateIndex| *at != baseline && safe_enough[*at];
+            let is_a_choice = (0..problem.setups.len()).filter(others).count() > 1;
+            // Of those that meet a constraint, few or one may be left, and it is the best of them.
+            let is_probable = unconstrained.is_none() && answer.recommended_within >= LEAST_WITHIN;
+            let is_a_guess = is_a_choice && !is_probable;
+            let mut found =
+                Recommendation::of(&problem, &evidence, answer, chosen_before, is_a_guess)?;
             let is_listed = problem.baseline_is_listed;
             found.baseline_violates |= (is_listed && !safe_enough[baseline])
                 || lives.as_ref().is_some_and(|lives| lives.is_shown_to_be_short(baseline));
@@ -167,12 +176,20 @@ impl Conclusion {
                 .filter(|other| !safe_enough[*other] && (is_listed || *other != baseline))
                 .map(|other| problem.setups[other].clone());
             let best = unconstrained.as_ref().and_then(|unconstrained| {
-                if_undecided_were_met(unconstrained, lives.as_ref(), rules, &history, &costs)
+                let driver = if_undecided_were_met(unconstrained, lives.as_ref(), rules);
+                driver.choice(&history, &costs)
             });
             let best = best.filter(|best| !problem.space.candidates[*best].allowed);
             let best = best.filter(|best| *best != baseline);
-            Some(match best {
+            let found = match best {
                 Some(best) => found.with_better_but_undecided(&problem.setups[best]),
+                None => found,
+            };
+            Some(match unconstrained.as_ref().filter(|_| found.keeps_baseline()) {
+                Some(unconstrained) => {
+                    let driver = if_undecided_were_met(unconstrained, lives.as_ref(), rules);
+                    found.among(&driver.answer(baseline, &evidence, &evidence_costs, &wear))
+                }
                 None => found,
             })
         });
@@ -281,19 +298,17 @@ fn without_copies(
     evidence.unzip()
 }
 
-/// The choice if setups met the constraints that they are not shown to violate.
-fn if_undecided_were_met(
-    unconstrained: &Problem,
+/// The search if setups met the constraints that they are not shown to violate.
+fn if_undecided_were_met<'a>(
+    unconstrained: &'a Problem,
     lives: Option<&SetupLives>,
-    rules: &DriverRules,
-    history: &[Observation],
-    costs: &[TrialCost],
-) -> Option<CandidateIndex> {
+    rules: &'a DriverRules,
+) -> SearchDriver<'a> {
     let is_short = |candidate: &CandidateIndex| {
         lives.is_some_and(|lives| lives.is_shown_to_be_short(*candidate))
     };
     let short_lived = (0..unconstrained.setups.len()).filter(is_short).collect();
-    SearchDriver::new(unconstrained, rules).excluding(short_lived).choice(history, costs)
+    SearchDriver::new(unconstrained, rules).excluding(short_lived)
 }
 
 /// The choice if every setup were safe enough.

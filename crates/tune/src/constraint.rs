@@ -72,6 +72,15 @@ pub struct ConstraintViolation {
 
 /// The excluded candidates.
 pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, ConstraintViolation> {
+    exceeding(history, MIN_TRIALS)
+}
+
+/// The candidates that exceed the constraint by more than the noise, in at least so many trials
+/// under some workload.
+fn exceeding(
+    history: &[Observation],
+    least: usize,
+) -> BTreeMap<CandidateIndex, ConstraintViolation> {
     let [full, short] = [TrialLength::Full, TrialLength::Short]
         .map(|length| Violations::of(&of_length(history, length)));
     let without_full = short.cells.iter().filter(|(cell, _)| !full.cells.contains_key(*cell));
@@ -80,7 +89,7 @@ pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, ConstraintVio
     let mut broken: BTreeMap<CandidateIndex, ConstraintViolation> = BTreeMap::new();
     for ((&(candidate, workload), values), violations, is_of_short) in cells {
         let (excess, trials) = (mean(values), values.len());
-        if trials < MIN_TRIALS || excess <= violations.half(values) {
+        if trials < least || excess <= violations.half(values) {
             continue;
         }
         let found =
@@ -164,6 +173,19 @@ pub fn without_broken(space: &SearchSpace, history: &[Observation]) -> SearchSpa
         space.candidates[candidate].allowed = false;
     }
     space
+}
+
+/// The space without those that exceed the constraint so far, in however few trials; `None` if that
+/// leaves out nothing, or everything. They are not excluded for good, but come last.
+pub fn without_suspects(space: &SearchSpace, history: &[Observation]) -> Option<SearchSpace> {
+    let mut others = space.clone();
+    let mut is_narrower = false;
+    for suspect in exceeding(history, 1).into_keys() {
+        is_narrower |= others.candidates[suspect].allowed;
+        others.candidates[suspect].allowed = false;
+    }
+    let is_any_left = others.candidates.iter().any(|candidate| candidate.allowed);
+    (is_narrower && is_any_left).then_some(others)
 }
 
 #[cfg(test)]

@@ -126,6 +126,13 @@ impl<'a> SearchDriver<'a> {
             return Ok(NextStep::Done(SearchEnd::Exhausted));
         }
         let plain = without_constraints(history);
+        if let Some(others) = constraint::without_suspects(&space, &known) {
+            // What exceeds the constraint so far waits until nothing else is to be tried.
+            let step = search::next_step(self.strategy.as_ref(), &others, &plain, &limits)?;
+            if let NextStep::Try(_) = step {
+                return Ok(step);
+            }
+        }
         match search::next_step(self.strategy.as_ref(), &space, &plain, &limits)? {
             NextStep::Done(stop) if !self.strategy_confirms() => {
                 Ok(self.confirming(history).map_or(NextStep::Done(stop), NextStep::Try))
@@ -320,6 +327,8 @@ impl<'a> SearchDriver<'a> {
             ..search::SearchSettings::default()
         };
         let space = self.allowed_space(&searched);
+        // Only a setup that is shown to meet the constraint will be recommended.
+        let space = constraint::without_suspects(&space, &searched).unwrap_or(space);
         let winner = self.strategy.choice(&space, &plain, &limits)?;
         if winner == reference {
             return None;

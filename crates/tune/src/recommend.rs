@@ -15,10 +15,6 @@ use crate::constraint;
 use crate::problem::Problem;
 use crate::stats::Estimate;
 
-/// The least probability to be within the goal's distance of the best with which a setup is named
-/// that is not confirmed, where the baseline cannot be kept.
-const LEAST_WITHIN: f64 = 0.5;
-
 /// The verdict on the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GainVerdict {
@@ -100,13 +96,14 @@ impl Recommendation {
 
     /// From the trials so far and what the search says of them. Where the winner was
     /// `chosen_before` the confirming trials, its interval need not allow for the other finalists.
-    /// `None` if the baseline is not among the setups to choose from, and none of several others is
-    /// confirmed or probably the best.
+    /// `None` if the baseline is not among the setups to choose from, and the other one is a guess
+    /// and not confirmed.
     pub fn of(
         problem: &Problem,
         history: &[Observation],
         answer: &Answer,
         chosen_before: bool,
+        is_a_guess: bool,
     ) -> Option<Self> {
         let baseline = problem.space.baseline;
         let confirmed = ConfirmingTrials::of(&problem.space, history);
@@ -150,12 +147,6 @@ impl Recommendation {
         };
         let is_unconfirmed =
             verdict == GainVerdict::NotConfirmed && confirmed.rounds(preferred) < MIN_ROUNDS;
-        // The only one to choose from was chosen by the user; of several, one that is probably the
-        // best can be named.
-        let may_be_chosen = |at: &CandidateIndex| problem.space.candidates[*at].allowed;
-        let is_a_choice =
-            (0..problem.setups.len()).filter(|at| *at != baseline).filter(may_be_chosen).count() > 1;
-        let is_a_guess = is_a_choice && answer.recommended_within < LEAST_WITHIN;
         if is_unconfirmed && !problem.baseline_is_listed && is_a_guess {
             return None;
         }
@@ -220,6 +211,26 @@ impl Recommendation {
             other => other,
         };
         Self { verdict, better_but_undecided: Some(best.clone()), ..self }
+    }
+
+    /// The same where more setups may meet the constraints than those that are shown to: whether
+    /// the baseline is good enough is what `answer` says of all of them.
+    #[must_use]
+    pub fn among(self, answer: &Answer) -> Self {
+        let is_sure = answer.baseline_within >= answer.goal.probability;
+        let verdict = match self.verdict {
+            GainVerdict::NothingBeatsUntuned | GainVerdict::BaselineTied if !is_sure => {
+                GainVerdict::NotConfirmed
+            }
+            other => other,
+        };
+        let is_compared = self.is_compared;
+        Self {
+            verdict,
+            within: answer.baseline_within,
+            left_to_gain: answer.left_to_gain_over_baseline.filter(|_| is_compared),
+            ..self
+        }
     }
 }
 

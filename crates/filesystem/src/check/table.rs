@@ -97,9 +97,7 @@ fn listed(names: &[&str]) -> String {
 /// Whether a partition of an MBR contains the MBR. In images for optical discs it may: the first
 /// sector is part of their file system.
 fn covers_table(examined: &ExaminedDevice, volume: &Volume) -> bool {
-    examined.table.as_deref() == Some("dos")
-        && volume.start_bytes == 0
-        && !examined.is_optical
+    examined.table.as_deref() == Some("dos") && volume.start_bytes == 0 && !examined.is_optical
 }
 
 /// Whether the target is this partition alone: then nothing is known of the device around it.

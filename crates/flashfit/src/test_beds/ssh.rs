@@ -42,7 +42,7 @@ pub fn place<'a>(
 
 /// The arguments of ssh that the user's own choice makes.
 pub fn configured() -> Vec<String> {
-    let file = std::env::var(CONFIGURATION).ok();
+    let file = crate::environment::value(CONFIGURATION).and_then(|file| file.into_string().ok());
     file.into_iter().flat_map(|file| ["-F".to_owned(), file]).collect()
 }
 

@@ -111,12 +111,13 @@ fn nothing_is_recommended_after_too_few_trials_without_the_baseline() {
         trials(("btrfs", &[], "none"), 9000, &[3000]),
         trials(("ext4", &[], "none"), 8900, &[3000]),
         trials(("xfs", &[], "none"), 8800, &[3000]),
+        trials(("f2fs", &[], "none"), 8900, &[3000]),
     ];
     let mut header = json!({ "schema": "flashfit.run", "schema_version": 1 });
-    header["spec"] = json!({ "filesystems": ["ext4", "btrfs", "xfs"] });
+    header["spec"] = json!({ "filesystems": ["ext4", "btrfs", "xfs", "f2fs"] });
     header["facts"] = json!({ "default_scheduler": "mq-deadline" });
     write_with_header(&place, &header, &lines.concat());
-    let args = ["--scheduler", "none", "--trials", "6"];
+    let args = ["--scheduler", "none", "--trials", "7"];
     let found = replayed(&place, &args);
     assert!(found["verdict"].is_null() && found["recommended"].is_null(), "{found:#}");
     let said = text(&place, &[&["tune", "--replay", "run"], &args[..]].concat());
