@@ -160,7 +160,8 @@ pub struct ExaminedDevice {
     /// volumes.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_entries: usize,
-    /// Whether it has an image for optical discs: the MBR is in the first sector of its file system.
+    /// Whether it has an image for optical discs, which may have an MBR in the first sector of its
+    /// file system.
     #[serde(skip)]
     pub is_optical: bool,
     /// Partitions, or the device as one volume.
