@@ -39,7 +39,7 @@ fn name(text: &str) -> Option<String> {
 
 fn conditions(erase_block: u64, write_unit: u64) -> Conditions {
     let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
-    let geometry = Geometry { erase_block: known(erase_block), write_unit: known(write_unit) };
+    let geometry = Geometry::of_sizes(known(erase_block), known(write_unit));
     Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }
 
