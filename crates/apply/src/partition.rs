@@ -69,7 +69,8 @@ pub fn find(
 pub fn forget_all(runner: &dyn Runner, consent: &WriteConsent) -> Result<(), ApplyError> {
     let Some(delete) = deletion(consent) else { return Ok(()) };
     consent.check(runner)?;
-    runner.run_checked(&delete)?;
+    // partx(8) takes no descriptor: it finds the partitions by the name of the device.
+    consent.surrounded(|| runner.run_checked(&delete).map_err(ApplyError::from))?;
     let asked = Instant::now();
     loop {
         let left = SystemRoots::default().partitions_of(&consent.device().disk);

@@ -175,22 +175,17 @@ impl Conclusion {
             found.better_but_less_safe = riskier
                 .filter(|other| !safe_enough[*other] && (is_listed || *other != baseline))
                 .map(|other| problem.setups[other].clone());
-            let best = unconstrained.as_ref().and_then(|unconstrained| {
-                let driver = if_undecided_were_met(unconstrained, lives.as_ref(), rules);
-                driver.choice(&history, &costs)
-            });
-            let best = best.filter(|best| !problem.space.candidates[*best].allowed);
-            let best = best.filter(|best| *best != baseline);
-            let found = match best {
-                Some(best) => found.with_better_but_undecided(&problem.setups[best]),
-                None => found,
+            let Some(unconstrained) = &unconstrained else { return Some(found) };
+            let driver = if_undecided_were_met(unconstrained, lives.as_ref(), rules);
+            let is_undecided = |best: &CandidateIndex| {
+                *best != baseline && !problem.space.candidates[*best].allowed
             };
-            Some(match unconstrained.as_ref().filter(|_| found.keeps_baseline()) {
-                Some(unconstrained) => {
-                    let driver = if_undecided_were_met(unconstrained, lives.as_ref(), rules);
-                    found.among(&driver.answer(baseline, &evidence, &evidence_costs, &wear))
-                }
-                None => found,
+            if let Some(best) = driver.choice(&history, &costs).filter(is_undecided) {
+                found = found.with_better_but_undecided(&problem.setups[best]);
+            }
+            Some(match found.keeps_baseline() {
+                true => found.among(&driver.answer(baseline, &evidence, &evidence_costs, &wear)),
+                false => found,
             })
         });
         let broken = constraint::broken(&evidence);

@@ -22,7 +22,7 @@ const GUESSED_SD: f64 = 0.3;
 /// Weight of the guess, in repeats.
 const GUESS_COUNT: f64 = 4.0;
 /// The fewest trials under one workload that exclude a setup.
-pub const MIN_TRIALS: usize = 3;
+const MIN_TRIALS: usize = 3;
 
 /// The violations of all trials, and the standard deviation of one.
 #[derive(Debug, Clone)]

@@ -3,7 +3,8 @@
 //! The gain is computed from confirming trials only; search trials selected the winner and would
 //! overstate it. A setup is called better only if its interval excludes 0 in enough rounds. One
 //! whose gain is likely is recommended without that. Otherwise the baseline is kept, or where the
-//! user does not choose from it, nothing is recommended before the winner was in enough rounds.
+//! user does not choose from it, nothing is recommended before the winner was in enough rounds or
+//! is probably the best.
 
 use flashfit_filesystem::Setup;
 use flashfit_search::{
@@ -32,6 +33,16 @@ pub enum GainVerdict {
     BaselineTied,
     /// Too few confirming trials yet, or of any kind to be confident that the baseline is best.
     NotConfirmed,
+}
+
+impl GainVerdict {
+    /// The same where it is not known that no other setup is better than the baseline.
+    fn without_certainty(self) -> Self {
+        match self {
+            Self::NothingBeatsUntuned | Self::BaselineTied => Self::NotConfirmed,
+            other => other,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +107,7 @@ impl Recommendation {
 
     /// From the trials so far and what the search says of them. Where the winner was
     /// `chosen_before` the confirming trials, its interval need not allow for the other finalists.
+    /// `is_a_guess` says that a setup that is not confirmed is probably not the best.
     /// `None` if the baseline is not among the setups to choose from, and the other one is a guess
     /// and not confirmed.
     pub fn of(
@@ -204,12 +216,7 @@ impl Recommendation {
     /// setup is better than the baseline is then not known.
     #[must_use]
     pub fn with_better_but_undecided(self, best: &Setup) -> Self {
-        let verdict = match self.verdict {
-            GainVerdict::NothingBeatsUntuned | GainVerdict::BaselineTied => {
-                GainVerdict::NotConfirmed
-            }
-            other => other,
-        };
+        let verdict = self.verdict.without_certainty();
         Self { verdict, better_but_undecided: Some(best.clone()), ..self }
     }
 
@@ -218,12 +225,7 @@ impl Recommendation {
     #[must_use]
     pub fn among(self, answer: &Answer) -> Self {
         let is_sure = answer.baseline_within >= answer.goal.probability;
-        let verdict = match self.verdict {
-            GainVerdict::NothingBeatsUntuned | GainVerdict::BaselineTied if !is_sure => {
-                GainVerdict::NotConfirmed
-            }
-            other => other,
-        };
+        let verdict = if is_sure { self.verdict } else { self.verdict.without_certainty() };
         let is_compared = self.is_compared;
         Self {
             verdict,

@@ -23,6 +23,9 @@ pub(crate) use rules::put as put_rule;
 
 pub(crate) const FSTAB: &str = "etc/fstab";
 pub(crate) const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
+/// Why a system below another root gets no rule.
+pub(crate) const NO_RULE_ELSEWHERE: &str =
+    "no udev rule: that system may have another kernel name for the device";
 /// There when udev runs.
 const UDEV_SOCKET: &str = "/run/udev/control";
 
@@ -60,9 +63,7 @@ impl RulePlacement {
             Self::Unnamed => {
                 Some("no udev rule: an image has no kernel name that a rule could match")
             }
-            Self::NamedElsewhere => {
-                Some("no udev rule: that system may have another kernel name for the device")
-            }
+            Self::NamedElsewhere => Some(NO_RULE_ELSEWHERE),
         }
     }
 }

@@ -8,8 +8,8 @@ use flashfit_filesystem::scheduler::{EXAMPLE_DISK, udev_queue_rule};
 
 use crate::error::ApplyError;
 use crate::install::{
-    self, FSTAB, RULES, check_writable, is_own_system, path_below, put_rule, read, reload,
-    unwritable,
+    self, FSTAB, NO_RULE_ELSEWHERE, RULES, check_writable, is_own_system, path_below, put_rule,
+    read, reload, unwritable,
 };
 use crate::steps::ApplyTools;
 
@@ -87,8 +87,7 @@ impl FileDraft {
     pub(super) fn why_no_rule(&self, attribute: &str, value: &str) -> ImprovementNote {
         let rule = udev_queue_rule(EXAMPLE_DISK, attribute, value);
         let text = format!(
-            "no udev rule: that system may have another kernel name for the device; with that name \
-             in place of {EXAMPLE_DISK}, add to {}:",
+            "{NO_RULE_ELSEWHERE}; with that name in place of {EXAMPLE_DISK}, add to {}:",
             self.path.display()
         );
         ImprovementNote { text, line: Some(rule.trim_end().to_owned()) }

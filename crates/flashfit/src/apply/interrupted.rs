@@ -8,6 +8,7 @@ use flashfit_device::{Device, SystemRoots};
 use flashfit_report::text::plain;
 
 use super::args::ApplyArgs;
+use super::keep_earlier::absolute;
 use super::unfinished::unfinished;
 use crate::output::note;
 use crate::state;
@@ -15,7 +16,6 @@ use crate::state;
 /// The directory for the backup, and whether it already has that of the interrupted work which the
 /// same command continues.
 pub fn backup_folder(args: &ApplyArgs, device: &Device) -> (PathBuf, bool) {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let given = args.backup.as_deref();
     let found = unfinished(device).ok().flatten();
     let earlier = found.filter(|found| found.is_sure && found.stage.is_some());
