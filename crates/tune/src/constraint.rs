@@ -2,7 +2,7 @@
 //!
 //! Each trial yields the violation by its slowest writes, as a logarithm. Its noise is pooled over
 //! all repeats of a setup under a workload. A setup is excluded if its mean violation under some
-//! workload is above 0 by more than `SURE` standard errors, in at least [`MIN_TRIALS`] trials: 99th
+//! workload is above 0 by more than `SURE` standard errors, in at least `MIN_TRIALS` trials: 99th
 //! percentiles have rare values far above the others, more than the pooled noise accounts for.
 //! Short trials exclude only a setup without a full-length trial under that workload. Conversely, a
 //! setup is shown to meet the constraint only if it was measured at full length under every
